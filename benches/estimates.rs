@@ -7,9 +7,9 @@
 //! fleet of `clqd fleet`, scanned every 120 s. `CLQD_ONLY` runs the scenarios
 //! whose names contain it. Takes about a minute; times are not measured.
 
-#[path = "../tests/estimates/fleet.rs"]
+#[path = "../tests/engine/estimates/fleet.rs"]
 mod fleet;
-#[path = "../tests/estimates/play.rs"]
+#[path = "../tests/engine/estimates/play.rs"]
 mod play;
 
 use play::{Error, Errors, Scenario, run};

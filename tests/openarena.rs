@@ -15,7 +15,8 @@
 //! gained point. Points gained after the last scan are not seen. And docs/rules.md section 3
 //! treats a player whose points fell below half as restarted.
 
-mod common;
+#[path = "support/sandbox.rs"]
+mod sandbox;
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -24,7 +25,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::model::name::{ColourCodes, normalise};
-use common::{Sandbox, rows};
+use sandbox::{Sandbox, rows};
 use serde_json::Value;
 
 const INTERVAL_S: u64 = 2;
@@ -57,7 +58,7 @@ fn rankings_agree_with_the_game_logs() {
     // The scan that shows the new round.
     let now_ms = clqd::clock::system_ms();
     for url in &urls {
-        common::wait_until("a scan of the new round", || {
+        sandbox::wait_until("a scan of the new round", || {
             place.json(["servers", "show", url])[0]["last_seen_ms"].as_i64() > Some(now_ms + 3_000)
         });
     }
@@ -167,7 +168,7 @@ impl Servers {
             let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
             asker.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
             asker.connect(("127.0.0.1", port)).unwrap();
-            common::wait_until("an OpenArena server answers", || {
+            sandbox::wait_until("an OpenArena server answers", || {
                 assert!(child.try_wait().unwrap().is_none(), "tests/openarena/start has ended");
                 _ = asker.send(b"\xff\xff\xff\xffgetstatus clqd\n");
                 std::thread::sleep(Duration::from_millis(500));

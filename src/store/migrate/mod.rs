@@ -20,7 +20,7 @@
 //!
 //! To change the layout: copy the types that change into a file of the current version
 //! (like `v3`), convert them there to the new types, add the step, raise `tree::VERSION`,
-//! and keep a state directory written by the last version (`tests/migration.rs`). Earlier
+//! and keep a state directory written by the last version (`tests/engine/migration/`). Earlier
 //! steps then convert to those copies.
 
 mod v3;

@@ -1,0 +1,651 @@
+//! Every question to a board, asked of the real program: on the state of a
+//! small scan log whose export an independent implementation has made. Once of
+//! the daemon over its socket, once by the commands without a daemon.
+//!
+//! What a board answers in general is tested beside it (`src/board`); here it
+//! is that questions arrive, that names, units and cursors come through, and
+//! how refusals look.
+
+mod past;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use self::past::{A, B, C, Past};
+use crate::sandbox::{self, Sandbox, send_request, wait_until};
+use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::model::Ranking;
+use clqd::model::view::board::{
+    BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, ScoreBounds,
+};
+use serde_json::Value;
+
+const WEEK: &str = "2025-W47";
+const SERVERS: [&str; 2] = ["source://127.0.1.0:27960", "quake3://127.0.1.1:27960"];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// A place whose state is of the small log.
+fn replayed() -> Sandbox {
+    let place = Sandbox::new("");
+    let (log, state) = (fixture("scan-log.jsonl"), place.state());
+    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+    place
+}
+
+/// Names in order of position, as the export has them.
+fn exported(server: &str, ranking: Ranking) -> Vec<String> {
+    let text = std::fs::read_to_string(fixture("export.jsonl")).expect("the export");
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    let of_board = rows.filter(|row| row["server"] == server && row["week"] == WEEK);
+    let positions: BTreeMap<u64, String> = of_board
+        .filter_map(|row| Some((row["pos"][ranking.name()].as_u64()?, row["player"].as_str()?.to_owned())))
+        .collect();
+    positions.into_values().collect()
+}
+
+fn board(server: &str, ranking: Ranking) -> BoardSelector {
+    let scope = format!("server:{server}").parse().expect("a scope");
+    BoardSelector { scope, ranking, window: Some(WEEK.to_owned()), time_ms: None }
+}
+
+/// Asks the daemon for a board.
+fn asked(client: &mut Client, board: &BoardSelector, question: BoardQuery) -> (BoardHead, Vec<Row>) {
+    let mut rows = send_request(client, &Request::Board { board: board.clone(), ask: question }).expect("an answer");
+    let Row::BoardHead(head) = rows.remove(0) else { panic!("the head comes first") };
+    assert_eq!((head.window.window.as_str(), head.ranking, &head.scope), (WEEK, board.ranking, &board.scope));
+    (*head, rows)
+}
+
+fn places(rows: Vec<Row>) -> Vec<BoardEntryView> {
+    rows.into_iter()
+        .map(|row| match row {
+            Row::Place(place) => place,
+            other => panic!("no place: {other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn daemon_answers_every_query_as_the_export() {
+    let place = replayed();
+    let daemon = place.start();
+    let mut client = Client::connect(&place.socket()).expect("connected");
+    for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
+        let (client, board) = (&mut client, &board(server, ranking));
+        let (head, rows) = asked(client, board, BoardQuery::Top { count: 10_000 });
+        let all = places(rows);
+        let names: Vec<&str> = all.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, exported(server, ranking), "{ranking:?} on {server}");
+        assert!(all.len() >= 2 && head.size == all.len() as u64);
+        numbered_by_score(&all);
+        pages_join(client, board, &all);
+        ranges_hold_what_is_shown(client, board, &all);
+        players_are_found(client, board, &all);
+    }
+    daemon.stop();
+}
+
+/// Ordinal, competition and dense positions, counted anew.
+fn numbered_by_score(all: &[BoardEntryView]) {
+    for (i, place) in all.iter().enumerate() {
+        let mut better: Vec<i64> = all[..i].iter().map(|p| p.at.raw).filter(|&raw| raw != place.at.raw).collect();
+        let competition = better.len() as u64 + 1;
+        better.dedup();
+        let got = (place.at.position, place.at.competition, place.at.dense);
+        assert_eq!(got, (i as u64 + 1, competition, better.len() as u64 + 1));
+    }
+}
+
+fn pages_join(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
+    let size = all.len();
+    let (head, rows) = asked(client, board, BoardQuery::Size {});
+    assert_eq!((head.size, rows.len()), (size as u64, 0));
+    let (head, rows) = asked(client, board, BoardQuery::Page { position: 1, count: 4 });
+    let (mut there, mut page) = (places(rows), head.page.expect("a page has cursors"));
+    for _ in 0..size {
+        let (head, rows) = asked(client, board, BoardQuery::After { cursor: page.after, count: 4 });
+        page = head.page.expect("a page has cursors");
+        assert!(!page.moved, "nobody plays");
+        there.extend(places(rows));
+    }
+    assert_eq!(there, all);
+    let (_, rows) = asked(client, board, BoardQuery::Before { cursor: page.before, count: 3 });
+    let last_three = &all[size.saturating_sub(3)..];
+    assert_eq!(places(rows), last_three);
+    let (_, rows) = asked(client, board, BoardQuery::Bottom { count: 3 });
+    assert!(places(rows).iter().eq(last_three.iter().rev()));
+    for position in [1, size, size + 1] {
+        let (_, rows) = asked(client, board, BoardQuery::At { position: position as u32 });
+        assert_eq!(places(rows), all[position - 1..].iter().take(1).cloned().collect::<Vec<_>>());
+    }
+}
+
+fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
+    for score in all.iter().map(|place| place.at.score) {
+        let exactly = ScoreBounds { at_least: Some(score), at_most: Some(score), ..ScoreBounds::default() };
+        let lower = ScoreBounds { below: Some(score), ..ScoreBounds::default() };
+        let higher = ScoreBounds { above: Some(score), ..ScoreBounds::default() };
+        for (scores, fits) in [
+            (exactly, &(|x| x == score) as &dyn Fn(f64) -> bool),
+            (lower, &|x| x < score),
+            (higher, &|x| x > score),
+            (ScoreBounds { at_least: Some(score), ..ScoreBounds::default() }, &|x| x >= score),
+        ] {
+            let within: Vec<BoardEntryView> = all.iter().filter(|place| fits(place.at.score)).cloned().collect();
+            let (head, rows) = asked(client, board, BoardQuery::Range { scores, position: 1, count: 10_000 });
+            assert_eq!(head.range.expect("of a range").count, within.len() as u64);
+            assert_eq!(places(rows), within, "{scores:?}");
+            let (_, rows) = asked(client, board, BoardQuery::Range { scores, position: 2, count: 1 });
+            assert_eq!(places(rows), within.iter().skip(1).take(1).cloned().collect::<Vec<_>>());
+            let (head, rows) = asked(client, board, BoardQuery::Count { scores });
+            assert_eq!((head.range.expect("of a count").count, rows.len()), (within.len() as u64, 0));
+        }
+        let (_, rows) = asked(client, board, BoardQuery::PositionFor { score });
+        let [Row::PositionFor(printed)] = &rows[..] else { panic!("one position: {rows:?}") };
+        let better = all.iter().filter(|place| place.at.score > score).count() as u64;
+        let as_good = all.iter().filter(|place| place.at.score >= score).count() as u64;
+        assert_eq!((printed.position, printed.competition), (as_good + 1, better + 1));
+    }
+}
+
+fn players_are_found(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
+    let by_name = |place: &BoardEntryView| PlayerSelector::Name(place.name.clone());
+    let (_, rows) = asked(client, board, BoardQuery::Positions { players: all.iter().map(by_name).collect() });
+    assert_eq!(places(rows), all);
+    for (i, place) in all.iter().enumerate() {
+        for player in [by_name(place), PlayerSelector::Key(place.player)] {
+            let (_, rows) = asked(client, board, BoardQuery::Around { player: player.clone(), count: 3 });
+            let first = i.saturating_sub(1).min(all.len().saturating_sub(3));
+            assert!(places(rows).iter().eq(all[first..].iter().take(3)));
+            let (_, rows) = asked(client, board, BoardQuery::Standing { player });
+            let [Row::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
+            assert_eq!((standing.place, standing.size), (Some(place.at), all.len() as u64));
+            let worse = all.iter().filter(|other| other.at.score < place.at.score).count() as f64;
+            assert_eq!(standing.percentile, Some(worse * 100.0 / (all.len() - 1) as f64));
+        }
+    }
+    let players = vec![PlayerSelector::Name("who is that".to_owned()), by_name(&all[1]), PlayerSelector::Key(99_999)];
+    let (_, rows) = asked(client, board, BoardQuery::Positions { players });
+    let [Row::Absent(unknown), Row::Place(known), Row::Absent(no_key)] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((unknown.player, unknown.name.as_str(), no_key.player), (None, "who is that", Some(99_999)));
+    assert_eq!(known, &all[1]);
+}
+
+#[test]
+fn standings_and_fused_list_match_the_export() {
+    let place = replayed();
+    let daemon = place.start();
+    let mut client = Client::connect(&place.socket()).expect("connected");
+    let server = SERVERS[0];
+    let boards: BoardsSelector = board(server, Ranking::Elo).boards();
+    let lists = Ranking::ALL.map(|ranking| exported(server, ranking));
+    let position = |name: &str, ranking: Ranking| lists[ranking as usize].iter().position(|n| n == name);
+
+    for name in &lists[Ranking::Time as usize] {
+        let player = PlayerSelector::Name(name.clone());
+        let request = Request::Standings { boards: boards.clone(), player, rankings: Vec::new() };
+        let rows = send_request(&mut client, &request).expect("an answer");
+        let [Row::Standings(printed)] = &rows[..] else { panic!("one row: {rows:?}") };
+        assert_eq!((&printed.name, printed.window.closed), (name, true));
+        assert!(printed.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
+        for standing in &printed.standings {
+            let want = position(name, standing.ranking).map(|at| at as u64 + 1);
+            assert_eq!(standing.place.map(|place| place.position), want, "{name} {:?}", standing.ranking);
+            assert_eq!(standing.size, lists[standing.ranking as usize].len() as u64);
+        }
+    }
+
+    let mut names: Vec<&String> = lists.iter().flatten().collect();
+    names.sort();
+    names.dedup();
+    let share = |name: &str, ranking| position(name, ranking).map_or(0.0, |at| 1.0 / (60.0 + (at + 1) as f64));
+    let sum = |name: &str| Ranking::ALL.into_iter().map(|ranking| share(name, ranking)).sum::<f64>();
+    let mut want: Vec<f64> = names.iter().map(|name| sum(name)).collect();
+    want.sort_by(|a, b| b.total_cmp(a));
+    let question = FusedQuery::Top { count: 10 };
+    let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, ask: question };
+    let rows = send_request(&mut client, &request).expect("an answer");
+    let (Row::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
+    assert_eq!((head.k, head.rankings.len(), list.len()), (60.0, 5, 10));
+    for (n, (row, score)) in (1..).zip(list.iter().zip(want)) {
+        let Row::Fused(fused) = row else { panic!("{row:?}") };
+        assert_eq!((fused.position, fused.score, sum(&fused.name)), (Some(n), score, score));
+        for ranking in Ranking::ALL {
+            let at = position(&fused.name, ranking).map(|at| at as u32 + 1);
+            assert_eq!(fused.positions.get(&ranking).copied(), at);
+        }
+    }
+    daemon.stop();
+}
+
+#[test]
+fn invalid_board_request_gets_an_error_with_the_reason() {
+    let place = replayed();
+    let daemon = place.start();
+    let mut client = Client::connect(&place.socket()).expect("connected");
+    let elo = board(SERVERS[0], Ranking::Elo);
+    let mut refused = |board: &BoardSelector, question: BoardQuery| match send_request(
+        &mut client,
+        &Request::Board { board: board.clone(), ask: question },
+    ) {
+        Err(ClientError::Failure(failure)) => (failure.code, failure.message),
+        other => panic!("not refused: {other:?}"),
+    };
+    let top = || BoardQuery::Top { count: 3 };
+    let (code, printed) = refused(&elo, BoardQuery::Top { count: 10_001 });
+    assert_eq!((code, printed.as_str()), (ErrorCode::BadRequest, "count is 10001; expected 1 to 10000"));
+    let after = |cursor: &str| BoardQuery::After { cursor: cursor.to_owned(), count: 3 };
+    let (code, printed) = refused(&elo, after("nonsense"));
+    assert!(code == ErrorCode::BadRequest && printed.contains("\"nonsense\" is damaged"), "{printed}");
+    let window = |window: &str, time_ms| BoardSelector { window: Some(window.to_owned()), time_ms, ..elo.clone() };
+    for (board, want) in [
+        (window("2001-W01", None), "there is no window \"2001-W01\"; the types are week, and"),
+        (window("day", None), "there is no window \"day\"; the types are week, and"),
+        (window("2025-11-20", None), "there is no window \"2025-11-20\"; the types are week, and"),
+        (BoardSelector { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
+    ] {
+        let (code, printed) = refused(&board, top());
+        assert!(code == ErrorCode::NotFound && printed.contains(want), "{printed}");
+    }
+    for (text, want) in [("weke", "did you mean \"week\"?"), ("2025-47", "such as the hour")] {
+        let (code, printed) = refused(&window(text, None), top());
+        assert!(code == ErrorCode::BadRequest && printed.contains(want), "{printed}");
+    }
+    let (code, printed) = refused(&window(WEEK, Some(5)), top());
+    assert!(code == ErrorCode::BadRequest && printed.contains("window type"), "{printed}");
+    let around = BoardQuery::Around { player: PlayerSelector::Name("Nobody".to_owned()), count: 3 };
+    assert_eq!(refused(&elo, around).0, ErrorCode::NotFound);
+
+    // A cursor of one board on every other.
+    let (head, _) = asked(&mut client, &elo, BoardQuery::Page { position: 1, count: 3 });
+    let cursor = head.page.expect("a page has cursors").after;
+    let others = [board(SERVERS[1], Ranking::Elo), board(SERVERS[0], Ranking::Time), window("week", None)];
+    for other in others {
+        let request = Request::Board { board: other, ask: after(&cursor) };
+        let Err(ClientError::Failure(failure)) = send_request(&mut client, &request) else { panic!("{request:?}") };
+        assert!(failure.code == ErrorCode::Refused && failure.message.contains("first page"), "{failure}");
+    }
+    daemon.stop();
+}
+
+/// `clqd board` of the first server.
+fn board_line<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&["board"], args, &["--server", SERVERS[0], "--window", WEEK]].concat()
+}
+
+#[test]
+fn board_commands_work_without_a_daemon() {
+    let place = replayed();
+    let top = place.json(board_line(&["top", "-n", "5", "--ranking", "points"]));
+    let head = &top[0];
+    assert_eq!((head["kind"].as_str(), head["closed"].as_bool()), (Some("board_head"), Some(true)));
+    let names: Vec<&str> = top[1..].iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, exported(SERVERS[0], Ranking::Points)[..5]);
+    // The board that `clqd top` shows.
+    let short = place.json(["top", "--server", SERVERS[0], "--week", WEEK, "-n", "5", "--ranking", "points"]);
+    for (long, short) in top[1..].iter().zip(short[0]["rows"].as_array().unwrap()) {
+        for field in ["position", "player", "name", "display", "score", "reached_ms"] {
+            assert_eq!(long[field], short[field]);
+        }
+    }
+    let second = names[1];
+    let key = top[2]["player"].to_string();
+    for (args, lines, printed) in [
+        (vec!["top", "-n", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
+        (vec!["bottom", "-n", "3", "--ranking", "time"], 5, "time on "),
+        (vec!["page", "--position", "4", "-n", "3"], 7, "previous page: --before A"),
+        (vec!["at", "2", "--ranking", "points"], 3, second),
+        (vec!["around", second, "-n", "3", "--ranking", "points"], 5, second),
+        (vec!["around", "--key", &key, "-n", "3", "--ranking", "points"], 5, second),
+        (vec!["range", "--above", "0", "--position", "2", "-n", "2"], 5, "19 players in the range, first position 1"),
+        (vec!["count", "--at-least", "0.003"], 2, "3 players in the range"),
+        (vec!["position-for", "-1", "--ranking", "points"], 2, "-1 reached now: position 29, shared 29, dense 22"),
+        (vec!["standing", second], 7, "ranking"),
+        (vec!["standing", second, "--ranking", "points"], 3, "ahead of"),
+        (vec!["positions", second, "Nobody", "--key", &key], 5, "unknown player"),
+        (vec!["fused", "-n", "3"], 5, "together, k 60"),
+        (vec!["fused", "--ranking", "elo=2", "--ranking", "time", "-k", "1", "--player", second], 3, "elo x 2"),
+    ] {
+        let out = place.ok(board_line(&args));
+        assert!(out.lines().count() == lines && out.contains(printed), "{args:?}:\n{out}");
+        assert!(place.json(board_line(&args))[0]["kind"].is_string(), "{args:?}");
+    }
+    let page = place.json(board_line(&["page", "-n", "4"]));
+    let after = page[0]["page"]["after"].as_str().unwrap();
+    let next = place.json(board_line(&["page", "--after", after, "-n", "4"]));
+    assert_eq!(next[1]["position"], 5);
+    let before = next[0]["page"]["before"].as_str().unwrap();
+    assert_eq!(place.json(board_line(&["page", "--before", before, "-n", "4"]))[1..], page[1..]);
+
+    let whole = ["board", "top", "--server", SERVERS[0]];
+    let in_time = |time: &str| place.json([&whole[..], &["--window", "week", "--time", time]].concat())[0].clone();
+    assert_eq!(
+        (&in_time("2025-11-20T12:00:00Z")["window"], &in_time("1763640000000")["window"]),
+        (&Value::from(WEEK), &Value::from(WEEK))
+    );
+    for (args, code, printed) in [
+        (vec!["board", "top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
+        (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
+        (board_line(&["page", "--after", after, "--ranking", "elo"]), 1, "first page"),
+        (board_line(&["page", "--after", "A"]), 2, "is damaged"),
+        (board_line(&["around", "Nobody"]), 1, "no player is named \"Nobody\""),
+        (board_line(&["standing", "--key", "99999"]), 1, "no player has key 99999"),
+        (board_line(&["count", "--above", "1", "--at-least", "1"]), 2, "cannot be used with"),
+        (board_line(&["fused", "--ranking", "elo", "--ranking", "elo"]), 2, "elo is named twice"),
+    ] {
+        let done = place.run(&args);
+        assert_eq!((done.status.code(), done.out.as_str()), (Some(code), ""), "{args:?}: {}", done.err);
+        assert!(done.err.contains(printed), "{args:?}: {}", done.err);
+    }
+}
+
+/// Replays lines into the state; what it holds already is passed over.
+fn replay(place: &Sandbox, lines: &str) {
+    let (log, state) = (place.path("part.jsonl"), place.state());
+    std::fs::write(&log, lines).expect("the log");
+    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+}
+
+#[test]
+fn cursor_survives_restart_and_reports_a_changed_board() {
+    let place = Sandbox::new("");
+    let log = std::fs::read_to_string(fixture("scan-log.jsonl")).expect("the log");
+    let lines: Vec<&str> = log.lines().collect();
+    replay(&place, &lines[..60].join("\n"));
+    let page = |args: &[&str]| {
+        let page = place.json(board_line(&[&["page", "-n", "3", "--ranking", "time"], args].concat()));
+        let names: Vec<Value> = page[1..].iter().map(|row| row["name"].clone()).collect();
+        (page[0]["page"].clone(), names)
+    };
+    let (first, _) = page(&[]);
+    let after = first["after"].as_str().expect("a cursor");
+    let (same, _) = page(&["--after", after]);
+    assert_eq!((&first["moved"], &same["moved"]), (&false.into(), &false.into()));
+    replay(&place, &lines[..120].join("\n"));
+    let (moved, _) = page(&["--after", after]);
+    assert_eq!(moved["moved"], true);
+    let human = place.ok(board_line(&["page", "--ranking", "time", "--after", after]));
+    assert!(human.contains("the board has changed since the cursor was created"), "{human}");
+}
+
+#[test]
+fn name_in_several_games_needs_a_key_or_the_current_game() {
+    let place = Sandbox::new("");
+    let scan = |minute: i64, server: &str, game: &str, player: &str| {
+        let t = 1_763_683_200_000 + minute * 60_000;
+        format!(
+            r#"{{"t":{t},"server":"{server}","game":"{game}","map":"m","hostname":"h","slots":8,"players":[{{"name":"{player}","points":{minute},"ping":20,"bot":false}}]}}"#
+        )
+    };
+    let (a, b) = ("quake3://127.0.0.1:1", "quake3://127.0.0.1:2");
+    let lines = [
+        scan(0, a, "baseq3", "Visor"),
+        scan(2, a, "baseq3", "^1Visor"),
+        scan(4, a, "baseoa", "Visor"),
+        scan(5, b, "baseoa", "Visor"),
+        scan(6, a, "baseoa", "Visor"),
+    ];
+    replay(&place, &lines.join("\n"));
+    let on = |server: &str, who: &[&str]| {
+        place.run([&["--json", "board", "standing", "--server", server, "--time", "1763683200000"], who].concat())
+    };
+    let key = |done: sandbox::CommandOutput| {
+        assert!(done.status.success(), "{}", done.err);
+        serde_json::from_str::<Value>(&done.out).expect("a row")["player"].clone()
+    };
+    assert_eq!(key(on(a, &["Visor"])), 2, "of the game that is played now");
+    assert_eq!(key(on(b, &["^4Visor"])), 2, "colour codes are not of the name");
+    assert_eq!(key(on(a, &["--key", "1"])), 1);
+    replay(&place, &scan(8, a, "q3ut4", "Anarki"));
+    let refused = on(a, &["Visor"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let printed = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); select one by";
+    let refused: Value = serde_json::from_str(&refused.out).expect("a row");
+    assert_eq!((&refused["kind"], &refused["code"]), (&"error".into(), &"bad_request".into()));
+    assert!(refused["message"].as_str().is_some_and(|message| message.contains(printed)), "{refused}");
+    assert_eq!(key(on(a, &["--key", "2"])), 2);
+}
+
+/// What a daemon with windows of every type is asked, and what it answers.
+fn answers_of_the_past(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
+    let mut answers = Vec::new();
+    type Of = fn(&past::Play) -> bool;
+    let scopes: [(&str, &str, Of); 4] = [
+        ("--game", "baseq3", |play| past::game(play.server) == "baseq3"),
+        ("--game", "cstrike", |play| past::game(play.server) == "cstrike"),
+        ("--tag", "pro", |play| play.server == B || play.server == C),
+        ("--server", A, |play| play.server == A),
+    ];
+    for window in past.windows() {
+        let label = Past::label(window);
+        for (option, scope, of_scope) in scopes {
+            let top = place.json(["board", "top", option, scope, "--window", &label, "--ranking", "points"]);
+            let printed: Vec<(String, i64)> = top[1..]
+                .iter()
+                .map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as i64))
+                .collect();
+            assert_eq!(printed, past.points(of_scope, window), "{option} {scope} in {label}");
+            assert_eq!(top[0]["window"], label.as_str());
+            answers.push(top);
+        }
+    }
+    answers
+}
+
+/// `clqd board` with a daemon or without.
+fn other_answers(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
+    let late = past.plays.iter().find(|play| play.server == B).expect("a play");
+    let time = late.t_ms.to_string();
+    let ask = |args: &[&str]| place.json([&["board"], args].concat());
+    let in_hour = ["--game", "baseq3", "--window", "hour", "--time", &time];
+    let standing = ask(&[&["standing", "Anarki"], &in_hour[..]].concat());
+    let positions: Vec<(&str, &Value)> = standing[0]["standings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|standing| (standing["ranking"].as_str().unwrap(), &standing["place"]["position"]))
+        .collect();
+    assert_eq!(positions[3..], [("points", &Value::from(1)), ("time", &Value::from(2))]);
+    let fused = ask(&[&["fused", "--ranking", "points", "-n", "2"], &in_hour[..]].concat());
+    assert_eq!((&fused[1]["name"], &fused[2]["name"]), (&"Anarki".into(), &"Visor".into()));
+    // Of three windows that overlap, the oldest.
+    let oldest = ask(&["top", "--tag", "pro", "--window", "12", "--time", &time]);
+    assert_eq!(oldest[0]["from_ms"], late.t_ms - late.t_ms.rem_euclid(past::HOUR_MS) - 2 * past::HOUR_MS);
+    vec![standing, fused, oldest]
+}
+
+#[test]
+fn boards_of_every_scope_and_window_type_match_the_history() {
+    let place = Sandbox::new(&Past::config());
+    let past = Past::new(clqd::clock::system_ms());
+    replay(&place, &past.log());
+    let daemon = place.start();
+    place.ok(["servers", "add", B, C, "--tag", "pro"]);
+    // Boards at hand answer as before until they are made anew.
+    let tagged = || place.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
+    wait_until("the tag has boards", || tagged().len() > 1);
+    let of_daemon = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    for (args, printed) in [
+        (["--game", "basq3", "--window", "day"], "did you mean \"baseq3\"?"),
+        (["--tag", "prp", "--window", "day"], "did you mean \"pro\"?"),
+        (["--game", "baseq3", "--window", "2001-11-21"], "there is no window \"2001-11-21\""),
+        (["--game", "baseq3", "--window", "13"], "the types are all-time, hour, day, week, month, 12"),
+    ] {
+        let done = place.run([&["board", "top"], &args[..]].concat());
+        assert!(done.status.code() == Some(1) && done.err.contains(printed), "{args:?}: {}", done.err);
+    }
+    windows_are_listed(&place, &past);
+    daemon.stop();
+
+    let without = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    assert_eq!(of_daemon, without, "from the state directory");
+    windows_are_listed(&place, &past);
+    let daemon = place.start();
+    let again = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    assert_eq!(of_daemon, again, "after a restart");
+    daemon.stop();
+}
+
+fn windows_are_listed(place: &Sandbox, past: &Past) {
+    let listed = place.json(["board", "windows", "--bytes"]);
+    for window in past.windows() {
+        let label = Past::label(window);
+        let row = listed.iter().find(|row| row["window"] == label.as_str()).unwrap_or_else(|| panic!("{label}"));
+        // Rows of those who were not seen leaving are still with their server.
+        assert!(row["stored"]["records"].as_u64() >= Some(2) && row["stored"]["bytes"].as_u64() > Some(30), "{row}");
+        let running = row["to_ms"].as_i64().is_none_or(|to_ms| to_ms > clqd::clock::system_ms());
+        assert_eq!(row["phase"], if running { "running" } else { "closed" }, "{row}");
+    }
+    for kind in ["hour", "day", "month", "12"] {
+        assert!(listed.iter().any(|row| row["type"] == kind && row["phase"] == "next"), "the next {kind}");
+    }
+    assert!(place.json(["board", "windows"]).iter().all(|row| row["stored"].is_null()));
+    assert!(place.ok(["board", "windows"]).starts_with("type "));
+}
+
+/// Boards of closed windows are made when they are asked for: everybody who
+/// asks meanwhile waits.
+#[test]
+fn queries_during_a_board_build_are_answered() {
+    let place = Sandbox::new(&Past::config());
+    let past = Past::new(clqd::clock::system_ms());
+    replay(&place, &past.log());
+    let daemon = place.start();
+    let windows = past.windows();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            for &window in &windows {
+                let (place, past) = (&place, &past);
+                scope.spawn(move || {
+                    let mut client = Client::connect(&place.socket()).expect("connected");
+                    let board = BoardSelector {
+                        scope: "game:baseq3".parse().expect("a scope"),
+                        ranking: Ranking::Points,
+                        window: Some(Past::label(window)),
+                        time_ms: None,
+                    };
+                    let top = Request::Board { board, ask: BoardQuery::Top { count: 10 } };
+                    let rows = send_request(&mut client, &top).expect("an answer");
+                    let printed: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
+                        .into_iter()
+                        .map(|place| (place.name, place.at.raw))
+                        .collect();
+                    assert_eq!(printed, past.points(|play| play.server != C, window));
+                });
+            }
+        }
+    });
+    daemon.stop();
+}
+
+#[test]
+fn ended_windows_can_be_deleted() {
+    let place = Sandbox::new(&Past::config());
+    let past = Past::new(clqd::clock::system_ms());
+    replay(&place, &past.log());
+    let daemon = place.start();
+    let last_ms = past.plays.iter().map(|play| play.t_ms).max().expect("plays");
+    let before_ms = last_ms - last_ms.rem_euclid(past::HOUR_MS);
+    let before = before_ms.to_string();
+    let refused = place.run(["board", "delete-before", &before]);
+    assert!(refused.status.code() == Some(2) && refused.err.contains("--yes"), "{}", refused.err);
+
+    // Weeks go when they are closed, which takes a tick.
+    let listed = || place.json(["board", "windows", "--bytes"]);
+    let is_over = |row: &Value| row["to_ms"].as_i64().is_some_and(|to_ms| to_ms <= before_ms);
+    wait_until("what is over is closed", || {
+        listed().iter().filter(|row| is_over(row)).all(|row| row["phase"] == "closed")
+    });
+    let there = listed();
+    let labels = |rows: &[Value]| -> Vec<String> {
+        let mut labels: Vec<_> = rows.iter().map(|row| row["window"].as_str().unwrap().to_owned()).collect();
+        labels.sort();
+        labels
+    };
+    let over: Vec<Value> = there.iter().filter(|row| is_over(row)).cloned().collect();
+    assert!(over.len() >= 4, "two hours, and windows of type 12: {over:?}");
+    let gone = place.json(["board", "delete-before", &before, "--yes"]);
+    assert_eq!(labels(&gone), labels(&over));
+    let left = listed();
+    assert!(left.iter().all(|row| !is_over(row)));
+    assert_eq!(labels(&left).len() + labels(&gone).len(), labels(&there).len(), "no other has gone");
+    let stays = |rows: &[Value], label: &str| rows.iter().find(|row| row["window"] == label).expect(label).clone();
+    assert_eq!(stays(&left, "all-time")["stored"], stays(&there, "all-time")["stored"]);
+    let asked = place.run(["board", "top", "--game", "baseq3", "--window", &labels(&gone)[0]]);
+    assert!(asked.status.code() == Some(1) && asked.err.contains("there is no window"), "{}", asked.err);
+    assert_eq!(place.json(["board", "delete-before", &before, "--yes"]), Vec::<Value>::new());
+    daemon.stop();
+
+    // The daemon sweeps once a second; what it had not swept, the next does.
+    let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
+    let config = clqd::config::Config::load(&place.config()).expect("the config");
+    let mut opened =
+        clqd::state::State::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
+    while opened.sweep().expect("a store") {}
+    for row in &over {
+        let label = row["window"].as_str().unwrap();
+        let window = clqd::board::window::parse(label).expect("a label");
+        let stored = opened.store.reader().stored_size(window).expect("a store");
+        assert_eq!((stored.records, stored.bytes), (0, 0), "{label}");
+        assert!(row["stored"]["records"].as_u64() >= Some(2), "{label} held something before");
+    }
+}
+
+/// Bytes of all files of a state directory. Sled deletes blob files from its own threads, so
+/// a file may disappear while the directory is read.
+fn size_on_disk(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry"));
+    entries
+        .map(|entry| match entry.file_type().expect("a type").is_dir() {
+            true => size_on_disk(&entry.path()),
+            false => match entry.metadata() {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+                metadata => metadata.expect("metadata").len(),
+            },
+        })
+        .sum()
+}
+
+/// Windows come and go, and the room that old ones leave is taken by new ones.
+#[test]
+fn space_of_deleted_windows_is_reused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let windows = ["hour keep=1", "all-time"].map(|text| text.parse().expect("a type"));
+    let engine = clqd::engine::EngineSettings {
+        windows: clqd::board::window::WindowTypes::new(Default::default(), windows).expect("types"),
+        ..Default::default()
+    };
+    let store = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut opened = clqd::state::State::open(dir.path(), store, engine).expect("a state");
+    let first_ms = 1_763_683_200_000 + 5 * past::MINUTE_MS;
+    let mut sizes = Vec::new();
+    for hour in 0..24 {
+        for scan in 0..3 {
+            let t_ms = first_ms + hour * past::HOUR_MS + scan * past::MINUTE_MS;
+            for server in 0..60 {
+                let player = |n: i64| format!(r#"{{"name":"p{n} of {server}","points":{},"ping":9}}"#, scan * n);
+                let players: Vec<String> = (1..=50).map(player).collect();
+                let line = format!(
+                    r#"{{"t":{t_ms},"server":"quake3://127.0.0.1:{}","game":"g","map":"m{scan}","slots":64,"players":[{}]}}"#,
+                    1_000 + server,
+                    players.join(",")
+                );
+                let (url, outcome) = clqd::scan_log::parse(&line).expect("a line");
+                opened.handle(clqd::engine::Event::Replayed { url, outcome }).expect("a store");
+            }
+            opened.commit().expect("a store");
+        }
+        opened.close_due_weeks(first_ms + hour * past::HOUR_MS + 10 * past::MINUTE_MS).expect("a store");
+        sizes.push(size_on_disk(dir.path()));
+    }
+    println!("bytes on disk by hour: {sizes:?}");
+    // A rotation writes 3 MB at first. Eight without any room used again would be
+    // 24 MB more; sled has some segments more or less at any time.
+    let largest = |hours: std::ops::Range<usize>| *sizes[hours].iter().max().expect("some");
+    assert!(largest(16..24) < largest(8..16) * 3 / 2, "grown over eight more rotations: {sizes:?}");
+    let all_time = opened.store.reader().stored_size(clqd::model::WindowKey::ALL_TIME).expect("a store");
+    assert_eq!(all_time.records, 2 * 60 * 50, "a row and a standing of each player");
+}

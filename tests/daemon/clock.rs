@@ -1,0 +1,308 @@
+//! The real daemon with a wrong clock, and its correction: with `faketime` (Debian's
+//! package faketime), and in this process with clocks that the test sets. The clock
+//! itself is tested in `clock`, closing and reopening in `closing`.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::sandbox::{self, Sandbox, WAIT_MAX, fleet, wait_until};
+use clqd::clock::{Reading, TimeSource};
+use clqd::config::Config;
+use clqd::control::{Request, Row};
+use clqd::daemon::Daemon;
+use clqd::fleet::{FaultShares, Fleet};
+use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::view::{ClockTrust, Correction};
+use serde_json::Value;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 24 * 60 * MINUTE;
+
+fn status(place: &Sandbox) -> Value {
+    place.json(["status"]).remove(0)
+}
+
+fn phase(status: &Value, week: &str) -> String {
+    let weeks = status["engine"]["weeks"].as_array().unwrap().iter();
+    let found = weeks.into_iter().find(|state| state["week"] == week);
+    found.map_or_else(String::new, |state| state["phase"].as_str().unwrap().to_owned())
+}
+
+/// Debian's path of the library that `faketime` loads.
+fn library() -> String {
+    let printed = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
+    let printed =
+        printed.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));
+    String::from_utf8(printed.stdout).unwrap().trim().to_owned()
+}
+
+/// Measured time of all players on a server in a week, ms.
+fn time_in(place: &Sandbox, url: &str, week: &str) -> u64 {
+    let top = place.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
+    let rows: Vec<Value> = sandbox::rows(&top.out);
+    rows.iter().flat_map(|top| top["rows"].as_array().unwrap()).map(|row| row["score"].as_f64().unwrap() as u64).sum()
+}
+
+/// A server with people.
+fn busiest(fleet: &Fleet) -> String {
+    let server = (0..fleet.servers()).max_by_key(|&server| fleet.snapshot(server).players.len());
+    fleet.url(server.expect("there are servers"))
+}
+
+/// A daemon runs, is started again with a clock eight days ahead that closes its week,
+/// and then with the right clock. The admin resets the time.
+#[test]
+fn week_closed_by_a_wrong_clock_resumes_after_reset() {
+    let library = library();
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}\n[clock]\nsynchronised = \"never\""));
+    let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
+    let url = busiest(&fleet);
+    let week = week_label(Calendar::default().week(clqd::clock::system_ms()));
+
+    let daemon = place.start();
+    place.ok(["servers", "add", &url]);
+    wait_until("people are seen for a while", || {
+        time_in(&place, &url, &week) > 0 && status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
+    });
+    daemon.stop();
+
+    let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    let daemon = place.start_with_env(&wrong);
+    wait_until("the week is over, and held", || status(&place)["clock"]["week_held"] == week.as_str());
+    wait_until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
+    let text = place.ok(["status"]);
+    let printed = text.lines().find(|line| line.starts_with("clock")).unwrap();
+    assert!(
+        printed.contains("NOT SYNCHRONISED: no week is closed") && printed.contains("clqd clock accept"),
+        "{printed}"
+    );
+    assert!(printed.contains(&format!("week {week} has ended and is not closed yet")), "{printed}");
+    assert_eq!(phase(&status(&place), &week), "open");
+    let printed = place.ok(["clock", "accept"]);
+    assert!(printed.starts_with("accepted by an admin"), "{printed}");
+    wait_until("the week is closed", || phase(&status(&place), &week) == "closed");
+    daemon.wait_for_log("the week is closed");
+    assert_eq!(place.json(["servers", "show", &url])[0]["rank"], 1);
+    let log = daemon.stop();
+    assert!(log.contains("the week is over but is not closed"), "{log}");
+
+    let daemon = place.start();
+    daemon.wait_for_log("ahead of the system clock");
+    let ahead_ms = status(&place)["clock"]["ahead_ms"].as_i64().unwrap();
+    assert!((7 * DAY..9 * DAY).contains(&ahead_ms), "{ahead_ms}");
+    let refused = place.run(["clock", "reset"]);
+    assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
+    let printed = place.ok(["clock", "reset", "--yes"]);
+    assert!(printed.contains(&format!("week {week} is reopened")), "{printed}");
+    wait_until("the week is open", || phase(&status(&place), &week) == "open");
+    assert_eq!(status(&place)["clock"]["ahead_ms"], 0);
+    let before = time_in(&place, &url, &week);
+    assert!(before > 0, "its rows are there");
+    wait_until("scans count", || time_in(&place, &url, &week) > before);
+    assert!(place.ok(["week", "reopen", &week]).contains("is open already"));
+    assert!(place.run(["clock", "reset"]).err.contains("nothing to set back"));
+    daemon.kill();
+
+    // What was recorded under the wrong clock is not taken for news.
+    let daemon = place.start();
+    let clock = status(&place)["clock"].clone();
+    assert!(clock["ahead_ms"].as_i64().unwrap() < DAY, "{clock}");
+    assert_eq!(phase(&status(&place), &week), "open");
+    daemon.stop();
+    // And it has files of its own: the others are a scan log.
+    let mut logs = sandbox::scan_logs(&record);
+    assert_eq!(logs.len(), 3, "{logs:?}");
+    logs.remove(1);
+    let again = place.path("again");
+    let mut replay = vec!["replay".into(), "--state".into(), again.clone().into_os_string()];
+    replay.extend(logs.into_iter().map(Into::into));
+    place.ok(replay);
+    assert!(place.export(&again, &week).lines().count() > 0);
+}
+
+/// The steady clock and the system clock, set by a test.
+#[derive(Clone)]
+struct FakeClock(Arc<Mutex<(Instant, i64, i64)>>);
+
+impl FakeClock {
+    fn new() -> FakeClock {
+        FakeClock(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))))
+    }
+
+    /// Both go on by so much.
+    fn advance(&self, ms: i64) {
+        self.0.lock().unwrap().1 += ms;
+    }
+
+    fn jump(&self, ms: i64) {
+        self.0.lock().unwrap().2 += ms;
+    }
+}
+
+impl TimeSource for FakeClock {
+    fn read(&self) -> Reading {
+        let (begun, passed_ms, system_ms) = *self.0.lock().unwrap();
+        let steady_ms = begun.elapsed().as_millis() as i64 + passed_ms;
+        Reading { monotonic_ms: steady_ms, system_ms: system_ms + steady_ms }
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        Some(false)
+    }
+}
+
+/// While the daemon runs the clock jumps a week ahead: for 66 s, then permanently.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_clock_jump_closes_no_week_until_trusted() {
+    let fleet = fleet(8, 4, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
+    let config = Config::load(&place.config()).unwrap();
+    let clocks = FakeClock::new();
+    let daemon = Daemon::start_with_time_source(Box::new(clocks.clone()), config, None, None).await.unwrap();
+    let url = busiest(&fleet);
+    daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new() }).await.unwrap();
+    // Until the engine has looked at the clock a few times.
+    let ask = async || {
+        let rows = daemon.ask(Request::Status {}).await.unwrap();
+        let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };
+        status
+    };
+    let wait = async |what: &str, holds: &dyn Fn(&clqd::api::protocol::Status) -> bool| {
+        let began = Instant::now();
+        loop {
+            let status = ask().await;
+            if holds(&status) {
+                return status;
+            }
+            assert!(began.elapsed() < WAIT_MAX, "not within {WAIT_MAX:?}: {what}: {status:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let trust = |trust| move |status: &clqd::api::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
+    let snapshots = |n| move |status: &clqd::api::protocol::Status| status.engine.counts.snapshots >= n;
+    wait("scans", &snapshots(2)).await;
+    assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Waiting);
+    clocks.advance(10 * MINUTE);
+    let before = wait("it runs steadily", &trust(ClockTrust::Steady)).await;
+    let weeks = before.engine.weeks.clone();
+
+    clocks.jump(7 * DAY + 30 * MINUTE);
+    let status = wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
+    clocks.advance(66_000);
+    let status_later = wait("scans go on", &snapshots(status.engine.counts.snapshots + 3)).await;
+    let clock = status_later.clock.unwrap();
+    assert!(clock.leap_ms > 7 * DAY && clock.now_ms < before.engine.now_ms + DAY, "{clock:?}");
+    assert_eq!(status_later.engine.weeks, weeks);
+    clocks.jump(-7 * DAY - 30 * MINUTE);
+    let clock = wait("it is back", &|status| status.clock.as_ref().unwrap().leap_ms == 0).await.clock.unwrap();
+    assert_eq!(clock.ahead_ms, 0);
+    clocks.advance(10 * MINUTE);
+    wait("it runs steadily", &trust(ClockTrust::Steady)).await;
+
+    clocks.jump(7 * DAY + 30 * MINUTE);
+    wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
+    clocks.advance(11 * MINUTE);
+    let followed = wait("it is followed", &|status| status.clock.as_ref().unwrap().week_held.is_some()).await;
+    assert_eq!(followed.clock.unwrap().week_held.as_ref(), Some(&weeks[0].week));
+    assert_eq!(followed.engine.weeks[0], weeks[0]);
+    clocks.advance(10 * MINUTE);
+    let closed =
+        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed;
+    wait("after ten more minutes it is closed", &closed).await;
+
+    // It was wrong after all.
+    clocks.jump(-7 * DAY - 30 * MINUTE);
+    wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY).await;
+    let rows = daemon.ask(Request::ClockReset { sure: true }).await.unwrap();
+    let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!(reopened[..], [weeks[0].week.clone()]);
+    let open =
+        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Open;
+    let status = wait("it is open", &open).await;
+    wait("scans count", &snapshots(status.engine.counts.snapshots + 3)).await;
+    daemon.stop().await.unwrap();
+}
+
+/// A leap is followed while nothing can be committed, which begins a new file of the
+/// scan log; then the machine dies. The next start reads the running file alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_committed() {
+    let fleet = fleet(8, 5, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    let configure = |min_bytes: u64| {
+        place.configure(&format!("record = {record:?}"));
+        let text = std::fs::read_to_string(place.config()).unwrap();
+        let store = format!("[store]\ndisk_free_min_bytes = {min_bytes}\n");
+        std::fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
+    };
+    configure(0);
+    let config = Config::load(&place.config()).unwrap();
+    let clocks = FakeClock::new();
+    let daemon =
+        Daemon::start_with_time_source(Box::new(clocks.clone()), config, Some(place.config()), None).await.unwrap();
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let scans = || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap();
+    let scan_more = |what: &str| {
+        let seen = scans();
+        wait_until(what, || scans() >= seen + 16);
+    };
+    scan_more("they are scanned");
+    configure(1 << 50);
+    place.ok(["reload"]);
+    wait_until("writing stops", || status(&place)["store"]["stopped_ms"].is_i64());
+    scan_more("scans wait to be written");
+    clocks.jump(60 * MINUTE);
+    wait_until("the leap is seen", || status(&place)["clock"]["leap_ms"].as_i64() > Some(0));
+    clocks.advance(11 * MINUTE);
+    wait_until("it is followed", || status(&place)["clock"]["leap_ms"] == 0);
+    wait_until("a file is closed and packed", || sandbox::scan_logs(&record).len() == 2);
+    scan_more("scans go on");
+
+    // What is on disk then.
+    let crashed = Sandbox::new("");
+    let copied = crashed.path("scans.jsonl");
+    for log in sandbox::scan_logs(&record) {
+        std::fs::copy(&log, crashed.path(log.file_name().unwrap().to_str().unwrap())).unwrap();
+    }
+    let done = Command::new("cp").arg("-a").arg(place.state()).arg(crashed.state()).status().unwrap();
+    assert!(done.success());
+    crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("record = {copied:?}"));
+    crashed.start().stop();
+    assert_state_is_the_log(&crashed, &copied);
+
+    configure(0);
+    place.ok(["reload"]);
+    wait_until("writing goes on", || status(&place)["store"]["stopped_ms"].is_null());
+    daemon.stop().await.unwrap();
+    assert_state_is_the_log(&place, &record);
+}
+
+/// The state of a stopped daemon equals a replay of its complete log.
+fn assert_state_is_the_log(place: &Sandbox, record: &Path) {
+    let fresh = place.path("fresh");
+    let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
+    replay.extend(sandbox::scan_logs(record).into_iter().map(Into::into));
+    place.ok(replay);
+    let weeks = status(place)["engine"]["weeks"].as_array().unwrap().clone();
+    for week in weeks.iter().map(|week| week["week"].as_str().unwrap()) {
+        let (state, log) = (place.export(&place.state(), week), place.export(&fresh, week));
+        assert!(!state.is_empty() && state == log, "{week}: the log holds other scans than the state");
+    }
+}
+
+#[test]
+fn systemd_unit_allows_adjtimex() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
+    let text = std::fs::read_to_string(unit).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!lines.iter().any(|line| line.starts_with("ProtectClock=")), "it forbids adjtimex");
+    let mut filters = lines.iter().filter_map(|line| line.strip_prefix("SystemCallFilter="));
+    assert!(filters.next_back().unwrap().contains("adjtimex"), "the last line allows it again");
+    let ordered = |key: &str| lines.iter().any(|line| line.starts_with(key) && line.contains("time-sync.target"));
+    assert!(ordered("After=") && ordered("Wants="));
+}

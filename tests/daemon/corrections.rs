@@ -1,0 +1,248 @@
+//! Corrections as an admin makes them: the real daemon and commands, two servers on the
+//! loopback whose lists the test writes, and MariaDB. After each command the daemon is
+//! killed, or stopped and its state is checked.
+//!
+//! The effect of corrections on boards is tested in `corrections`.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::database::Database;
+use crate::sandbox::{self, Sandbox, wait_for, wait_until};
+use clqd::board::window;
+use clqd::config::Config;
+use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector};
+use clqd::model::{NameHash, Ranking, Scope, ServerUrl};
+use clqd::state::State;
+use serde_json::Value;
+
+/// A Quake 3 server: every player on its list gains a point with each reply, and every
+/// sixteen replies the map changes.
+struct Server {
+    url: String,
+    list: Arc<Mutex<Vec<&'static str>>>,
+    over: Arc<AtomicBool>,
+    answering: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    fn start(list: &[&'static str]) -> Server {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let url = format!("quake3://127.0.0.1:{}", socket.local_addr().unwrap().port());
+        let list = Arc::new(Mutex::new(list.to_vec()));
+        let over = Arc::new(AtomicBool::new(false));
+        let (of_thread, until_over) = (list.clone(), over.clone());
+        let answering = std::thread::spawn(move || {
+            let mut buffer = [0; 2_048];
+            let mut answers = 0;
+            while !until_over.load(Ordering::Relaxed) {
+                let Ok((len, asker)) = socket.recv_from(&mut buffer) else { continue };
+                let Some(nonce) = buffer[..len].strip_prefix(b"\xff\xff\xff\xffgetstatus ") else { continue };
+                let nonce = String::from_utf8_lossy(nonce.trim_ascii()).into_owned();
+                answers += 1;
+                let mut reply = format!(
+                    "statusResponse\n\\challenge\\{nonce}\\mapname\\map{}\\gamename\\baseq3\\sv_hostname\\S\\sv_maxclients\\8\n",
+                    answers / 16 % 2
+                );
+                for (place, name) in (1..).zip(of_thread.lock().unwrap().iter()) {
+                    reply += &format!("{} 50 \"{name}\"\n", answers % 16 * place);
+                }
+                socket.send_to(&[b"\xff\xff\xff\xff".as_slice(), reply.as_bytes()].concat(), asker).unwrap();
+            }
+        });
+        Server { url, list, over, answering: Some(answering) }
+    }
+
+    fn now(&self, list: &[&'static str]) {
+        *self.list.lock().unwrap() = list.to_vec();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.answering.take().map(JoinHandle::join);
+    }
+}
+
+/// Names on a board of a server, with their times.
+fn times(place: &Sandbox, server: &Server) -> BTreeMap<String, u64> {
+    let top = place.json(["top", "--server", &server.url, "--ranking", "time", "-n", "100"]);
+    let rows = top[0]["rows"].as_array().unwrap().iter();
+    rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as u64)).collect()
+}
+
+fn rounds(place: &Sandbox, name: &str) -> u64 {
+    let players = place.run(["--json", "player", name]);
+    let players: Vec<Value> = sandbox::rows(&players.out);
+    let players = players.iter().filter(|row| row["kind"] == "player");
+    players.flat_map(|it| it["weeks"].as_array().unwrap()).map(|week| week["elo_rounds"].as_u64().unwrap()).sum()
+}
+
+/// Opens the state of a daemon that has stopped.
+fn open(place: &Sandbox) -> State {
+    let config = Config::load(&place.config()).unwrap();
+    wait_for("sled lets its lock go", || State::open_configured(&config, &place.state(), false).ok())
+}
+
+fn is_stored(state: &State, name: &str) -> bool {
+    state.store.contains_bytes(name.as_bytes()).unwrap()
+}
+
+/// The players on the boards of every scope by time, in the current week.
+fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
+    let week = state.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
+    state.commit_and_build_boards(week).unwrap();
+    let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
+    let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
+    let mut standing = BTreeMap::new();
+    for scope in scopes.chain(groups) {
+        let shown = scope.to_string();
+        let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), time_ms: None };
+        let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let mut names: Vec<String> = answer
+            .rows
+            .into_iter()
+            .map(|row| match row {
+                BoardRow::Place(place) => place.name,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        names.sort();
+        standing.insert(shown, names);
+    }
+    standing
+}
+
+#[test]
+fn corrections_survive_crashes_in_state_and_archive() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let database = runtime.block_on(Database::new());
+    let value = |sql: &str| runtime.block_on(database.value(sql));
+    let one = Server::start(&["Visor", "^1Klesk", "Sarge", "Bones"]);
+    let two = Server::start(&["Visor", "Bones", "Doom", "Hunter"]);
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!(
+        "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 2\ndrain_s_max = 60",
+        database.url()
+    ));
+    place.ok(["migrate"]);
+    let daemon = place.start();
+    place.ok(["servers", "add", &one.url, "--tag", "ctf"]);
+    place.ok(["servers", "add", &two.url]);
+    wait_until("rounds are rated", || rounds(&place, "Bones") >= 2);
+    wait_until("all of them are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
+
+    // Greylist, and a crash.
+    assert_eq!(times(&place, &two).len(), 4);
+    place.ok(["greylist", &two.url, "--reason", "fake"]);
+    assert!(times(&place, &two).is_empty());
+    daemon.kill();
+    let daemon = place.start();
+    assert!(times(&place, &two).is_empty());
+    let weeks_of_two = "SELECT COUNT(*) FROM player_week JOIN server USING (server) WHERE greylist IS NOT NULL";
+    wait_until("MySQL follows", || {
+        value("SELECT COUNT(*) FROM server WHERE greylist IS NOT NULL") == "1" && value(weeks_of_two) == "0"
+    });
+    place.ok(["greylist", &two.url, "--lift"]);
+    assert_eq!(times(&place, &two).len(), 4);
+    wait_until("and back", || value("SELECT COUNT(*) FROM player_week") == "8");
+
+    // Tags.
+    assert_eq!(place.ok(["servers", "tag", &two.url, "--add", "ctf"]), format!("{}  tags changed\n", two.url));
+    assert_eq!(place.list(&["--tag", "ctf"]).len(), 2);
+    let none = place.run(["servers", "tag", "quake3://127.9.9.9:1", "--remove", "ctf"]);
+    assert_eq!(none.status.code(), Some(1), "{}", none.out);
+
+    // Merge: Hunter was Doom, on the same server.
+    let hunter = place.json(["player", "Hunter"])[0]["player"].as_u64().unwrap();
+    let doom = place.json(["player", "show", "Doom"])[0]["player"].as_u64().unwrap();
+    let (before, both) = (times(&place, &two), times(&place, &two));
+    let merged = place.json(["player", "merge", "Hunter", &format!("#{doom}"), "--game", "baseq3"]);
+    assert_eq!((&merged[0]["outcome"], &merged[0]["player"]), (&"merged".into(), &hunter.into()));
+    daemon.kill();
+    let daemon = place.start();
+    let after = times(&place, &two);
+    assert!(!after.contains_key("Hunter") && after["Doom"] >= before["Doom"] + both["Hunter"], "{before:?} {after:?}");
+    assert_eq!(place.json(["player", "Hunter"])[0]["player"], doom);
+    wait_until("MySQL follows", || {
+        value("SELECT COUNT(*) FROM player") == "5"
+            && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {hunter}")) == "0"
+            && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {doom}")) == "1"
+    });
+
+    // Forget, and a crash at once.
+    let unsure = place.run(["player", "forget", "Visor", "--game", "baseq3"]);
+    assert_eq!(unsure.status.code(), Some(2));
+    assert!(unsure.err.contains("--yes"), "{}", unsure.err);
+    let logged = std::fs::read_to_string(&record).unwrap().len();
+    let forgotten = place.json(["player", "forget", "Visor", "--game", "baseq3", "--yes"]);
+    daemon.kill();
+    let hash = NameHash::of("baseq3", "Visor").to_string();
+    assert_eq!(forgotten[0]["hashes"], serde_json::json!([hash]));
+    let daemon = place.start();
+    assert_eq!(place.run(["player", "Visor"]).status.code(), Some(1));
+    assert_eq!(place.json(["player", "forgotten"])[0]["hash"], hash.as_str());
+
+    // He comes back, and others with him.
+    one.now(&["^2Vis^3or", "Klesk", "Sarge", "Bones"]);
+    let rated = rounds(&place, "Bones");
+    wait_until("rounds go on", || rounds(&place, "Bones") >= rated + 2);
+    let list = place.json(["servers", "show", &one.url])[0]["list"].clone();
+    let names: Vec<&str> = list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["", "Klesk", "Sarge", "Bones"]);
+    let printed = daemon.stop();
+    assert!(!printed.contains("Visor"), "{printed}");
+    let log = std::fs::read_to_string(&record).unwrap();
+    assert!(log[..logged].contains("Visor"), "what was recorded before stays");
+    let new = log[logged..].lines().skip(1).collect::<Vec<_>>();
+    assert!(
+        new.len() > 10 && !new.iter().any(|line| line.contains("Vis")),
+        "{:?}",
+        new.iter().find(|it| it.contains("Vis"))
+    );
+
+    let mut state = open(&place);
+    assert!(!is_stored(&state, "Visor") && is_stored(&state, "Sarge"));
+    let want = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let all = want(&["Bones", "Doom", "Klesk", "Sarge"]);
+    let standing = standing(&mut state, &[&one, &two]);
+    let of = |scope: &str| standing[scope].clone();
+    assert_eq!((of("game:baseq3"), of("tag:ctf")), (all.clone(), all));
+    assert_eq!(of(&format!("server:{}", one.url)), want(&["Bones", "Klesk", "Sarge"]));
+    assert_eq!(of(&format!("server:{}", two.url)), want(&["Bones", "Doom"]));
+    drop(state);
+
+    // The daemon wrote everything before it ended.
+    for (table, column) in
+        [("player", "name"), ("player", "display"), ("server_player", "name"), ("server_player", "display")]
+    {
+        assert_eq!(
+            value(&format!("SELECT COUNT(*) FROM {table} WHERE {column} LIKE '%Vis%'")),
+            "0",
+            "{table}.{column}"
+        );
+    }
+    assert_eq!(value("SELECT COUNT(*) FROM player"), "4");
+    assert_eq!(value("SELECT COUNT(*) FROM player_week"), "5");
+    assert_eq!(value("SELECT COUNT(*) FROM player_week LEFT JOIN player USING (player) WHERE name IS NULL"), "0");
+
+    // Remembered, he is a new player.
+    let daemon = place.start();
+    place.ok(["player", "remember", &hash]);
+    assert!(place.json(["player", "forgotten"]).is_empty());
+    let back = wait_for("he is known", || {
+        let players = place.run(["--json", "player", "Visor"]);
+        let found = sandbox::rows(&players.out).into_iter().find(|row| row["kind"] == "player");
+        found.map(|row| row["player"].as_u64().unwrap())
+    });
+    assert!(back > doom.max(hunter));
+    daemon.stop();
+    assert_eq!(value("SELECT player FROM player WHERE name = 'Visor'"), back.to_string());
+}

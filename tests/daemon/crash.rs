@@ -1,0 +1,745 @@
+//! Kills the real daemon repeatedly, with a real MariaDB, at times chosen by a seed
+//! that is printed. Acknowledged data must not be lost and no data may be
+//! duplicated, in either store.
+//!
+//! `CLQD_CRASHES` is the number of kills of the first test (15; `bash tests/run
+//! --crash N`), `CLQD_SEED` the seed. Rankings and database failures have their own
+//! tests.
+//!
+//! **Acknowledged** is what the daemon has reported over its control socket. An
+//! observer sends requests without pause, and stores the last response for every
+//! server, player and top list. SIGKILL is sent during a request. After each start
+//! every acknowledged value must still hold: keys are equal, and values that only grow
+//! (points, time, starts, scores, rounds, times) are at least the acknowledged ones.
+//!
+//! **No loss or duplication** of data that the observer did not request: the daemon
+//! records its scans, each batch of lines just before the commit of the same scans. At
+//! the end, that log is replayed into an empty state in one run without a crash. Both
+//! exports must be equal bit for bit. A scan that was credited twice or partly, or only
+//! recorded, or only credited, would change times and starts, which change with each
+//! scan. This does not detect a scan that is missing in both. If that scan was
+//! acknowledged, the observer detects it. If not, the next scan credits the same time.
+//!
+//! **MySQL** must equal the state at the end, after a clean stop: every row of every
+//! week equal, no row missing, no additional row, names unique.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::database::Database;
+use crate::sandbox::{self, Sandbox, closed_port_url, fleet, rows, scan_logs, send_request, wait_for};
+use clqd::api::protocol::{RescanSelector, ScanResult, ServerFilter};
+use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::engine::Outcome;
+use clqd::fleet::rng::Rng;
+use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};
+use clqd::model::ServerUrl;
+use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::row::Ranking;
+use clqd::model::view::PlayerWeekView;
+use clqd::scan_log;
+use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
+
+/// Prints to standard error directly, so that the seed and the figures are visible
+/// whether or not the test passes.
+macro_rules! say {
+    ($($told:tt)*) => {
+        writeln!(std::io::stderr(), $($told)*).expect("standard error takes it")
+    };
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
+}
+
+fn seed() -> u64 {
+    let by_time = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as u64 % 1_000_000;
+    number("CLQD_SEED", by_time)
+}
+
+// At random moments ------------------------------------------------------
+
+#[test]
+fn random_kills_neither_lose_nor_double_data() {
+    let (crashes, seed) = (number("CLQD_CRASHES", 15), seed());
+    say!("seed {seed}, {crashes} kills");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let database = runtime.block_on(Database::new());
+    let mut rng = Rng::new(&[seed, 1]);
+    // Servers are added continuously: a few in each run of the daemon.
+    let faults: FaultShares =
+        "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
+    let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!(
+        "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300\n\
+         [scan_log]\nrotate_bytes = 262144\nkeep_files = 0",
+        database.url()
+    ));
+    // The state is small, and is compacted all the time.
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    std::fs::write(place.config(), config.replace("[store]\n", "[store]\ncompact_min_bytes = 1\n")).unwrap();
+    place.ok(["migrate"]);
+
+    let mut observer = Observer::new(&fleet);
+    let began = Instant::now();
+    let (mut moments, mut asked) = (BTreeMap::new(), 0);
+    let mut life = 0;
+    // At least the configured number of kills, and more while there was little to lose: the
+    // length of each run is random.
+    while life < crashes || (observer.players.len() < 40 && life < 10 * crashes) {
+        life += 1;
+        let mut daemon = place.spawn();
+        if rng.bool(0.15) {
+            // While it starts, or shortly after.
+            *moments.entry("while it starts").or_insert(0) += 1;
+            std::thread::sleep(Duration::from_millis(rng.below(400) as u64));
+            daemon.kill();
+            continue;
+        }
+        daemon.wait_until_it_answers();
+        let mut client = daemon.client().expect("it answers");
+        observer.check(&mut client, &format!("life {life} of seed {seed}"));
+        let when = KillMoment::choose(&mut rng);
+        *moments.entry(when.name()).or_insert(0) += 1;
+        let (pid, log, state, socket) = (daemon.pid(), record.clone(), place.state(), place.socket());
+        let killer = std::thread::spawn(move || {
+            when.wait(&log, &state, &socket);
+            kill(pid, Signal::SIGKILL).expect("our child");
+        });
+        asked += observer.request_until_killed(&mut client, &mut rng);
+        killer.join().unwrap();
+        let status = daemon.wait();
+        assert_eq!(status.signal(), Some(9), "the daemon ended by itself, {status}: {}", daemon.log());
+    }
+    say!(
+        "{life} kills in {:?}: {moments:?}; {asked} answers; told of {} servers, {} players, \
+         {} weeks of them, {} places in top lists",
+        began.elapsed(),
+        observer.servers.len(),
+        observer.players.len(),
+        observer.players.values().map(|player| player.weeks.len()).sum::<usize>(),
+        observer.tops.len(),
+    );
+
+    // The last run ends with a clean stop.
+    let daemon = place.start();
+    let mut client = daemon.client().unwrap();
+    observer.check(&mut client, "the last life");
+    let sane: Vec<String> = (0..fleet.servers()).filter(|&n| fleet.fault(n).is_none()).map(|n| fleet.url(n)).collect();
+    sandbox::wait_until("every server that was added and answers has been seen", || {
+        let listed = place.list(&[]);
+        let unseen = |row: &&Value| row["last_seen_ms"].is_null();
+        listed.iter().filter(unseen).all(|row| !sane.iter().any(|url| row["url"] == url.as_str()))
+    });
+    observer.check(&mut client, "before the end");
+    let log = daemon.stop();
+    assert!(!log.contains("ERROR") && !log.contains("could not be brought up to date"), "{log}");
+
+    let compared = runtime.block_on(check_archive_equals_state(&place, &database));
+    let lines = check_replay_equals_state(&place, &record);
+    say!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
+    assert!(compared as u64 > 20, "there was something to lose");
+}
+
+/// When the daemon is killed, after it answers.
+enum KillMoment {
+    /// At a random time.
+    After(Duration),
+    /// Early, during the archive's first pass.
+    Early(Duration),
+    /// As soon as the scan log has grown: the commit of the same scans follows.
+    BetweenLogAndCommit(Duration),
+    /// As soon as an entry was deleted from the outbox, at the archive's next pass: it must
+    /// be in MySQL by then.
+    Trimmed,
+    /// When another database exists next to the current one.
+    Compacting(Duration),
+}
+
+impl KillMoment {
+    fn choose(rng: &mut Rng) -> KillMoment {
+        let mut within = |ms| Duration::from_millis(rng.below(ms) as u64);
+        let (any, early, then, short) = (within(2_500), within(150), within(1_000), within(30));
+        match rng.below(12) {
+            0 | 1 => KillMoment::Early(early),
+            2..5 => KillMoment::BetweenLogAndCommit(then),
+            5 => KillMoment::Trimmed,
+            6 | 7 => KillMoment::Compacting(short),
+            _ => KillMoment::After(any),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            KillMoment::After(_) => "any time",
+            KillMoment::Early(_) => "early",
+            KillMoment::BetweenLogAndCommit(_) => "between log and commit",
+            KillMoment::Trimmed => "after a trim",
+            KillMoment::Compacting(_) => "while the state is compacted",
+        }
+    }
+
+    fn wait(&self, log: &Path, state: &Path, socket: &Path) {
+        match self {
+            KillMoment::Compacting(wait) => {
+                let databases = || {
+                    let names = std::fs::read_dir(state).expect("the state directory");
+                    let other = names.filter(|name| name.as_ref().is_ok_and(|name| name.path().join("db").exists()));
+                    other.count() + usize::from(state.join("db").exists())
+                };
+                let began = Instant::now();
+                // During the copy, the switch, or the removal of the old one.
+                while databases() < 2 && began.elapsed() < Duration::from_secs(8) {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                std::thread::sleep(*wait);
+            }
+            KillMoment::After(wait) | KillMoment::Early(wait) => std::thread::sleep(*wait),
+            KillMoment::BetweenLogAndCommit(wait) => {
+                std::thread::sleep(*wait);
+                let len = || std::fs::metadata(log).map_or(0, |file| file.len());
+                let (before, began) = (len(), Instant::now());
+                // Nothing is scanned for a while where there are no servers yet.
+                while len() == before && began.elapsed() < Duration::from_secs(3) {
+                    std::hint::spin_loop();
+                }
+            }
+            KillMoment::Trimmed => {
+                let mut client = Client::connect(socket).expect("it answers");
+                let mut outbox = || match send_request(&mut client, &Request::Status {}).expect("it answers").as_slice()
+                {
+                    [Row::Status(status)] => status.outbox_entries,
+                    other => panic!("{other:?}"),
+                };
+                let (mut before, began) = (0, Instant::now());
+                while began.elapsed() < Duration::from_secs(8) {
+                    let now = outbox();
+                    if now < before {
+                        return;
+                    }
+                    before = now;
+                }
+            }
+        }
+    }
+}
+
+/// Sends requests, and checks later responses against earlier ones.
+struct Observer {
+    /// URLs of the fleet that are still to be added; the next is the last.
+    left: Vec<String>,
+    /// An address without a listener: greylisted and lifted, removed and added again.
+    grey: String,
+    moody: String,
+    /// Last acknowledged values; `None`: requested but not acknowledged.
+    greylisted: Option<Option<String>>,
+    present: Option<bool>,
+    /// Servers whose addition was requested and may have happened.
+    perhaps: BTreeSet<String>,
+    servers: BTreeMap<String, ToldServer>,
+    players: BTreeMap<(String, String), ToldPlayer>,
+    /// Points by server and player key.
+    tops: BTreeMap<(String, u32), f64>,
+    names: Vec<String>,
+    week: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ToldServer {
+    /// Key and time of adding, once acknowledged.
+    constant: Option<(u32, i64)>,
+    last_scan_ms: Option<i64>,
+    last_seen_ms: Option<i64>,
+}
+
+#[derive(Clone, Debug)]
+struct ToldPlayer {
+    key: u32,
+    /// By week and server.
+    weeks: BTreeMap<(String, String), PlayerWeekView>,
+}
+
+impl Observer {
+    fn new(fleet: &Fleet) -> Observer {
+        let mut left = fleet.urls();
+        left.reverse();
+        Observer {
+            left,
+            grey: closed_port_url(),
+            moody: closed_port_url(),
+            greylisted: Some(None),
+            present: Some(false),
+            perhaps: BTreeSet::new(),
+            servers: BTreeMap::new(),
+            players: BTreeMap::new(),
+            tops: BTreeMap::new(),
+            names: Vec::new(),
+            week: None,
+        }
+    }
+
+    /// Checks that every acknowledged value still holds.
+    fn check(&mut self, client: &mut Client, when: &str) {
+        let list = Request::ServersList { filter: ServerFilter::default() };
+        let mut listed = BTreeMap::new();
+        let mut keys = BTreeSet::new();
+        for row in send_request(client, &list).expect("a list") {
+            let Row::Server(row) = row else { panic!("{row:?}") };
+            assert!(keys.insert(row.key), "{when}: two servers with key {}", row.key);
+            assert!(listed.insert(row.url.clone(), row).is_none(), "{when}: a server stands twice in the list");
+        }
+        for (url, told) in &self.servers {
+            let Some(row) = listed.get(url) else { panic!("{when}: {url} was acknowledged and is lost") };
+            assert!(
+                told.constant.is_none_or(|constant| constant == (row.key, row.added_ms)),
+                "{when}: {told:?} {row:?}"
+            );
+            assert!(
+                row.last_scan_ms >= told.last_scan_ms && row.last_seen_ms >= told.last_seen_ms,
+                "{when}: {told:?} {row:?}"
+            );
+        }
+        if let (Some(greylisted), Some(row)) = (&self.greylisted, listed.get(&self.grey)) {
+            assert_eq!(&row.greylist, greylisted, "{when}: the greylist holds");
+        }
+        if let Some(present) = self.present {
+            assert_eq!(listed.contains_key(&self.moody), present, "{when}: what was removed is removed");
+        }
+        let known = |url: &String| {
+            self.servers.contains_key(url) || self.perhaps.contains(url) || *url == self.moody || *url == self.grey
+        };
+        assert!(listed.keys().all(known), "{when}: nobody asked for all of {:?}", listed.keys());
+
+        for ((game, name), told) in &self.players {
+            let answer =
+                send_request(client, &Request::Player { name: name.clone() }).expect("a player who was told of");
+            let mut found = answer.iter().filter_map(|row| match row {
+                Row::Player(player) if player.game == *game => Some(player),
+                _ => None,
+            });
+            let Some(now) = found.next() else { panic!("{when}: {name} in {game} is lost") };
+            assert!(found.next().is_none() && now.player == told.key && now.name == *name, "{when}: {told:?} {now:?}");
+            let weeks = by_week(&now.weeks, when);
+            for (at, told) in &told.weeks {
+                let Some(now) = weeks.get(at) else { panic!("{when}: {name} has lost {at:?}") };
+                assert!(has_grown(told, now), "{when}: {name}\ntold {told:?}\nnow  {now:?}");
+            }
+        }
+        let servers: BTreeSet<String> = self.tops.keys().map(|(server, _)| server.clone()).collect();
+        for server in servers {
+            let top = self.top(client, &server).expect("a top list that was told");
+            let now: BTreeMap<u32, f64> = top.rows.iter().map(|row| (row.player, row.score)).collect();
+            assert_eq!(now.len(), top.rows.len(), "{when}: a player stands twice on {server}");
+            for ((_, player), told) in self.tops.iter().filter(|((of, _), _)| *of == server) {
+                assert!(
+                    now.get(player).is_some_and(|now| now >= told),
+                    "{when}: {player} on {server}: {told}, {now:?}"
+                );
+            }
+        }
+    }
+
+    /// Sends various requests until the connection breaks. Returns the number of responses.
+    fn request_until_killed(&mut self, client: &mut Client, rng: &mut Rng) -> u64 {
+        let mut answers = 0;
+        loop {
+            match self.ask_something(client, rng) {
+                Ok(()) => answers += 1,
+                Err(ClientError::Closed | ClientError::ConnectionLost { .. }) => return answers,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn ask_something(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
+        let known: Vec<String> = self.servers.keys().cloned().collect();
+        let some = |rng: &mut Rng| known[rng.below(known.len())].clone();
+        match rng.below(40) {
+            _ if known.is_empty() => self.add(client),
+            0 => self.add(client),
+            1 => self.toggle_greylist(client, rng),
+            2 => self.toggle_presence(client),
+            3 => self.rescan(client, &some(rng)),
+            4..12 => {
+                let server = some(rng);
+                if self.servers[&server].last_seen_ms.is_some() {
+                    let top = match self.top(client, &server) {
+                        // Only servers with partial player lists were seen: no week has rows yet.
+                        Err(ClientError::Failure(error))
+                            if error.code == ErrorCode::NotFound && self.week.is_none() =>
+                        {
+                            return Ok(());
+                        }
+                        top => top?,
+                    };
+                    self.tops.extend(top.rows.into_iter().map(|row| ((server.clone(), row.player), row.score)));
+                }
+                Ok(())
+            }
+            12..25 if !self.names.is_empty() => {
+                let name = self.names[rng.below(self.names.len())].clone();
+                self.player(client, name)
+            }
+            _ => self.show(client, &some(rng)),
+        }
+    }
+
+    fn add(&mut self, client: &mut Client) -> Result<(), ClientError> {
+        let Some(url) = self.left.pop() else { return Ok(()) };
+        self.perhaps.insert(url.clone());
+        send_request(client, &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()] })?;
+        self.servers.entry(url).or_default();
+        Ok(())
+    }
+
+    fn toggle_greylist(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
+        send_request(client, &Request::ServersAdd { urls: vec![self.grey.clone()], tags: Vec::new() })?;
+        let reason = match &self.greylisted {
+            Some(Some(_)) => None,
+            _ => Some(format!("reason {}", rng.next_u64())),
+        };
+        self.greylisted = None;
+        send_request(
+            client,
+            &Request::Greylist { url: ServerUrl::parse(&self.grey).unwrap(), reason: reason.clone() },
+        )?;
+        self.greylisted = Some(reason);
+        Ok(())
+    }
+
+    fn toggle_presence(&mut self, client: &mut Client) -> Result<(), ClientError> {
+        let urls = vec![self.moody.clone()];
+        let present = self.present.take() != Some(true);
+        match present {
+            true => send_request(client, &Request::ServersAdd { urls, tags: Vec::new() })?,
+            false => send_request(client, &Request::ServersRemove { urls })?,
+        };
+        self.present = Some(present);
+        Ok(())
+    }
+
+    fn rescan(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
+        for row in
+            send_request(client, &Request::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })?
+        {
+            let Row::Scan(scan) = row else { panic!("{row:?}") };
+            let told = self.servers.get_mut(server).expect("known");
+            // A local fault is a miss that is not counted.
+            if scan.result != ScanResult::Miss {
+                told.last_scan_ms = told.last_scan_ms.max(Some(scan.t_ms));
+                told.last_seen_ms = told.last_seen_ms.max(Some(scan.t_ms));
+            }
+        }
+        Ok(())
+    }
+
+    fn top(&mut self, client: &mut Client, server: &str) -> Result<clqd::model::view::Top, ClientError> {
+        let request = Request::Top {
+            server: ServerUrl::parse(server).unwrap(),
+            ranking: Ranking::Points,
+            week: self.week.clone(),
+            n: 10_000,
+        };
+        let mut rows = send_request(client, &request)?;
+        let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
+        // If a week ends during this, that week stays the requested one.
+        self.week.get_or_insert_with(|| top.week.clone());
+        Ok(top)
+    }
+
+    fn player(&mut self, client: &mut Client, name: String) -> Result<(), ClientError> {
+        for row in send_request(client, &Request::Player { name: name.clone() })? {
+            let Row::Player(row) = row else { panic!("{row:?}") };
+            let weeks = by_week(&row.weeks, "told");
+            self.players.insert((row.game, name.clone()), ToldPlayer { key: row.player, weeks });
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
+        let mut rows = send_request(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
+        let Some(Row::ServerDetail(detail)) = rows.pop() else { panic!("no server") };
+        let row = detail.summary;
+        let told = ToldServer {
+            constant: Some((row.key, row.added_ms)),
+            last_scan_ms: row.last_scan_ms,
+            last_seen_ms: row.last_seen_ms,
+        };
+        self.servers.insert(server.to_owned(), told);
+        let ranked = detail.list.into_iter().filter(|entry| entry.player.is_some()).map(|entry| entry.name);
+        for name in ranked {
+            if !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn by_week(weeks: &[PlayerWeekView], when: &str) -> BTreeMap<(String, String), PlayerWeekView> {
+    let map: BTreeMap<_, _> = weeks.iter().map(|w| ((w.week.clone(), w.server.clone()), w.clone())).collect();
+    assert_eq!(map.len(), weeks.len(), "{when}: a week stands twice: {weeks:?}");
+    map
+}
+
+/// Compares the values that only grow.
+fn has_grown(told: &PlayerWeekView, now: &PlayerWeekView) -> bool {
+    now.measured_ms >= told.measured_ms
+        && now.starts >= told.starts
+        && now.time_ms >= told.time_ms
+        && now.points >= told.points
+        && now.clq1 >= told.clq1
+        && now.clq2 >= told.clq2
+        && now.elo_rounds >= told.elo_rounds
+}
+
+// While a week is closed -------------------------------------------------
+
+/// Closing the 26,000 rows of 1,000 servers and ranking them takes the daemon about ten
+/// ticks, two seconds. It is killed repeatedly until the close is complete. An
+/// uninterrupted daemon starts from the same state.
+#[test]
+fn kills_during_a_week_close_change_no_result() {
+    const SERVERS: u32 = 1_000;
+    let seed = seed();
+    say!("seed {seed}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let place_with = |database: &Database| {
+        let place = Sandbox::new("");
+        // The log contains the past of servers that do not exist: they are not scanned.
+        place.configure_scan(
+            "opt_out = [\"127.0.0.0/8\"]",
+            &format!(
+                // A daemon that is killed every second never runs long enough to trust an
+                // unsynchronised clock.
+                "[clock]\nsynchronised = \"always\"\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300",
+                database.url()
+            ),
+        );
+        let config = std::fs::read_to_string(place.config()).unwrap();
+        let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", "interval_class1_s = 600");
+        std::fs::write(place.config(), config).unwrap();
+        place.ok(["migrate"]);
+        place
+    };
+    let databases = [runtime.block_on(Database::new()), runtime.block_on(Database::new())];
+    let [killed, whole] = databases.each_ref().map(place_with);
+
+    let log = killed.path("past.jsonl");
+    let weeks = write_past(&log, SERVERS, seed);
+    killed.ok(["replay".as_ref(), "--state".as_ref(), killed.state().as_os_str(), log.as_os_str()]);
+    let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(whole.state()).status().unwrap();
+    assert!(copied.success());
+    assert_eq!(phase(&killed.json(["status"])[0], &weeks[1]).as_deref(), Some("open"), "its end is not yet known");
+
+    let mut rng = Rng::new(&[seed, 2]);
+    let (mut kills, mut seen) = (0, BTreeSet::new());
+    let began = Instant::now();
+    loop {
+        let mut daemon = killed.spawn();
+        std::thread::sleep(Duration::from_millis(rng.below(700) as u64));
+        // Checks whether the close is complete. A daemon that does not answer is asked only once.
+        let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
+        if let Ok([Row::Status(status)]) = status.as_deref() {
+            let status = serde_json::to_value(status).unwrap();
+            let now = phase(&status, &weeks[1]);
+            seen.insert(now.clone());
+            if now.as_deref() == Some("closed") {
+                daemon.wait_until_it_answers();
+                daemon.stop();
+                break;
+            }
+        }
+        daemon.kill();
+        kills += 1;
+        assert!(began.elapsed() < Duration::from_secs(600), "{kills} kills and the week is not closed");
+    }
+    let daemon = whole.start();
+    wait_for("the week is closed", || {
+        (phase(&whole.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
+    });
+    daemon.stop();
+    say!("{kills} kills until the week was closed; seen on the way: {seen:?}");
+    assert!(kills >= 2, "it was interrupted");
+
+    let ranks = |place: &Sandbox| {
+        let of = |row: &Value| (row["url"].to_string(), row["rank"].as_u64());
+        place.list(&[]).iter().map(of).collect::<Vec<_>>()
+    };
+    assert!(ranks(&whole).iter().filter(|(_, rank)| rank.is_some()).count() > 100);
+    assert_eq!(ranks(&killed), ranks(&whole));
+    for week in &weeks {
+        let (a, b) = (killed.export(&killed.state(), week), whole.export(&whole.state(), week));
+        assert!(!a.is_empty() && a == b, "{week}: the same export");
+    }
+    runtime.block_on(async {
+        let rows = check_archive_equals_state(&killed, &databases[0]).await;
+        assert_eq!(check_archive_equals_state(&whole, &databases[1]).await, rows);
+        let mut compared = 0;
+        for (table, order) in [
+            ("week", "week"),
+            ("player", "player"),
+            ("server_week", "week, server"),
+            ("player_week", "week, server, player"),
+            ("map_week", "week, server, map"),
+            ("best_position", "server, player, ranking, place"),
+        ] {
+            let sql = format!("SELECT * FROM {table} ORDER BY {order}");
+            let (a, b) = (databases[0].rows(&sql).await, databases[1].rows(&sql).await);
+            assert!(!a.is_empty() && a == b, "{table} is the same");
+            compared += a.len();
+        }
+        let sql = "SELECT server, server_rank, rank_week, HEX(ranks) FROM server JOIN server_series USING (server) ORDER BY 1";
+        assert_eq!(databases[0].rows(sql).await, databases[1].rows(sql).await);
+        let open = "SELECT COUNT(*) FROM server_week WHERE closed = 0";
+        assert_eq!(databases[0].value(open).await, "0");
+        say!("{rows} player rows; {compared} rows of MySQL are the same with and without kills");
+    });
+}
+
+/// Scans of the last hours of the last two weeks. Returns the weeks' labels.
+fn write_past(log: &Path, servers: u32, seed: u64) -> [String; 2] {
+    let calendar = Calendar::default();
+    let this = calendar.week(clqd::clock::system_ms());
+    let ends_ms = [1, 0].map(|back| calendar.week_start_ms(clqd::model::WeekKey(this.0 - back)));
+    let start_ms = ends_ms[0] - 3_600_000;
+    let settings = world::WorldSettings { servers, seed, start_ms, activity: 3.0, truth: false, ..Default::default() };
+    let mut world = World::new(settings);
+    let mut text = Vec::new();
+    for (end_ms, hours) in ends_ms.into_iter().zip([1, 2]) {
+        for (_, server, snapshot) in SimulatedHistory::new(&mut world, end_ms - hours * 3_600_000, end_ms) {
+            let url = format!("quake3://{}:1", clqd::fleet::address::address_of(server));
+            scan_log::write(&mut text, &ServerUrl::parse(&url).unwrap(), &Outcome::Snapshot(snapshot));
+        }
+    }
+    std::fs::write(log, text).unwrap();
+    [2, 1].map(|back| week_label(clqd::model::WeekKey(this.0 - back)))
+}
+
+fn phase(status: &Value, week: &str) -> Option<String> {
+    let weeks = status["engine"]["weeks"].as_array().expect("weeks");
+    let state = weeks.iter().find(|state| state["week"] == week)?;
+    Some(state["phase"].as_str().expect("a phase").to_lowercase())
+}
+
+// The end ----------------------------------------------------------------
+
+/// Labels of the weeks that the state holds.
+fn weeks(place: &Sandbox) -> Vec<String> {
+    let status = place.json(["status"]);
+    let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
+    weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
+}
+
+/// Compares MySQL with the state of a stopped daemon. Returns the number of player rows.
+async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usize {
+    assert_eq!(place.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
+    let mut want = Vec::new();
+    for week in weeks(place) {
+        let export = place.export(&place.state(), &week);
+        for (row, line) in rows(&export).iter().zip(export.lines()) {
+            let text = |field: &str| row[field].as_str().expect("text").to_owned();
+            let elo = exact(line, "elo");
+            let mut line = vec![text("week"), text("server"), text("game"), text("player")];
+            let fields = ["measured_ms", "starts", "time_ms", "points", "clq1", "clq2", "elo_rounds"];
+            line.extend(fields.map(|field| row[field].to_string()));
+            line.push(elo);
+            let place = |ranking| row["pos"].get(ranking).map_or("NULL".to_owned(), Value::to_string);
+            line.extend(["clq1", "clq2", "elo", "points", "time"].map(place));
+            want.push(line);
+        }
+    }
+    want.sort();
+    let mut got = database
+        .rows(
+            "SELECT w.label, s.url, g.name, p.name, measured_ms, starts, time_ms, points, clq1, clq2, elo_rounds, elo, \
+             clq1_position, clq2_position, elo_position, points_position, time_position \
+             FROM player_week JOIN week w USING (week) JOIN server s USING (server) JOIN player p USING (player) \
+             JOIN game g ON g.game = p.game",
+        )
+        .await;
+    for line in &mut got {
+        line[11] = format!("{:?}", line[11].parse::<f64>().expect("a double"));
+    }
+    got.sort();
+    let different = got.iter().zip(&want).find(|(got, want)| got != want);
+    assert!(got == want, "MySQL has {} rows, the state {}; first: {different:?}", got.len(), want.len());
+
+    // The joins above cover every row of a table, and no row exists twice.
+    let count = database.value("SELECT COUNT(*) FROM player_week").await;
+    assert_eq!(count, want.len().to_string());
+    for twice in [
+        "SELECT url FROM server GROUP BY url HAVING COUNT(*) > 1",
+        "SELECT game, name FROM player GROUP BY game, name HAVING COUNT(*) > 1",
+        "SELECT name FROM game GROUP BY name HAVING COUNT(*) > 1",
+        "SELECT name FROM map GROUP BY name HAVING COUNT(*) > 1",
+        "SELECT week, server, points_position FROM player_week GROUP BY 1, 2, 3 HAVING COUNT(*) > 1",
+        "SELECT pw.week, pw.server FROM player_week pw LEFT JOIN server_week sw USING (week, server) WHERE sw.week IS NULL",
+    ] {
+        assert_eq!(database.rows(twice).await, Vec::<Vec<String>>::new(), "{twice}");
+    }
+
+    let shown = |value: &Value| match value {
+        Value::Null => "NULL".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let fields = [
+        "key",
+        "url",
+        "class",
+        "missed",
+        "players",
+        "slots",
+        "added_ms",
+        "last_scan_ms",
+        "last_seen_ms",
+        "rank",
+        "greylist",
+    ];
+    let listed = place.list(&[]);
+    let mut want: Vec<Vec<String>> = listed.iter().map(|row| fields.map(|field| shown(&row[field])).to_vec()).collect();
+    want.sort();
+    let mut got = database
+        .rows(
+            "SELECT server, url, class, missed, players, slots, added_ms, last_scan_ms, last_seen_ms, server_rank, greylist \
+             FROM server WHERE removed = 0",
+        )
+        .await;
+    got.sort();
+    let different = got.iter().zip(&want).find(|(got, want)| got != want);
+    assert!(got == want, "MySQL has {} servers, the state {}; first: {different:?}", got.len(), want.len());
+    let players = place.json(["status"])[0]["engine"]["players_known"].to_string();
+    assert_eq!(database.value("SELECT COUNT(*) FROM player").await, players);
+    count.parse().expect("a count")
+}
+
+/// A number of a JSON line with all bits, which serde_json does not guarantee.
+fn exact(line: &str, field: &str) -> String {
+    let text = line.split_once(&format!("\"{field}\":")).expect("the field").1;
+    let text = text.split([',', '}']).next().expect("its value");
+    format!("{:?}", text.parse::<f64>().expect("a number"))
+}
+
+/// Returns the lines of the log.
+fn check_replay_equals_state(place: &Sandbox, record: &Path) -> usize {
+    let fresh = place.path("replayed");
+    let logs = scan_logs(record);
+    let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
+    args.extend(logs.iter().map(|log| log.clone().into_os_string()));
+    let done = place.run(&args);
+    assert!(done.status.success(), "{}", done.err);
+    for week in weeks(place) {
+        let (live, replayed) = (place.export(&place.state(), &week), place.export(&fresh, &week));
+        let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
+        assert!(live == replayed, "{week}: the log does not replay to the state: {different:?}");
+    }
+    logs.iter().map(|log| scan_log::open(log).expect("a log").count()).sum()
+}

@@ -1,0 +1,185 @@
+//! The exit code of every command: 0 success, 1 failure, 2 wrong usage; and with `--json`
+//! every line of standard output is an object with a `kind`, whatever happens.
+//!
+//! The effect of the commands is tested in `daemon`.
+
+use crate::sandbox::{CommandOutput, Sandbox, fleet, rows, silent_socket};
+use clqd::fleet::FaultShares;
+use nix::sys::signal::Signal;
+
+/// Runs a command without and with `--json`; both end with the code. What is said of a
+/// failure contains `said`, without `--json` on standard error, with it on standard output.
+#[track_caller]
+fn check(place: &Sandbox, line: &str, code: i32, said: &str) {
+    let args: Vec<&str> = line.split(' ').collect();
+    let plain = place.run(&args);
+    assert_eq!(plain.status.code(), Some(code), "{line}: {}{}", plain.out, plain.err);
+    assert!((plain.out.clone() + &plain.err).contains(said), "{line}: {}{}", plain.out, plain.err);
+    let json = place.run([&["--json"], &args[..]].concat());
+    assert_eq!(json.status.code(), Some(code), "--json {line}: {}{}", json.out, json.err);
+    check_kinds(line, &json);
+    if code == 2 {
+        let lines = rows(&json.out);
+        assert_eq!(lines.len(), 1, "{line}: {}", json.out);
+        assert_eq!(lines[0]["kind"], "error", "{line}: {}", json.out);
+        assert!(lines[0]["code"] == "usage" || lines[0]["code"] == "bad_request", "{line}: {}", json.out);
+        let message = lines[0]["message"].as_str().expect("a message");
+        assert!(message.contains(said), "{line}: {message}");
+        assert_eq!(plain.out, "", "{line}: of a misuse standard output says nothing");
+    }
+}
+
+#[track_caller]
+fn check_kinds(line: &str, json: &CommandOutput) {
+    for row in rows(&json.out) {
+        assert!(row["kind"].is_string(), "--json {line}: {row}");
+    }
+}
+
+/// Errors that are detected before a daemon is contacted.
+const USAGE_ERRORS: &[(&str, &str)] = &[
+    ("", "Usage"),
+    ("statsu", "status"),
+    ("status --timeout 0", "--timeout"),
+    ("servers add nonsense", "scheme://host:port"),
+    ("servers add quake3://a:1 nonsense", "scheme://host:port"),
+    ("servers add xonotic://a:26000", "did you mean darkplaces"),
+    ("servers remove nonsense", "scheme://host:port"),
+    ("servers show nonsense", "scheme://host:port"),
+    ("servers tag nonsense --add ctf", "scheme://host:port"),
+    ("servers tag --drop ctf", "--yes"),
+    ("servers list --class 8", "expected 1 to 7"),
+    ("rescan nonsense", "scheme://host:port"),
+    ("rescan --class 5", "expected 6 or 7"),
+    ("top --server nonsense", "scheme://host:port"),
+    ("top --server quake3://a:1 --week 2026W47", "ISO week label"),
+    ("board top --server nonsense", "scheme://host:port"),
+    ("board at 0 --game g", "not in 1.."),
+    ("board delete-before 1763683200000", "--yes"),
+    ("player forget Visor --game baseq3", "--yes"),
+    ("player remember abc", "64 hexadecimal digits"),
+    ("greylist nonsense --lift", "scheme://host:port"),
+    ("query nonsense", "known schemes are quake3"),
+    ("query xonotic://127.0.0.1:26000", "scheme \"xonotic\" is not known"),
+    ("query xonotic://127.0.0.1", "scheme \"xonotic\" is not known"),
+    ("query --timeout-ms 5 quake3://a", "100..=60000"),
+    ("export --state /no/state --week 2026W47", "ISO week label"),
+    ("fleet --speed 0", "expected a number above 0"),
+    ("fleet --source-share 2", "expected a number from 0 to 1"),
+    ("fleet --activity -1", ""),
+    ("fleet --faults x", "--faults"),
+    ("demo --days 71", "--days"),
+];
+
+#[test]
+fn usage_error_exits_2_without_daemon() {
+    let place = Sandbox::new("");
+    for (line, said) in USAGE_ERRORS {
+        match line.is_empty() {
+            true => assert_eq!(place.run([] as [&str; 0]).status.code(), Some(2)),
+            false => check(&place, line, 2, said),
+        }
+    }
+    for line in ["--json fleet", "--json demo"] {
+        let done = place.run(line.split(' '));
+        assert_eq!(done.status.code(), Some(2), "{line}: {}", done.out);
+        check_kinds(line, &done);
+    }
+}
+
+#[test]
+fn failure_exits_1_without_daemon() {
+    let place = Sandbox::new("");
+    let list = place.path("list");
+    std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
+    let (_nobody, silent) = silent_socket();
+    for (line, said) in [
+        ("servers add quake3://127.0.0.1:1".to_owned(), "not running"),
+        ("servers remove quake3://127.0.0.1:1".to_owned(), "not running"),
+        (format!("servers import {}", list.display()), "not running"),
+        ("servers import /no/list".to_owned(), "/no/list"),
+        ("rescan --all-unknown".to_owned(), "not running"),
+        ("greylist quake3://127.0.0.1:1 --lift".to_owned(), "not running"),
+        ("reload".to_owned(), "not running"),
+        ("player forgotten".to_owned(), "not running"),
+        ("check-config /no/config".to_owned(), "/no/config"),
+        ("query --file /no/list".to_owned(), "/no/list"),
+        (format!("query {silent} --timeout-ms 100 --retries 0"), ""),
+        ("replay /no/log --state /no/state".to_owned(), "/no/log"),
+        ("export --state /no/state --week 2026-W47".to_owned(), "/no/state"),
+    ] {
+        check(&place, &line, 1, said);
+    }
+    let missing = place.run(["--json", "reload"]);
+    let line = &rows(&missing.out)[0];
+    assert_eq!((&line["kind"], &line["code"]), (&"error".into(), &"not_running".into()), "{line}");
+    assert_eq!(missing.err, "");
+    for line in ["--help", "--version", "servers --help", "--json --version"] {
+        assert_eq!(place.run(line.split(' ')).status.code(), Some(0), "{line}");
+    }
+    check(&place, &format!("check-config {}", place.config().display()), 0, "");
+    check(&place, "migrate --print", 0, "CREATE TABLE");
+}
+
+#[test]
+fn commands_exit_0_1_or_2_with_daemon() {
+    let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
+    let place = Sandbox::new("");
+    let daemon = place.start();
+    let (one, two) = (fleet.url(0), fleet.url(1));
+    let unknown = "quake3://127.9.9.9:1";
+    for (line, code, said) in [
+        (format!("servers add {one} {two} --tag ctf"), 0, ""),
+        (format!("servers add {one} --tag duel"), 0, "known"),
+        ("servers list".to_owned(), 0, ""),
+        ("servers list --tag nothing".to_owned(), 0, "no server matches"),
+        (format!("servers show {one}"), 0, ""),
+        (format!("servers show {unknown}"), 1, unknown),
+        (format!("servers remove {unknown}"), 1, "not found"),
+        (format!("servers tag {one} --add mine"), 0, ""),
+        ("servers tag --drop nothing --yes".to_owned(), 1, "nothing"),
+        (format!("rescan {one}"), 0, "scanning 1 server"),
+        (format!("rescan {unknown}"), 1, unknown),
+        ("rescan --class 6".to_owned(), 0, "no such servers"),
+        (format!("top --server {unknown}"), 1, unknown),
+        (format!("board top --server {one} --window nonsense"), 2, "nonsense"),
+        (format!("board page --server {one} --after nonsense"), 2, "cursor"),
+        (format!("board page --server {one} --time -1"), 2, ""),
+        (format!("board at 999999 --server {one}"), 1, "no player at position 999999"),
+        ("board delete-before 1763683200000 --yes".to_owned(), 0, ""),
+        ("player nobody-has-this-name".to_owned(), 1, "nobody-has-this-name"),
+        (format!("greylist {unknown} --lift"), 1, unknown),
+        ("reload".to_owned(), 0, "nothing has changed"),
+        ("status".to_owned(), 0, ""),
+        (format!("query {one}"), 0, ""),
+    ] {
+        check(&place, &line, code, said);
+    }
+    assert_eq!(place.ok(["board", "delete-before", "1763683200000", "--yes"]), "0 windows deleted\n");
+    let tags = &place.json(["servers", "show", &one])[0]["tags"];
+    assert_eq!(tags.to_string(), r#"["ctf","duel","mine"]"#, "tags are added");
+    let at = place.run(["board", "at", "999999", "--server", &one]);
+    assert_eq!(at.out, "", "no heading of a place that nobody has");
+    let reload = &place.json(["reload"])[0];
+    assert_eq!(reload["kind"], "notes");
+    assert_eq!(reload["notes"][0], "nothing has changed");
+    daemon.stop();
+}
+
+#[test]
+fn unresponsive_daemon_times_out_and_is_named() {
+    let place = Sandbox::new("");
+    let daemon = place.start();
+    daemon.signal(Signal::SIGSTOP);
+    for line in ["--timeout 1 status", "--timeout 1 servers add quake3://127.0.0.1:1", "--timeout 1 reload"] {
+        check(&place, line, 1, "the daemon does not respond");
+    }
+    let done = place.run(["--timeout", "1", "--json", "status"]);
+    let line = &rows(&done.out)[0];
+    assert_eq!(line["code"], "no_answer", "{line}");
+    let message = line["message"].as_str().expect("a message");
+    assert!(message.contains(&format!("process {}", daemon.pid())) && message.contains("kill -CONT"), "{message}");
+    daemon.signal(Signal::SIGCONT);
+    assert!(place.ok(["status"]).contains("daemon"));
+    daemon.stop();
+}

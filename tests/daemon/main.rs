@@ -1,0 +1,19 @@
+//! Tests the program as a user runs it: the daemon in a directory of its own, its commands,
+//! files and signals.
+
+mod backup;
+mod boards;
+mod clock;
+mod commands;
+mod corrections;
+mod crash;
+mod exit_codes;
+mod scan_log;
+mod state_dir;
+mod systemd;
+mod window_rebuild;
+
+#[path = "../support/database/mod.rs"]
+mod database;
+#[path = "../support/sandbox.rs"]
+mod sandbox;

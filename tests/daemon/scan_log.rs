@@ -1,0 +1,320 @@
+//! Scan logs as a crash, a power cut or a failing disk leaves them: what the daemon
+//! has written before each commit, and what `clqd replay` makes of the rest.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::sandbox::{CommandOutput, Sandbox, fleet, scan_logs, wait_until};
+use clqd::fleet::FaultShares;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const START_MS: i64 = 1_764_064_800_000;
+const WEEK: &str = "2025-W48";
+
+fn line(minute: i64) -> String {
+    let (t_ms, points) = (START_MS + minute * 60_000, minute % 40);
+    format!(
+        "{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"game\":\"baseq3\",\"map\":\"m\",\"hostname\":\"h\",\
+         \"slots\":8,\"players\":[{{\"name\":\"ann\",\"points\":{points},\"ping\":9,\"bot\":false}}]}}\n"
+    )
+}
+
+fn lines(minutes: std::ops::Range<i64>) -> String {
+    minutes.step_by(2).map(line).collect()
+}
+
+fn zst(text: &str) -> Vec<u8> {
+    zstd::encode_all(text.as_bytes(), 3).expect("packed")
+}
+
+/// Replays logs into a state directory of its own.
+struct ReplayRunner {
+    place: Sandbox,
+    count: u32,
+}
+
+impl ReplayRunner {
+    fn new() -> ReplayRunner {
+        ReplayRunner { place: Sandbox::new(""), count: 0 }
+    }
+
+    fn log(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.place.path(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    }
+
+    fn replay(&mut self, logs: &[&Path], options: &[&str]) -> (CommandOutput, PathBuf) {
+        self.count += 1;
+        let state = self.place.path(&format!("state-{}", self.count));
+        let mut args = vec!["replay".into(), "--state".into(), state.clone().into_os_string()];
+        args.extend(options.iter().map(Into::into));
+        args.extend(logs.iter().map(|log| log.as_os_str().to_owned()));
+        (self.place.run(&args), state)
+    }
+
+    /// Rows of a replay that must succeed, and its messages.
+    #[track_caller]
+    fn rows(&mut self, logs: &[&Path], options: &[&str]) -> (String, String) {
+        let (done, state) = self.replay(logs, options);
+        assert!(done.status.success(), "{}: {}", done.status, done.err);
+        let dir = self.place.path("").display().to_string();
+        (self.place.export(&state, WEEK), done.err.replace(&dir, ""))
+    }
+
+    /// The error of a replay that must fail and change nothing.
+    #[track_caller]
+    fn refused(&mut self, logs: &[&Path], options: &[&str]) -> String {
+        let (done, state) = self.replay(logs, options);
+        assert_eq!(done.status.code(), Some(1), "{}", done.err);
+        assert!(!state.exists(), "nothing was applied");
+        let dir = self.place.path("").display().to_string();
+        done.err.replace(&dir, "")
+    }
+}
+
+#[test]
+fn truncated_last_line_is_dropped_with_warning() {
+    let mut replays = ReplayRunner::new();
+    let (before, last) = (lines(0..20), line(20));
+    let whole = replays.log("whole.jsonl", &before);
+    let (want, printed) = replays.rows(&[&whole], &[]);
+    assert!(!want.is_empty() && !printed.contains("warning"), "{printed}");
+    for cut in (1..last.len() - 1).step_by(9).chain([last.len() - 2]) {
+        let log = replays.log("cut.jsonl", before.clone() + &last[..cut]);
+        let (rows, printed) = replays.rows(&[&log], &[]);
+        assert_eq!(rows, want, "cut at byte {cut}");
+        let warning = format!(
+            "clqd: warning: cut.jsonl:11: the last line is incomplete ({cut} bytes of this line are in the file): dropped\n"
+        );
+        assert!(printed.starts_with(&warning), "{printed}");
+        assert!(printed.contains("cut.jsonl: 10 lines"), "{printed}");
+    }
+    let packed = zst(&(before.clone() + &last));
+    for cut in (0..packed.len()).step_by(packed.len() / 6) {
+        let log = replays.log("cut.jsonl.1.zst", [&zst(&before)[..], &packed[..cut]].concat());
+        let (rows, printed) = replays.rows(&[&log], &[]);
+        assert_eq!(rows, want, "cut at byte {cut}");
+        assert_eq!(printed.contains("cut.jsonl.1.zst:11: the compressed data are truncated"), cut > 0, "{printed}");
+    }
+}
+
+#[test]
+fn damaged_lines_are_refused_without_salvage() {
+    let mut replays = ReplayRunner::new();
+    let whole = replays.log("whole.jsonl", lines(0..10) + &lines(20..30));
+    let (want, _) = replays.rows(&[&whole], &[]);
+    let damaged = replays.log("damaged.jsonl", lines(0..10) + "{\"t\":1,\"ser\n\0\0\0\n" + &lines(20..30));
+    let refused = replays.refused(&[&damaged], &[]);
+    assert_eq!(
+        refused,
+        "clqd: damaged.jsonl:6: not a line of a scan log: EOF while parsing a string at column 11 (lines 6 to 7, 16 \
+         bytes). In all 2 damaged lines, 16 bytes, in 1 place; --salvage skips them and replays the others\n"
+    );
+    let (rows, printed) = replays.rows(&[&damaged], &["--salvage"]);
+    assert_eq!(rows, want);
+    assert!(printed.starts_with("clqd: warning: damaged.jsonl:6: not a line"), "{printed}");
+    assert!(printed.contains("(lines 6 to 7, 16 bytes): skipped\ndamaged.jsonl: 10 lines"), "{printed}");
+
+    let other = replays.log("notes.txt", "not a log\n");
+    let refused = replays.refused(&[&whole, &other], &["--salvage"]);
+    assert!(refused.starts_with("clqd: notes.txt is not a scan log: notes.txt:1: not a line"), "{refused}");
+}
+
+#[test]
+fn truncated_older_file_is_refused_without_salvage() {
+    let mut replays = ReplayRunner::new();
+    let (first, last) = (lines(0..20), lines(20..40));
+    for (name, cut) in [
+        ("scans.jsonl.1.zst", [&zst(&first)[..], &zst(&line(20))[..20]].concat()),
+        ("old.jsonl", (first.clone() + "{\"t\":").into_bytes()),
+    ] {
+        let (cut, next) = (replays.log(name, cut), replays.log("scans.jsonl", &last));
+        let refused = replays.refused(&[&cut, &next], &[]);
+        assert!(
+            refused.starts_with(&format!("clqd: {name}:11: "))
+                && refused.ends_with("and scans.jsonl continues after it; use --salvage to replay the readable part\n"),
+            "{refused}"
+        );
+        let (rows, printed) = replays.rows(&[&next, &cut], &["--salvage"]);
+        assert!(printed.starts_with(&format!("clqd: warning: {name}:11: ")), "{printed}");
+        let whole = replays.log("whole.jsonl", first.clone() + &last);
+        assert_eq!(rows, replays.rows(&[&whole], &[]).0);
+        // The last one may end early beside a file that does not.
+        let cut_end = replays.log("scans.jsonl", last.clone() + "{\"t\":");
+        let first_whole = replays.log("first.jsonl", &first);
+        assert_eq!(rows, replays.rows(&[&cut_end, &first_whole], &[]).0);
+    }
+}
+
+#[test]
+fn duplicate_or_non_file_argument_is_refused() {
+    let mut replays = ReplayRunner::new();
+    let log = replays.log("g.jsonl", lines(0..20));
+    assert_eq!(replays.refused(&[&log, &log], &[]), "clqd: g.jsonl is given twice\n");
+    let link = replays.place.path("link.jsonl");
+    std::os::unix::fs::symlink(&log, &link).expect("a link");
+    assert_eq!(replays.refused(&[&log, &link], &[]), "clqd: g.jsonl and link.jsonl are the same file\n");
+    let dir = replays.place.path("dir");
+    fs::create_dir(&dir).expect("a directory");
+    assert_eq!(replays.refused(&[&dir], &[]), "clqd: dir is not a file; a scan log is read twice\n");
+    let error = replays.refused(&[&log, &dir.join("none.jsonl")], &[]);
+    assert_eq!(error, "clqd: cannot read dir/none.jsonl: No such file or directory (os error 2)\n");
+}
+
+#[test]
+fn unfinished_compressed_file_is_skipped() {
+    let mut replays = ReplayRunner::new();
+    let whole = replays.log("whole.jsonl", lines(0..30));
+    let (want, _) = replays.rows(&[&whole], &[]);
+    let running = replays.log("scans.jsonl", lines(20..30));
+    let closed = replays.log("scans.jsonl.1.packing", lines(10..20));
+    let half = replays.log("scans.jsonl.1.tmp", &zst(&lines(10..20))[..30]);
+    let older = replays.log("scans.jsonl.2.zst", zst(&lines(0..10)));
+    let (rows, printed) = replays.rows(&[&running, &closed, &half, &older], &[]);
+    assert_eq!(rows, want);
+    assert!(printed.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{printed}");
+}
+
+/// Versions of clqd have written different reasons. A replay must give the same state
+/// with each of them.
+#[test]
+fn miss_with_any_reason_replays_the_same() {
+    let replay = |reason: &str| {
+        let miss = |minute: i64| {
+            let t_ms = START_MS + minute * 60_000;
+            format!("{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true{reason}}}\n")
+        };
+        let place = Sandbox::new("");
+        let log = place.path("scans.jsonl");
+        fs::write(&log, lines(0..40) + &(40..53).map(miss).collect::<String>() + &line(53)).expect("written");
+        place.ok(["replay".as_ref(), "--state".as_ref(), place.state().as_os_str(), log.as_os_str()]);
+        let after_misses = place.path("misses.jsonl");
+        fs::write(&after_misses, (54..69).map(miss).collect::<String>()).expect("written");
+        place.ok(["replay".as_ref(), "--state".as_ref(), place.state().as_os_str(), after_misses.as_os_str()]);
+        let server = place.json(["servers", "show", "quake3://10.0.0.1:27960"]);
+        (place.export(&place.state(), WEEK), server)
+    };
+    let (rows, server) = replay("");
+    assert_eq!((server[0]["missed"].as_u64(), rows.contains("ann")), (Some(15), true), "{server:?}");
+    for reason in [
+        // Written by clqd 0.1.0 before its release.
+        "no_protocol",
+        "unsendable",
+        "overrun",
+        // Written now.
+        "timeout",
+        "unsupported_scheme",
+        "send_failed",
+        "receive_overflow",
+        "unknown to every version",
+    ] {
+        assert_eq!(replay(&format!(",\"reason\":\"{reason}\"")), (rows.clone(), server.clone()), "{reason}");
+    }
+}
+
+#[test]
+fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
+    let place = Sandbox::new("");
+    let record = place.path("notes.txt");
+    place.configure(&format!("record = {record:?}"));
+    let text = "first line\nsecond line, without a line feed";
+    fs::write(&record, text).expect("written");
+    for command in ["run", "check-config"] {
+        let done = place.run([command]);
+        assert_eq!(done.status.code(), Some(1), "{command}: {}", done.err);
+        let printed = done.out + &done.err;
+        assert!(printed.contains("notes.txt exists and is not a scan log"), "{command}: {printed}");
+        assert_eq!(fs::read_to_string(&record).expect("still there"), text);
+    }
+}
+
+#[test]
+fn daemon_truncates_torn_line_and_appends() {
+    let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}"));
+    let daemon = place.start();
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    wait_until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
+    daemon.stop();
+    for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
+        let whole = fs::read_to_string(&record).expect("the log");
+        fs::write(&record, whole.clone() + end).expect("written");
+        let daemon = place.start();
+        daemon.wait_for_log("the last line of the scan log is incomplete");
+        wait_until("it goes on", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
+        daemon.stop();
+        let now = fs::read_to_string(&record).expect("the log");
+        assert!(now.starts_with(&whole));
+        for line in now.lines() {
+            clqd::scan_log::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        }
+    }
+}
+
+/// Reads the daemon's system calls in their order: the state is written only while all
+/// of the log, and the names of its files, are on disk. So a power cut at any moment
+/// leaves a log that has all that the state has.
+#[test]
+fn scan_log_is_synced_before_commit() {
+    let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&format!("record = {record:?}\n[scan_log]\nrotate_bytes = 65536"));
+    let trace = place.path("trace");
+    let clqd = place.command(["run"]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-qq", "-e", "trace=write,pwrite64,fsync,fdatasync,/^rename", "-o"]).arg(&trace);
+    strace.arg(clqd.get_program()).args(clqd.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
+    strace.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
+    strace.stderr(fs::File::create(place.path("daemon.log")).expect("a log"));
+    let mut strace =
+        strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
+    wait_until("the daemon answers", || {
+        let ended = strace.try_wait().expect("our child");
+        assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(place.path("daemon.log")).expect("the log"));
+        place.socket().exists() && place.run(["status"]).status.success()
+    });
+    let pid = place.json(["status"])[0]["daemon"]["pid"].as_i64().expect("its id");
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    wait_until("the log is in several files", || scan_logs(&record).len() >= 3);
+    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("our daemon");
+    strace.wait().expect("our child");
+
+    let calls = String::from_utf8_lossy(&fs::read(&trace).expect("the trace")).into_owned();
+    let dir = record.parent().expect("a directory");
+    let (log, dir) = (format!("<{}>", record.display()), format!("<{}>", dir.display()));
+    let tree = format!("<{}>", place.state().join("db").display());
+    let (mut written, mut renamed) = (0, 0);
+    let (mut log_syncs, mut rotations, mut tree_writes) = (0, 0, 0);
+    // Calls that another thread's calls have interrupted in the trace, by thread.
+    let mut begun: HashMap<&str, &str> = HashMap::new();
+    for line in calls.lines() {
+        let (thread, call) = line.split_once(' ').expect("a thread and its call");
+        let call = call.trim_start();
+        let done = call.ends_with("= 0");
+        let is_end = call.starts_with("<... ");
+        let call = if is_end { begun.remove(thread).unwrap_or_default() } else { call };
+        if call.ends_with("<unfinished ...>") && !is_end {
+            begun.insert(thread, call);
+        }
+        if call.starts_with("write(") && call.contains(&log) {
+            written += 1;
+        } else if call.starts_with("fdatasync(") && call.contains(&log) && done {
+            (log_syncs, written) = (log_syncs + 1, 0);
+        } else if call.starts_with("rename") && call.contains(".1.packing\"") && !is_end {
+            renamed += 1;
+        } else if call.starts_with("fsync(") && call.contains(&dir) && done {
+            (rotations, renamed) = (rotations + renamed, 0);
+        } else if call.starts_with("pwrite64(") && call.contains(&tree) && !is_end {
+            tree_writes += 1;
+            assert_eq!((written, renamed), (0, 0), "the log is not on disk before: {line}");
+        }
+    }
+    assert!(log_syncs > 5 && rotations >= 2 && tree_writes > 5, "{log_syncs} {rotations} {tree_writes}");
+}

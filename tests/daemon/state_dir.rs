@@ -1,0 +1,295 @@
+//! The state directory as an admin meets it: commands that read it while the
+//! daemon is stopped change nothing in it, whoever runs them; a start waits for
+//! who has it open; errors name the file and what to do.
+//!
+//! Not a test of what is in it (`state_equals_oracle`), nor of crashes (`crash`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::sandbox::{Sandbox, fleet, wait_until};
+use clqd::fleet::FaultShares;
+use nix::unistd::geteuid;
+
+/// All that can be seen of a file from outside: mode, owner, group, times, number,
+/// and what is in it.
+type Seen = ((u32, u32, u32), (i64, i64, i64, i64), u64, Vec<u8>);
+
+/// Every file and directory at and below a path.
+fn tree(path: &Path) -> BTreeMap<PathBuf, Seen> {
+    let mut seen = BTreeMap::new();
+    let mut left = vec![path.to_owned()];
+    while let Some(path) = left.pop() {
+        let file = fs::symlink_metadata(&path).expect("it is there");
+        let bytes = if file.is_dir() { Vec::new() } else { fs::read(&path).expect("readable") };
+        if file.is_dir() {
+            left.extend(fs::read_dir(&path).expect("readable").map(|entry| entry.expect("an entry").path()));
+        }
+        let times = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
+        seen.insert(path, ((file.mode(), file.uid(), file.gid()), times, file.ino(), bytes));
+    }
+    seen
+}
+
+/// A place whose daemon has scanned some servers and is stopped; one of them.
+fn scanned() -> (Sandbox, String) {
+    let place = Sandbox::new("");
+    let fleet = fleet(3, 21, 60.0, FaultShares::NONE);
+    let daemon = place.start();
+    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    wait_until("there are players", || {
+        place.json(["status"])[0]["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
+    });
+    daemon.stop();
+    let server = fleet.urls().remove(0);
+    (place, server)
+}
+
+fn week(place: &Sandbox) -> String {
+    place.json(["status"])[0]["engine"]["week"].as_str().expect("a label").to_owned()
+}
+
+/// Every command that reads a state directory.
+fn reading(place: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
+    let state = place.state().display().to_string();
+    let listed = place.list(&[]).into_iter().find(|row| row["url"] == server).expect("it is listed");
+    let game = listed["game"].as_str().expect("it has answered");
+    [
+        vec!["--json", "status"],
+        vec!["--json", "servers", "list"],
+        vec!["--json", "servers", "show", server],
+        vec!["--json", "top", "--server", server],
+        vec!["--json", "board", "top", "--game", game],
+        vec!["--json", "board", "top", "--server", server],
+        vec!["--json", "board", "windows", "--bytes"],
+        vec!["--json", "player", "forgotten"],
+        vec!["export", "--state", &state, "--week", week],
+    ]
+    .map(|args| args.into_iter().map(str::to_owned).collect())
+    .to_vec()
+}
+
+/// A redo file that holds no change. The next process that writes removes it.
+fn redo() -> Vec<u8> {
+    let magic = b"clqdredo";
+    [&magic[..], &crc32fast::hash(magic).to_le_bytes()].concat()
+}
+
+#[test]
+fn offline_read_commands_change_no_file() {
+    let (place, server) = scanned();
+    let week = week(&place);
+    let snapshot = fs::read_dir(place.state()).unwrap().map(|file| file.unwrap().path());
+    let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max();
+    let conf = place.state().join("conf");
+    // As a kill or a bad disk may leave it: what a process that writes would repair,
+    // apply or remove.
+    let mut cases: Vec<(&str, PathBuf, Vec<u8>)> = vec![
+        ("nothing", place.state().join("db"), fs::read(place.state().join("db")).unwrap()),
+        ("a redo file", place.state().join("redo"), redo()),
+        ("a torn redo file", place.state().join("redo"), redo()[..9].to_vec()),
+        ("a first commit that was begun", place.state().join("first"), Vec::new()),
+        ("a snapshot half written", place.state().join("snap.00000000FFFFFFFF.generating"), b"half".to_vec()),
+        ("settings cut short", conf.clone(), fs::read(&conf).unwrap()[..7].to_vec()),
+    ];
+    if let Some(snapshot) = snapshot {
+        let mut bytes = fs::read(&snapshot).unwrap();
+        bytes[0] ^= 1;
+        cases.push(("a damaged snapshot", snapshot, bytes));
+    }
+    let mut answers = None;
+    for (what, path, bytes) in cases {
+        let was = fs::read(&path).ok();
+        fs::write(&path, &bytes).unwrap();
+        let before = tree(&place.state());
+        let mut printed = Vec::new();
+        for args in reading(&place, &server, &week) {
+            let done = place.run(&args);
+            assert_eq!(done.status.code(), Some(0), "{what}, {args:?}: {}", done.err);
+            printed.push(done.out);
+            let after = tree(&place.state());
+            let changed: Vec<_> =
+                after.iter().filter(|(path, seen)| before.get(*path) != Some(seen)).map(|(path, _)| path).collect();
+            assert!(changed.is_empty() && before.len() == after.len(), "{what}, {args:?} changed {changed:?}");
+        }
+        assert!(printed.last().unwrap().lines().count() > 5, "{what}: there is something to read: {printed:?}");
+        assert_eq!(*answers.get_or_insert(printed.clone()), printed, "{what}");
+        match was {
+            Some(bytes) => fs::write(&path, bytes).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+    }
+    place.start().stop();
+}
+
+#[test]
+fn offline_read_leaves_no_temporary_files() {
+    let (place, _) = scanned();
+    let copies = place.path("copies");
+    fs::create_dir(&copies).unwrap();
+    let done = place.command(["status"]).env("TMPDIR", &copies).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
+
+    let nowhere = place.path("nowhere");
+    let done = place.command(["status"]).env("TMPDIR", &nowhere).output().unwrap();
+    let err = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && err.contains("create a directory in") && err.contains("nowhere"), "{err}");
+}
+
+/// Of the unit: the mask that systemd gives the daemon.
+fn unit_mask() -> String {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
+    let text = fs::read_to_string(unit).unwrap();
+    assert!(text.contains("StateDirectoryMode=0750"), "the group may enter");
+    text.lines().find_map(|line| line.strip_prefix("UMask=")).expect("the unit sets it").to_owned()
+}
+
+#[test]
+fn group_member_can_read_but_not_write_the_state() {
+    if !geteuid().is_root() {
+        eprintln!("not tested: only root can run commands as other users");
+        return;
+    }
+    const OWNER: u32 = 64_001;
+    const GROUP: u32 = 64_002;
+    const MEMBER: u32 = 64_003;
+    let (place, server) = scanned();
+    let week = week(&place);
+    // Where every user may go, and the program beside it.
+    let open = tempfile::Builder::new().prefix("clqd-modes-").tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(open.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let program = open.path().join("clqd");
+    fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
+    let state = open.path().join("state");
+    fs::create_dir(&state).unwrap();
+    fs::set_permissions(&state, PermissionsExt::from_mode(0o750)).unwrap();
+    chown(&state, Some(OWNER), Some(GROUP)).unwrap();
+    let config = open.path().join("clqd.toml");
+    let text = fs::read_to_string(place.config()).unwrap();
+    let text = text.replace(&format!("{:?}", place.state()), &format!("{state:?}"));
+    fs::write(&config, text.replace(&format!("{:?}", place.socket()), "\"/nonexistent/control.sock\"")).unwrap();
+    let run = |user: u32, mask: &str, args: &[&str]| {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "umask $0; exec \"$@\"", mask]).arg(&program).arg("--config").arg(&config).args(args);
+        command.uid(user).gid(GROUP).current_dir("/").env_remove("TMPDIR");
+        let done = command.output().unwrap();
+        (
+            done.status.code(),
+            String::from_utf8_lossy(&done.stdout).into_owned(),
+            String::from_utf8_lossy(&done.stderr).into_owned(),
+        )
+    };
+    // A log of the scans, replayed by the owner as the daemon runs.
+    let log = open.path().join("log.jsonl");
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scan-log.jsonl"), &log).unwrap();
+    let state_name = state.display().to_string();
+    let replay = ["replay", log.to_str().unwrap(), "--state", &state_name];
+    assert_eq!(run(OWNER, &unit_mask(), &replay).0, Some(0));
+
+    for stricter in [false, true] {
+        if stricter {
+            // As an earlier clqd has left them, whose unit had UMask=0077.
+            for (path, _) in tree(&state).into_iter().filter(|(path, _)| *path != state) {
+                let mode = if path.is_dir() { 0o700 } else { 0o600 };
+                fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+            }
+            let refused = run(MEMBER, "0027", &["status"]);
+            assert_eq!(refused.0, Some(1));
+            assert!(
+                refused.2.contains("/state/") && refused.2.contains("belongs to") && refused.2.contains("0600"),
+                "{}",
+                refused.2
+            );
+            // The next start of the daemon lets them be read.
+            assert_eq!(run(OWNER, &unit_mask(), &replay).0, Some(0));
+        }
+        let before = tree(&state);
+        for (path, ((mode, owner, group), ..)) in &before {
+            assert_eq!((*owner, *group), (OWNER, GROUP), "{path:?}");
+            assert_eq!(mode & 0o027, 0, "not for others, nor for the group to write: {path:?} {mode:o}");
+            assert_eq!(mode & 0o040, 0o040, "for the group to read: {path:?} {mode:o}");
+        }
+        for args in [&["status"][..], &["servers", "list"], &["export", "--state", &state_name, "--week", "2025-W47"]] {
+            let done = run(MEMBER, "0077", args);
+            assert_eq!(done.0, Some(0), "{args:?}: {}", done.2);
+        }
+        // Root with a strict mask, which once gave the files to root.
+        let done = Command::new(&program).arg("--config").arg(&config).arg("status").output().unwrap();
+        assert!(done.status.success());
+        assert!(before == tree(&state), "as it was");
+        let refused = run(MEMBER, "0027", &replay);
+        assert_eq!(refused.0, Some(1), "a member of the group cannot write");
+        assert!(refused.2.contains("cannot write to") && refused.2.contains("/state"), "{}", refused.2);
+    }
+    _ = (server, week);
+}
+
+#[test]
+fn daemon_starts_while_readers_loop() {
+    let (place, _) = scanned();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers = [0, 1].map(|_| {
+            scope.spawn(|| {
+                let mut answered = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let done = place.run(["status"]);
+                    answered += u32::from(done.status.success());
+                    // Between the stop and the end of the daemon nobody may answer.
+                    assert!(
+                        done.status.success()
+                            || done.err.contains("closed the connection")
+                            || done.err.contains("stopping")
+                            || done.err.contains("broke"),
+                        "{}",
+                        done.err
+                    );
+                }
+                answered
+            })
+        });
+        for _ in 0..10 {
+            place.start().stop();
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(readers.into_iter().all(|reader| reader.join().expect("no reader failed") > 0));
+    });
+}
+
+#[test]
+fn locked_state_error_names_the_process() {
+    let (place, _) = scanned();
+    let week = week(&place);
+    let daemon = place.start();
+    let done = place.run(["export", "--state", place.state().to_str().unwrap(), "--week", &week]);
+    assert_eq!(done.status.code(), Some(1));
+    let number = daemon.pid();
+    assert!(done.err.contains(&format!("is in use by process {number} (")), "{}", done.err);
+    assert!(done.err.contains("stop the daemon before an export"), "{}", done.err);
+    daemon.stop();
+}
+
+#[test]
+fn non_state_directory_is_rejected() {
+    let place = Sandbox::new("");
+    let export = |path: &Path| {
+        let done = place.run(["export", "--state", path.to_str().unwrap(), "--week", "2026-W47"]);
+        assert_eq!(done.status.code(), Some(1));
+        done.err
+    };
+    let file = place.path("file");
+    fs::write(&file, "text").unwrap();
+    let empty = place.path("empty");
+    fs::create_dir(&empty).unwrap();
+    assert!(export(&place.path("absent")).contains("does not exist"));
+    for path in [&file, &empty] {
+        assert!(export(path).contains(&format!("{path:?} is not a state directory of clqd")), "{}", export(path));
+    }
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "nothing was made in it");
+}

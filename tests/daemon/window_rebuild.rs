@@ -1,0 +1,285 @@
+//! Windows whose type is new or has other boundaries, with the real daemon: they
+//! are made whole from what it recorded, while it scans and answers. In the end
+//! every board of every window and scope is, to the last bit, that of a fresh
+//! replay of the recorded log with the new config.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::{Daemon, Sandbox, fleet, scan_logs, wait_for, wait_until};
+use clqd::board::window;
+use clqd::clock::system_ms;
+use clqd::config::Config;
+use clqd::engine::{Outcome, StateReader};
+use clqd::fleet::{FaultShares, Fleet, ServeSettings, SimulatedHistory, World, world};
+use clqd::model::view::board::{BoardSelector, WindowPhase};
+use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
+use clqd::scan_log;
+use clqd::state::State;
+use nix::sys::signal::Signal;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// Servers with the tag.
+const TAGGED: usize = 4;
+
+/// The log begins so long ago: more than a day before some windows do.
+const PAST_MS: i64 = 36 * HOUR_MS;
+
+fn config(record: &Path, windows: &[String]) -> String {
+    format!(
+        "time_zone = \"America/Havana\"\nrecord = {record:?}\n[boards]\nwindows = {windows:?}\n[scan_log]\nrotate_bytes = 65536\n"
+    )
+}
+
+/// A type of an hour's windows that began some minutes before now.
+fn custom(kind: u32, minutes_ago: i64, now_ms: i64) -> String {
+    let base_ms = now_ms - now_ms.rem_euclid(60_000) - minutes_ago * 60_000 - 30 * HOUR_MS;
+    format!("{kind} base={} duration=10h every=10h keep=0", rfc3339(base_ms))
+}
+
+/// Name, score, tie and moment, from the best place to the last.
+type Board = Vec<(String, i64, u64, i64)>;
+
+/// All boards that somebody is on, by window, scope and ranking.
+type Boards = BTreeMap<(String, String, &'static str), Board>;
+
+fn open(place: &Sandbox) -> State {
+    let config = Config::load(&place.config()).expect("the config");
+    wait_for("the state is closed", || State::open_configured(&config, &place.state(), true).ok())
+}
+
+fn boards(state: &mut State) -> Boards {
+    let servers: Vec<_> = state.engine.servers().collect();
+    let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.game.as_deref()).collect();
+    let scopes = servers.iter().map(|server| format!("server:{}", server.url));
+    let scopes = scopes.chain(games.into_iter().map(|game| format!("game:{game}"))).chain(["tag:some".to_owned()]);
+    let scopes: Vec<Scope> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
+    let mut boards = Boards::new();
+    for listed in state.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Next) {
+        let label = listed.window.window;
+        state.commit_and_build_boards(window::parse(&label).expect("a label")).expect("a store");
+        for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
+            let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), time_ms: None };
+            let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+            // Keys are handed out in order of appearance, also of names that only
+            // the live engine knows; names tell the same.
+            let named = |place: clqd::board::BoardEntry| {
+                let record = state.store.player_record(place.player).expect("a store").expect("a player");
+                (record.name.into(), place.score().0, place.tie, place.at_ms)
+            };
+            let board: Board = set.iter().map(named).collect();
+            if !board.is_empty() {
+                boards.insert((label.clone(), scope.to_string(), ranking.name()), board);
+            }
+        }
+    }
+    boards
+}
+
+/// A place's state has these logs, replayed by a fresh `clqd replay`.
+fn replay(place: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
+    // Tags are not in the log.
+    let mut state = open(place);
+    for url in tagged {
+        state.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
+    }
+    state.commit().expect("a store");
+    drop(state);
+    let mut args: Vec<_> = ["replay".into(), "--state".into(), place.state().into_os_string()].into();
+    args.extend(logs.iter().map(|log| log.clone().into_os_string()));
+    wait_for("the state is closed", || place.run(&args).status.success().then_some(()));
+}
+
+/// A lively fleet whose scans until now stand in the log.
+fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
+    let start_ms = 1_763_683_200_000;
+    let live_from_ms = start_ms + PAST_MS;
+    let world = || {
+        World::new(world::WorldSettings {
+            servers: 8,
+            seed: 11,
+            start_ms,
+            activity: 4.0,
+            truth: false,
+            ..Default::default()
+        })
+    };
+    let serve = ServeSettings {
+        quake3_port: 0,
+        source_port: 0,
+        live_from_ms,
+        speed: 20.0,
+        faults: FaultShares::default(),
+        rate_limit: None,
+    };
+    let fleet = Fleet::start(world(), serve).expect("a fleet on free ports");
+    let urls: Vec<ServerUrl> = fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("canonical")).collect();
+    let mut lines = Vec::new();
+    for (t_ms, server, snapshot) in SimulatedHistory::new(&mut world(), start_ms, live_from_ms) {
+        let snapshot = Snapshot { t_ms: t_ms + now_ms - live_from_ms, ..snapshot };
+        scan_log::write(&mut lines, &urls[server as usize], &Outcome::Snapshot(snapshot));
+    }
+    std::fs::write(log, lines).expect("the log");
+    fleet
+}
+
+/// A daemon that has recorded several files of scans of a lively fleet.
+fn recorded(place: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
+    let fleet = fleet(12, 7, 40.0, FaultShares::default());
+    let daemon = place.start();
+    let urls = fleet.urls();
+    let (some, others) = urls.split_at(TAGGED);
+    place.ok([&["servers", "add", "--tag", "some"], &some.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    place.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    wait_until("the log is in several files", || scan_logs(record).len() >= 3);
+    (daemon, fleet, urls)
+}
+
+fn is_rebuilt(place: &Sandbox, kind: &str) -> bool {
+    let done = place.run(["board", "top", "--tag", "some", "--window", kind]);
+    assert!(done.status.success() || done.err.contains("is being rebuilt"), "{}", done.err);
+    done.status.success()
+}
+
+#[test]
+fn windows_with_new_boundaries_are_rebuilt_from_the_log() {
+    let now_ms = system_ms();
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    let (daemon, fleet, urls) = recorded(&place, &record);
+    assert!(is_rebuilt(&place, "12") && is_rebuilt(&place, "13"), "nothing had a past");
+
+    let windows = [custom(12, 7, now_ms), custom(13, 2, now_ms), "day keep=3".to_owned(), "all-time".to_owned()];
+    place.configure(&config(&record, &windows));
+    daemon.signal(Signal::SIGHUP);
+    let log = daemon.wait_for_log("are being rebuilt from the scan log");
+    assert!(log.contains("windows of type all-time, day, 12 are being rebuilt"), "{log}");
+    // Others go on, and everything is answered meanwhile.
+    assert!(is_rebuilt(&place, "13") && is_rebuilt(&place, "week"));
+    assert!(place.json(["status"])[0]["engine"]["servers"].as_u64() >= Some(12));
+    daemon.wait_for_log("windows were rebuilt from the scan log");
+    assert!(["12", "day", "all-time"].iter().all(|kind| is_rebuilt(&place, kind)));
+    let again = place.ok(["reload"]);
+    assert!(!again.contains("rebuilt"), "the same settings change nothing: {again}");
+
+    // They are credited from then on.
+    let seen = scan_logs(&record).len();
+    wait_until("it goes on recording", || scan_logs(&record).len() > seen);
+    let log = daemon.stop();
+    assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
+    drop(fleet);
+    assert!(!place.state().join("rebuild").exists());
+    equals_a_replay(&place, &record, &windows, &urls);
+}
+
+/// The boards of a place whose daemon has ended, which are those of a fresh replay.
+fn equals_a_replay(place: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
+    let fresh = Sandbox::new(&config(record, windows));
+    replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
+    let mut state = open(place);
+    let (rebuilt, want) = (boards(&mut state), boards(&mut open(&fresh)));
+    for (name, board) in &want {
+        assert_eq!(rebuilt.get(name), Some(board), "{name:?}");
+    }
+    assert_eq!(rebuilt.len(), want.len());
+    assert!(want.values().filter(|board| board.len() > 3).count() > 20, "boards with players");
+    (state, want)
+}
+
+#[test]
+fn windows_with_long_presences_are_rebuilt_exactly() {
+    let now_ms = system_ms();
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    let fleet = fleet_with_past(&record, now_ms);
+    let urls = fleet.urls();
+    replay(&place, std::slice::from_ref(&record), &urls[..TAGGED]);
+    let daemon = place.start();
+    // Of the past only what the windows and the day before them need is replayed;
+    // then all of it.
+    let late = format!("12 base={} duration=2h every=1h keep=0", rfc3339(now_ms - 3 * HOUR_MS - 600_000));
+    let windows = [late, custom(13, 2, now_ms)];
+    place.configure(&config(&record, &windows));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_for_log("windows of type 12 are being rebuilt");
+    daemon.wait_for_log("windows were rebuilt from the scan log");
+    let all = ["hour keep=0", "day keep=0", "month keep=0", "all-time"].map(str::to_owned);
+    let windows = [&windows[..], &all].concat();
+    place.configure(&config(&record, &windows));
+    daemon.signal(Signal::SIGHUP);
+    daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
+    wait_until("they are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
+    let scans = || place.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
+    let seen = scans();
+    wait_until("it goes on recording", || scans() > seen + 20);
+    daemon.stop();
+    drop(fleet);
+
+    let (state, boards) = equals_a_replay(&place, &record, &windows, &urls);
+    for ranking in Ranking::ALL {
+        for kind in ["12", "13", "hour", "day", "month", "all-time"] {
+            let of = |(label, scope, of): &&(String, String, &str)| {
+                let window = window::parse(label).expect("a label");
+                window::type_name(window.kind) == kind && !scope.starts_with("server:") && *of == ranking.name()
+            };
+            assert!(boards.keys().filter(of).count() >= 2, "{kind}: {} of games and the tag", ranking.name());
+        }
+    }
+    let all_time = window::parse("all-time").expect("a label");
+    let rows = (0..=urls.len() as u32).flat_map(|key| state.store.rows(all_time, ServerKey(key)).expect("a store"));
+    let rich = rows.filter(|(_, row)| row.clq1_segments.values().count() >= 4 && row.clq2_games.values().count() >= 2);
+    let rich = rich.filter(|(_, row)| row.elo_rounds >= 3).count();
+    assert!(rich > 20, "{rich} rows with several segments, games and rounds");
+}
+
+fn rfc3339(t_ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(t_ms).expect("a time").to_rfc3339()
+}
+
+#[test]
+fn rebuild_after_restart_and_crash_equals_replay() {
+    let now_ms = system_ms();
+    let place = Sandbox::new("");
+    let record = place.path("scans.jsonl");
+    place.configure(&config(&record, &[custom(12, 1, now_ms)]));
+    let (daemon, fleet, urls) = recorded(&place, &record);
+    daemon.stop();
+    let windows = [custom(12, 7, now_ms), "all-time".to_owned()];
+    place.configure(&config(&record, &windows));
+    // Killed as soon as it has said so: whatever it was at, the next one begins
+    // anew or has nothing left to do.
+    let daemon = place.spawn();
+    daemon.wait_for_log("windows of type all-time, 12 are being rebuilt");
+    daemon.kill();
+    let left = place.state().join("rebuild/left/state");
+    std::fs::create_dir_all(&left).expect("made");
+    std::fs::write(left.join("db"), "half").expect("written");
+    let daemon = place.start();
+    assert!(!left.exists(), "the start removes it");
+    wait_until("they are rebuilt", || is_rebuilt(&place, "12") && is_rebuilt(&place, "all-time"));
+    daemon.stop();
+    drop(fleet);
+    equals_a_replay(&place, &record, &windows, &urls);
+}
+
+#[test]
+fn without_a_scan_log_windows_start_empty_with_a_warning() {
+    let now_ms = system_ms();
+    let place = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
+    let fleet = fleet(4, 7, 20.0, FaultShares::default());
+    let daemon = place.start();
+    let urls = fleet.urls();
+    place.ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    let players =
+        |kind: &str| place.json(["board", "top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
+    wait_until("players are seen", || players("12") > 3);
+    place.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
+    let printed = place.run(["reload"]);
+    assert!(printed.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", printed.err);
+    assert!(daemon.log().contains("WARN") && daemon.log().contains("begin now"), "{}", daemon.log());
+    wait_until("they are credited", || players("12") > 3 && players("all-time") > 3);
+    daemon.stop();
+}

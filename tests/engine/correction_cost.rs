@@ -1,0 +1,171 @@
+//! The number of records that a correction reads depends on where the player was, not on
+//! the number of servers or players.
+
+use crate::scans;
+use std::cell::Cell;
+
+use clqd::engine::{EngineSettings, RemovedPlayer, StateReader};
+use clqd::model::commit::{MapRowKey, RowKey};
+use clqd::model::name::Name;
+use clqd::model::row::BestPositions;
+use clqd::model::server::PlayerRecord;
+use clqd::model::view::board::PlayerSelector;
+use clqd::model::{
+    GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, ServerKey, WeekKey, WindowKey,
+};
+use clqd::state::State;
+use clqd::store::{Store, StoreError, StoreSettings};
+
+const SERVERS: u32 = 10_000;
+const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
+const WEEK_MS: i64 = 604_800_000;
+
+/// The store, and the number of records that were read from it.
+struct Counting<'s> {
+    store: &'s Store,
+    reads: Cell<usize>,
+}
+
+impl Counting<'_> {
+    fn one<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.reads.set(self.reads.get() + 1);
+        read
+    }
+
+    fn all<T>(&self, read: Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+        self.reads.set(self.reads.get() + 1 + read.as_ref().map_or(0, Vec::len));
+        read
+    }
+}
+
+impl StateReader for Counting<'_> {
+    type Error = StoreError;
+
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
+        self.one(self.store.player(game, name))
+    }
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
+        self.one(self.store.player_record(player))
+    }
+    fn players_after(
+        &self,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
+        self.all(self.store.players_after(after, most))
+    }
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
+        self.all(self.store.players_named(name))
+    }
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+        self.all(self.store.aliases(player))
+    }
+    fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
+        self.one(self.store.gone(player))
+    }
+    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+        self.all(self.store.gone_after(after, most))
+    }
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
+        self.one(self.store.row(key))
+    }
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
+        self.all(self.store.rows(window, server))
+    }
+    fn rows_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
+        self.all(self.store.rows_after(window, server, after, most))
+    }
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
+        self.one(self.store.player_window(window, player))
+    }
+    fn is_swept(&self, window: WindowKey) -> bool {
+        self.store.is_swept(window)
+    }
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
+        self.one(self.store.map_row(key))
+    }
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
+        self.all(self.store.map_rows(week, server))
+    }
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
+        self.one(self.store.best(server, player))
+    }
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+        self.all(self.store.servers_with_best(player))
+    }
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
+        self.one(self.store.rank(week, server))
+    }
+    fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry> {
+        self.store.outbox(after, limit)
+    }
+    fn outbox_len(&self) -> usize {
+        self.store.outbox_len()
+    }
+    fn outbox_holds_week(&self, week: WeekKey) -> bool {
+        self.store.outbox_holds_week(week)
+    }
+}
+
+fn observe(state: &mut State, server: u32, t_ms: i64, names: &[&str], points: i64) {
+    let url = format!("quake3://10.0.{}.{}:27960", server / 250, server % 250);
+    scans::apply_snapshot(state, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
+}
+
+/// Somebody is on every server; Visor on three of them, Klesk on two, in a week that
+/// is closed and in the one that runs.
+fn fixture() -> (tempfile::TempDir, State) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreSettings { cache_bytes: 64 << 20, create: true };
+    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    for week in 0..2 {
+        for server in 0..SERVERS {
+            let t_ms = FROM_MS + week * WEEK_MS + i64::from(server);
+            let mut names = vec!["Sarge"];
+            names.extend([7, 5_000, 9_999].contains(&server).then_some("Visor"));
+            names.extend([5_000, 8_000].contains(&server).then_some("Klesk"));
+            observe(&mut state, server, t_ms, &names, 0);
+            observe(&mut state, server, t_ms + 120_000, &names, 5);
+        }
+        state.close_due_weeks(FROM_MS + (week + 1) * WEEK_MS - 86_400_000).unwrap();
+    }
+    (dir, state)
+}
+
+#[test]
+fn merge_and_forget_read_only_the_players_servers() {
+    let (_dir, mut state) = fixture();
+    let key = |state: &State, name| state.store.player(GameKey(1), name).unwrap().expect("known").0;
+    let (visor, klesk) = (key(&state, "Visor"), key(&state, "Klesk"));
+    assert_eq!((state.store.servers_with_best(visor).unwrap().len(), state.engine.status().players_known), (3, 3));
+
+    let source = Counting { store: &state.store, reads: Cell::new(0) };
+    let merged =
+        state.engine.merge_players(&source, "baseq3", &PlayerSelector::Key(klesk.0), &PlayerSelector::Key(visor.0));
+    let reads = source.reads.get();
+    assert_eq!(merged.unwrap().rows, 4);
+    state.commit().unwrap();
+    assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
+    let on: Vec<u32> = state.store.servers_with_best(visor).unwrap().iter().map(|server| server.0).collect();
+    assert_eq!(on, [8, 5_001, 8_001, 10_000], "where either has best positions");
+    assert!(state.store.servers_with_best(klesk).unwrap().is_empty());
+    assert!(state.store.best(ServerKey(8_001), visor).unwrap().is_some());
+    assert_eq!(state.engine.status().players_known, 2);
+
+    let source = Counting { store: &state.store, reads: Cell::new(0) };
+    let visor_now = PlayerSelector::Key(visor.0);
+    let forgotten = state.engine.forget_player(&source, "baseq3", &visor_now, FROM_MS + 2 * WEEK_MS);
+    let reads = source.reads.get();
+    assert_eq!(forgotten.unwrap().rows, 8);
+    state.commit().unwrap();
+    assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
+    assert!(state.store.servers_with_best(visor).unwrap().is_empty());
+    assert!(on.iter().all(|server| state.store.best(ServerKey(*server), visor).unwrap().is_none()));
+    assert_eq!(state.engine.status().players_known, 1);
+}

@@ -1,0 +1,921 @@
+//! Corrections during a week: after each, the boards of servers, games and tags equal at
+//! once what counts, cached boards equal rebuilt ones, and the archive's jobs equal both.
+//! No other player's rating changes by a bit. All of this holds after the state is closed
+//! and opened again.
+//!
+//! Without a database (see `archive`) and without a daemon (see `corrections_daemon`).
+
+use crate::scans;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use clqd::board::window::{Shape, WindowSpec, WindowTypes};
+use clqd::engine::{
+    CorrectionError, EngineSettings, Event, Outcome, RebuiltState, RemovedPlayer, StateReader, ViewError,
+};
+use clqd::fleet::rng::Rng;
+use clqd::limits::TAGS_MAX;
+use clqd::model::archive::WeekArchive;
+use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::row::{PlayerRow, Ranking};
+use clqd::model::view::Top;
+use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
+use clqd::model::{
+    ArchiveJob, Completeness, NameHash, OutboxKey, Player, PlayerKey, Scope, ServerUrl, Snapshot, WeekKey, WindowKey,
+    WindowType,
+};
+use clqd::state::State;
+use clqd::store::{StoreError, StoreSettings};
+
+const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
+const MINUTE_MS: i64 = 60_000;
+const GAME: &str = "baseq3";
+const WINDOWS: [&str; 3] = ["week", "day", "all-time"];
+
+/// Rows with their positions, by server and name.
+type Exported = BTreeMap<(String, String), (PlayerRow, [Option<u32>; 5])>;
+
+/// Three servers, scanned every two minutes; every twenty the map changes.
+struct Fixture {
+    dir: tempfile::TempDir,
+    state: Option<State>,
+    minute: i64,
+    /// The players of each server, with points a minute.
+    lists: BTreeMap<&'static str, Vec<(&'static str, i64)>>,
+    greylisted: BTreeSet<&'static str>,
+    tagged: BTreeSet<&'static str>,
+}
+
+fn settings() -> EngineSettings {
+    let spec = |kind, shape| WindowSpec { kind, shape, keep: 5 };
+    let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
+    let windows = WindowTypes::new(Calendar::default(), [spec(WindowType::DAY, Shape::Day), all_time]).unwrap();
+    EngineSettings { archive_enabled: true, windows, ..EngineSettings::default() }
+}
+
+fn url(server: &str) -> ServerUrl {
+    ServerUrl::parse(&format!("quake3://{server}:27960")).unwrap()
+}
+
+impl Fixture {
+    /// An hour has passed.
+    fn new() -> Fixture {
+        let lists = BTreeMap::from([
+            ("a", vec![("Visor", 3), ("Klesk", 2), ("^1Sarge", 1)]),
+            ("b", vec![("Visor", 1), ("Bones", 4)]),
+            ("c", vec![("Klesk", 5), ("Alt", 7), ("Bones", 2)]),
+        ]);
+        let tagged = BTreeSet::from(["a", "c"]);
+        let dir = tempfile::tempdir().unwrap();
+        let mut town = Fixture { dir, state: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
+        town.open();
+        for (server, tags) in [("a", vec!["ctf".to_owned()]), ("b", vec![]), ("c", vec!["ctf".to_owned()])] {
+            town.state().engine.add_server(url(server), tags, FROM_MS).unwrap();
+        }
+        town.play(60);
+        town
+    }
+
+    fn open(&mut self) {
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        self.state = Some(State::open(self.dir.path(), store, settings()).unwrap());
+    }
+
+    /// As after a crash: uncommitted data are lost.
+    fn reopen(&mut self) {
+        self.state = None;
+        std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+        self.open();
+    }
+
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().unwrap()
+    }
+
+    fn now_ms(&self) -> i64 {
+        FROM_MS + self.minute * MINUTE_MS
+    }
+
+    fn week(&self) -> WeekKey {
+        Calendar::default().week(self.now_ms())
+    }
+
+    fn play(&mut self, minutes: i64) {
+        for _ in 0..minutes / 2 {
+            self.minute += 2;
+            let (t_ms, minute) = (self.now_ms(), self.minute);
+            for (server, list) in self.lists.clone() {
+                let player = |(name, rate): (&str, i64)| Player {
+                    name: name.into(),
+                    points: Some(rate * (minute % 20)),
+                    ping: Some(40),
+                    connected_ms: None,
+                    bot: false,
+                    spectator: false,
+                };
+                let snapshot = Snapshot {
+                    t_ms,
+                    game: GAME.to_owned(),
+                    map: format!("map{}", minute / 20 % 3),
+                    hostname: server.to_owned(),
+                    slots: 16,
+                    players: list.into_iter().map(player).collect(),
+                    completeness: Completeness::Full,
+                    count: None,
+                    bots: None,
+                };
+                let outcome = Outcome::Snapshot(snapshot);
+                self.state().handle(Event::Replayed { url: url(server), outcome }).unwrap();
+            }
+            self.state().handle(Event::Tick { now_ms: t_ms }).unwrap();
+            self.state().commit().unwrap();
+        }
+    }
+
+    fn greylist(&mut self, server: &'static str, reason: Option<&str>) {
+        self.state().engine.greylist(&url(server), reason.map(str::to_owned)).unwrap();
+        self.state().commit().unwrap();
+        match reason {
+            Some(_) => _ = self.greylisted.insert(server),
+            None => _ = self.greylisted.remove(server),
+        }
+    }
+
+    fn tag(&mut self, server: &'static str, add: &[&str], remove: &[&str]) -> bool {
+        let owned = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect::<Vec<_>>();
+        let changed = self.state().engine.tag_server(&url(server), &owned(add), &owned(remove)).unwrap();
+        self.state().commit().unwrap();
+        if add.contains(&"ctf") {
+            self.tagged.insert(server);
+        } else if remove.contains(&"ctf") {
+            self.tagged.remove(server);
+        }
+        changed
+    }
+
+    fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectionError<StoreError>> {
+        self.state().commit().unwrap();
+        let State { engine, store } = self.state();
+        let merged = engine.merge_players(store, GAME, &name(from), &name(into))?;
+        self.state().commit().unwrap();
+        Ok((merged.from, merged.into))
+    }
+
+    fn forget(&mut self, player: &str) -> PlayerKey {
+        self.state().commit().unwrap();
+        let now_ms = self.now_ms();
+        let State { engine, store } = self.state();
+        let forgotten = engine.forget_player(store, GAME, &name(player), now_ms).unwrap();
+        self.state().commit().unwrap();
+        forgotten.player
+    }
+
+    fn key(&mut self, player: &str) -> Option<PlayerKey> {
+        self.state().store.players_named(player).unwrap().first().map(|(_, player)| *player)
+    }
+
+    fn top(&mut self, week: WeekKey, server: &str) -> Top {
+        let State { engine, store } = self.state();
+        engine.top(store, &url(server), Ranking::Time, Some(&week_label(week)), 9).unwrap()
+    }
+
+    /// Rows of the current week as exported, by server and name.
+    fn exported(&mut self) -> Exported {
+        let label = week_label(self.week());
+        let State { engine, store } = self.state();
+        let mut rows = BTreeMap::new();
+        engine
+            .export(store, &label, |url, _, name, row, positions| {
+                let server = url.trim_start_matches("quake3://").trim_end_matches(":27960");
+                rows.insert((server.to_owned(), name.to_owned()), (row.clone(), positions));
+                Ok::<_, ViewError<StoreError>>(())
+            })
+            .unwrap();
+        rows
+    }
+
+    /// Whether a name occurs in any record of the state, or in its key.
+    fn stored(&mut self, name: &str) -> bool {
+        self.state().store.contains_bytes(name.as_bytes()).unwrap()
+    }
+
+    /// Every entry of every board: player, score, time.
+    fn boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
+        let now = self.now_ms();
+        for window in WindowTypes::windows_at(&settings().windows, now) {
+            self.state().commit_and_build_boards(window).unwrap();
+        }
+        let kept = self.read_boards();
+        for window in WindowTypes::windows_at(&settings().windows, now) {
+            let State { engine, store } = self.state();
+            let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
+            engine.install_boards(made);
+            while engine.refresh_boards(store, 3).unwrap() {}
+        }
+        assert_eq!(self.read_boards(), kept, "boards made anew, and those that followed");
+        self.check_sums(&kept);
+        kept
+    }
+
+    /// Players and scores on the board of a tag in the week, best first.
+    fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError<StoreError>> {
+        let week = week_label(self.week());
+        let scope = Scope::Tag(tag.to_owned());
+        let board = BoardSelector { scope, ranking, window: Some(week), time_ms: None };
+        let State { engine, store } = self.state();
+        let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
+        let places = answer.rows.into_iter().map(|row| match row {
+            BoardRow::Place(place) => (place.player, place.at.raw),
+            other => panic!("{other:?}"),
+        });
+        Ok(places.collect())
+    }
+
+    fn read_boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
+        let mut boards = BTreeMap::new();
+        let groups = [Scope::Game(GAME.to_owned()), Scope::Tag("ctf".to_owned())];
+        let scopes: Vec<Scope> = ["a", "b", "c"].map(|s| Scope::Server(url(s))).into_iter().chain(groups).collect();
+        let State { engine, store } = self.state();
+        for scope in &scopes {
+            for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
+                let board =
+                    BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
+                let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+                let places = answer.rows.into_iter().map(|row| match row {
+                    BoardRow::Place(place) => (place.player, place.at.raw, place.at.reached_ms),
+                    other => panic!("{other:?}"),
+                });
+                boards.insert(format!("{scope} {window} {}", ranking.name()), places.collect());
+            }
+        }
+        boards
+    }
+
+    /// Points and time on the boards of the week are what the exported rows add up to.
+    fn check_sums(&mut self, boards: &BTreeMap<String, Vec<(u32, i64, i64)>>) {
+        let rows = self.exported();
+        assert!(rows.keys().all(|(server, _)| !self.greylisted.contains(server.as_str())));
+        for (scope, counts) in [
+            ("game:baseq3", BTreeSet::from(["a", "b", "c"])),
+            ("tag:ctf", self.tagged.clone()),
+            ("server:quake3://b:27960", BTreeSet::from(["b"])),
+        ] {
+            let mut sums: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+            for ((server, name), (row, _)) in rows.iter().filter(|((server, _), _)| counts.contains(server.as_str())) {
+                let player = self.key(name).unwrap_or_else(|| panic!("{name} on {server} is known"));
+                let sum = sums.entry(player.0).or_default();
+                (sum.0, sum.1) = (sum.0 + row.points, sum.1 + row.time_ms() as i64);
+            }
+            let of = |ranking| &boards[&format!("{scope} week {ranking}")];
+            let got = |ranking| of(ranking).iter().map(|&(player, raw, _)| (player, raw)).collect::<BTreeMap<_, _>>();
+            assert_eq!(got("points"), sums.iter().map(|(p, s)| (*p, s.0)).collect(), "{scope}");
+            assert_eq!(got("time"), sums.iter().map(|(p, s)| (*p, s.1)).collect(), "{scope}");
+        }
+    }
+
+    /// Bits of all ratings, of servers and of groups, by player.
+    fn ratings(&mut self) -> BTreeMap<(u32, String), (u64, u32)> {
+        let windows = WindowTypes::windows_at(&settings().windows, self.now_ms());
+        let mut ratings = BTreeMap::new();
+        for ((server, name), (row, _)) in self.exported() {
+            let player = self.key(&name).unwrap().0;
+            ratings.insert((player, server), (row.elo.to_bits(), row.elo_rounds));
+        }
+        let store = &self.state().store;
+        let was_there = |key: &u32| {
+            let player = PlayerKey(*key);
+            store.player_record(player).unwrap().is_some() || store.gone(player).unwrap().is_some()
+        };
+        let known = (1..).take_while(was_there).last().unwrap_or(0);
+        for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
+            let Some(of_player) = self.state().store.player_window(window, PlayerKey(player)).unwrap() else {
+                continue;
+            };
+            let tags = of_player.tag_ratings.iter().map(|(tag, rating)| (Some(*tag), *rating));
+            for (tag, rating) in of_player.game_rating.into_iter().map(|rating| (None, rating)).chain(tags) {
+                ratings.insert((player, format!("{window:?} {tag:?}")), (rating.elo.to_bits(), rating.rounds));
+            }
+        }
+        ratings
+    }
+
+    /// The pending jobs of the archive, or a resync of everything; they are taken.
+    fn archived(&mut self) -> BTreeMap<OutboxKey, ArchiveJob> {
+        let mut all: BTreeMap<_, _> = scans::resync(self.state()).into_iter().map(|job| (job.key(), job)).collect();
+        loop {
+            let now_ms = self.now_ms();
+            self.state().handle(Event::Tick { now_ms }).unwrap();
+            self.state().commit().unwrap();
+            let State { engine, store } = self.state();
+            let jobs = engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap();
+            if jobs.is_empty() {
+                return all;
+            }
+            engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+            all.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
+        }
+    }
+
+    fn archived_week(&mut self, jobs: &BTreeMap<OutboxKey, ArchiveJob>, server: &str) -> WeekArchive {
+        let (week, list) = (self.week(), self.state().engine.servers().collect::<Vec<_>>());
+        let key = list.iter().find(|it| it.url == url(server).as_str()).unwrap().key;
+        match &jobs[&OutboxKey::Week { week, server: clqd::model::ServerKey(key) }] {
+            ArchiveJob::Week(job) => (**job).clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn name(name: &str) -> PlayerSelector {
+    PlayerSelector::Name(name.to_owned())
+}
+
+fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BTreeMap<(u32, String), T> {
+    of.iter()
+        .filter(|((player, _), _)| !not.contains(&PlayerKey(*player)))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect()
+}
+
+// Greylist and tags ------------------------------------------------------
+
+#[test]
+fn greylisted_server_counts_nowhere_until_it_is_lifted() {
+    let mut town = Fixture::new();
+    let (before, ratings) = (town.boards(), town.ratings());
+    assert!(before["tag:ctf week points"].len() == 5 && before["game:baseq3 week elo"].len() == 5);
+    town.archived();
+
+    town.greylist("c", Some("fake"));
+    for _ in 0..2 {
+        let grey = town.boards();
+        assert!(grey.iter().all(|(board, places)| !board.contains("//c:") || places.is_empty()));
+        assert_eq!(grey["server:quake3://a:27960 week elo"], before["server:quake3://a:27960 week elo"]);
+        let alt = town.key("Alt").unwrap();
+        for board in ["game:baseq3", "tag:ctf"].into_iter().flat_map(|of| WINDOWS.map(|w| format!("{of} {w} time"))) {
+            assert!(!grey[&board].iter().any(|place| place.0 == alt.0), "he is only there: {board}");
+        }
+        town.reopen();
+    }
+    let jobs = town.archived();
+    assert!(town.archived_week(&jobs, "c").rows.is_empty());
+    let week = town.week();
+    assert_eq!(town.top(week, "c").size, 0);
+
+    town.greylist("c", None);
+    assert_eq!((town.boards(), town.ratings()), (before, ratings), "as if nothing had been");
+    let jobs = town.archived();
+    assert_eq!(town.archived_week(&jobs, "c").rows.len(), 3);
+}
+
+#[test]
+fn greylist_does_not_change_closed_weeks() {
+    const WEEK: i64 = 7 * 24 * 60;
+    let mut town = Fixture::new();
+    let first = town.week();
+    town.minute = WEEK;
+    town.play(2); // and the first week is closed
+    let closed = town.top(first, "c");
+    assert!(closed.closed && closed.size == 3);
+    town.greylist("c", Some("fake"));
+    assert_eq!(town.top(first, "c"), closed);
+    let State { engine, store } = town.state();
+    assert!(engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap().iter().any(|(_, job)| {
+        matches!(job, Some(ArchiveJob::Week(job)) if job.week == first && job.rows.len() == 3 && job.closed)
+    }));
+
+    // The second week ends while the server is greylisted: it is closed without.
+    let second = town.week();
+    town.minute = 2 * WEEK;
+    town.play(2);
+    town.greylist("c", None);
+    town.reopen();
+    assert_eq!(town.top(first, "c"), closed);
+    let without = town.top(second, "c");
+    assert_eq!((without.closed, without.size), (true, 0));
+    assert!(town.state().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
+    let alt = town.key("Alt").unwrap();
+    let best = town.state().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
+    assert!(best.top_three().iter().flatten().all(|(_, week)| *week == first));
+    for week in [first, second] {
+        let State { engine, store } = town.state();
+        let made = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
+        assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
+    }
+}
+
+#[test]
+fn tag_change_updates_boards_and_keeps_ratings() {
+    let mut town = Fixture::new();
+    let (before, ratings) = (town.boards(), town.ratings());
+    assert!(!town.tag("c", &["ctf"], &["other"]), "nothing to change");
+    assert!(town.tag("c", &[], &["ctf"]));
+    let without = town.boards();
+    assert_eq!(without["tag:ctf week time"].len(), 3);
+    assert_eq!(without["game:baseq3 week elo"], before["game:baseq3 week elo"]);
+    assert!(town.tag("c", &["ctf", "new"], &[]));
+    assert_eq!((town.boards(), town.ratings()), (before, ratings));
+    // By the way that an address is added.
+    town.state().engine.add_server(url("b"), vec!["ctf".to_owned()], FROM_MS).unwrap();
+    town.tagged.insert("b");
+    town.boards();
+    assert!(town.state().engine.tag_server(&url("nowhere"), &[], &[]).is_err());
+}
+
+// Merge ------------------------------------------------------------------
+
+#[test]
+fn merged_names_share_rows_boards_and_best_positions() {
+    let mut town = Fixture::new();
+    let (ratings, rows) = (town.ratings(), town.exported());
+    town.archived();
+    let (klesk, visor) = town.merge("Klesk", "Visor").unwrap();
+    assert_eq!(of_others(&town.ratings(), &[klesk, visor]), of_others(&ratings, &[klesk, visor]));
+    for _ in 0..2 {
+        let boards = town.boards();
+        assert!(boards.values().flatten().all(|place| place.0 != klesk.0));
+        let merged = town.exported();
+        let row = |rows: &BTreeMap<_, (PlayerRow, _)>, server: &str, name: &str| {
+            rows.get(&(server.to_owned(), name.to_owned())).map(|(row, _)| row.clone())
+        };
+        let (mine, theirs) = (row(&rows, "a", "Visor").unwrap(), row(&rows, "a", "Klesk").unwrap());
+        let got = row(&merged, "a", "Visor").unwrap();
+        assert_eq!((got.points, got.starts), (mine.points + theirs.points, mine.starts + theirs.starts));
+        assert_eq!((got.elo.to_bits(), got.elo_rounds), (mine.elo.to_bits(), mine.elo_rounds), "a tie is his");
+        assert_eq!(row(&merged, "c", "Visor"), row(&rows, "c", "Klesk"), "where only the other was");
+        assert!(merged.keys().all(|(_, name)| name != "Klesk"));
+        assert_eq!((town.key("Klesk"), town.key("Visor")), (Some(visor), Some(visor)));
+        town.reopen();
+    }
+    assert_eq!(town.state().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
+    let jobs = town.archived();
+    assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerRemoved { key: klesk, into: Some(visor) });
+    assert_eq!(town.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
+    assert!(town.archived_week(&jobs, "a").rows.iter().all(|row| row.player != klesk));
+
+    // Both names go on being seen on one server: one presence, the first's.
+    town.play(60);
+    town.boards();
+    let after = town.exported();
+    let row = &after[&("a".to_owned(), "Visor".to_owned())].0;
+    assert_eq!(row.starts, 2, "nobody entered");
+    assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
+    let State { engine, store } = town.state();
+    let list = engine.server_detail(store, &url("a")).unwrap().list;
+    let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player)).collect();
+    assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
+
+    // He comes back with the other name alone, then the first in the list counts.
+    town.lists.insert("a", vec![("Klesk", 2), ("^1Sarge", 1)]);
+    town.play(2);
+    assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 3);
+    town.lists.insert("b", vec![("Bones", 4)]);
+    town.play(2);
+    town.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
+    town.play(2);
+    let State { engine, store } = town.state();
+    let list = engine.server_detail(store, &url("b")).unwrap().list;
+    assert_eq!([list[0].player, list[1].player], [Some(visor.0), None]);
+    town.boards();
+
+    // Merged on: all names lead to the last, and what waits for the archive too.
+    let (_, bones) = town.merge("Klesk", "Bones").unwrap();
+    assert_eq!([town.key("Klesk"), town.key("Visor")], [Some(bones); 2]);
+    town.state().engine.check_archive_id(None, 1);
+    let jobs = town.archived();
+    for gone in [klesk, visor] {
+        assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerRemoved { key: gone, into: Some(bones) });
+    }
+    let live: Vec<_> = jobs
+        .values()
+        .filter_map(|job| match job {
+            ArchiveJob::Server(server) => Some(&server.list),
+            _ => None,
+        })
+        .flatten()
+        .filter_map(|entry| entry.player)
+        .collect();
+    assert!(live.contains(&bones) && !live.contains(&visor) && !live.contains(&klesk));
+    town.reopen();
+    town.boards();
+}
+
+#[test]
+fn merge_keeps_the_rating_of_more_rounds() {
+    let mut town = Fixture::new();
+    let rounds = |town: &mut Fixture, name: &str| town.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
+    town.lists.insert("c", vec![("Klesk", 5), ("New", 7), ("Bones", 2)]);
+    town.play(90);
+    assert!(rounds(&mut town, "New") != rounds(&mut town, "Alt"));
+    let more = if rounds(&mut town, "New") > rounds(&mut town, "Alt") { "New" } else { "Alt" };
+    let kept = town.exported()[&("c".to_owned(), more.to_owned())].0.clone();
+    town.merge("New", "Alt").unwrap();
+    let row = town.exported()[&("c".to_owned(), "Alt".to_owned())].0.clone();
+    assert_eq!(
+        (row.elo.to_bits(), row.elo_rounds, row.elo_at_ms),
+        (kept.elo.to_bits(), kept.elo_rounds, kept.elo_at_ms)
+    );
+    town.boards();
+}
+
+#[test]
+fn invalid_merges_are_refused_with_the_reason() {
+    let mut town = Fixture::new();
+    let visor = town.key("Visor").unwrap();
+    for (from, into, expected) in [
+        ("Visor", "Visor", "both names belong to player"),
+        ("Nobody", "Visor", "is named \"Nobody\""),
+        ("Visor", "visor", "case-sensitive"),
+    ] {
+        let error = town.merge(from, into).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let State { engine, store } = town.state();
+    let error = engine.merge_players(store, "baseq4", &name("a"), &name("b")).unwrap_err().to_string();
+    assert!(error.contains("did you mean \"baseq3\""), "{error}");
+    let error = engine.merge_players(store, GAME, &PlayerSelector::Key(77), &name("Visor")).unwrap_err().to_string();
+    assert!(error.contains("77"), "{error}");
+    assert!(!town.state().engine.has_changes());
+    let State { engine, store } = town.state();
+    let merged = engine.merge_players(store, GAME, &PlayerSelector::Key(visor.0), &name("Bones")).unwrap();
+    assert_eq!(merged.from, visor);
+}
+
+#[test]
+fn merge_changes_closed_weeks_that_are_kept() {
+    let mut town = Fixture::new();
+    let closed = town.week();
+    town.minute = 7 * 24 * 60;
+    town.play(2);
+    town.archived();
+    let (server, ranking) = (clqd::model::ServerKey(1), 0);
+    let best = |town: &mut Fixture, player| town.state().store.best(server, player).unwrap();
+    let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
+    let of_klesk = best(&mut town, klesk).unwrap().top_three()[ranking][0];
+    let of_visor = best(&mut town, visor).unwrap().top_three()[ranking][0];
+    assert!(of_klesk != of_visor && of_klesk.1 == closed);
+    town.merge("Visor", "Klesk").unwrap();
+    assert_eq!(best(&mut town, visor), None);
+    assert_eq!(best(&mut town, klesk).unwrap().top_three()[ranking].as_slice(), [of_klesk.min(of_visor)]);
+    let jobs = town.archived();
+    let week = OutboxKey::Week { week: closed, server };
+    let ArchiveJob::Week(job) = &jobs[&week] else { panic!("{jobs:?}") };
+    assert!(job.closed && job.rows.len() == 2 && job.best.len() == 2);
+    assert!(job.rows.iter().any(|row| row.player == klesk) && job.rows.iter().all(|row| row.player != visor));
+    town.boards();
+}
+
+/// Any corrections in any order: boards agree, other ratings do not change, and the jobs
+/// that were archived step by step equal those of a resync.
+#[test]
+fn random_corrections_keep_boards_and_archive_consistent() {
+    const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
+    for seed in 1..=6 {
+        let mut rng = Rng::new(&[seed]);
+        let mut town = Fixture::new();
+        let mut archived_jobs = town.archived();
+        for step in 0..14 {
+            let server = ["a", "b", "c"][rng.below(3)];
+            let other = NAMES[rng.below(6)].trim_start_matches("^1");
+            let player = NAMES[rng.below(6)].trim_start_matches("^1");
+            let (before, touched) = (town.ratings(), [town.key(player), town.key(other)]);
+            let what = rng.below(8);
+            match what {
+                0 => town.greylist(server, Some("fake")),
+                1 => town.greylist(server, None),
+                2 => _ = town.tag(server, &["ctf"], &[]),
+                3 => _ = town.tag(server, &[], &["ctf"]),
+                4 => _ = town.merge(player, other),
+                5 if town.key(player).is_some() && step % 3 == 0 => _ = town.forget(player),
+                6 => {
+                    let list = NAMES.into_iter().zip(1..).filter(|_| rng.below(2) == 0).collect();
+                    town.lists.insert(server, list);
+                }
+                _ => town.reopen(),
+            }
+            let touched: Vec<PlayerKey> = touched.into_iter().flatten().collect();
+            // What is greylisted is not exported.
+            if !matches!(what, 0 | 1) {
+                assert_eq!(
+                    of_others(&town.ratings(), &touched),
+                    of_others(&before, &touched),
+                    "seed {seed}, {step}: {what}"
+                );
+            }
+            town.boards();
+            archived_jobs.extend(town.archived());
+            town.play(2 * rng.below(20) as i64);
+            town.boards();
+            archived_jobs.extend(town.archived());
+        }
+        town.state().engine.check_archive_id(None, 1);
+        let anew = town.archived();
+        let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
+            jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
+        };
+        assert_eq!(players(&archived_jobs), town.state().engine.status().players_known as usize, "seed {seed}");
+        for (key, job) in anew {
+            let archived = &archived_jobs[&key];
+            // The target of the merge may have been removed since, which was archived then.
+            let both_gone = [archived, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
+            assert!(both_gone || *archived == job, "seed {seed}: {archived:?} and then {job:?}");
+        }
+    }
+}
+
+// Tags -------------------------------------------------------------------
+
+#[test]
+fn deleted_tag_disappears_and_leaves_other_tags() {
+    let mut town = Fixture::new();
+    assert!(town.tag("a", &["duel"], &[]) && town.tag("b", &["duel"], &[]));
+    town.play(60);
+    let (boards, ratings) = (town.boards(), town.ratings());
+    for ranking in Ranking::ALL {
+        assert!(!town.tag_board("duel", ranking).unwrap().is_empty(), "{}", ranking.name());
+    }
+    town.archived();
+    // Boards that are built concurrently do not restore it.
+    let week = WindowKey::from(town.week());
+    let State { engine, store } = town.state();
+    let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
+    assert_eq!(engine.delete_tag("duel"), Ok(2));
+    town.state().commit().unwrap();
+    town.state().engine.install_boards(made);
+
+    let gone = |town: &mut Fixture| {
+        assert_eq!(town.boards(), boards);
+        assert_eq!(town.ratings(), ratings);
+        let asked = town.tag_board("duel", Ranking::Points).unwrap_err();
+        assert!(matches!(asked, ViewError::UnknownTag { .. }), "{asked}");
+        let again = town.state().engine.delete_tag("duel").unwrap_err();
+        assert_eq!(again.to_string(), "no server has the tag \"duel\"");
+        let tags: Vec<_> = town.state().engine.servers().map(|server| server.tags).collect();
+        assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
+    };
+    gone(&mut town);
+    let archived_jobs = town.archived();
+    assert_eq!(archived_jobs.keys().filter(|key| matches!(key, OutboxKey::Server(_))).count(), 2);
+    town.reopen();
+    gone(&mut town);
+
+    // A new tag with the same name starts again, with the current rows and without ratings.
+    town.tag("b", &["duel"], &[]);
+    town.boards();
+    let of_b = town.exported().into_iter().filter(|((server, _), _)| server == "b").map(|(_, (row, _))| row.points);
+    let points: Vec<i64> = town.tag_board("duel", Ranking::Points).unwrap().into_iter().map(|(_, raw)| raw).collect();
+    assert_eq!(points.iter().copied().collect::<BTreeSet<_>>(), of_b.collect());
+    assert!(town.tag_board("duel", Ranking::Elo).unwrap().is_empty());
+}
+
+/// No player is shown with the tag from the first moment on; the servers are written in
+/// batches, also when the process ends in between, and no server is written twice.
+#[test]
+fn tag_of_many_servers_is_deleted_in_steps() {
+    const SERVERS: usize = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
+    };
+    let mut state = open();
+    let urls: Vec<ServerUrl> = (0..SERVERS).map(|n| url(&format!("10.0.{}.{}", n / 100, n % 100))).collect();
+    for (n, url) in urls.iter().enumerate() {
+        let tags = if n % 2 == 0 { ["all", "even"].as_slice() } else { &["all"] };
+        state.engine.add_server(url.clone(), tags.iter().map(|&tag| tag.to_owned()).collect(), FROM_MS).unwrap();
+    }
+    let empty = |state: &mut State| {
+        let jobs = state.engine.archive_jobs(&state.store, None, None, 10_000, 10_000).unwrap();
+        state.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
+        state.commit().unwrap();
+        jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect::<Vec<_>>()
+    };
+    state.commit().unwrap();
+    empty(&mut state);
+    let tags_of = |state: &State, n: usize| state.engine.servers().nth(n).unwrap().tags;
+    let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
+
+    assert_eq!(state.engine.delete_tag("all"), Ok(SERVERS));
+    assert!(state.engine.delete_tag("all").is_err());
+    assert!((0..SERVERS).all(|n| tags_of(&state, n) == want(n)));
+    state.commit().unwrap();
+    // The servers after the killed step are written again by the next process.
+    let (mut commits, mut ticks, mut again) = (0, 0, None);
+    let mut written = Vec::new();
+    loop {
+        ticks += 1;
+        state.handle(Event::Tick { now_ms: FROM_MS + ticks }).unwrap();
+        if ticks % 7 == 0 {
+            drop(state);
+            state = open();
+            continue;
+        }
+        let commit = state.engine.take_commit();
+        if commit.servers.is_empty() {
+            break;
+        }
+        commits += 1;
+        assert!(commit.servers.len() <= 11 && commit.outbox.len() <= 11, "{commit:?}");
+        written.extend(commit.servers.iter().map(|(key, _)| key.0));
+        state.store.apply(&commit).unwrap();
+        if commits == 15 {
+            // A server that is not written yet is in another group with that name.
+            let of_late = &urls[SERVERS - 1];
+            assert_eq!(state.engine.tag_server(of_late, &["all".to_owned()], &[]), Ok(true));
+            again = Some(of_late.as_str().to_owned());
+        }
+    }
+    let last = SERVERS as u32;
+    assert!(commits >= 30 && ticks > commits, "{commits} commits, {ticks} ticks");
+    written.retain(|key| *key != last);
+    assert!(written.iter().copied().eq(1..last), "each once: {written:?}");
+    let tagged: Vec<_> = state.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
+    assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [again]);
+
+    // The store and the archive have it, and it stays.
+    drop(state);
+    let mut state = open();
+    assert!(!state.engine.has_changes());
+    let archived_jobs = empty(&mut state);
+    assert_eq!(archived_jobs.len(), SERVERS);
+    for ((key, job), n) in archived_jobs.into_iter().zip(0..) {
+        let ArchiveJob::Server(server) = job else { panic!("{key:?}") };
+        let mut want = want(n);
+        want.extend((n == SERVERS - 1).then(|| "all".to_owned()));
+        assert_eq!((server.tags, tags_of(&state, n)), (want.clone(), want), "{key:?}");
+    }
+    state.handle(Event::Tick { now_ms: FROM_MS + 10_000 }).unwrap();
+    assert!(!state.engine.has_changes());
+    drop(state);
+    std::thread::sleep(Duration::from_millis(200));
+    let store = StoreSettings { cache_bytes: 16 << 20, create: false };
+    let loaded = clqd::store::Store::open(dir.path(), store).unwrap().load().unwrap();
+    let known: BTreeSet<_> = loaded.tags.iter().map(|(tag, _)| *tag).collect();
+    assert_eq!(loaded.tags.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["even", "all"]);
+    assert!(loaded.servers.iter().flat_map(|(_, record, _)| &record.tags).all(|tag| known.contains(tag)));
+}
+
+/// Windows are rebuilt from the scan log with the tags that servers had at the start of
+/// the rebuild, and are imported by name.
+#[test]
+fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
+    for (dropped, rated) in [(false, 5), (true, 0)] {
+        let (mut town, mut made) = (Fixture::new(), Fixture::new());
+        town.state().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
+        town.state().engine.reload(settings());
+        town.state().engine.start_rebuild(i64::MIN);
+        assert_eq!(town.state().engine.tags_of_servers().len(), 2);
+        town.state().commit().unwrap();
+        while town.state().sweep().unwrap() {}
+        if dropped {
+            town.state().engine.delete_tag("ctf").unwrap();
+            town.tag("a", &["ctf"], &[]);
+        }
+        let State { engine, store } = town.state();
+        let from = made.state();
+        let mut taking = engine.begin_import(store, &from.engine).expect("all is swept out");
+        let windows = RebuiltState { engine: &from.engine, reader: &from.store, window_reader: &from.store.reader() };
+        while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
+        engine.collect_changes(&mut taking, &from.engine);
+        while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
+        assert_eq!(engine.finish_import(&from.engine), 2);
+        town.state().commit().unwrap();
+        let day =
+            settings().windows.windows_at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
+        let of_day =
+            |player| town.state.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
+        let of_day: Vec<_> = (1..=5).filter_map(of_day).collect();
+        assert!(of_day.iter().all(|of_player| of_player.game_rating.is_some()));
+        let by_tag = of_day.iter().filter(|of_player| !of_player.tag_ratings.is_empty()).count();
+        assert_eq!((of_day.len(), by_tag), (5, rated), "dropped: {dropped}");
+    }
+}
+
+#[test]
+fn server_accepts_at_most_16_tags() {
+    let mut town = Fixture::new();
+    let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
+    // It has one already, and one that goes makes room.
+    let engine = &mut town.state().engine;
+    let refused = engine.tag_server(&url("a"), &tags(TAGS_MAX), &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "server quake3://a:27960 would have 17 tags; the maximum is 16");
+    assert_eq!(engine.tag_server(&url("a"), &tags(TAGS_MAX), &["ctf".to_owned()]), Ok(true));
+    assert_eq!(engine.tag_server(&url("a"), &["tag3".to_owned()], &[]), Ok(false));
+    let one_more = vec!["tag2".to_owned(), "more".to_owned()];
+    assert!(engine.add_server(url("a"), one_more, FROM_MS).is_err());
+    assert!(engine.add_server(url("new"), tags(TAGS_MAX + 1), FROM_MS).is_err());
+    assert!(engine.add_server(url("new"), [tags(TAGS_MAX), tags(2)].concat(), FROM_MS).is_ok());
+    let most = engine.servers().map(|server| server.tags.len()).max();
+    assert_eq!(most, Some(TAGS_MAX));
+}
+
+// Forget -----------------------------------------------------------------
+
+#[test]
+fn forgotten_player_is_deleted_and_not_ranked_again() {
+    let mut town = Fixture::new();
+    town.merge("Klesk", "Visor").unwrap();
+    let ratings = town.ratings();
+    town.archived();
+    assert!(town.stored("Visor") && town.stored("Klesk"));
+    let visor = town.forget("Klesk");
+    let hashes = BTreeSet::from(["Visor", "Klesk"].map(|name| NameHash::of(GAME, name)));
+    let never = |town: &mut Fixture| {
+        assert_eq!(town.state().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(), hashes);
+        assert_eq!([town.key("Visor"), town.key("Klesk")], [None; 2]);
+        assert!(town.boards().values().flatten().all(|place| place.0 != visor.0));
+        assert_eq!(["Visor", "Klesk", "Sarge"].map(|name| town.stored(name)), [false, false, true]);
+    };
+    never(&mut town);
+    assert_eq!(of_others(&town.ratings(), &[visor]), of_others(&ratings, &[visor]));
+    town.reopen();
+    never(&mut town);
+    let jobs = town.archived();
+    assert_eq!(jobs[&OutboxKey::Player(visor)], ArchiveJob::PlayerRemoved { key: visor, into: None });
+
+    // The player continues to play: counted and positioned, but nothing else; also if listed
+    // twice, as a bot, or on a greylisted server.
+    town.greylist("b", Some("fake"));
+    town.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
+    town.play(60);
+    never(&mut town);
+    let State { engine, store } = town.state();
+    let list = engine.server_detail(store, &url("a")).unwrap().list;
+    let shown: Vec<_> = list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player.is_some())).collect();
+    assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
+    let known = town.state().engine.status().players_known;
+    town.reopen();
+    never(&mut town);
+    assert_eq!(town.state().engine.status().players_known, known);
+
+    // After being remembered, the player starts again.
+    let State { engine, .. } = town.state();
+    engine.allow_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
+    assert!(engine.allow_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
+    town.state().commit().unwrap();
+    town.reopen();
+    town.play(20);
+    let back = town.key("Visor").unwrap();
+    assert!(back > visor && town.key("Klesk").is_none());
+    assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 1);
+}
+
+/// Whether a round ends must not depend on players who may not be named.
+#[test]
+fn forgotten_player_is_rated_as_an_unusable_name() {
+    let mut played = Vec::new();
+    for (bearer, forget) in [("Bones", true), ("UnnamedPlayer", false)] {
+        let mut town = Fixture::new();
+        if forget {
+            town.forget("Bones");
+        }
+        town.lists.insert("b", vec![("Visor", 1), (bearer, 4)]);
+        town.lists.insert("c", vec![("Klesk", 5), ("Alt", 7), (bearer, 2)]);
+        town.play(30);
+        town.lists.insert("b", vec![(bearer, 4)]);
+        town.play(60);
+        let rows = town.exported().into_iter().filter(|((_, name), _)| name != "Bones");
+        played.push(rows.map(|(of, (row, _))| (of, row)).collect::<BTreeMap<_, _>>());
+    }
+    assert_eq!(played[0], played[1]);
+}
+
+#[test]
+fn recorder_gets_the_names_to_leave_out() {
+    let mut town = Fixture::new();
+    town.forget("Visor");
+    let player = |name: &str, bot| Player {
+        name: name.into(),
+        points: Some(1),
+        ping: Some(9),
+        connected_ms: None,
+        bot,
+        spectator: false,
+    };
+    let mut snapshot = Snapshot {
+        t_ms: town.now_ms() + 1,
+        game: GAME.to_owned(),
+        map: "m".to_owned(),
+        hostname: String::new(),
+        slots: 8,
+        players: vec![player("^1Visor", false), player("Alt", false), player("Visor", true)],
+        completeness: Completeness::Full,
+        count: None,
+        bots: None,
+    };
+    for completeness in [Completeness::Full, Completeness::Partial] {
+        snapshot.t_ms += 1_000;
+        snapshot.completeness = completeness;
+        let outcome = Outcome::Snapshot(snapshot.clone());
+        town.state().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
+        let Outcome::Snapshot(left) = outcome.with_blanked_names(town.state().engine.blanked_names()) else {
+            unreachable!()
+        };
+        let names: Vec<_> = left.players.iter().map(|player| player.name.as_str()).collect();
+        assert_eq!(names, ["", "Alt", ""], "{completeness:?}");
+    }
+    let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
+    town.state().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
+    assert!(town.state().engine.blanked_names().is_empty());
+}

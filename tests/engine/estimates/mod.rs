@@ -1,0 +1,35 @@
+//! Compares the estimates of docs/rules.md section 15 with simulated ground truth, through the
+//! complete engine in virtual time: they must be within their targets where the counted
+//! numbers are not. `benches/estimates.rs` measures more and larger scenarios.
+
+mod fleet;
+mod play;
+
+use self::play::{Errors, Scenario, run};
+
+#[track_caller]
+fn check(what: &str, errors: &Errors) {
+    eprintln!("{what}: {errors:?}");
+    assert!(errors.rows > 300, "{what}: {errors:?}");
+    assert!(errors.points.bias < -5.0 && errors.points.median > 4.0, "{what}: the scenario hides nothing: {errors:?}");
+    assert!(errors.points_est.bias.abs() < 5.0 && errors.points_est.median <= 4.0, "{what}: {errors:?}");
+    assert!(errors.time.bias.abs() > errors.time_est.bias.abs(), "{what}: {errors:?}");
+    assert!(errors.time_est.bias.abs() < 0.5 && errors.time_est.median <= 1.0, "{what}: {errors:?}");
+}
+
+#[test]
+fn estimates_of_simulated_rounds_are_within_their_targets() {
+    const BASE: Scenario = Scenario::BASE;
+    for scenario in [
+        BASE,
+        Scenario { name: "limit of 20", score_limit: Some(20), ..BASE },
+        Scenario { name: "no intermission", intermission: (0.0, 0.0), ..BASE },
+    ] {
+        check(scenario.name, &run(&scenario, 30, 24, 1));
+    }
+}
+
+#[test]
+fn estimates_of_the_fleet_are_within_their_targets() {
+    check("fleet", &fleet::run(150, 24, 1));
+}

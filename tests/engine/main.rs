@@ -1,0 +1,15 @@
+//! Tests the engine with its store, in virtual time: no process, no network, no database.
+
+mod correction_cost;
+mod corrections;
+mod corrections_in_week_close;
+mod estimates;
+mod migration;
+mod online_players;
+mod outbox;
+mod screening;
+mod week_close;
+mod window_import;
+
+#[path = "../support/scans.rs"]
+mod scans;

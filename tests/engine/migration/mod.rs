@@ -1,0 +1,143 @@
+//! A state directory that an earlier version wrote is migrated when it is opened; all
+//! responses stay the same.
+//!
+//! `tests/fixtures/state-vN.tar.zst` contains two state directories of layout N (`state`,
+//! written by `world`, and `replay`, the replay of `scan-log.jsonl`), and for each the
+//! responses (`.jsonl`) of the version that wrote it. Before a layout changes, its last
+//! version writes the fixture: `CLQD_FIXTURE=state-vN.tar.zst cargo test --test engine migration
+//! -- --ignored write_the_fixture`.
+
+mod world;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clqd::engine::EngineSettings;
+use clqd::state::State;
+use clqd::store::StoreSettings;
+use serde_json::Value;
+
+fn fixtures() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
+}
+
+fn run(command: &mut Command) {
+    let status = command.stdout(Stdio::null()).status().expect("it is installed");
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+fn open_replayed(dir: &Path) -> State {
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: false }, EngineSettings::default())
+        .expect("a state")
+}
+
+#[test]
+#[ignore = "writes the fixture of the present layout; see the head of the file"]
+fn write_fixture() {
+    let name = std::env::var("CLQD_FIXTURE").expect("CLQD_FIXTURE names the file in tests/fixtures");
+    let place = tempfile::tempdir().unwrap();
+    let (state, replay) = (place.path().join("state"), place.path().join("replay"));
+    world::write(&state);
+    let log = fixtures().join("scan-log.jsonl");
+    run(Command::new(env!("CARGO_BIN_EXE_clqd")).arg("replay").arg(log).arg("--state").arg(&replay));
+    for (dir, opened) in [(&state, world::open(&state).expect("a state")), (&replay, open_replayed(&replay))] {
+        let mut opened = opened;
+        let lines = world::answers(&mut opened);
+        world::write_lines(&lines, std::fs::File::create(dir.with_extension("jsonl")).unwrap()).unwrap();
+    }
+    let tar = place.path().join("fixture.tar");
+    run(Command::new("tar")
+        .arg("-C")
+        .arg(place.path())
+        .arg("--sort=name")
+        .arg("--mtime=2025-01-01 00:00Z")
+        .arg("-cf")
+        .arg(&tar)
+        .args(["state", "state.jsonl", "replay", "replay.jsonl"]));
+    let packed = zstd::encode_all(std::fs::File::open(&tar).unwrap(), 19).unwrap();
+    std::fs::write(fixtures().join(name), packed).unwrap();
+}
+
+/// Unpacks a fixture.
+fn unpack(fixture: &str, into: &Path) {
+    let packed = std::fs::File::open(fixtures().join(fixture)).expect("a fixture");
+    let mut tar =
+        Command::new("tar").arg("-C").arg(into).arg("-x").stdin(Stdio::piped()).spawn().expect("tar is there");
+    zstd::stream::copy_decode(packed, tar.stdin.take().unwrap()).unwrap();
+    assert!(tar.wait().unwrap().success());
+}
+
+/// Whether a response contains everything that an earlier one did. It may have more fields.
+fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
+    match (now, before) {
+        (Value::Object(now), Value::Object(before)) => before.iter().try_for_each(|(field, before)| {
+            let now = now.get(field).ok_or_else(|| format!("{field} is missing"))?;
+            contains_answer(now, before).map_err(|why| format!("{field}: {why}"))
+        }),
+        (Value::Array(now), Value::Array(before)) if now.len() == before.len() => {
+            now.iter().zip(before).try_for_each(|(now, before)| contains_answer(now, before))
+        }
+        _ if now == before => Ok(()),
+        _ => Err(format!("{now} was {before}")),
+    }
+}
+
+/// They were shown as they were last seen; now those that are not online have none.
+fn without_players_of_silent_servers(answer: &mut Value) {
+    match answer {
+        Value::Object(fields) if fields.contains_key("missed") => {
+            fields.retain(|field, _| !matches!(field.as_str(), "players" | "list"));
+        }
+        Value::Object(fields) => fields.values_mut().for_each(without_players_of_silent_servers),
+        Value::Array(items) => items.iter_mut().for_each(without_players_of_silent_servers),
+        _ => {}
+    }
+}
+
+fn check_answers(opened: &mut State, expected: &Path) {
+    let expected = std::fs::read_to_string(expected).unwrap();
+    let lines = world::answers(opened);
+    assert_eq!(lines.len(), expected.lines().count());
+    for (now, before) in lines.iter().zip(expected.lines()) {
+        let mut before: Value = serde_json::from_str(before).unwrap();
+        without_players_of_silent_servers(&mut before);
+        let request = before.get("request").or(before.get("export"));
+        let errors = now["rows"].is_string() && before["rows"].is_string(); // wording is free
+        if before["request"]["cmd"] != "status" && !errors {
+            contains_answer(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
+        }
+    }
+}
+
+#[test]
+fn migrated_layout_3_state_answers_as_before() {
+    let place = tempfile::tempdir().unwrap();
+    unpack("state-v3.tar.zst", place.path());
+    let (state, replay) = (place.path().join("state"), place.path().join("replay"));
+    // A second time it is as any other.
+    for _ in 0..2 {
+        check_answers(&mut world::open(&state).unwrap(), &place.path().join("state.jsonl"));
+        check_answers(&mut open_replayed(&replay), &place.path().join("replay.jsonl"));
+    }
+    // It goes on as if this version had written it.
+    let fresh = place.path().join("fresh");
+    world::write(&fresh);
+    let [migrated, fresh] = [state, fresh].map(|dir| world::answers(&mut world::go_on(world::open(&dir).unwrap())));
+    assert!(migrated.len() > 400);
+    for (migrated, fresh) in migrated.into_iter().zip(fresh) {
+        assert_eq!(without_estimates(migrated), without_estimates(fresh));
+    }
+}
+
+/// Estimates of old rows begin from what was counted.
+fn without_estimates(mut answer: Value) -> Value {
+    match &mut answer {
+        Value::Object(fields) => {
+            fields.retain(|field, _| !matches!(field.as_str(), "time_est_ms" | "points_est"));
+            fields.values_mut().for_each(|value| *value = without_estimates(value.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_estimates(item.take())),
+        _ => {}
+    }
+    answer
+}

@@ -1,0 +1,206 @@
+//! Windows that were rebuilt are taken over in steps, while scans go on between
+//! them, somebody is merged or forgotten, or a life ends. A window of all time that
+//! began with the week must hold what the week does, to the last bit.
+
+use crate::scans;
+use std::path::Path;
+
+use clqd::board::window::WindowTypes;
+use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
+use clqd::model::calendar::Calendar;
+use clqd::model::view::board::PlayerSelector;
+use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
+use clqd::scan_log;
+use clqd::state::State;
+use clqd::store::StoreSettings;
+
+const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
+const SERVERS: u32 = 8;
+const LIST: u32 = 40;
+const ALL_TIME: WindowKey = WindowKey { kind: WindowType::ALL_TIME, index: 0 };
+
+struct Town {
+    dir: tempfile::TempDir,
+    state: Option<State>,
+    rebuilder: Option<Rebuilder>,
+    /// All that was scanned.
+    log: Vec<u8>,
+    step: u32,
+}
+
+/// With a window of all time, or without one.
+fn settings(windows: &[&str]) -> EngineSettings {
+    let specs: Vec<_> = windows.iter().map(|text| text.parse().expect("a type")).collect();
+    EngineSettings {
+        windows: WindowTypes::new(Calendar::default(), specs).expect("types"),
+        ..EngineSettings::default()
+    }
+}
+
+fn url(server: u32) -> ServerUrl {
+    ServerUrl::parse(&format!("quake3://10.0.0.{}:27960", server + 1)).expect("canonical")
+}
+
+/// Lists of 40 that a sixth of changes with every scan; rounds of five. In the first
+/// five scans two more were there, who never come again.
+fn list(server: u32, step: u32) -> Vec<(String, i64)> {
+    let name = |seat: u32| server * 10_000 + (step + seat) / 6 * LIST + seat;
+    let points = |n: u32| i64::from(step % 5 * (n.wrapping_mul(2_654_435_761) >> 28));
+    let mut list: Vec<_> = (0..LIST).map(|seat| (format!("p{}", name(seat)), points(name(seat)))).collect();
+    let guests = [("Visor", 0..3), ("Klesk", 3..5), ("Bones", 0..5)];
+    let present = guests.iter().filter(|(_, steps)| server == 0 && steps.contains(&step));
+    list.extend(present.map(|(name, _)| ((*name).to_owned(), i64::from(step % 5 * 3))));
+    list
+}
+
+impl Town {
+    fn new(steps: u32) -> Town {
+        let dir = tempfile::tempdir().expect("a place");
+        let mut town = Town { dir, state: None, rebuilder: None, log: Vec::new(), step: 0 };
+        town.open(&[]);
+        (0..steps).for_each(|_| town.play());
+        town.state().commit().expect("a store");
+        town
+    }
+
+    fn open(&mut self, windows: &[&str]) {
+        drop(self.state.take());
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let open = || State::open(&self.dir.path().join("state"), store, settings(windows)).ok();
+        // Sled lets its lock go a little late.
+        let tries = (0..500).find_map(|_| {
+            open().or_else(|| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                None
+            })
+        });
+        self.state = tries;
+    }
+
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("it is open")
+    }
+
+    fn log(&self) -> std::path::PathBuf {
+        self.dir.path().join("scans.jsonl")
+    }
+
+    /// One scan of each server.
+    fn play(&mut self) {
+        for server in 0..SERVERS {
+            let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
+            let snapshot = scans::snapshot(t_ms, list(server, self.step));
+            let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
+            scan_log::write(&mut self.log, &url(server), &outcome);
+            if let Some(rebuilder) = &mut self.rebuilder {
+                rebuilder.record(&url(server), &outcome);
+            }
+            self.state().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
+        }
+        self.step += 1;
+    }
+
+    /// As the daemon does when windows have changed, or at its start.
+    fn begin(&mut self) {
+        std::fs::write(self.log(), &self.log).expect("the log");
+        let place =
+            RebuildPaths { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
+        let log = self.log();
+        plan_window_types(&mut self.state().engine, Some(Path::new(&log)));
+        self.state().commit().expect("a store");
+        let mut rebuilder = Rebuilder::new(&place);
+        rebuilder.begin(&mut self.state().engine, &place);
+        let waiter = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        while !rebuilder.is_ready() {
+            let step = waiter.block_on(rebuilder.next_event());
+            rebuilder.handle_event(step);
+        }
+        self.rebuilder = Some(rebuilder);
+    }
+
+    /// One step, and what the engine's thread does besides. Returns whether it was the last.
+    fn step(&mut self) -> bool {
+        self.play();
+        let (state, rebuilder) = (self.state.as_mut().expect("open"), self.rebuilder.as_mut().expect("begun"));
+        state.commit().expect("a store");
+        state.sweep().expect("a store");
+        rebuilder.import_step(state).expect("a step")
+    }
+
+    /// Everyone has left; every row and rating of all time is that of the week.
+    #[track_caller]
+    fn check(&mut self) {
+        for server in 0..SERVERS {
+            let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
+            scans::apply_snapshot(self.state(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
+        }
+        self.state().commit().expect("a store");
+        let store = &self.state().store;
+        let week = WindowKey::from(Calendar::default().week(FROM_MS));
+        let mut rows = 0;
+        for server in (1..=SERVERS).map(ServerKey) {
+            let (want, got) = (store.rows(week, server).unwrap(), store.rows(ALL_TIME, server).unwrap());
+            assert_eq!(got.len(), want.len(), "{server:?}");
+            want.iter().zip(&got).for_each(|(want, got)| assert_eq!(got, want, "{server:?}"));
+            rows += want.len();
+        }
+        assert!(rows > 2_000, "{rows}: more than one step brings");
+        for player in (1..=rows as u32 + 9).map(PlayerKey) {
+            let want = store.player_window(week, player).unwrap();
+            assert_eq!(store.player_window(ALL_TIME, player).unwrap(), want, "{player:?}");
+        }
+    }
+}
+
+#[test]
+fn import_includes_scans_between_its_steps() {
+    let mut town = Town::new(60);
+    town.state().engine.reload(settings(&["all-time"]));
+    town.begin();
+    // More than one round is replayed.
+    (0..80).for_each(|_| town.play());
+    let steps = (1..1_000).find(|_| town.step()).expect("an end");
+    assert!(steps > 6, "{steps}");
+    (0..9).for_each(|_| town.play());
+    town.check();
+}
+
+#[test]
+fn merge_or_forget_restarts_the_import() {
+    let mut town = Town::new(60);
+    town.state().engine.reload(settings(&["all-time"]));
+    town.begin();
+    let named = |name: &str| PlayerSelector::Name(name.to_owned());
+    let mut steps = 0;
+    while !town.step() {
+        steps += 1;
+        town.state().commit().expect("a store");
+        let State { engine, store } = town.state();
+        match steps {
+            4 => _ = engine.merge_players(store, "baseq3", &named("Klesk"), &named("Visor")).expect("both are known"),
+            9 => _ = engine.forget_player(store, "baseq3", &named("Bones"), 0).expect("known"),
+            _ => {}
+        }
+        assert!(steps < 1_000);
+    }
+    assert!(steps > 14, "{steps}");
+    town.check();
+}
+
+#[test]
+fn restart_during_import_leaves_no_imported_rows() {
+    let mut town = Town::new(60);
+    town.state().engine.reload(settings(&["all-time"]));
+    town.begin();
+    (0..5).for_each(|_| assert!(!town.step()));
+    town.state().commit().expect("a store");
+    let brought = (1..=SERVERS).any(|server| !town.state().store.rows(ALL_TIME, ServerKey(server)).unwrap().is_empty());
+    assert!(brought, "some of it was there");
+    town.rebuilder = None;
+    town.open(&["all-time"]);
+    assert!(!town.state().store.is_swept(ALL_TIME));
+    town.begin();
+    (1..1_000).find(|_| town.step()).expect("an end");
+    town.check();
+}

@@ -1,0 +1,207 @@
+//! A small state for one case: scans recorded as a log for the oracle, a clock that
+//! advances, and settings that change.
+
+use clqd::board::score_unit::display_score;
+use clqd::board::window::{self, WindowTypes};
+use clqd::engine::{BoardAnswer, EngineSettings, Event, StateReader, ViewError};
+use clqd::model::calendar::Calendar;
+use clqd::model::row::Ranking;
+use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
+use clqd::model::{ServerUrl, WindowKey};
+use clqd::scan_log;
+use clqd::state::State;
+use clqd::store::StoreError;
+
+use super::compare;
+use crate::oracle::compare::open;
+use crate::oracle::{Oracle, Settings};
+
+pub const MINUTE_MS: i64 = 60_000;
+pub const HOUR_MS: i64 = 3_600_000;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Three servers of two games; the first two have a tag.
+pub const A: &str = "quake3://127.0.0.1:27960";
+pub const B: &str = "quake3://127.0.0.1:27961";
+pub const C: &str = "source://127.0.0.1:27015";
+
+pub struct Case {
+    place: tempfile::TempDir,
+    state: Option<State>,
+    pub settings: EngineSettings,
+    log: String,
+    tags: Vec<(String, Vec<String>)>,
+}
+
+impl Case {
+    pub fn new(zone: &str, windows: &[&str]) -> Case {
+        let place = tempfile::tempdir().expect("a place for the state");
+        let calendar = Calendar::new(zone).expect("a zone");
+        let mut case = Case {
+            place,
+            state: None,
+            settings: EngineSettings {
+                windows: WindowTypes::new(calendar, []).expect("weeks"),
+                keep_weeks: 1_000,
+                ..EngineSettings::default()
+            },
+            log: String::new(),
+            tags: vec![("pair".to_owned(), vec![A.to_owned(), B.to_owned()]), ("alone".to_owned(), vec![C.to_owned()])],
+        };
+        case.set_windows(windows);
+        case.state = Some(open(case.place.path(), &case.settings));
+        for (server, tag) in [(A, "pair"), (B, "pair"), (C, "alone")] {
+            let url = ServerUrl::parse(server).expect("canonical");
+            case.state().engine.add_server(url, vec![tag.to_owned()], 0).expect("room");
+        }
+        case
+    }
+
+    /// For the next reload or restart.
+    pub fn set_windows(&mut self, windows: &[&str]) {
+        let calendar = *self.settings.windows.calendar();
+        let specs = windows.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}")));
+        self.settings.windows = WindowTypes::new(calendar, specs.collect::<Vec<_>>()).expect("types");
+    }
+
+    pub fn set_low(&mut self, boards: &[&str]) {
+        self.settings.low_is_better =
+            boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
+    }
+
+    pub fn set_ties(&mut self, boards: &[&str]) {
+        self.settings.tie_breaks = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
+    }
+
+    pub fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("it is open")
+    }
+
+    pub fn take(&mut self) -> State {
+        self.state.take().expect("it is open")
+    }
+
+    pub fn put_back(&mut self, state: State) {
+        self.state = Some(state);
+    }
+
+    pub fn reload(&mut self) {
+        let settings = self.settings.clone();
+        self.state().engine.reload(settings);
+    }
+
+    pub fn restart(&mut self) {
+        self.state().commit().expect("a store");
+        drop(self.state.take());
+        self.state = Some(open(self.place.path(), &self.settings));
+    }
+
+    pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
+        let line = line(t_ms, server, players);
+        let (url, outcome) = scan_log::parse(&line).expect("a line");
+        self.state().handle(Event::Replayed { url, outcome }).expect("a store");
+        self.log += &line;
+    }
+
+    /// One tick and its commit; nothing is swept out.
+    pub fn tick(&mut self, now_ms: i64) {
+        self.state().handle(Event::Tick { now_ms }).expect("a store");
+        self.state().commit().expect("a store");
+    }
+
+    /// All the work there is at that moment.
+    pub fn settle(&mut self, now_ms: i64) {
+        self.state().close_due_weeks(now_ms).expect("a store");
+    }
+
+    /// Name, score as shown, and when it was reached; best first.
+    pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
+        self.state().commit_and_build_boards(window::parse(label).expect("a label")).expect("a store");
+        self.board_at_hand(scope, label, ranking)
+    }
+
+    pub fn board_at_hand(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
+        let state = self.state();
+        let name = name(scope, label, ranking, None);
+        let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+        let named = |place: clqd::board::BoardEntry| {
+            let record = state.store.player_record(place.player).expect("a store").expect("a player");
+            (record.name.into_string(), display_score(ranking, place.score()), place.at_ms)
+        };
+        set.iter().map(named).collect()
+    }
+
+    /// Name and points.
+    pub fn points(&mut self, scope: &str, label: &str) -> Vec<(String, f64)> {
+        let board = self.board(scope, label, Ranking::Points);
+        board.into_iter().map(|(name, score, _)| (name, score)).collect()
+    }
+
+    pub fn ask(&mut self, name: &BoardSelector, question: &BoardQuery) -> Result<BoardAnswer, ViewError<StoreError>> {
+        let state = self.state();
+        state.engine.query_board(&state.store, name, question)
+    }
+
+    /// Labels of the windows of a type in that phase, newest first.
+    pub fn windows(&mut self, kind: &str, phase: WindowPhase) -> Vec<String> {
+        let listed = self.state().engine.windows().into_iter();
+        listed.filter(|l| l.kind == kind && l.phase == phase).map(|l| l.window.window).collect()
+    }
+
+    /// All boards of all windows, as the oracle has them.
+    pub fn check(&mut self, of: &str) {
+        self.state().commit().expect("a store");
+        let settings = Settings { calendar: *self.settings.windows.calendar(), ..Settings::default() };
+        let oracle = Oracle::new(&self.log, settings);
+        let (settings, tags) = (self.settings.clone(), self.tags.clone());
+        compare::check(self.state(), &oracle, &settings, &tags, of);
+    }
+
+    /// Records that the store holds of a window. Closes the state and opens it again.
+    pub fn records(&mut self, window: &str) -> usize {
+        let WindowKey { kind, index } = window::parse(window).expect("a label");
+        let prefix = [&b"W"[..], &kind.0.to_be_bytes(), &index.to_be_bytes()].concat();
+        self.stored(&prefix)
+    }
+
+    /// Records of all windows.
+    pub fn records_of_windows(&mut self) -> usize {
+        self.stored(b"W")
+    }
+
+    fn stored(&mut self, prefix: &[u8]) -> usize {
+        self.state().commit().expect("a store");
+        drop(self.state.take());
+        let count = {
+            let db = (0..2_000).find_map(|_| {
+                let db = sled::open(self.place.path()).ok();
+                if db.is_none() {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                db
+            });
+            db.expect("its lock is given back").scan_prefix(prefix).count()
+        };
+        self.state = Some(open(self.place.path(), &self.settings));
+        count
+    }
+}
+
+pub fn name(scope: &str, window: &str, ranking: Ranking, time_ms: Option<i64>) -> BoardSelector {
+    BoardSelector { scope: scope.parse().expect("a scope"), ranking, window: Some(window.to_owned()), time_ms }
+}
+
+pub fn ms(text: &str) -> i64 {
+    chrono::DateTime::parse_from_rfc3339(text).unwrap_or_else(|e| panic!("{e}: {text}")).timestamp_millis()
+}
+
+/// A line of a scan log, on one map.
+pub fn line(t_ms: i64, server: &str, players: &[(&str, i64)]) -> String {
+    let game = if server.starts_with("source") { "cstrike" } else { "baseq3" };
+    let player = |(name, points): &(&str, i64)| format!("{{\"name\":\"{name}\",\"points\":{points},\"ping\":30}}");
+    let players: Vec<String> = players.iter().map(player).collect();
+    let players = players.join(",");
+    format!(
+        "{{\"t\":{t_ms},\"server\":\"{server}\",\"game\":\"{game}\",\"map\":\"m\",\"slots\":16,\"players\":[{players}]}}\n"
+    )
+}

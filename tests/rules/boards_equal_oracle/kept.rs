@@ -1,0 +1,377 @@
+//! Cached boards: settings that are restored or changed, deleted groups, builds on other
+//! threads during scans, readers in parallel with a writer.
+
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clqd::board::window::{label, parse};
+use clqd::model::WindowKey;
+use clqd::model::row::Ranking;
+use clqd::model::view::board::{BoardQuery, BoardRow};
+
+use super::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
+
+const DAY: &str = "2026-11-18";
+
+fn day() -> WindowKey {
+    parse(DAY).expect("a label")
+}
+
+/// A round on each server every ten minutes, from a given time on, for a given duration.
+fn rounds(case: &mut Case, from_ms: i64, count: i64) {
+    for n in 0..count {
+        for (server, t_ms) in [A, B, C].into_iter().zip(from_ms + n * 2 * MINUTE_MS..) {
+            // Who plays where changes; the sum falls to nothing every fifth time.
+            let points = (n % 5) * 7;
+            let names: Vec<String> = (0..6).map(|i| format!("p{}", (n / 5 * 3 + i * 2 + t_ms % 3) % 17)).collect();
+            let list: Vec<(&str, i64)> =
+                names.iter().zip(0..).map(|(name, i)| (name.as_str(), points * (i + 1))).collect();
+            case.scan(t_ms, server, &list);
+        }
+    }
+}
+
+#[test]
+fn reload_of_equal_settings_changes_nothing() {
+    let windows = ["hour keep=0", "day", "12 base=2026-11-18T08:00:00Z duration=3h every=1h keep=3"];
+    let mut case = Case::new("Europe/Amsterdam", &windows);
+    case.set_low(&["points game:baseq3", "time tag:pair"]);
+    case.restart();
+    let t = ms("2026-11-18T09:10:00Z");
+    rounds(&mut case, t, 20);
+    case.settle(t + HOUR_MS);
+    for window in case.state().engine.running_windows() {
+        case.state().commit_and_build_boards(window).unwrap();
+    }
+    let boards = |case: &mut Case| {
+        let mut all = Vec::new();
+        for scope in ["game:baseq3", "game:cstrike", "tag:pair", "tag:alone"] {
+            for ranking in Ranking::ALL {
+                let name = name(scope, "day", ranking, None);
+                all.push(case.ask(&name, &BoardQuery::Page { position: 1, count: 100 }).unwrap());
+            }
+        }
+        all
+    };
+    let before = (case.state().engine.windows(), boards(&mut case));
+    assert!(!case.state().engine.has_changes());
+    for _ in 0..3 {
+        case.reload();
+    }
+    assert!(!case.state().engine.has_changes(), "nothing to commit");
+    assert!(case.state().engine.windows_with_stale_order().is_empty());
+    // The answers hold cursors, and those generation and version of their boards.
+    assert!((case.state().engine.windows(), boards(&mut case)) == before);
+    case.check("reloaded");
+}
+
+#[test]
+fn low_is_better_reverses_the_board() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
+    let board = name("game:baseq3", DAY, Ranking::Points, None);
+    let high = case.points("game:baseq3", DAY);
+    let page = case.ask(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
+    let after = BoardQuery::After { cursor: page.head.page.unwrap().after, count: 2 };
+
+    case.set_low(&["points game:baseq3"]);
+    case.reload();
+    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
+    let at_hand = case.board_at_hand("game:baseq3", DAY, Ranking::Points);
+    assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
+    assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    assert!(case.ask(&board, &after).is_ok(), "until the other is there");
+    case.state().engine.install_boards(made);
+    assert!(case.state().engine.windows_with_stale_order().iter().all(|window| *window != day()));
+    let stale = case.ask(&board, &after).unwrap_err().to_string();
+    assert!(stale.contains("first page"), "{stale}");
+    let low = case.points("game:baseq3", DAY);
+    assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
+    let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
+    assert!(answer.head.order.low_is_better);
+    case.check("low scores first");
+
+    // Boards that were planned by rules of before are not taken.
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.set_low(&[]);
+    case.reload();
+    case.state().engine.install_boards(made);
+    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
+    assert_eq!(case.points("game:baseq3", DAY), low);
+    // And the settings of before are those of the boards at hand.
+    case.set_low(&["points game:baseq3"]);
+    case.reload();
+    assert!(!case.state().engine.windows_with_stale_order().contains(&day()));
+}
+
+/// Of players with equal points, the one with more time is first, except in one game.
+#[test]
+fn tie_break_orders_equal_scores() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    let t = ms("2026-11-18T09:10:00Z");
+    for (minute, who) in [(0, "ann"), (2, "bob cal"), (4, "ann bob cal dee")] {
+        let list: Vec<(&str, i64)> = who.split(' ').map(|name| (name, if minute == 4 { 3 } else { 0 })).collect();
+        for (server, t_ms) in [A, C].into_iter().zip(t + minute * MINUTE_MS..) {
+            case.scan(t_ms, server, &list);
+        }
+    }
+    let names =
+        |case: &mut Case, scope| -> Vec<String> { case.points(scope, DAY).into_iter().map(|(name, _)| name).collect() };
+    // All have three points of one moment; the keys are in order of appearance.
+    for scope in ["game:baseq3", "game:cstrike"] {
+        assert_eq!(names(&mut case, scope), ["ann", "bob", "cal", "dee"]);
+    }
+    let board = name("game:baseq3", DAY, Ranking::Points, None);
+    let first = case.ask(&board, &BoardQuery::Page { position: 1, count: 1 }).unwrap();
+    let after = BoardQuery::After { cursor: first.head.page.unwrap().after, count: 1 };
+
+    case.set_ties(&["points time", "points elo game:cstrike"]);
+    case.set_low(&["time game:cstrike", "time tag:alone"]);
+    case.reload();
+    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
+    assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(made);
+    let stale = case.ask(&board, &after).unwrap_err().to_string();
+    assert!(stale.contains("first page"), "{stale}");
+    let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
+    assert_eq!(answer.head.order.tie, Some(Ranking::Time));
+    let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b) && times[0] > times[3], "{times:?}");
+    let longest_first = ["bob", "cal", "ann", "dee"];
+    assert_eq!(names(&mut case, "game:baseq3"), longest_first);
+    assert_eq!(names(&mut case, "tag:pair"), longest_first);
+    assert_eq!(names(&mut case, "tag:alone"), ["dee", "ann", "bob", "cal"], "the shortest time is better there");
+    assert_eq!(names(&mut case, "game:cstrike"), ["ann", "bob", "cal", "dee"], "nobody is rated");
+    case.check("parted by another ranking");
+
+    // Positions that equal scores share are shared still, and time goes on.
+    let standing = BoardQuery::Standing { player: clqd::model::view::board::PlayerSelector::Name("dee".to_owned()) };
+    let BoardRow::Standing(dee) = &case.ask(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
+    let at = dee.place.unwrap();
+    assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
+    case.scan(t + 6 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
+    case.scan(t + 8 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
+    assert_eq!(names(&mut case, "game:baseq3"), ["ann", "dee", "bob", "cal"], "the points are as they were");
+    case.check("a tie that moves");
+}
+
+#[test]
+fn cached_boards_adopt_orders_of_a_new_game() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    case.set_low(&["points game:cstrike"]);
+    case.restart();
+    let t = ms("2026-11-18T09:10:00Z");
+    case.scan(t, A, &[("ann", 0)]);
+    case.state().commit_and_build_boards(day()).unwrap();
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    let week = parse("2026-W47").expect("a label");
+    let plan = case.state().engine.plan_boards(week);
+    let made_of_week = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
+    case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
+    let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
+    assert_eq!(first(&mut case), "bob", "in boards at hand");
+    case.state().engine.install_boards(made);
+    assert_eq!(first(&mut case), "bob", "in boards that were being made");
+    case.state().engine.install_boards(made_of_week);
+    assert!(case.state().engine.boards(week).is_some(), "no board of it is ordered otherwise");
+    assert_eq!(case.points("game:cstrike", "2026-W47")[0].0, "bob");
+    case.check("a new game");
+}
+
+/// The only server of a tag is removed from everything.
+#[test]
+fn removed_group_leaves_other_groups_unchanged() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
+    let all = |case: &mut Case, scope| Ranking::ALL.map(|ranking| case.board(scope, DAY, ranking));
+    let (pair, game) = (all(&mut case, "tag:pair"), all(&mut case, "game:baseq3"));
+    assert!(!all(&mut case, "tag:alone")[4].is_empty());
+    let url = clqd::model::ServerUrl::parse(C).unwrap();
+    case.state().engine.greylist(&url, Some("test".to_owned())).unwrap();
+    case.state().commit().unwrap();
+    let plan = case.state().engine.plan_boards(day());
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(made);
+    assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
+    assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
+    assert_eq!((all(&mut case, "tag:pair"), all(&mut case, "game:baseq3")), (pair, game));
+}
+
+#[test]
+fn boards_built_on_another_thread_include_concurrent_scans() {
+    let mut case = Case::new("UTC", &["day keep=0", "hour keep=0"]);
+    let t = ms("2026-11-18T01:00:00Z");
+    rounds(&mut case, t, 100);
+    case.state().commit().unwrap();
+    let mut from_ms = t + 200 * MINUTE_MS;
+    for round in 0..8 {
+        let plan = case.state().engine.plan_boards(day());
+        let reader = case.state().store.reader();
+        let done = AtomicBool::new(false);
+        let made = std::thread::scope(|scope| {
+            let builder = scope.spawn(|| {
+                // As often as there is time for: what is made last is taken.
+                let mut made = clqd::state::build_boards(&plan, &reader).unwrap();
+                while !done.load(Ordering::Acquire) {
+                    made = clqd::state::build_boards(&plan, &reader).unwrap();
+                }
+                made
+            });
+            for _ in 0..6 {
+                rounds(&mut case, from_ms, 1);
+                from_ms += 2 * MINUTE_MS;
+                case.state().commit().unwrap();
+                let state = case.state();
+                state.engine.refresh_boards(&state.store, 3).unwrap();
+            }
+            done.store(true, Ordering::Release);
+            builder.join().expect("a build")
+        });
+        // And something that it cannot have seen.
+        rounds(&mut case, from_ms, 2);
+        from_ms += 4 * MINUTE_MS;
+        case.state().engine.install_boards(made);
+        let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
+        let plan = case.state().engine.plan_boards(day());
+        let anew = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+        case.state().engine.install_boards(anew);
+        let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
+        assert_eq!(kept, anew, "round {round}");
+    }
+    case.check("made beside the work");
+}
+
+#[test]
+fn board_answer_is_consistent() {
+    let mut case = Case::new("UTC", &["day keep=0"]);
+    let t = ms("2026-11-18T01:00:00Z");
+    rounds(&mut case, t, 30);
+    case.state().commit_and_build_boards(day()).unwrap();
+    let state = RwLock::new(case.take());
+    let (done, answers) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for ranking in [Ranking::Points, Ranking::Time] {
+            let (state, done, answers) = (&state, &done, &answers);
+            scope.spawn(move || {
+                while !done.load(Ordering::Acquire) {
+                    for of in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
+                        let state = state.read().unwrap();
+                        let ask = |question| {
+                            let name = name(of, DAY, ranking, None);
+                            state.engine.query_board(&state.store, &name, &question).unwrap()
+                        };
+                        let top = ask(BoardQuery::Top { count: 100 });
+                        assert_eq!(top.rows.len() as u64, top.head.size);
+                        let mut last = f64::INFINITY;
+                        for (row, position) in top.rows.iter().zip(1..) {
+                            let BoardRow::Place(place) = row else { panic!("{row:?}") };
+                            assert!(place.at.position == position && place.at.score <= last, "{of}: {:?}", top.rows);
+                            last = place.at.score;
+                            // Score and position come together, and as in the list.
+                            let player = clqd::model::view::board::PlayerSelector::Key(place.player);
+                            let standing = ask(BoardQuery::Standing { player });
+                            let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
+                            assert_eq!((standing.place, standing.size), (Some(place.at), top.head.size));
+                        }
+                        answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        let mut n = 0;
+        while n < 30 || answers.load(Ordering::Relaxed) < 200 {
+            {
+                let mut state = state.write().unwrap();
+                let t_ms = t + (60 + 2 * n) * MINUTE_MS;
+                for (server, more) in [A, B].into_iter().zip(0..) {
+                    let points = (n % 5) * 7;
+                    let list = [("p1", points * (1 + n % 3)), ("p2", points), ("p3", points * 2)];
+                    let line = super::case::line(t_ms + more, server, &list);
+                    let (url, outcome) = clqd::scan_log::parse(&line).unwrap();
+                    state.handle(clqd::engine::Event::Replayed { url, outcome }).unwrap();
+                }
+                state.commit().unwrap();
+            }
+            // Some players at a time: readers come in between.
+            loop {
+                let mut state = state.write().unwrap();
+                let state = &mut *state;
+                if !state.engine.refresh_boards(&state.store, 1).unwrap() {
+                    break;
+                }
+            }
+            n += 1;
+        }
+        done.store(true, Ordering::Release);
+    });
+    case.put_back(state.into_inner().unwrap());
+}
+
+#[test]
+fn deleted_window_evicts_its_boards() {
+    let mut case = Case::new("UTC", &["hour keep=1"]);
+    case.settings.keep_weeks = 1;
+    case.restart();
+    let t = ms("2026-11-18T10:10:00Z");
+    rounds(&mut case, t, 5);
+    let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
+    gone.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
+    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_some()));
+    let plan = case.state().engine.plan_boards(gone[0]);
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    for weeks in 1..3 {
+        rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
+        case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
+    }
+    case.settle(t + 22 * 24 * HOUR_MS);
+    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
+    // What was made meanwhile comes too late, and what is asked for, too.
+    case.state().engine.install_boards(made);
+    let plan = case.state().engine.plan_boards(gone[0]);
+    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(made);
+    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
+    let newest = parse("2026-W49").expect("a label");
+    case.state().commit_and_build_boards(newest).unwrap();
+    assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
+}
+
+#[test]
+fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
+    let mut case = Case::new("UTC", &["hour keep=0"]);
+    let t = ms("2026-11-18T09:10:00Z");
+    let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
+    for hour in 0..3 {
+        case.state()
+            .engine
+            .running_windows()
+            .into_iter()
+            .for_each(|window| case.state().commit_and_build_boards(window).unwrap());
+        rounds(&mut case, t + hour * 60 * MINUTE_MS, 4);
+    }
+    for hour in hours {
+        case.state().commit_and_build_boards(hour).unwrap();
+    }
+    let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
+    case.state().engine.touch_boards(hours[0]);
+    case.tick(t + 5 * 60 * MINUTE_MS);
+    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_some()), "there is room");
+    let all: usize = hours.iter().map(|hour| case.state().engine.boards(*hour).unwrap().heap_bytes()).sum();
+    case.settings.ended_boards_bytes_max = all as u64 - 1;
+    case.reload();
+    case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
+    let left = hours.map(|hour| case.state().engine.boards(hour).is_some());
+    assert_eq!(left, [true, false, true], "who was asked last stays");
+    case.settings.ended_boards_bytes_max = 0;
+    case.reload();
+    case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
+    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_none()));
+    assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "made again when asked");
+}

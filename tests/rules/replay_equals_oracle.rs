@@ -1,0 +1,278 @@
+//! Holds the real binary against the oracle: hostile scan logs go through
+//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --week LABEL`
+//! is to tell what the oracle computes. Not a test of live scanning, nor of
+//! what the export does not show: maps, series, classes.
+//!
+//! Also: a replay gives the same bytes each time, in however many pieces the
+//! log comes, and wherever it was killed. A log that is replayed a second time
+//! into a state goes on after what the state already holds.
+//!
+//! `CLQD_SEEDS` is the number of seeds (40), `CLQD_FIRST_SEED` the first (0).
+//! The log of each seed stays in the target directory's `tmp`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::oracle::adapter::config;
+use crate::oracle::compare::{Segments, check_week};
+use crate::oracle::generate::{Random, scan_log, screening};
+use crate::oracle::{Oracle, Quarter, Screen, Settings};
+use clqd::model::WeekKey;
+use clqd::model::calendar::{Calendar, week_label};
+
+#[test]
+fn replay_reproduces_the_independent_example() {
+    let log = include_str!("../fixtures/scan-log.jsonl");
+    check(log, Settings::default(), "the example", "example").assert_rounded_half_up();
+}
+
+#[test]
+fn replay_reproduces_the_independent_screening_example() {
+    let log = include_str!("../fixtures/screening-log.jsonl");
+    check(log, Settings::default(), "the screening example", "screening-example").assert_rounded_half_up();
+}
+
+#[test]
+fn replay_equals_oracle() {
+    let mut segments = Segments::default();
+    for seed in seeds() {
+        let log = scan_log(seed, &Calendar::default());
+        let of_seed = check(&log, Settings::default(), &format!("seed {seed}"), &format!("seed-{seed}"));
+        segments.add(of_seed);
+    }
+    segments.assert_rounded_half_up();
+}
+
+#[test]
+fn replay_equals_oracle_with_other_settings() {
+    for seed in seeds() {
+        let settings = other_settings(seed);
+        let of = format!("seed {seed} with {settings:?}");
+        check(&scan_log(seed, &settings.calendar), settings, &of, &format!("settings-{seed}"));
+    }
+}
+
+#[test]
+fn screened_replay_equals_oracle() {
+    for seed in seeds() {
+        let other = other_settings(seed);
+        // Mostly what docs/rules.md has, so that one thing is seen at a time.
+        let rest = if seed % 3 == 2 { other } else { Settings { calendar: other.calendar, ..Settings::default() } };
+        let settings = Settings { screen: screening::screen(seed), ..rest };
+        let log = screening::log(seed, &settings.calendar);
+        check(&log, settings, &format!("seed {seed}"), &format!("screening-{seed}"));
+    }
+}
+
+/// Servers to which no check ever applied have the same rows without the checks.
+#[test]
+fn screening_changes_no_row_of_a_credible_server() {
+    let mut rows = 0;
+    for seed in seeds().step_by(2) {
+        let whole = scan_log(seed, &Calendar::default());
+        let oracle = Oracle::new(&whole, Settings::default());
+        let credible = |server: &str| oracle.reports.iter().all(|report| report.server != server);
+        let lines = whole.lines().zip(&oracle.lines).filter(|(_, line)| credible(&line.server));
+        let log: String = lines.map(|(text, _)| format!("{text}\n")).collect();
+        let place = TestDir::new(&format!("credible-{seed}"));
+        let file = place.log("log", &log);
+        let weeks = Oracle::new(&log, Settings::default()).weeks();
+        let export = |enabled: bool| {
+            let mut state = place.state(if enabled { "on" } else { "off" });
+            let screen = Screen { enabled, ..Screen::default() };
+            state.config = Some(place.config(&Settings { screen, ..Settings::default() }));
+            state.replay(&file);
+            state.export_all(&weeks)
+        };
+        let (on, off) = (export(true), export(false));
+        rows += on.lines().count();
+        assert!(on == off, "seed {seed}: {}", first_difference("screened", &on, &off));
+    }
+    assert!(rows > 0, "no server is credible");
+}
+
+fn other_settings(seed: u64) -> Settings {
+    let mut random = Random(seed);
+    let zone = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"];
+    let calendar = Calendar::new(zone[random.below(5) as usize]).expect("a zone");
+    let mut one_in_two = || random.below(2) == 0;
+    Settings {
+        calendar,
+        count_bots: one_in_two(),
+        ping_zero_is_bot: one_in_two(),
+        ignore: if one_in_two() { vec!["Visor".to_owned(), "p1".to_owned()] } else { Vec::new() },
+        round_drop_min: if one_in_two() { 5 } else { 20 },
+        round_drop_ratio: if one_in_two() { 0.5 } else { 0.75 },
+        clq2_quarter: if one_in_two() { Quarter::Whole } else { Quarter::Exact },
+        elo_k: if one_in_two() { 25.0 } else { 40.0 },
+        elo_k_times_opponents_max: if one_in_two() { 0.0 } else { 100.0 },
+        elo_carry_over: one_in_two(),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn replay_in_pieces_or_after_kill_is_bit_identical() {
+    let mut killed = 0;
+    for seed in seeds().step_by(4) {
+        let log = scan_log(seed, &Calendar::default());
+        let mut random = Random(seed);
+        let weeks = Oracle::new(&log, Settings::default()).weeks();
+        let place = TestDir::new(&format!("bits-{seed}"));
+        let file = place.log("whole", &log);
+
+        let began = Instant::now();
+        let whole = place.state("whole");
+        whole.replay(&file);
+        let took = began.elapsed();
+        let want = whole.export_all(&weeks);
+        assert!(!want.is_empty(), "seed {seed}: an export");
+        let same = |state: &State, how: &str| {
+            let got = state.export_all(&weeks);
+            assert!(got == want, "seed {seed}: {}", first_difference(how, &got, &want));
+        };
+
+        let again = place.state("again");
+        again.replay(&file);
+        same(&again, "replayed again");
+        again.replay(&file);
+        same(&again, "replayed a second time into the same state");
+
+        let lines: Vec<&str> = log.split_inclusive('\n').collect();
+        let cut = random.below(lines.len() as u64 + 1) as usize;
+        let split = place.state("split");
+        split.replay(&place.log("first", &lines[..cut].concat()));
+        split.replay(&place.log("second", &lines[cut..].concat()));
+        same(&split, &format!("replayed in two files, cut after line {cut}"));
+
+        let interrupted = place.state("interrupted");
+        for n in 0..10 {
+            // Half of them while the state is made or opened.
+            let share = if n % 2 == 0 { 1.0 } else { 0.15 };
+            let after = took.mul_f64(share * random.below(1_000) as f64 / 1_000.0);
+            killed += usize::from(interrupted.replay_and_kill(&file, after));
+        }
+        interrupted.replay(&file);
+        same(&interrupted, "killed ten times");
+    }
+    assert!(killed > 0, "no replay was caught while it ran");
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
+    };
+    let first = number("CLQD_FIRST_SEED", 0);
+    first..first + number("CLQD_SEEDS", 40)
+}
+
+/// Replays a log and compares each week with the oracle.
+fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
+    let place = TestDir::new(name);
+    let file = place.log("log", log);
+    let of = format!("{of} ({})", file.display());
+    let mut state = place.state("state");
+    if format!("{settings:?}") != format!("{:?}", Settings::default()) {
+        state.config = Some(place.config(&settings));
+    }
+    state.replay(&file);
+    let oracle = Oracle::new(log, settings);
+    let mut segments = Segments::default();
+    for week in oracle.weeks() {
+        let export = state.export(week);
+        segments.add(check_week(&oracle, week, &export, &format!("{of}, week {}", week_label(WeekKey(week)))));
+    }
+    let before = oracle.weeks().first().map_or(0, |first| first - 1);
+    assert_eq!(state.export(before), "", "{of}: a week of which nothing is known");
+    segments
+}
+
+fn first_difference(how: &str, got: &str, want: &str) -> String {
+    let differing = got.lines().zip(want.lines()).find(|(got, want)| got != want);
+    let (got_count, want_count) = (got.lines().count(), want.lines().count());
+    match differing {
+        Some((got, want)) => format!("{how}\n   got {got}\nbefore {want}"),
+        None => format!("{how}: {got_count} rows, before {want_count}"),
+    }
+}
+
+/// Where one test keeps its logs, and for as long as it runs its states.
+struct TestDir {
+    logs: PathBuf,
+    states: tempfile::TempDir,
+}
+
+impl TestDir {
+    fn new(name: &str) -> TestDir {
+        let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay").join(name);
+        std::fs::create_dir_all(&logs).expect("a place for logs");
+        TestDir { logs, states: tempfile::tempdir().expect("a place for states") }
+    }
+
+    fn log(&self, name: &str, log: &str) -> PathBuf {
+        let file = self.logs.join(format!("{name}.jsonl"));
+        std::fs::write(&file, log).expect("a log");
+        file
+    }
+
+    fn state(&self, name: &str) -> State {
+        State { dir: self.states.path().join(name), config: None }
+    }
+
+    /// The config file that makes the settings those of clqd.
+    fn config(&self, settings: &Settings) -> PathBuf {
+        let file = self.logs.join("clqd.toml");
+        std::fs::write(&file, config(settings)).expect("a config");
+        file
+    }
+}
+
+/// A state directory, and the binary that works on it.
+struct State {
+    dir: PathBuf,
+    config: Option<PathBuf>,
+}
+
+impl State {
+    fn command(&self, command: &str) -> Command {
+        let mut clqd = Command::new(env!("CARGO_BIN_EXE_clqd"));
+        clqd.arg(command).arg("--state").arg(&self.dir).stdin(Stdio::null());
+        if let Some(config) = &self.config {
+            clqd.arg("--config").arg(config);
+        }
+        clqd
+    }
+
+    fn replay(&self, log: &Path) {
+        let output = self.command("replay").arg(log).output().expect("clqd runs");
+        assert_success("replay", log, &output);
+    }
+
+    /// Whether it was still running when it was killed.
+    fn replay_and_kill(&self, log: &Path, after: Duration) -> bool {
+        let mut replay = self.command("replay");
+        let mut child = replay.arg(log).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("clqd runs");
+        std::thread::sleep(after);
+        let running = child.try_wait().expect("a child").is_none();
+        // It may have ended since; then there is nothing to kill.
+        let _ = child.kill();
+        child.wait().expect("a child");
+        running
+    }
+
+    fn export(&self, week: u32) -> String {
+        let output = self.command("export").args(["--week", &week_label(WeekKey(week))]).output().expect("clqd runs");
+        assert_success("export", &self.dir, &output);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn export_all(&self, weeks: &[u32]) -> String {
+        weeks.iter().map(|&week| self.export(week)).collect()
+    }
+}
+
+fn assert_success(command: &str, of: &Path, output: &Output) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "clqd {command} of {}: {}\n{stderr}", of.display(), output.status);
+}
