@@ -1,5 +1,5 @@
-//! The number of records that a correction reads depends on where the player was, not on
-//! the number of servers or players.
+//! The number of records that a correction reads depends on the servers on which the player
+//! was, not on the total number of servers or players.
 
 use crate::scans;
 use std::cell::Cell;
@@ -20,13 +20,13 @@ const SERVERS: u32 = 10_000;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const WEEK_MS: i64 = 604_800_000;
 
-/// The store, and the number of records that were read from it.
-struct Counting<'s> {
+/// Counts the records that are read from a store.
+struct CountingReader<'s> {
     store: &'s Store,
     reads: Cell<usize>,
 }
 
-impl Counting<'_> {
+impl CountingReader<'_> {
     fn one<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
         self.reads.set(self.reads.get() + 1);
         read
@@ -38,7 +38,7 @@ impl Counting<'_> {
     }
 }
 
-impl StateReader for Counting<'_> {
+impl StateReader for CountingReader<'_> {
     type Error = StoreError;
 
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
@@ -118,8 +118,8 @@ fn observe(state: &mut State, server: u32, t_ms: i64, names: &[&str], points: i6
     scans::apply_snapshot(state, &url, scans::snapshot(t_ms, names.iter().map(|name| (*name, points))));
 }
 
-/// Somebody is on every server; Visor on three of them, Klesk on two, in a week that
-/// is closed and in the one that runs.
+/// In a closed week and in the current one, Sarge is on every server, Visor on three of them,
+/// Klesk on two.
 fn fixture() -> (tempfile::TempDir, State) {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 64 << 20, create: true };
@@ -145,27 +145,27 @@ fn merge_and_forget_read_only_the_players_servers() {
     let (visor, klesk) = (key(&state, "Visor"), key(&state, "Klesk"));
     assert_eq!((state.store.servers_with_best(visor).unwrap().len(), state.engine.status().players_known), (3, 3));
 
-    let source = Counting { store: &state.store, reads: Cell::new(0) };
+    let reader = CountingReader { store: &state.store, reads: Cell::new(0) };
     let merged =
-        state.engine.merge_players(&source, "baseq3", &PlayerSelector::Key(klesk.0), &PlayerSelector::Key(visor.0));
-    let reads = source.reads.get();
+        state.engine.merge_players(&reader, "baseq3", &PlayerSelector::Key(klesk.0), &PlayerSelector::Key(visor.0));
+    let reads = reader.reads.get();
     assert_eq!(merged.unwrap().rows, 4);
     state.commit().unwrap();
     assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
-    let on: Vec<u32> = state.store.servers_with_best(visor).unwrap().iter().map(|server| server.0).collect();
-    assert_eq!(on, [8, 5_001, 8_001, 10_000], "where either has best positions");
+    let servers: Vec<u32> = state.store.servers_with_best(visor).unwrap().iter().map(|server| server.0).collect();
+    assert_eq!(servers, [8, 5_001, 8_001, 10_000], "servers where either player has best positions");
     assert!(state.store.servers_with_best(klesk).unwrap().is_empty());
     assert!(state.store.best(ServerKey(8_001), visor).unwrap().is_some());
     assert_eq!(state.engine.status().players_known, 2);
 
-    let source = Counting { store: &state.store, reads: Cell::new(0) };
-    let visor_now = PlayerSelector::Key(visor.0);
-    let forgotten = state.engine.forget_player(&source, "baseq3", &visor_now, FROM_MS + 2 * WEEK_MS);
-    let reads = source.reads.get();
+    let reader = CountingReader { store: &state.store, reads: Cell::new(0) };
+    let merged_player = PlayerSelector::Key(visor.0);
+    let forgotten = state.engine.forget_player(&reader, "baseq3", &merged_player, FROM_MS + 2 * WEEK_MS);
+    let reads = reader.reads.get();
     assert_eq!(forgotten.unwrap().rows, 8);
     state.commit().unwrap();
     assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
     assert!(state.store.servers_with_best(visor).unwrap().is_empty());
-    assert!(on.iter().all(|server| state.store.best(ServerKey(*server), visor).unwrap().is_none()));
+    assert!(servers.iter().all(|server| state.store.best(ServerKey(*server), visor).unwrap().is_none()));
     assert_eq!(state.engine.status().players_known, 1);
 }

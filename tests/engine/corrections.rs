@@ -1,9 +1,9 @@
-//! Corrections during a week: after each, the boards of servers, games and tags equal at
-//! once what counts, cached boards equal rebuilt ones, and the archive's jobs equal both.
-//! No other player's rating changes by a bit. All of this holds after the state is closed
-//! and opened again.
+//! Corrections during a week: immediately after each, the boards of servers, games and tags
+//! equal the sums of the exported rows, cached boards equal rebuilt ones, and the archive's
+//! jobs equal both. The ratings of other players do not change by a bit. All of this holds
+//! after the state is closed and opened again.
 //!
-//! Without a database (see `archive`) and without a daemon (see `corrections_daemon`).
+//! No database is used (see `tests/archive`) and no daemon (see `tests/daemon/corrections.rs`).
 
 use crate::scans;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ const WINDOWS: [&str; 3] = ["week", "day", "all-time"];
 /// Rows with their positions, by server and name.
 type Exported = BTreeMap<(String, String), (PlayerRow, [Option<u32>; 5])>;
 
-/// Three servers, scanned every two minutes; every twenty the map changes.
+/// Three servers, scanned every two minutes; the map changes every twenty minutes.
 struct Fixture {
     dir: tempfile::TempDir,
     state: Option<State>,
@@ -58,7 +58,7 @@ fn url(server: &str) -> ServerUrl {
 }
 
 impl Fixture {
-    /// An hour has passed.
+    /// The servers after an hour of play.
     fn new() -> Fixture {
         let lists = BTreeMap::from([
             ("a", vec![("Visor", 3), ("Klesk", 2), ("^1Sarge", 1)]),
@@ -67,13 +67,13 @@ impl Fixture {
         ]);
         let tagged = BTreeSet::from(["a", "c"]);
         let dir = tempfile::tempdir().unwrap();
-        let mut town = Fixture { dir, state: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
-        town.open();
+        let mut fixture = Fixture { dir, state: None, minute: 0, lists, greylisted: BTreeSet::new(), tagged };
+        fixture.open();
         for (server, tags) in [("a", vec!["ctf".to_owned()]), ("b", vec![]), ("c", vec!["ctf".to_owned()])] {
-            town.state().engine.add_server(url(server), tags, FROM_MS).unwrap();
+            fixture.state().engine.add_server(url(server), tags, FROM_MS).unwrap();
         }
-        town.play(60);
-        town
+        fixture.play(60);
+        fixture
     }
 
     fn open(&mut self) {
@@ -81,10 +81,10 @@ impl Fixture {
         self.state = Some(State::open(self.dir.path(), store, settings()).unwrap());
     }
 
-    /// As after a crash: uncommitted data are lost.
+    /// Opens the state again as after a crash: uncommitted data are lost.
     fn reopen(&mut self) {
         self.state = None;
-        std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+        std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
         self.open();
     }
 
@@ -194,7 +194,7 @@ impl Fixture {
         rows
     }
 
-    /// Whether a name occurs in any record of the state, or in its key.
+    /// Whether a name occurs in any key or value of the store.
     fn stored(&mut self, name: &str) -> bool {
         self.state().store.contains_bytes(name.as_bytes()).unwrap()
     }
@@ -205,16 +205,16 @@ impl Fixture {
         for window in WindowTypes::windows_at(&settings().windows, now) {
             self.state().commit_and_build_boards(window).unwrap();
         }
-        let kept = self.read_boards();
+        let cached = self.read_boards();
         for window in WindowTypes::windows_at(&settings().windows, now) {
             let State { engine, store } = self.state();
-            let made = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
-            engine.install_boards(made);
+            let built = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
+            engine.install_boards(built);
             while engine.refresh_boards(store, 3).unwrap() {}
         }
-        assert_eq!(self.read_boards(), kept, "boards made anew, and those that followed");
-        self.check_sums(&kept);
-        kept
+        assert_eq!(self.read_boards(), cached, "rebuilt boards equal cached ones");
+        self.check_sums(&cached);
+        cached
     }
 
     /// Players and scores on the board of a tag in the week, best first.
@@ -224,11 +224,11 @@ impl Fixture {
         let board = BoardSelector { scope, ranking, window: Some(week), time_ms: None };
         let State { engine, store } = self.state();
         let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
-        let places = answer.rows.into_iter().map(|row| match row {
+        let positions = answer.rows.into_iter().map(|row| match row {
             BoardRow::Place(place) => (place.player, place.at.raw),
             other => panic!("{other:?}"),
         });
-        Ok(places.collect())
+        Ok(positions.collect())
     }
 
     fn read_boards(&mut self) -> BTreeMap<String, Vec<(u32, i64, i64)>> {
@@ -241,17 +241,17 @@ impl Fixture {
                 let board =
                     BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
                 let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
-                let places = answer.rows.into_iter().map(|row| match row {
+                let positions = answer.rows.into_iter().map(|row| match row {
                     BoardRow::Place(place) => (place.player, place.at.raw, place.at.reached_ms),
                     other => panic!("{other:?}"),
                 });
-                boards.insert(format!("{scope} {window} {}", ranking.name()), places.collect());
+                boards.insert(format!("{scope} {window} {}", ranking.name()), positions.collect());
             }
         }
         boards
     }
 
-    /// Points and time on the boards of the week are what the exported rows add up to.
+    /// Compares points and time on the boards of the week with the sums of the exported rows.
     fn check_sums(&mut self, boards: &BTreeMap<String, Vec<(u32, i64, i64)>>) {
         let rows = self.exported();
         assert!(rows.keys().all(|(server, _)| !self.greylisted.contains(server.as_str())));
@@ -282,11 +282,11 @@ impl Fixture {
             ratings.insert((player, server), (row.elo.to_bits(), row.elo_rounds));
         }
         let store = &self.state().store;
-        let was_there = |key: &u32| {
+        let was_assigned = |key: &u32| {
             let player = PlayerKey(*key);
             store.player_record(player).unwrap().is_some() || store.gone(player).unwrap().is_some()
         };
-        let known = (1..).take_while(was_there).last().unwrap_or(0);
+        let known = (1..).take_while(was_assigned).last().unwrap_or(0);
         for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
             let Some(of_player) = self.state().store.player_window(window, PlayerKey(player)).unwrap() else {
                 continue;
@@ -299,7 +299,7 @@ impl Fixture {
         ratings
     }
 
-    /// The pending jobs of the archive, or a resync of everything; they are taken.
+    /// Acknowledges the jobs of a resync, if one is due, and all pending ones, and returns them.
     fn archived(&mut self) -> BTreeMap<OutboxKey, ArchiveJob> {
         let mut all: BTreeMap<_, _> = scans::resync(self.state()).into_iter().map(|job| (job.key(), job)).collect();
         loop {
@@ -330,9 +330,10 @@ fn name(name: &str) -> PlayerSelector {
     PlayerSelector::Name(name.to_owned())
 }
 
-fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BTreeMap<(u32, String), T> {
-    of.iter()
-        .filter(|((player, _), _)| !not.contains(&PlayerKey(*player)))
+fn of_others<T: Clone>(values: &BTreeMap<(u32, String), T>, without: &[PlayerKey]) -> BTreeMap<(u32, String), T> {
+    values
+        .iter()
+        .filter(|((player, _), _)| !without.contains(&PlayerKey(*player)))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect()
 }
@@ -340,153 +341,157 @@ fn of_others<T: Clone>(of: &BTreeMap<(u32, String), T>, not: &[PlayerKey]) -> BT
 // Greylist and tags ------------------------------------------------------
 
 #[test]
-fn greylisted_server_counts_nowhere_until_it_is_lifted() {
-    let mut town = Fixture::new();
-    let (before, ratings) = (town.boards(), town.ratings());
+fn greylisted_server_is_on_no_board_until_removed_from_greylist() {
+    let mut fixture = Fixture::new();
+    let (before, ratings) = (fixture.boards(), fixture.ratings());
     assert!(before["tag:ctf week points"].len() == 5 && before["game:baseq3 week elo"].len() == 5);
-    town.archived();
+    fixture.archived();
 
-    town.greylist("c", Some("fake"));
+    fixture.greylist("c", Some("fake"));
     for _ in 0..2 {
-        let grey = town.boards();
-        assert!(grey.iter().all(|(board, places)| !board.contains("//c:") || places.is_empty()));
-        assert_eq!(grey["server:quake3://a:27960 week elo"], before["server:quake3://a:27960 week elo"]);
-        let alt = town.key("Alt").unwrap();
+        let greylisted = fixture.boards();
+        assert!(greylisted.iter().all(|(board, positions)| !board.contains("//c:") || positions.is_empty()));
+        assert_eq!(greylisted["server:quake3://a:27960 week elo"], before["server:quake3://a:27960 week elo"]);
+        let alt = fixture.key("Alt").unwrap();
         for board in ["game:baseq3", "tag:ctf"].into_iter().flat_map(|of| WINDOWS.map(|w| format!("{of} {w} time"))) {
-            assert!(!grey[&board].iter().any(|place| place.0 == alt.0), "he is only there: {board}");
+            assert!(!greylisted[&board].iter().any(|position| position.0 == alt.0), "Alt is only on c: {board}");
         }
-        town.reopen();
+        fixture.reopen();
     }
-    let jobs = town.archived();
-    assert!(town.archived_week(&jobs, "c").rows.is_empty());
-    let week = town.week();
-    assert_eq!(town.top(week, "c").size, 0);
+    let jobs = fixture.archived();
+    assert!(fixture.archived_week(&jobs, "c").rows.is_empty());
+    let week = fixture.week();
+    assert_eq!(fixture.top(week, "c").size, 0);
 
-    town.greylist("c", None);
-    assert_eq!((town.boards(), town.ratings()), (before, ratings), "as if nothing had been");
-    let jobs = town.archived();
-    assert_eq!(town.archived_week(&jobs, "c").rows.len(), 3);
+    fixture.greylist("c", None);
+    assert_eq!((fixture.boards(), fixture.ratings()), (before, ratings), "the greylist left no trace");
+    let jobs = fixture.archived();
+    assert_eq!(fixture.archived_week(&jobs, "c").rows.len(), 3);
 }
 
 #[test]
 fn greylist_does_not_change_closed_weeks() {
     const WEEK: i64 = 7 * 24 * 60;
-    let mut town = Fixture::new();
-    let first = town.week();
-    town.minute = WEEK;
-    town.play(2); // and the first week is closed
-    let closed = town.top(first, "c");
+    let mut fixture = Fixture::new();
+    let first = fixture.week();
+    fixture.minute = WEEK;
+    fixture.play(2); // and the first week is closed
+    let closed = fixture.top(first, "c");
     assert!(closed.closed && closed.size == 3);
-    town.greylist("c", Some("fake"));
-    assert_eq!(town.top(first, "c"), closed);
-    let State { engine, store } = town.state();
+    fixture.greylist("c", Some("fake"));
+    assert_eq!(fixture.top(first, "c"), closed);
+    let State { engine, store } = fixture.state();
     assert!(engine.archive_jobs(store, None, None, 1_000, 100_000).unwrap().iter().any(|(_, job)| {
         matches!(job, Some(ArchiveJob::Week(job)) if job.week == first && job.rows.len() == 3 && job.closed)
     }));
 
-    // The second week ends while the server is greylisted: it is closed without.
-    let second = town.week();
-    town.minute = 2 * WEEK;
-    town.play(2);
-    town.greylist("c", None);
-    town.reopen();
-    assert_eq!(town.top(first, "c"), closed);
-    let without = town.top(second, "c");
-    assert_eq!((without.closed, without.size), (true, 0));
-    assert!(town.state().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
-    let alt = town.key("Alt").unwrap();
-    let best = town.state().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
+    // The second week ends while the server is greylisted: it is closed without its rows.
+    let second = fixture.week();
+    fixture.minute = 2 * WEEK;
+    fixture.play(2);
+    fixture.greylist("c", None);
+    fixture.reopen();
+    assert_eq!(fixture.top(first, "c"), closed);
+    let greylisted = fixture.top(second, "c");
+    assert_eq!((greylisted.closed, greylisted.size), (true, 0));
+    assert!(fixture.state().store.rows(second.into(), clqd::model::ServerKey(3)).unwrap().is_empty());
+    let alt = fixture.key("Alt").unwrap();
+    let best = fixture.state().store.best(clqd::model::ServerKey(3), alt).unwrap().unwrap();
     assert!(best.top_three().iter().flatten().all(|(_, week)| *week == first));
     for week in [first, second] {
-        let State { engine, store } = town.state();
-        let made = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
-        assert_eq!(made.players(), if week == first { 5 } else { 4 }, "{week}");
+        let State { engine, store } = fixture.state();
+        let built = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
+        assert_eq!(built.players(), if week == first { 5 } else { 4 }, "{week}");
     }
 }
 
 #[test]
 fn tag_change_updates_boards_and_keeps_ratings() {
-    let mut town = Fixture::new();
-    let (before, ratings) = (town.boards(), town.ratings());
-    assert!(!town.tag("c", &["ctf"], &["other"]), "nothing to change");
-    assert!(town.tag("c", &[], &["ctf"]));
-    let without = town.boards();
+    let mut fixture = Fixture::new();
+    let (before, ratings) = (fixture.boards(), fixture.ratings());
+    assert!(!fixture.tag("c", &["ctf"], &["other"]), "nothing to change");
+    assert!(fixture.tag("c", &[], &["ctf"]));
+    let without = fixture.boards();
     assert_eq!(without["tag:ctf week time"].len(), 3);
     assert_eq!(without["game:baseq3 week elo"], before["game:baseq3 week elo"]);
-    assert!(town.tag("c", &["ctf", "new"], &[]));
-    assert_eq!((town.boards(), town.ratings()), (before, ratings));
-    // By the way that an address is added.
-    town.state().engine.add_server(url("b"), vec!["ctf".to_owned()], FROM_MS).unwrap();
-    town.tagged.insert("b");
-    town.boards();
-    assert!(town.state().engine.tag_server(&url("nowhere"), &[], &[]).is_err());
+    assert!(fixture.tag("c", &["ctf", "new"], &[]));
+    assert_eq!((fixture.boards(), fixture.ratings()), (before, ratings));
+    // Adding a known address adds its tags.
+    fixture.state().engine.add_server(url("b"), vec!["ctf".to_owned()], FROM_MS).unwrap();
+    fixture.tagged.insert("b");
+    fixture.boards();
+    assert!(fixture.state().engine.tag_server(&url("nowhere"), &[], &[]).is_err());
 }
 
 // Merge ------------------------------------------------------------------
 
 #[test]
 fn merged_names_share_rows_boards_and_best_positions() {
-    let mut town = Fixture::new();
-    let (ratings, rows) = (town.ratings(), town.exported());
-    town.archived();
-    let (klesk, visor) = town.merge("Klesk", "Visor").unwrap();
-    assert_eq!(of_others(&town.ratings(), &[klesk, visor]), of_others(&ratings, &[klesk, visor]));
+    let mut fixture = Fixture::new();
+    let (ratings, rows) = (fixture.ratings(), fixture.exported());
+    fixture.archived();
+    let (klesk, visor) = fixture.merge("Klesk", "Visor").unwrap();
+    assert_eq!(of_others(&fixture.ratings(), &[klesk, visor]), of_others(&ratings, &[klesk, visor]));
     for _ in 0..2 {
-        let boards = town.boards();
-        assert!(boards.values().flatten().all(|place| place.0 != klesk.0));
-        let merged = town.exported();
+        let boards = fixture.boards();
+        assert!(boards.values().flatten().all(|position| position.0 != klesk.0));
+        let merged = fixture.exported();
         let row = |rows: &BTreeMap<_, (PlayerRow, _)>, server: &str, name: &str| {
             rows.get(&(server.to_owned(), name.to_owned())).map(|(row, _)| row.clone())
         };
-        let (mine, theirs) = (row(&rows, "a", "Visor").unwrap(), row(&rows, "a", "Klesk").unwrap());
+        let (of_visor, of_klesk) = (row(&rows, "a", "Visor").unwrap(), row(&rows, "a", "Klesk").unwrap());
         let got = row(&merged, "a", "Visor").unwrap();
-        assert_eq!((got.points, got.starts), (mine.points + theirs.points, mine.starts + theirs.starts));
-        assert_eq!((got.elo.to_bits(), got.elo_rounds), (mine.elo.to_bits(), mine.elo_rounds), "a tie is his");
-        assert_eq!(row(&merged, "c", "Visor"), row(&rows, "c", "Klesk"), "where only the other was");
+        assert_eq!((got.points, got.starts), (of_visor.points + of_klesk.points, of_visor.starts + of_klesk.starts));
+        assert_eq!(
+            (got.elo.to_bits(), got.elo_rounds),
+            (of_visor.elo.to_bits(), of_visor.elo_rounds),
+            "a tie keeps the target's rating"
+        );
+        assert_eq!(row(&merged, "c", "Visor"), row(&rows, "c", "Klesk"), "a server that only Klesk was on");
         assert!(merged.keys().all(|(_, name)| name != "Klesk"));
-        assert_eq!((town.key("Klesk"), town.key("Visor")), (Some(visor), Some(visor)));
-        town.reopen();
+        assert_eq!((fixture.key("Klesk"), fixture.key("Visor")), (Some(visor), Some(visor)));
+        fixture.reopen();
     }
-    assert_eq!(town.state().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
-    let jobs = town.archived();
+    assert_eq!(fixture.state().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
+    let jobs = fixture.archived();
     assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerRemoved { key: klesk, into: Some(visor) });
-    assert_eq!(town.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
-    assert!(town.archived_week(&jobs, "a").rows.iter().all(|row| row.player != klesk));
+    assert_eq!(fixture.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);
+    assert!(fixture.archived_week(&jobs, "a").rows.iter().all(|row| row.player != klesk));
 
-    // Both names go on being seen on one server: one presence, the first's.
-    town.play(60);
-    town.boards();
-    let after = town.exported();
+    // Both names stay in the list of one server: one presence, that of the first.
+    fixture.play(60);
+    fixture.boards();
+    let after = fixture.exported();
     let row = &after[&("a".to_owned(), "Visor".to_owned())].0;
-    assert_eq!(row.starts, 2, "nobody entered");
+    assert_eq!(row.starts, 2, "no player entered");
     assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
-    let State { engine, store } = town.state();
+    let State { engine, store } = fixture.state();
     let list = engine.server_detail(store, &url("a")).unwrap().list;
     let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player)).collect();
     assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
 
-    // He comes back with the other name alone, then the first in the list counts.
-    town.lists.insert("a", vec![("Klesk", 2), ("^1Sarge", 1)]);
-    town.play(2);
-    assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 3);
-    town.lists.insert("b", vec![("Bones", 4)]);
-    town.play(2);
-    town.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
-    town.play(2);
-    let State { engine, store } = town.state();
+    // The player returns with the other name alone; of both names the first listed counts.
+    fixture.lists.insert("a", vec![("Klesk", 2), ("^1Sarge", 1)]);
+    fixture.play(2);
+    assert_eq!(fixture.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 3);
+    fixture.lists.insert("b", vec![("Bones", 4)]);
+    fixture.play(2);
+    fixture.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
+    fixture.play(2);
+    let State { engine, store } = fixture.state();
     let list = engine.server_detail(store, &url("b")).unwrap().list;
     assert_eq!([list[0].player, list[1].player], [Some(visor.0), None]);
-    town.boards();
+    fixture.boards();
 
-    // Merged on: all names lead to the last, and what waits for the archive too.
-    let (_, bones) = town.merge("Klesk", "Bones").unwrap();
-    assert_eq!([town.key("Klesk"), town.key("Visor")], [Some(bones); 2]);
-    town.state().engine.check_archive_id(None, 1);
-    let jobs = town.archived();
+    // A second merge: all names and pending archive jobs refer to the last player.
+    let (_, bones) = fixture.merge("Klesk", "Bones").unwrap();
+    assert_eq!([fixture.key("Klesk"), fixture.key("Visor")], [Some(bones); 2]);
+    fixture.state().engine.check_archive_id(None, 1);
+    let jobs = fixture.archived();
     for gone in [klesk, visor] {
         assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerRemoved { key: gone, into: Some(bones) });
     }
-    let live: Vec<_> = jobs
+    let online: Vec<_> = jobs
         .values()
         .filter_map(|job| match job {
             ArchiveJob::Server(server) => Some(&server.list),
@@ -495,74 +500,75 @@ fn merged_names_share_rows_boards_and_best_positions() {
         .flatten()
         .filter_map(|entry| entry.player)
         .collect();
-    assert!(live.contains(&bones) && !live.contains(&visor) && !live.contains(&klesk));
-    town.reopen();
-    town.boards();
+    assert!(online.contains(&bones) && !online.contains(&visor) && !online.contains(&klesk));
+    fixture.reopen();
+    fixture.boards();
 }
 
 #[test]
-fn merge_keeps_the_rating_of_more_rounds() {
-    let mut town = Fixture::new();
-    let rounds = |town: &mut Fixture, name: &str| town.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
-    town.lists.insert("c", vec![("Klesk", 5), ("New", 7), ("Bones", 2)]);
-    town.play(90);
-    assert!(rounds(&mut town, "New") != rounds(&mut town, "Alt"));
-    let more = if rounds(&mut town, "New") > rounds(&mut town, "Alt") { "New" } else { "Alt" };
-    let kept = town.exported()[&("c".to_owned(), more.to_owned())].0.clone();
-    town.merge("New", "Alt").unwrap();
-    let row = town.exported()[&("c".to_owned(), "Alt".to_owned())].0.clone();
+fn merge_keeps_rating_with_more_rounds() {
+    let mut fixture = Fixture::new();
+    let rounds =
+        |fixture: &mut Fixture, name: &str| fixture.exported()[&("c".to_owned(), name.to_owned())].0.elo_rounds;
+    fixture.lists.insert("c", vec![("Klesk", 5), ("New", 7), ("Bones", 2)]);
+    fixture.play(90);
+    assert!(rounds(&mut fixture, "New") != rounds(&mut fixture, "Alt"));
+    let more = if rounds(&mut fixture, "New") > rounds(&mut fixture, "Alt") { "New" } else { "Alt" };
+    let kept = fixture.exported()[&("c".to_owned(), more.to_owned())].0.clone();
+    fixture.merge("New", "Alt").unwrap();
+    let row = fixture.exported()[&("c".to_owned(), "Alt".to_owned())].0.clone();
     assert_eq!(
         (row.elo.to_bits(), row.elo_rounds, row.elo_at_ms),
         (kept.elo.to_bits(), kept.elo_rounds, kept.elo_at_ms)
     );
-    town.boards();
+    fixture.boards();
 }
 
 #[test]
-fn invalid_merges_are_refused_with_the_reason() {
-    let mut town = Fixture::new();
-    let visor = town.key("Visor").unwrap();
+fn invalid_merge_is_refused_with_reason() {
+    let mut fixture = Fixture::new();
+    let visor = fixture.key("Visor").unwrap();
     for (from, into, expected) in [
         ("Visor", "Visor", "both names belong to player"),
         ("Nobody", "Visor", "is named \"Nobody\""),
         ("Visor", "visor", "case-sensitive"),
     ] {
-        let error = town.merge(from, into).unwrap_err().to_string();
+        let error = fixture.merge(from, into).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    let State { engine, store } = town.state();
+    let State { engine, store } = fixture.state();
     let error = engine.merge_players(store, "baseq4", &name("a"), &name("b")).unwrap_err().to_string();
     assert!(error.contains("did you mean \"baseq3\""), "{error}");
     let error = engine.merge_players(store, GAME, &PlayerSelector::Key(77), &name("Visor")).unwrap_err().to_string();
     assert!(error.contains("77"), "{error}");
-    assert!(!town.state().engine.has_changes());
-    let State { engine, store } = town.state();
+    assert!(!fixture.state().engine.has_changes());
+    let State { engine, store } = fixture.state();
     let merged = engine.merge_players(store, GAME, &PlayerSelector::Key(visor.0), &name("Bones")).unwrap();
     assert_eq!(merged.from, visor);
 }
 
 #[test]
-fn merge_changes_closed_weeks_that_are_kept() {
-    let mut town = Fixture::new();
-    let closed = town.week();
-    town.minute = 7 * 24 * 60;
-    town.play(2);
-    town.archived();
+fn merge_changes_kept_closed_weeks() {
+    let mut fixture = Fixture::new();
+    let closed = fixture.week();
+    fixture.minute = 7 * 24 * 60;
+    fixture.play(2);
+    fixture.archived();
     let (server, ranking) = (clqd::model::ServerKey(1), 0);
-    let best = |town: &mut Fixture, player| town.state().store.best(server, player).unwrap();
-    let (klesk, visor) = (town.key("Klesk").unwrap(), town.key("Visor").unwrap());
-    let of_klesk = best(&mut town, klesk).unwrap().top_three()[ranking][0];
-    let of_visor = best(&mut town, visor).unwrap().top_three()[ranking][0];
+    let best = |fixture: &mut Fixture, player| fixture.state().store.best(server, player).unwrap();
+    let (klesk, visor) = (fixture.key("Klesk").unwrap(), fixture.key("Visor").unwrap());
+    let of_klesk = best(&mut fixture, klesk).unwrap().top_three()[ranking][0];
+    let of_visor = best(&mut fixture, visor).unwrap().top_three()[ranking][0];
     assert!(of_klesk != of_visor && of_klesk.1 == closed);
-    town.merge("Visor", "Klesk").unwrap();
-    assert_eq!(best(&mut town, visor), None);
-    assert_eq!(best(&mut town, klesk).unwrap().top_three()[ranking].as_slice(), [of_klesk.min(of_visor)]);
-    let jobs = town.archived();
+    fixture.merge("Visor", "Klesk").unwrap();
+    assert_eq!(best(&mut fixture, visor), None);
+    assert_eq!(best(&mut fixture, klesk).unwrap().top_three()[ranking].as_slice(), [of_klesk.min(of_visor)]);
+    let jobs = fixture.archived();
     let week = OutboxKey::Week { week: closed, server };
     let ArchiveJob::Week(job) = &jobs[&week] else { panic!("{jobs:?}") };
     assert!(job.closed && job.rows.len() == 2 && job.best.len() == 2);
     assert!(job.rows.iter().any(|row| row.player == klesk) && job.rows.iter().all(|row| row.player != visor));
-    town.boards();
+    fixture.boards();
 }
 
 /// Any corrections in any order: boards agree, other ratings do not change, and the jobs
@@ -572,53 +578,53 @@ fn random_corrections_keep_boards_and_archive_consistent() {
     const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
     for seed in 1..=6 {
         let mut rng = Rng::new(&[seed]);
-        let mut town = Fixture::new();
-        let mut archived_jobs = town.archived();
+        let mut fixture = Fixture::new();
+        let mut archived_jobs = fixture.archived();
         for step in 0..14 {
             let server = ["a", "b", "c"][rng.below(3)];
             let other = NAMES[rng.below(6)].trim_start_matches("^1");
             let player = NAMES[rng.below(6)].trim_start_matches("^1");
-            let (before, touched) = (town.ratings(), [town.key(player), town.key(other)]);
-            let what = rng.below(8);
-            match what {
-                0 => town.greylist(server, Some("fake")),
-                1 => town.greylist(server, None),
-                2 => _ = town.tag(server, &["ctf"], &[]),
-                3 => _ = town.tag(server, &[], &["ctf"]),
-                4 => _ = town.merge(player, other),
-                5 if town.key(player).is_some() && step % 3 == 0 => _ = town.forget(player),
+            let (before, touched) = (fixture.ratings(), [fixture.key(player), fixture.key(other)]);
+            let action = rng.below(8);
+            match action {
+                0 => fixture.greylist(server, Some("fake")),
+                1 => fixture.greylist(server, None),
+                2 => _ = fixture.tag(server, &["ctf"], &[]),
+                3 => _ = fixture.tag(server, &[], &["ctf"]),
+                4 => _ = fixture.merge(player, other),
+                5 if fixture.key(player).is_some() && step % 3 == 0 => _ = fixture.forget(player),
                 6 => {
                     let list = NAMES.into_iter().zip(1..).filter(|_| rng.below(2) == 0).collect();
-                    town.lists.insert(server, list);
+                    fixture.lists.insert(server, list);
                 }
-                _ => town.reopen(),
+                _ => fixture.reopen(),
             }
             let touched: Vec<PlayerKey> = touched.into_iter().flatten().collect();
-            // What is greylisted is not exported.
-            if !matches!(what, 0 | 1) {
+            // Rows of greylisted servers are not exported.
+            if !matches!(action, 0 | 1) {
                 assert_eq!(
-                    of_others(&town.ratings(), &touched),
+                    of_others(&fixture.ratings(), &touched),
                     of_others(&before, &touched),
-                    "seed {seed}, {step}: {what}"
+                    "seed {seed}, {step}: {action}"
                 );
             }
-            town.boards();
-            archived_jobs.extend(town.archived());
-            town.play(2 * rng.below(20) as i64);
-            town.boards();
-            archived_jobs.extend(town.archived());
+            fixture.boards();
+            archived_jobs.extend(fixture.archived());
+            fixture.play(2 * rng.below(20) as i64);
+            fixture.boards();
+            archived_jobs.extend(fixture.archived());
         }
-        town.state().engine.check_archive_id(None, 1);
-        let anew = town.archived();
+        fixture.state().engine.check_archive_id(None, 1);
+        let resynced = fixture.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
         };
-        assert_eq!(players(&archived_jobs), town.state().engine.status().players_known as usize, "seed {seed}");
-        for (key, job) in anew {
+        assert_eq!(players(&archived_jobs), fixture.state().engine.status().players_known as usize, "seed {seed}");
+        for (key, job) in resynced {
             let archived = &archived_jobs[&key];
-            // The target of the merge may have been removed since, which was archived then.
-            let both_gone = [archived, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
-            assert!(both_gone || *archived == job, "seed {seed}: {archived:?} and then {job:?}");
+            // The target of the merge may have been removed since; that was archived then.
+            let both_removed = [archived, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
+            assert!(both_removed || *archived == job, "seed {seed}: {archived:?}, then {job:?}");
         }
     }
 }
@@ -627,55 +633,56 @@ fn random_corrections_keep_boards_and_archive_consistent() {
 
 #[test]
 fn deleted_tag_disappears_and_leaves_other_tags() {
-    let mut town = Fixture::new();
-    assert!(town.tag("a", &["duel"], &[]) && town.tag("b", &["duel"], &[]));
-    town.play(60);
-    let (boards, ratings) = (town.boards(), town.ratings());
+    let mut fixture = Fixture::new();
+    assert!(fixture.tag("a", &["duel"], &[]) && fixture.tag("b", &["duel"], &[]));
+    fixture.play(60);
+    let (boards, ratings) = (fixture.boards(), fixture.ratings());
     for ranking in Ranking::ALL {
-        assert!(!town.tag_board("duel", ranking).unwrap().is_empty(), "{}", ranking.name());
+        assert!(!fixture.tag_board("duel", ranking).unwrap().is_empty(), "{}", ranking.name());
     }
-    town.archived();
+    fixture.archived();
     // Boards that are built concurrently do not restore it.
-    let week = WindowKey::from(town.week());
-    let State { engine, store } = town.state();
-    let made = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
+    let week = WindowKey::from(fixture.week());
+    let State { engine, store } = fixture.state();
+    let built = clqd::state::build_boards(&engine.plan_boards(week), &store.reader()).unwrap();
     assert_eq!(engine.delete_tag("duel"), Ok(2));
-    town.state().commit().unwrap();
-    town.state().engine.install_boards(made);
+    fixture.state().commit().unwrap();
+    fixture.state().engine.install_boards(built);
 
-    let gone = |town: &mut Fixture| {
-        assert_eq!(town.boards(), boards);
-        assert_eq!(town.ratings(), ratings);
-        let asked = town.tag_board("duel", Ranking::Points).unwrap_err();
-        assert!(matches!(asked, ViewError::UnknownTag { .. }), "{asked}");
-        let again = town.state().engine.delete_tag("duel").unwrap_err();
-        assert_eq!(again.to_string(), "no server has the tag \"duel\"");
-        let tags: Vec<_> = town.state().engine.servers().map(|server| server.tags).collect();
+    let assert_deleted = |fixture: &mut Fixture| {
+        assert_eq!(fixture.boards(), boards);
+        assert_eq!(fixture.ratings(), ratings);
+        let error = fixture.tag_board("duel", Ranking::Points).unwrap_err();
+        assert!(matches!(error, ViewError::UnknownTag { .. }), "{error}");
+        let error = fixture.state().engine.delete_tag("duel").unwrap_err();
+        assert_eq!(error.to_string(), "no server has the tag \"duel\"");
+        let tags: Vec<_> = fixture.state().engine.servers().map(|server| server.tags).collect();
         assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
     };
-    gone(&mut town);
-    let archived_jobs = town.archived();
+    assert_deleted(&mut fixture);
+    let archived_jobs = fixture.archived();
     assert_eq!(archived_jobs.keys().filter(|key| matches!(key, OutboxKey::Server(_))).count(), 2);
-    town.reopen();
-    gone(&mut town);
+    fixture.reopen();
+    assert_deleted(&mut fixture);
 
     // A new tag with the same name starts again, with the current rows and without ratings.
-    town.tag("b", &["duel"], &[]);
-    town.boards();
-    let of_b = town.exported().into_iter().filter(|((server, _), _)| server == "b").map(|(_, (row, _))| row.points);
-    let points: Vec<i64> = town.tag_board("duel", Ranking::Points).unwrap().into_iter().map(|(_, raw)| raw).collect();
+    fixture.tag("b", &["duel"], &[]);
+    fixture.boards();
+    let of_b = fixture.exported().into_iter().filter(|((server, _), _)| server == "b").map(|(_, (row, _))| row.points);
+    let points: Vec<i64> =
+        fixture.tag_board("duel", Ranking::Points).unwrap().into_iter().map(|(_, raw)| raw).collect();
     assert_eq!(points.iter().copied().collect::<BTreeSet<_>>(), of_b.collect());
-    assert!(town.tag_board("duel", Ranking::Elo).unwrap().is_empty());
+    assert!(fixture.tag_board("duel", Ranking::Elo).unwrap().is_empty());
 }
 
-/// No player is shown with the tag from the first moment on; the servers are written in
-/// batches, also when the process ends in between, and no server is written twice.
+/// The tag is removed from all responses immediately. The servers are written in batches, also
+/// across restarts, and no server is written twice.
 #[test]
 fn tag_of_many_servers_is_deleted_in_steps() {
     const SERVERS: usize = 300;
     let dir = tempfile::tempdir().unwrap();
     let open = || {
-        std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+        std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
     };
@@ -685,14 +692,14 @@ fn tag_of_many_servers_is_deleted_in_steps() {
         let tags = if n % 2 == 0 { ["all", "even"].as_slice() } else { &["all"] };
         state.engine.add_server(url.clone(), tags.iter().map(|&tag| tag.to_owned()).collect(), FROM_MS).unwrap();
     }
-    let empty = |state: &mut State| {
+    let archive_all = |state: &mut State| {
         let jobs = state.engine.archive_jobs(&state.store, None, None, 10_000, 10_000).unwrap();
         state.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
         state.commit().unwrap();
         jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect::<Vec<_>>()
     };
     state.commit().unwrap();
-    empty(&mut state);
+    archive_all(&mut state);
     let tags_of = |state: &State, n: usize| state.engine.servers().nth(n).unwrap().tags;
     let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
@@ -700,8 +707,8 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     assert!(state.engine.delete_tag("all").is_err());
     assert!((0..SERVERS).all(|n| tags_of(&state, n) == want(n)));
     state.commit().unwrap();
-    // The servers after the killed step are written again by the next process.
-    let (mut commits, mut ticks, mut again) = (0, 0, None);
+    // The servers of a step without a commit are written after the restart.
+    let (mut commits, mut ticks, mut tagged_again) = (0, 0, None);
     let mut written = Vec::new();
     loop {
         ticks += 1;
@@ -720,24 +727,24 @@ fn tag_of_many_servers_is_deleted_in_steps() {
         written.extend(commit.servers.iter().map(|(key, _)| key.0));
         state.store.apply(&commit).unwrap();
         if commits == 15 {
-            // A server that is not written yet is in another group with that name.
-            let of_late = &urls[SERVERS - 1];
-            assert_eq!(state.engine.tag_server(of_late, &["all".to_owned()], &[]), Ok(true));
-            again = Some(of_late.as_str().to_owned());
+            // A server that is not written yet gets a new tag with the same name.
+            let last_url = &urls[SERVERS - 1];
+            assert_eq!(state.engine.tag_server(last_url, &["all".to_owned()], &[]), Ok(true));
+            tagged_again = Some(last_url.as_str().to_owned());
         }
     }
     let last = SERVERS as u32;
     assert!(commits >= 30 && ticks > commits, "{commits} commits, {ticks} ticks");
     written.retain(|key| *key != last);
-    assert!(written.iter().copied().eq(1..last), "each once: {written:?}");
+    assert!(written.iter().copied().eq(1..last), "each server is written once: {written:?}");
     let tagged: Vec<_> = state.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
-    assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [again]);
+    assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [tagged_again]);
 
-    // The store and the archive have it, and it stays.
+    // The store and the archive contain the result, and it does not change.
     drop(state);
     let mut state = open();
     assert!(!state.engine.has_changes());
-    let archived_jobs = empty(&mut state);
+    let archived_jobs = archive_all(&mut state);
     assert_eq!(archived_jobs.len(), SERVERS);
     for ((key, job), n) in archived_jobs.into_iter().zip(0..) {
         let ArchiveJob::Server(server) = job else { panic!("{key:?}") };
@@ -760,131 +767,134 @@ fn tag_of_many_servers_is_deleted_in_steps() {
 /// the rebuild, and are imported by name.
 #[test]
 fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
-    for (dropped, rated) in [(false, 5), (true, 0)] {
-        let (mut town, mut made) = (Fixture::new(), Fixture::new());
-        town.state().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
-        town.state().engine.reload(settings());
-        town.state().engine.start_rebuild(i64::MIN);
-        assert_eq!(town.state().engine.tags_of_servers().len(), 2);
-        town.state().commit().unwrap();
-        while town.state().sweep().unwrap() {}
-        if dropped {
-            town.state().engine.delete_tag("ctf").unwrap();
-            town.tag("a", &["ctf"], &[]);
+    for (deleted, rated) in [(false, 5), (true, 0)] {
+        let (mut fixture, mut rebuilt) = (Fixture::new(), Fixture::new());
+        fixture.state().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
+        fixture.state().engine.reload(settings());
+        fixture.state().engine.start_rebuild(i64::MIN);
+        assert_eq!(fixture.state().engine.tags_of_servers().len(), 2);
+        fixture.state().commit().unwrap();
+        while fixture.state().sweep().unwrap() {}
+        if deleted {
+            fixture.state().engine.delete_tag("ctf").unwrap();
+            fixture.tag("a", &["ctf"], &[]);
         }
-        let State { engine, store } = town.state();
-        let from = made.state();
-        let mut taking = engine.begin_import(store, &from.engine).expect("all is swept out");
+        let State { engine, store } = fixture.state();
+        let from = rebuilt.state();
+        let mut import = engine.begin_import(store, &from.engine).expect("all old rows are swept");
         let windows = RebuiltState { engine: &from.engine, reader: &from.store, window_reader: &from.store.reader() };
-        while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
-        engine.collect_changes(&mut taking, &from.engine);
-        while engine.import_batch(&mut taking, store, &windows, 3).unwrap() {}
+        while engine.import_batch(&mut import, store, &windows, 3).unwrap() {}
+        engine.collect_changes(&mut import, &from.engine);
+        while engine.import_batch(&mut import, store, &windows, 3).unwrap() {}
         assert_eq!(engine.finish_import(&from.engine), 2);
-        town.state().commit().unwrap();
+        fixture.state().commit().unwrap();
         let day =
-            settings().windows.windows_at(town.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
+            settings().windows.windows_at(fixture.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);
         let of_day =
-            |player| town.state.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
+            |player| fixture.state.as_ref().unwrap().store.player_window(day.unwrap(), PlayerKey(player)).unwrap();
         let of_day: Vec<_> = (1..=5).filter_map(of_day).collect();
         assert!(of_day.iter().all(|of_player| of_player.game_rating.is_some()));
         let by_tag = of_day.iter().filter(|of_player| !of_player.tag_ratings.is_empty()).count();
-        assert_eq!((of_day.len(), by_tag), (5, rated), "dropped: {dropped}");
+        assert_eq!((of_day.len(), by_tag), (5, rated), "deleted: {deleted}");
     }
 }
 
 #[test]
 fn server_accepts_at_most_16_tags() {
-    let mut town = Fixture::new();
+    let mut fixture = Fixture::new();
     let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
-    // It has one already, and one that goes makes room.
-    let engine = &mut town.state().engine;
-    let refused = engine.tag_server(&url("a"), &tags(TAGS_MAX), &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "server quake3://a:27960 would have 17 tags; the maximum is 16");
+    // The server has one tag already; removing it permits one more.
+    let engine = &mut fixture.state().engine;
+    let error = engine.tag_server(&url("a"), &tags(TAGS_MAX), &[]).unwrap_err();
+    assert_eq!(error.to_string(), "server quake3://a:27960 would have 17 tags; the maximum is 16");
     assert_eq!(engine.tag_server(&url("a"), &tags(TAGS_MAX), &["ctf".to_owned()]), Ok(true));
     assert_eq!(engine.tag_server(&url("a"), &["tag3".to_owned()], &[]), Ok(false));
     let one_more = vec!["tag2".to_owned(), "more".to_owned()];
     assert!(engine.add_server(url("a"), one_more, FROM_MS).is_err());
     assert!(engine.add_server(url("new"), tags(TAGS_MAX + 1), FROM_MS).is_err());
     assert!(engine.add_server(url("new"), [tags(TAGS_MAX), tags(2)].concat(), FROM_MS).is_ok());
-    let most = engine.servers().map(|server| server.tags.len()).max();
-    assert_eq!(most, Some(TAGS_MAX));
+    let tags_max = engine.servers().map(|server| server.tags.len()).max();
+    assert_eq!(tags_max, Some(TAGS_MAX));
 }
 
 // Forget -----------------------------------------------------------------
 
 #[test]
 fn forgotten_player_is_deleted_and_not_ranked_again() {
-    let mut town = Fixture::new();
-    town.merge("Klesk", "Visor").unwrap();
-    let ratings = town.ratings();
-    town.archived();
-    assert!(town.stored("Visor") && town.stored("Klesk"));
-    let visor = town.forget("Klesk");
+    let mut fixture = Fixture::new();
+    fixture.merge("Klesk", "Visor").unwrap();
+    let ratings = fixture.ratings();
+    fixture.archived();
+    assert!(fixture.stored("Visor") && fixture.stored("Klesk"));
+    let visor = fixture.forget("Klesk");
     let hashes = BTreeSet::from(["Visor", "Klesk"].map(|name| NameHash::of(GAME, name)));
-    let never = |town: &mut Fixture| {
-        assert_eq!(town.state().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(), hashes);
-        assert_eq!([town.key("Visor"), town.key("Klesk")], [None; 2]);
-        assert!(town.boards().values().flatten().all(|place| place.0 != visor.0));
-        assert_eq!(["Visor", "Klesk", "Sarge"].map(|name| town.stored(name)), [false, false, true]);
+    let assert_forgotten = |fixture: &mut Fixture| {
+        assert_eq!(
+            fixture.state().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(),
+            hashes
+        );
+        assert_eq!([fixture.key("Visor"), fixture.key("Klesk")], [None; 2]);
+        assert!(fixture.boards().values().flatten().all(|position| position.0 != visor.0));
+        assert_eq!(["Visor", "Klesk", "Sarge"].map(|name| fixture.stored(name)), [false, false, true]);
     };
-    never(&mut town);
-    assert_eq!(of_others(&town.ratings(), &[visor]), of_others(&ratings, &[visor]));
-    town.reopen();
-    never(&mut town);
-    let jobs = town.archived();
+    assert_forgotten(&mut fixture);
+    assert_eq!(of_others(&fixture.ratings(), &[visor]), of_others(&ratings, &[visor]));
+    fixture.reopen();
+    assert_forgotten(&mut fixture);
+    let jobs = fixture.archived();
     assert_eq!(jobs[&OutboxKey::Player(visor)], ArchiveJob::PlayerRemoved { key: visor, into: None });
 
-    // The player continues to play: counted and positioned, but nothing else; also if listed
+    // The player continues to play: they are counted and listed without a name, also if listed
     // twice, as a bot, or on a greylisted server.
-    town.greylist("b", Some("fake"));
-    town.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
-    town.play(60);
-    never(&mut town);
-    let State { engine, store } = town.state();
+    fixture.greylist("b", Some("fake"));
+    fixture.lists.insert("c", vec![("^3Kle^4sk", 5), ("Alt", 7), ("Visor", 2), ("Visor", 3)]);
+    fixture.play(60);
+    assert_forgotten(&mut fixture);
+    let State { engine, store } = fixture.state();
     let list = engine.server_detail(store, &url("a")).unwrap().list;
     let shown: Vec<_> = list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player.is_some())).collect();
     assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
-    let known = town.state().engine.status().players_known;
-    town.reopen();
-    never(&mut town);
-    assert_eq!(town.state().engine.status().players_known, known);
+    let known = fixture.state().engine.status().players_known;
+    fixture.reopen();
+    assert_forgotten(&mut fixture);
+    assert_eq!(fixture.state().engine.status().players_known, known);
 
-    // After being remembered, the player starts again.
-    let State { engine, .. } = town.state();
+    // After `allow_name` the name is a new player.
+    let State { engine, .. } = fixture.state();
     engine.allow_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
     assert!(engine.allow_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
-    town.state().commit().unwrap();
-    town.reopen();
-    town.play(20);
-    let back = town.key("Visor").unwrap();
-    assert!(back > visor && town.key("Klesk").is_none());
-    assert_eq!(town.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 1);
+    fixture.state().commit().unwrap();
+    fixture.reopen();
+    fixture.play(20);
+    let new_key = fixture.key("Visor").unwrap();
+    assert!(new_key > visor && fixture.key("Klesk").is_none());
+    assert_eq!(fixture.exported()[&("a".to_owned(), "Visor".to_owned())].0.starts, 1);
 }
 
-/// Whether a round ends must not depend on players who may not be named.
+/// A forgotten player must affect the end of a round like a player with an unusable name.
 #[test]
-fn forgotten_player_is_rated_as_an_unusable_name() {
-    let mut played = Vec::new();
-    for (bearer, forget) in [("Bones", true), ("UnnamedPlayer", false)] {
-        let mut town = Fixture::new();
+fn forgotten_player_is_rated_like_unusable_name() {
+    let mut results = Vec::new();
+    for (player, forget) in [("Bones", true), ("UnnamedPlayer", false)] {
+        let mut fixture = Fixture::new();
         if forget {
-            town.forget("Bones");
+            fixture.forget("Bones");
         }
-        town.lists.insert("b", vec![("Visor", 1), (bearer, 4)]);
-        town.lists.insert("c", vec![("Klesk", 5), ("Alt", 7), (bearer, 2)]);
-        town.play(30);
-        town.lists.insert("b", vec![(bearer, 4)]);
-        town.play(60);
-        let rows = town.exported().into_iter().filter(|((_, name), _)| name != "Bones");
-        played.push(rows.map(|(of, (row, _))| (of, row)).collect::<BTreeMap<_, _>>());
+        fixture.lists.insert("b", vec![("Visor", 1), (player, 4)]);
+        fixture.lists.insert("c", vec![("Klesk", 5), ("Alt", 7), (player, 2)]);
+        fixture.play(30);
+        fixture.lists.insert("b", vec![(player, 4)]);
+        fixture.play(60);
+        let rows = fixture.exported().into_iter().filter(|((_, name), _)| name != "Bones");
+        results.push(rows.map(|(of, (row, _))| (of, row)).collect::<BTreeMap<_, _>>());
     }
-    assert_eq!(played[0], played[1]);
+    assert_eq!(results[0], results[1]);
 }
 
 #[test]
-fn recorder_gets_the_names_to_leave_out() {
-    let mut town = Fixture::new();
-    town.forget("Visor");
+fn names_of_forgotten_players_are_blanked_for_scan_log() {
+    let mut fixture = Fixture::new();
+    fixture.forget("Visor");
     let player = |name: &str, bot| Player {
         name: name.into(),
         points: Some(1),
@@ -894,7 +904,7 @@ fn recorder_gets_the_names_to_leave_out() {
         spectator: false,
     };
     let mut snapshot = Snapshot {
-        t_ms: town.now_ms() + 1,
+        t_ms: fixture.now_ms() + 1,
         game: GAME.to_owned(),
         map: "m".to_owned(),
         hostname: String::new(),
@@ -908,14 +918,14 @@ fn recorder_gets_the_names_to_leave_out() {
         snapshot.t_ms += 1_000;
         snapshot.completeness = completeness;
         let outcome = Outcome::Snapshot(snapshot.clone());
-        town.state().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
-        let Outcome::Snapshot(left) = outcome.with_blanked_names(town.state().engine.blanked_names()) else {
+        fixture.state().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
+        let Outcome::Snapshot(blanked) = outcome.with_blanked_names(fixture.state().engine.blanked_names()) else {
             unreachable!()
         };
-        let names: Vec<_> = left.players.iter().map(|player| player.name.as_str()).collect();
+        let names: Vec<_> = blanked.players.iter().map(|player| player.name.as_str()).collect();
         assert_eq!(names, ["", "Alt", ""], "{completeness:?}");
     }
     let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
-    town.state().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
-    assert!(town.state().engine.blanked_names().is_empty());
+    fixture.state().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
+    assert!(fixture.state().engine.blanked_names().is_empty());
 }

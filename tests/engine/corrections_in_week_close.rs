@@ -1,6 +1,6 @@
 //! Corrections during the close of a server's week: the result equals that of the same
-//! correction before the close. The correction is made after each number of ticks, so also
-//! while rows are read, sorted, and best positions are written.
+//! correction before the close. The correction is made after every possible number of ticks:
+//! while rows are read, while they are sorted, and while best positions are written.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
-const OVER_MS: i64 = MONDAY_MS + 7 * 24 * 3_600_000 + 20_000;
+const WEEK_END_MS: i64 = MONDAY_MS + 7 * 24 * 3_600_000 + 20_000;
 const PLAYERS: i64 = 60;
 const STEPS: usize = 7;
 
@@ -57,7 +57,7 @@ fn play(state: &mut State) {
 }
 
 fn tick(state: &mut State) {
-    state.handle(Event::Tick { now_ms: OVER_MS }).unwrap();
+    state.handle(Event::Tick { now_ms: WEEK_END_MS }).unwrap();
     state.commit().unwrap();
 }
 
@@ -69,7 +69,7 @@ fn finished(state: &mut State) -> Outcomes {
     while state.engine.has_week_to_close() {
         tick(state);
     }
-    let best = (1..=PLAYERS).map(|n| state.store_best(n as u32)).collect();
+    let best = (1..=PLAYERS).map(|n| state.best_positions(n as u32)).collect();
     (archived(state), best)
 }
 
@@ -79,28 +79,28 @@ fn archived(state: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
     jobs.filter(|(key, _)| matches!(key, OutboxKey::Week { .. } | OutboxKey::Server(_))).collect()
 }
 
-trait Best {
-    fn store_best(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>;
+trait BestPositions {
+    fn best_positions(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]>;
 }
 
-impl Best for State {
-    fn store_best(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]> {
+impl BestPositions for State {
+    fn best_positions(&self, player: u32) -> Option<[Vec<(u32, clqd::model::WeekKey)>; 3]> {
         use clqd::engine::StateReader;
         let best = self.store.best(ServerKey(1), PlayerKey(player)).unwrap();
-        // A record without positions says the same as none.
+        // A record without positions is equivalent to no record.
         best.map(|best| best.top_three()).filter(|three| three.iter().any(|list| !list.is_empty()))
     }
 }
 
-/// Compares a correction in the middle of the closing with the same before it.
-fn before_and_within(correct: impl Fn(&mut State)) {
+/// Compares a correction during the close with the same correction before it.
+fn check_correction(correct: impl Fn(&mut State)) {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path());
     play(&mut state);
     correct(&mut state);
     state.commit().unwrap();
     let want = finished(&mut state);
-    let mut within = 0;
+    let mut ticks_of_close = 0;
     for ticks in 1.. {
         let dir = tempfile::tempdir().unwrap();
         let mut state = open(dir.path());
@@ -111,14 +111,14 @@ fn before_and_within(correct: impl Fn(&mut State)) {
             break;
         }
         assert_eq!(state.engine.weeks()[0].phase, WeekPhase::Closing);
-        within += 1;
+        ticks_of_close += 1;
         correct(&mut state);
         state.commit().unwrap();
         let got = finished(&mut state);
         assert_eq!(got.1, want.1, "best positions, after {ticks} ticks");
-        assert!(got.0 == want.0, "what is archived, after {ticks} ticks");
+        assert!(got.0 == want.0, "archive jobs, after {ticks} ticks");
     }
-    assert!(within > 15, "{within} ticks close the server");
+    assert!(ticks_of_close > 15, "the close took {ticks_of_close} ticks");
 }
 
 fn name(n: i64) -> PlayerSelector {
@@ -128,7 +128,7 @@ fn name(n: i64) -> PlayerSelector {
 #[test]
 fn merge_during_week_close_equals_merge_before() {
     for (from, into) in [(1, 60), (33, 2)] {
-        before_and_within(|state| {
+        check_correction(|state| {
             state.engine.merge_players(&state.store, "baseq3", &name(from), &name(into)).unwrap();
         });
     }
@@ -137,15 +137,15 @@ fn merge_during_week_close_equals_merge_before() {
 #[test]
 fn forget_during_week_close_equals_forget_before() {
     for player in [1, 30] {
-        before_and_within(|state| {
-            state.engine.forget_player(&state.store, "baseq3", &name(player), OVER_MS).unwrap();
+        check_correction(|state| {
+            state.engine.forget_player(&state.store, "baseq3", &name(player), WEEK_END_MS).unwrap();
         });
     }
 }
 
 #[test]
 fn order_change_during_week_close_equals_change_before() {
-    before_and_within(|state| {
+    check_correction(|state| {
         let low_is_better = ["clq1", "elo"].map(|text| text.parse().unwrap()).to_vec();
         state.engine.reload(EngineSettings { low_is_better, ..settings() });
     });
@@ -153,7 +153,7 @@ fn order_change_during_week_close_equals_change_before() {
 
 #[test]
 fn greylist_during_week_close_equals_greylist_before() {
-    before_and_within(|state| {
+    check_correction(|state| {
         state.engine.greylist(&url(), Some("for a test".to_owned())).unwrap();
     });
 }

@@ -1,5 +1,5 @@
 //! Servers that stop replying: their players are removed from the daemon's responses and
-//! from the archive, without another event than time or the deciding miss.
+//! from the archive by a tick or by the last miss alone.
 
 use crate::scans;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn miss(state: &mut State, t_ms: i64) {
     state.handle(Event::Replayed { url: ServerUrl::parse(SERVER).unwrap(), outcome }).unwrap();
 }
 
-/// Takes the pending jobs; the last job of the server.
+/// Acknowledges the pending jobs and returns the job of the server.
 fn archived(state: &mut State) -> Option<ServerArchive> {
     state.commit().unwrap();
     let jobs = state.engine.archive_jobs(&state.store, None, None, 1_000, 1_000).unwrap();
@@ -55,22 +55,22 @@ fn server_that_missed_three_scans_has_no_players_online() {
     let mut state = open(dir.path());
     let names = ["Visor", "Klesk", "Sarge"].map(|name| (name, 5));
     scans::apply_snapshot(&mut state, SERVER, scans::snapshot(FROM_MS, names));
-    let of_archive = archived(&mut state).unwrap();
-    assert_online(&mut state, &of_archive, 3);
+    let in_archive = archived(&mut state).unwrap();
+    assert_online(&mut state, &in_archive, 3);
     for n in 1..=2 {
         miss(&mut state, FROM_MS + n * 2 * MINUTE_MS);
-        let of_archive = archived(&mut state).unwrap();
-        assert_online(&mut state, &of_archive, 3);
+        let in_archive = archived(&mut state).unwrap();
+        assert_online(&mut state, &in_archive, 3);
     }
     miss(&mut state, FROM_MS + 6 * MINUTE_MS);
-    let of_archive = archived(&mut state).unwrap();
-    assert_online(&mut state, &of_archive, 0);
+    let in_archive = archived(&mut state).unwrap();
+    assert_online(&mut state, &in_archive, 0);
 
-    // Back within the 720 s in which presences go on: they do.
+    // The server replies again within 720 s: the presences continue.
     let names = ["Visor", "Klesk", "Sarge"].map(|name| (name, 9));
     scans::apply_snapshot(&mut state, SERVER, scans::snapshot(FROM_MS + 11 * MINUTE_MS, names));
-    let of_archive = archived(&mut state).unwrap();
-    assert_online(&mut state, &of_archive, 3);
+    let in_archive = archived(&mut state).unwrap();
+    assert_online(&mut state, &in_archive, 3);
     let player = &state.engine.players(&state.store, "Visor").unwrap()[0].weeks[0];
     assert_eq!((player.starts, player.points), (1, 4));
 }
@@ -82,17 +82,17 @@ fn unscanned_server_has_no_players_online_after_20_minutes() {
     for n in 0..5 {
         scans::apply_snapshot(&mut state, SERVER, scans::snapshot(FROM_MS + n * 10 * MINUTE_MS, [("Visor", n)]));
         tick(&mut state, FROM_MS + n * 10 * MINUTE_MS + 1);
-        let of_archive = archived(&mut state).unwrap();
-        assert_online(&mut state, &of_archive, 1);
+        let in_archive = archived(&mut state).unwrap();
+        assert_online(&mut state, &in_archive, 1);
     }
     let last_ms = FROM_MS + 40 * MINUTE_MS;
     tick(&mut state, last_ms + 20 * MINUTE_MS - 1);
     assert!(archived(&mut state).is_none(), "nothing has changed");
     tick(&mut state, last_ms + 20 * MINUTE_MS);
-    let of_archive = archived(&mut state).expect("it is archived without an outcome of a scan");
-    assert_online(&mut state, &of_archive, 0);
+    let in_archive = archived(&mut state).expect("a tick archives the server");
+    assert_online(&mut state, &in_archive, 0);
     tick(&mut state, last_ms + 60 * MINUTE_MS);
-    assert!(archived(&mut state).is_none(), "it is archived once");
+    assert!(archived(&mut state).is_none(), "the server is archived once");
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn server_lost_during_downtime_has_no_players_online() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path());
     scans::apply_snapshot(&mut state, SERVER, scans::snapshot(FROM_MS, [("Visor", 1)]));
-    let of_archive = archived(&mut state).unwrap();
-    assert_online(&mut state, &of_archive, 1);
+    let in_archive = archived(&mut state).unwrap();
+    assert_online(&mut state, &in_archive, 1);
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     let mut state = open(dir.path());
     tick(&mut state, FROM_MS + 100 * MINUTE_MS);
-    let of_archive = archived(&mut state).expect("it is archived at the start");
-    assert_online(&mut state, &of_archive, 0);
+    let in_archive = archived(&mut state).expect("the server is archived at the start");
+    assert_online(&mut state, &in_archive, 0);
 }

@@ -1,6 +1,6 @@
-//! The outbox at its limit: what is let go while MySQL is away arrives all the
-//! same once it is back, and so does everything of a state that had no archive
-//! before. Without a database: an archive here is a map from keys to values.
+//! The outbox at its limit: entries that it drops while MySQL is unavailable are archived by
+//! a resync, and so is a state that had no archive before. No database is used: the archive
+//! is a map from keys to values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,9 +25,9 @@ fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> State {
     State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).expect("a state directory")
 }
 
-/// Plays those hours of Sunday (24 is Monday, when the week has ended), and
-/// does something every few snapshots.
-fn play(state: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMut(&mut State)) {
+/// Applies the snapshots of these hours of Sunday (24 is Monday, when the week has ended), and
+/// calls `after_commit` after every 50 snapshots.
+fn play(state: &mut State, hours: std::ops::Range<i64>, mut after_commit: impl FnMut(&mut State)) {
     let mut world =
         World::new(WorldSettings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..WorldSettings::default() });
     let urls: Vec<ServerUrl> = (0..SERVERS)
@@ -42,14 +42,14 @@ fn play(state: &mut State, hours: std::ops::Range<i64>, mut meanwhile: impl FnMu
             state.commit().unwrap();
             state.handle(Event::Tick { now_ms: t_ms }).unwrap();
             state.commit().unwrap();
-            meanwhile(state);
+            after_commit(state);
         }
     }
     state.close_due_weeks(to).unwrap();
 }
 
-/// One chunk of a resync and one batch of at most 20 entries, as the archive's worker
-/// takes them. Returns whether there was any.
+/// Archives one chunk of a resync and one batch of at most 20 entries, like the archive's
+/// worker. Returns whether there was anything to archive.
 fn archive_one_batch(state: &mut State, archived: &mut Archived) -> bool {
     let chunk = chunk(state);
     if let Some(chunk) = &chunk {
@@ -76,17 +76,16 @@ fn chunk(state: &mut State) -> Option<Box<ResyncChunk>> {
 
 fn archive_all(state: &mut State, archived: &mut Archived) {
     loop {
-        let any = archive_one_batch(state, archived);
+        let archived_any = archive_one_batch(state, archived);
         let now_ms = state.engine.now_ms();
         state.handle(Event::Tick { now_ms }).unwrap();
-        if !state.commit().unwrap() && !any {
+        if !state.commit().unwrap() && !archived_any {
             return;
         }
     }
 }
 
-/// What an archive that is never away has in the end. A server's week that
-/// holds nothing may be there or not: nothing is written for it.
+/// The final content of an archive that is always available.
 fn expected() -> Archived {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), true, 1_000_000);
@@ -98,28 +97,29 @@ fn expected() -> Archived {
     archived
 }
 
+/// Removes weeks without rows: they may be archived or not, and nothing is written for them.
 fn without_empty_weeks(archived: Archived) -> Archived {
     let empty = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(w) if w.rows.is_empty() && w.maps.is_empty());
     archived.into_iter().filter(|(_, job)| !empty(job)).collect()
 }
 
 #[test]
-fn entries_dropped_by_a_full_outbox_arrive_by_resync() {
+fn entries_dropped_by_full_outbox_are_archived_by_resync() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), true, 60);
     let mut archived = Archived::new();
-    let mut longest = 0;
-    play(&mut state, 12..26, |state| longest = longest.max(state.store.outbox_len()));
-    assert!((60..1_000).contains(&longest), "the limit was reached and roughly kept: {longest}");
-    // The archive is back, until every player known so far is in it ...
+    let mut entries_max = 0;
+    play(&mut state, 12..26, |state| entries_max = entries_max.max(state.store.outbox_len()));
+    assert!((60..1_000).contains(&entries_max), "the outbox is limited to about 60 entries: {entries_max}");
+    // The archive is available until it contains every player known so far ...
     let players = |archived: &Archived| archived.keys().filter(|key| matches!(key, OutboxKey::Player(_))).count();
     while players(&archived) < state.engine.status().players_known as usize {
         archive_one_batch(&mut state, &mut archived);
         let now_ms = state.engine.now_ms();
         state.handle(Event::Tick { now_ms }).unwrap();
     }
-    // ... and then away again: players who are new now are let go although
-    // archiving everything anew has passed by the players.
+    // ... and then unavailable again: new players are dropped although the resync has already
+    // passed the players.
     let before = state.engine.status().players_known;
     play(&mut state, 26..30, |_| {});
     assert!(state.engine.status().players_known > before + 60);
@@ -128,7 +128,7 @@ fn entries_dropped_by_a_full_outbox_arrive_by_resync() {
 }
 
 #[test]
-fn emptied_archive_is_filled_again() {
+fn emptied_archive_is_resynced() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..26, |_| {});
@@ -149,15 +149,15 @@ fn state_is_archived_when_an_archive_is_configured() {
     play(&mut state, 26..30, |_| {});
     assert_eq!(state.store.outbox_len(), 0);
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     let mut state = open(dir.path(), true, 1_000_000);
     let mut archived = Archived::new();
     archive_all(&mut state, &mut archived);
     assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
 }
 
-/// The database says each time that it is the archive which this state fills, as in
-/// every pass of the worker; in the middle the daemon is killed.
+/// The archive's id is checked after every chunk, as in every pass of the worker. The state is
+/// closed and opened again after every third chunk.
 #[test]
 fn resync_continues_after_restart() {
     let dir = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ fn resync_continues_after_restart() {
     let mut at = ResyncCursor::START;
     while let Some(chunk) = chunk(&mut state) {
         assert!(chunk.from == at && chunk.next > at, "{at:?}, then {:?} to {:?}", chunk.from, chunk.next);
-        // The name of a server's player may come up a second time, later.
+        // The name of a player on a server may be archived again later.
         jobs.extend(chunk.names.iter().chain(&chunk.records).map(ArchiveJob::key));
         assert!(state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
         at = chunk.next;
@@ -179,10 +179,10 @@ fn resync_continues_after_restart() {
         if chunks % 3 == 0 {
             state.commit().unwrap();
             drop(state);
-            std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+            std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
             state = open(dir.path(), true, 1_000_000);
         }
-        assert_eq!(state.engine.check_archive_id(Some(7), 8), 7, "it is the same archive");
+        assert_eq!(state.engine.check_archive_id(Some(7), 8), 7, "the same archive");
     }
     assert_eq!((at, state.engine.resync_position()), (ResyncCursor::End, None));
 
@@ -192,21 +192,24 @@ fn resync_continues_after_restart() {
     assert_eq!(count(|key| matches!(key, OutboxKey::Server(_))), status.servers);
     assert_eq!(count(|key| matches!(key, OutboxKey::Player(_))), status.players_known);
     assert_eq!(count(|key| matches!(key, OutboxKey::Week { .. })), status.servers * status.weeks.len() as u64);
-    let twice = jobs.len() - all.len();
-    assert!(twice as u64 <= status.players_online, "{twice} names twice, {} online", status.players_online);
+    let repeated = jobs.len() - all.len();
+    assert!(repeated as u64 <= status.players_online, "{repeated} names repeated, {} online", status.players_online);
     let position = |key: &OutboxKey| jobs.iter().position(|it| it == key).unwrap();
     let last_server = position(&OutboxKey::Server(ServerKey(SERVERS)));
     let players = jobs[..last_server].iter().filter(|key| matches!(key, OutboxKey::Player(_))).count() as u64;
     // The last servers may share their chunk with the first of all players.
-    let most = status.players_online + CHUNK as u64;
-    assert!(players <= most && most < status.players_known, "servers come before other players: {players}");
+    let players_max = status.players_online + CHUNK as u64;
+    assert!(
+        players <= players_max && players_max < status.players_known,
+        "servers are archived before other players: {players}"
+    );
 
-    // Another archive, or this one made empty, is filled from the start.
+    // A different archive, or the same one after it was emptied, is resynced from the start.
     assert_eq!(state.engine.check_archive_id(Some(8), 9), 9);
     assert_eq!(state.engine.resync_position(), Some(ResyncCursor::START));
 }
 
-/// A row of an outbox that dropped something in the middle of a resync is not lost.
+/// An entry that the outbox drops during a resync is archived by a second resync.
 #[test]
 fn entry_dropped_during_resync_causes_one_more_resync() {
     let dir = tempfile::tempdir().unwrap();
@@ -220,17 +223,17 @@ fn entry_dropped_during_resync_causes_one_more_resync() {
     }
     state.commit().unwrap();
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
-    // No entry has room.
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
+    // The outbox has no capacity.
     let mut state = open(dir.path(), true, 0);
     play(&mut state, 20..24, |_| {});
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled lets its lock go a little late
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     let mut state = open(dir.path(), true, 1_000_000);
     let mut starts = 0;
     while let Some(chunk) = chunk(&mut state) {
         starts += usize::from(chunk.from == ResyncCursor::START);
         state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
     }
-    assert_eq!(starts, 1, "it went on to the end, and then began once more");
+    assert_eq!(starts, 1, "the resync continued to its end, and one more followed");
 }

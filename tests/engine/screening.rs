@@ -1,7 +1,6 @@
-//! What screening does with lists that came from a server (docs/rules.md sections 4.2 and
-//! 14): who is ranked, what is counted, and what is reported. The numbers of whole
-//! logs are compared with an independent implementation elsewhere; here each case
-//! stands alone.
+//! Screening of lists from a server (docs/rules.md sections 4.2 and 14): which players are
+//! ranked, what is counted, and which reasons are reported. One case a test; the rankings of
+//! whole logs are compared with an independent implementation in `tests/rules`.
 
 use clqd::engine::{EngineSettings, Event};
 use clqd::model::server::ScreenReason;
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 const START_MS: i64 = 1_763_683_200_000; // 2025-11-21 00:00 UTC
 const HOUR_MS: i64 = 3_600_000;
 
-struct Town {
+struct Fixture {
     state: State,
     url: ServerUrl,
     /// Fields of each snapshot.
@@ -24,19 +23,19 @@ struct Town {
     _dir: tempfile::TempDir,
 }
 
-impl Town {
-    fn new(url: &str, fields: Value) -> Town {
-        Town::with(url, fields, EngineSettings::default())
+impl Fixture {
+    fn new(url: &str, fields: Value) -> Fixture {
+        Fixture::with(url, fields, EngineSettings::default())
     }
 
-    fn with(url: &str, fields: Value, settings: EngineSettings) -> Town {
+    fn with(url: &str, fields: Value, settings: EngineSettings) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let state = State::open(dir.path(), store, settings).unwrap();
-        Town { state, url: ServerUrl::parse(url).unwrap(), fields, _dir: dir }
+        Fixture { state, url: ServerUrl::parse(url).unwrap(), fields, _dir: dir }
     }
 
-    /// A snapshot after so many minutes, as a line of a scan log.
+    /// Applies a snapshot at this minute, given as a line of a scan log.
     fn scan(&mut self, minute: i64, fields: Value, players: Value) {
         let mut line = json!({"t": START_MS + minute * 60_000, "server": self.url.as_str(), "players": players});
         for (name, value) in self.fields.as_object().unwrap().iter().chain(fields.as_object().unwrap()) {
@@ -81,98 +80,98 @@ fn players(list: &[(&str, i64)]) -> Value {
 }
 
 #[test]
-fn spectator_is_counted_and_listed_and_ranked_in_nothing() {
-    let mut town = Town::new("quake3://10.0.0.1:26000", xonotic());
-    town.scan(0, json!({}), players(&[("a", 9), ("b", 3), ("watcher", -666)]));
-    town.scan(2, json!({}), players(&[("a", 15), ("b", 7), ("watcher", -666)]));
-    town.scan(4, json!({}), players(&[("a", 0), ("b", 0), ("watcher", -666)]));
+fn spectator_is_counted_and_listed_but_not_ranked() {
+    let mut fixture = Fixture::new("quake3://10.0.0.1:26000", xonotic());
+    fixture.scan(0, json!({}), players(&[("a", 9), ("b", 3), ("watcher", -666)]));
+    fixture.scan(2, json!({}), players(&[("a", 15), ("b", 7), ("watcher", -666)]));
+    fixture.scan(4, json!({}), players(&[("a", 0), ("b", 0), ("watcher", -666)]));
     for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Clq1) {
-        let names = town.names(ranking);
+        let names = fixture.names(ranking);
         assert!(names == ["a", "b"] || ranking == Ranking::Clq2, "{ranking:?}: {names:?}");
         assert!(!names.contains(&"watcher".to_owned()));
     }
-    let detail = town.detail();
+    let detail = fixture.detail();
     assert_eq!((detail.summary.players, detail.total_points), (3, 0));
     let listed: Vec<_> = detail.list.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
     assert_eq!(listed, [("a", false), ("b", false), ("watcher", true)]);
-    assert_eq!(town.state.engine.status().players_known, 2, "a spectator has no key");
-    // With screening off the marker is a number of points as any other.
+    assert_eq!(fixture.state.engine.status().players_known, 2, "a spectator has no key");
+    // With screening disabled, the marker of a spectator is an ordinary number of points.
     let mut settings = EngineSettings::default();
     settings.rules.screen.enabled = false;
-    let mut town = Town::with("quake3://10.0.0.1:26000", xonotic(), settings);
-    town.scan(0, json!({}), players(&[("a", 9), ("watcher", -666)]));
-    assert_eq!(town.names(Ranking::Time), ["a", "watcher"]);
+    let mut fixture = Fixture::with("quake3://10.0.0.1:26000", xonotic(), settings);
+    fixture.scan(0, json!({}), players(&[("a", 9), ("watcher", -666)]));
+    assert_eq!(fixture.names(Ranking::Time), ["a", "watcher"]);
 }
 
 #[test]
-fn spectator_who_plays_again_has_no_start_and_no_gain() {
-    let mut town = Town::new("quake3://10.0.0.1:26000", xonotic());
-    town.scan(0, json!({}), players(&[("a", 9), ("b", 5)]));
-    town.scan(2, json!({}), players(&[("a", 10), ("b", -666)]));
-    town.scan(4, json!({}), players(&[("a", 11), ("b", 25)]));
-    town.scan(6, json!({}), players(&[("a", 12), ("b", 27)]));
-    // b: two minutes at the end, one start; 2 points.
-    assert_eq!(town.board(Ranking::Time)[1], ("b".to_owned(), 180.0));
-    assert_eq!(town.board(Ranking::Points), [("a".to_owned(), 3.0), ("b".to_owned(), 2.0)]);
+fn spectator_that_joins_again_has_no_start_and_no_gain() {
+    let mut fixture = Fixture::new("quake3://10.0.0.1:26000", xonotic());
+    fixture.scan(0, json!({}), players(&[("a", 9), ("b", 5)]));
+    fixture.scan(2, json!({}), players(&[("a", 10), ("b", -666)]));
+    fixture.scan(4, json!({}), players(&[("a", 11), ("b", 25)]));
+    fixture.scan(6, json!({}), players(&[("a", 12), ("b", 27)]));
+    // b: two measured minutes at the end and 60 s for one start; 2 points.
+    assert_eq!(fixture.board(Ranking::Time)[1], ("b".to_owned(), 180.0));
+    assert_eq!(fixture.board(Ranking::Points), [("a".to_owned(), 3.0), ("b".to_owned(), 2.0)]);
 }
 
 #[test]
-fn bots_that_a_source_server_only_counts_are_not_ranked() {
-    let mut town = Town::new("source://10.0.0.1:27015", cstrike());
+fn bots_without_flag_on_source_server_are_not_ranked() {
+    let mut fixture = Fixture::new("source://10.0.0.1:27015", cstrike());
     let all = json!({"count": 3, "bots": 3});
-    town.scan(0, all.clone(), players(&[("Ivan", 3), ("Boris", 4), ("Max", 1)]));
-    assert_eq!(town.detail().summary.players, 0);
-    town.scan(2, json!({"count": 4, "bots": 3}), players(&[("Ivan", 5), ("human", 0), ("Boris", 4), ("Jan", 1)]));
-    town.scan(4, json!({"count": 4, "bots": 3}), players(&[("Ivan", 9), ("human", 6), ("Boris", 8), ("Jan", 2)]));
-    assert_eq!(town.names(Ranking::Points), ["Jan", "human"]);
-    let detail = town.detail();
+    fixture.scan(0, all.clone(), players(&[("Ivan", 3), ("Boris", 4), ("Max", 1)]));
+    assert_eq!(fixture.detail().summary.players, 0);
+    fixture.scan(2, json!({"count": 4, "bots": 3}), players(&[("Ivan", 5), ("human", 0), ("Boris", 4), ("Jan", 1)]));
+    fixture.scan(4, json!({"count": 4, "bots": 3}), players(&[("Ivan", 9), ("human", 6), ("Boris", 8), ("Jan", 2)]));
+    assert_eq!(fixture.names(Ranking::Points), ["Jan", "human"]);
+    let detail = fixture.detail();
     assert_eq!((detail.summary.players, detail.bots_unidentified), (1, 1));
-    // Everyone is a player: none of these names is a bot's any more.
-    town.scan(6, json!({"count": 2, "bots": 0}), players(&[("Ivan", 9), ("human", 6)]));
-    town.scan(8, json!({"count": 2, "bots": 1}), players(&[("Ivan", 9), ("human", 7)]));
-    assert_eq!(town.names(Ranking::Points), ["Ivan", "Jan", "human"]);
+    // The server reports no bots: these names are no longer remembered as bots.
+    fixture.scan(6, json!({"count": 2, "bots": 0}), players(&[("Ivan", 9), ("human", 6)]));
+    fixture.scan(8, json!({"count": 2, "bots": 1}), players(&[("Ivan", 9), ("human", 7)]));
+    assert_eq!(fixture.names(Ranking::Points), ["Ivan", "Jan", "human"]);
 }
 
 #[test]
-fn list_of_170_on_8_slots_is_not_ranked() {
-    let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
-    town.scan(0, json!({}), players(&[("a", 1), ("b", 2)]));
+fn list_of_170_players_on_8_slots_is_not_ranked() {
+    let mut fixture = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
+    fixture.scan(0, json!({}), players(&[("a", 1), ("b", 2)]));
     let crowd: Value = (0..170).map(|n| json!({"name": format!("p{n}"), "points": n, "ping": 9})).collect();
-    town.scan(2, json!({}), crowd.clone());
-    town.scan(4, json!({}), players(&[("a", 3), ("b", 4)]));
-    assert_eq!(town.names(Ranking::Time), ["a", "b"]);
-    assert_eq!(town.board(Ranking::Time)[0].1, 300.0, "the gap goes over the list that was not used");
-    assert_eq!(town.reasons(), ["more_players_than_slots"]);
-    assert_eq!((town.detail().summary.missed, town.state.engine.counts().implausible), (0, 1));
+    fixture.scan(2, json!({}), crowd.clone());
+    fixture.scan(4, json!({}), players(&[("a", 3), ("b", 4)]));
+    assert_eq!(fixture.names(Ranking::Time), ["a", "b"]);
+    assert_eq!(fixture.board(Ranking::Time)[0].1, 300.0, "the gap spans the unused list");
+    assert_eq!(fixture.reasons(), ["more_players_than_slots"]);
+    assert_eq!((fixture.detail().summary.missed, fixture.state.engine.counts().implausible), (0, 1));
     // An exempt server's list is used.
-    let url = town.url.clone();
+    let url = fixture.url.clone();
     let reason = [ScreenReason::MorePlayersThanSlots];
-    assert!(town.state.engine.trust_server(&url, &reason, &[]).unwrap());
-    assert!(!town.state.engine.trust_server(&url, &reason, &[]).unwrap(), "nothing has changed");
-    town.scan(6, json!({}), crowd);
-    assert_eq!(town.names(Ranking::Time).len(), 172);
+    assert!(fixture.state.engine.trust_server(&url, &reason, &[]).unwrap());
+    assert!(!fixture.state.engine.trust_server(&url, &reason, &[]).unwrap(), "nothing has changed");
+    fixture.scan(6, json!({}), crowd);
+    assert_eq!(fixture.names(Ranking::Time).len(), 172);
     // A reason is reported for 7 days.
-    town.scan(7 * 24 * 60 + 3, json!({}), json!([]));
-    assert!(town.reasons().is_empty());
+    fixture.scan(7 * 24 * 60 + 3, json!({}), json!([]));
+    assert!(fixture.reasons().is_empty());
 }
 
 #[test]
 fn frozen_list_shows_no_players_until_it_changes() {
-    let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
+    let mut fixture = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
     let list = [("a", 1), ("b", 2), ("c", 3), ("d", 4)];
     for minute in (0..6 * 60).step_by(10) {
-        town.scan(minute, json!({}), players(&list));
+        fixture.scan(minute, json!({}), players(&list));
     }
-    let time = town.board(Ranking::Time)[0].1;
-    assert_eq!(town.detail().summary.players, 4);
-    town.scan(6 * 60, json!({}), players(&list));
-    let turned: Vec<_> = list.into_iter().rev().collect();
-    town.scan(6 * 60 + 2, json!({}), players(&turned));
-    let detail = town.detail();
+    let time = fixture.board(Ranking::Time)[0].1;
+    assert_eq!(fixture.detail().summary.players, 4);
+    fixture.scan(6 * 60, json!({}), players(&list));
+    let reversed: Vec<_> = list.into_iter().rev().collect();
+    fixture.scan(6 * 60 + 2, json!({}), players(&reversed));
+    let detail = fixture.detail();
     assert_eq!((detail.summary.players, detail.summary.assumed_players, detail.summary.class), (0, 0, 2));
-    assert_eq!((town.reasons(), town.board(Ranking::Time)[0].1), (vec!["frozen_list"], time));
-    town.scan(6 * 60 + 4, json!({}), players(&[("a", 1), ("b", 2), ("c", 3), ("d", 5)]));
-    assert_eq!(town.detail().summary.players, 4);
+    assert_eq!((fixture.reasons(), fixture.board(Ranking::Time)[0].1), (vec!["frozen_list"], time));
+    fixture.scan(6 * 60 + 4, json!({}), players(&[("a", 1), ("b", 2), ("c", 3), ("d", 5)]));
+    assert_eq!(fixture.detail().summary.players, 4);
 }
 
 #[test]
@@ -180,84 +179,88 @@ fn server_introduces_a_limited_number_of_games_maps_and_names() {
     let mut settings = EngineSettings::default();
     let screen = &mut settings.rules.screen;
     (screen.new_games_per_day_max, screen.new_maps_per_day_max, screen.new_names_per_day_max) = (2, 2, 3);
-    let mut town = Town::with("quake3://10.0.0.1:27960", json!({"slots": 8}), settings);
+    let mut fixture = Fixture::with("quake3://10.0.0.1:27960", json!({"slots": 8}), settings);
     for (minute, game) in [(0, "g1"), (2, "g2"), (4, "g3")] {
-        town.scan(minute, json!({"game": game, "map": "m1"}), players(&[("a", minute)]));
+        fixture.scan(minute, json!({"game": game, "map": "m1"}), players(&[("a", minute)]));
     }
-    // A name is one of its game: a of g1, a of g2, and one more.
-    assert_eq!((town.state.engine.counts().implausible, town.reasons()), (1, vec!["too_many_new_games"]));
-    town.scan(6, json!({"game": "g1", "map": "m2"}), players(&[("b", 0), ("a", 0)]));
-    town.scan(8, json!({"game": "g1", "map": "m3"}), players(&[("b", 1), ("a", 0), ("c", 0)]));
-    town.scan(10, json!({"game": "g1", "map": "m4"}), players(&[("b", 5), ("a", 9), ("c", 0)]));
-    assert_eq!(town.reasons(), ["too_many_new_games", "too_many_new_maps", "too_many_new_names"]);
-    assert_eq!(town.names(Ranking::Time), ["a", "a", "b"]);
-    let detail = town.detail();
+    // Names are counted by game: a in g1, a in g2, and one more.
+    assert_eq!((fixture.state.engine.counts().implausible, fixture.reasons()), (1, vec!["too_many_new_games"]));
+    fixture.scan(6, json!({"game": "g1", "map": "m2"}), players(&[("b", 0), ("a", 0)]));
+    fixture.scan(8, json!({"game": "g1", "map": "m3"}), players(&[("b", 1), ("a", 0), ("c", 0)]));
+    fixture.scan(10, json!({"game": "g1", "map": "m4"}), players(&[("b", 5), ("a", 9), ("c", 0)]));
+    assert_eq!(fixture.reasons(), ["too_many_new_games", "too_many_new_maps", "too_many_new_names"]);
+    assert_eq!(fixture.names(Ranking::Time), ["a", "a", "b"]);
+    let detail = fixture.detail();
     assert_eq!(detail.summary.map.as_deref(), Some("(other)"));
-    assert!(detail.list.iter().any(|listed| listed.name == "c" && listed.player.is_none()), "it is listed");
-    assert_eq!(town.names(Ranking::Elo), ["a", "b"], "m3 and m4 are two maps: a round has ended");
+    assert!(
+        detail.list.iter().any(|listed| listed.name == "c" && listed.player.is_none()),
+        "c is listed without a key"
+    );
+    assert_eq!(fixture.names(Ranking::Elo), ["a", "b"], "m3 and m4 are different maps: the round has ended");
     // The next day.
-    town.scan(24 * 60, json!({"game": "g3", "map": "m5"}), players(&[("c", 0)]));
-    assert_eq!(town.detail().summary.map.as_deref(), Some("m5"));
-    assert_eq!(town.names(Ranking::Time), ["a", "a", "b", "c"]);
+    fixture.scan(24 * 60, json!({"game": "g3", "map": "m5"}), players(&[("c", 0)]));
+    assert_eq!(fixture.detail().summary.map.as_deref(), Some("m5"));
+    assert_eq!(fixture.names(Ranking::Time), ["a", "a", "b", "c"]);
 }
 
 #[test]
 fn impossible_gain_counts_as_zero() {
-    let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
-    town.scan(0, json!({}), players(&[("a", 1), ("b", 1)]));
-    town.scan(2, json!({}), players(&[("a", 1_000_002), ("b", 1_000_001), ("c", 1_000_001)]));
-    assert_eq!(town.board(Ranking::Points)[0], ("b".to_owned(), 1_000_000.0));
-    assert_eq!(town.board(Ranking::Points)[1].1, 0.0);
-    assert_eq!(town.reasons(), ["impossible_gain"]);
+    let mut fixture = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
+    fixture.scan(0, json!({}), players(&[("a", 1), ("b", 1)]));
+    fixture.scan(2, json!({}), players(&[("a", 1_000_002), ("b", 1_000_001), ("c", 1_000_001)]));
+    assert_eq!(fixture.board(Ranking::Points)[0], ("b".to_owned(), 1_000_000.0));
+    assert_eq!(fixture.board(Ranking::Points)[1].1, 0.0);
+    assert_eq!(fixture.reasons(), ["impossible_gain"]);
 }
 
 #[test]
-fn two_players_of_one_generic_name_end_no_round() {
-    let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
+fn players_with_same_generic_name_end_no_round() {
+    let mut fixture = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
     for minute in 0..30 {
         let minute = 2 * minute;
-        town.scan(minute, json!({}), players(&[("UnnamedPlayer", minute), ("UnnamedPlayer", 3)]));
+        fixture.scan(minute, json!({}), players(&[("UnnamedPlayer", minute), ("UnnamedPlayer", 3)]));
     }
-    assert_eq!(town.state.engine.counts().rounds, 0);
-    // A player leaves, and two of the same generic name are there before and after.
-    town.scan(60, json!({}), players(&[("UnnamedPlayer", 60), ("UnnamedPlayer", 3), ("a", 0)]));
-    town.scan(62, json!({}), players(&[("UnnamedPlayer", 61), ("UnnamedPlayer", 3)]));
-    assert_eq!((town.state.engine.counts().rounds, town.board(Ranking::Elo)), (0, vec![]));
+    assert_eq!(fixture.state.engine.counts().rounds, 0);
+    // A player leaves; two players with the same generic name are present before and after.
+    fixture.scan(60, json!({}), players(&[("UnnamedPlayer", 60), ("UnnamedPlayer", 3), ("a", 0)]));
+    fixture.scan(62, json!({}), players(&[("UnnamedPlayer", 61), ("UnnamedPlayer", 3)]));
+    assert_eq!((fixture.state.engine.counts().rounds, fixture.board(Ranking::Elo)), (0, vec![]));
 }
 
 #[test]
-fn player_without_points_is_on_the_time_board_only() {
-    let mut town = Town::new("source://10.0.0.1:27015", cstrike());
+fn player_without_points_is_on_time_board_only() {
+    let mut fixture = Fixture::new("source://10.0.0.1:27015", cstrike());
     for minute in [0, 2, 4] {
         let map = if minute < 4 { "m1" } else { "m2" };
         let list = json!([{"name": "a", "points": 5 * minute}, {"name": "b"}, {"name": "c", "points": 1}]);
-        town.scan(minute, json!({"map": map}), list);
+        fixture.scan(minute, json!({"map": map}), list);
     }
-    assert_eq!(town.names(Ranking::Time), ["a", "b", "c"]);
+    assert_eq!(fixture.names(Ranking::Time), ["a", "b", "c"]);
     for ranking in [Ranking::Points, Ranking::Elo] {
-        assert_eq!(town.names(ranking), ["a", "c"], "{ranking:?}");
+        assert_eq!(fixture.names(ranking), ["a", "c"], "{ranking:?}");
     }
 }
 
 #[test]
 fn estimated_time_covers_half_of_unseen_gaps() {
-    let mut town = Town::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
-    town.scan(0, json!({}), players(&[("a", 0)]));
-    town.scan(2, json!({}), players(&[("a", 0), ("b", 0)]));
-    town.scan(6, json!({}), players(&[("b", 0)]));
-    town.scan(20, json!({}), players(&[("b", 0)]));
+    let mut fixture = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
+    fixture.scan(0, json!({}), players(&[("a", 0)]));
+    fixture.scan(2, json!({}), players(&[("a", 0), ("b", 0)]));
+    fixture.scan(6, json!({}), players(&[("b", 0)]));
+    fixture.scan(20, json!({}), players(&[("b", 0)]));
     let estimates = |name: &str| {
-        let player = town.state.engine.players(&town.state.store, name).unwrap().remove(0);
+        let player = fixture.state.engine.players(&fixture.state.store, name).unwrap().remove(0);
         (player.weeks[0].time_ms, player.weeks[0].time_est_ms)
     };
-    // 60 s at first sight, 2 minutes of presence, and half of the 4 in which a left.
+    // 60 s for the start, 2 minutes of presence, and half of the 4 minutes in which a left.
     assert_eq!(estimates("a"), (180_000, 60_000 + 120_000 + 120_000));
-    // Half of 2 minutes, 4 minutes; seen anew after 14 minutes, in which no end shows.
+    // Half of 2 minutes, 4 minutes, and the start after a gap of 14 minutes, for which no end
+    // of the earlier presence is estimated.
     assert_eq!(estimates("b"), (120_000 + 240_000, 60_000 + 240_000 + 60_000));
 }
 
 #[test]
-fn screening_state_survives_a_restart() {
+fn screening_state_survives_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let open = || State::open(dir.path(), store, EngineSettings::default()).unwrap();
@@ -284,7 +287,7 @@ fn screening_state_survives_a_restart() {
     }
     let url = ServerUrl::parse("source://10.0.0.1:27015").unwrap();
     let detail = state.engine.server_detail(&state.store, &url).unwrap();
-    assert_eq!(detail.summary.players, 4, "b1 is still known as a bot");
+    assert_eq!(detail.summary.players, 4, "b1 is remembered as a bot");
     handle(&mut state, line(START_MS + 120_000 + 6 * HOUR_MS, 1, &players));
     let detail = state.engine.server_detail(&state.store, &url).unwrap();
     let reasons: Vec<_> = detail.summary.screened.iter().map(|screened| screened.reason).collect();
@@ -293,15 +296,15 @@ fn screening_state_survives_a_restart() {
 }
 
 #[test]
-fn forgotten_name_is_no_longer_remembered_as_a_bot() {
-    let mut town = Town::new("source://10.0.0.1:27015", cstrike());
-    town.scan(0, json!({"count": 1, "bots": 0}), players(&[("Ivan the Bot", 3)]));
-    town.scan(2, json!({"count": 1, "bots": 1}), players(&[("Ivan the Bot", 3)]));
-    town.scan(4, json!({"count": 0, "bots": 0}), json!([]));
-    assert!(town.state.store.contains_bytes(b"Ivan the Bot").unwrap());
+fn forgotten_name_is_not_remembered_as_bot() {
+    let mut fixture = Fixture::new("source://10.0.0.1:27015", cstrike());
+    fixture.scan(0, json!({"count": 1, "bots": 0}), players(&[("Ivan the Bot", 3)]));
+    fixture.scan(2, json!({"count": 1, "bots": 1}), players(&[("Ivan the Bot", 3)]));
+    fixture.scan(4, json!({"count": 0, "bots": 0}), json!([]));
+    assert!(fixture.state.store.contains_bytes(b"Ivan the Bot").unwrap());
     let name = PlayerSelector::Name("Ivan the Bot".to_owned());
-    let State { engine, store } = &mut town.state;
+    let State { engine, store } = &mut fixture.state;
     engine.forget_player(store, "cstrike", &name, START_MS + HOUR_MS).unwrap();
-    town.state.commit().unwrap();
-    assert!(!town.state.store.contains_bytes(b"Ivan the Bot").unwrap());
+    fixture.state.commit().unwrap();
+    assert!(!fixture.state.store.contains_bytes(b"Ivan the Bot").unwrap());
 }

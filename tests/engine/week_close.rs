@@ -1,6 +1,6 @@
-//! A week that is closed a few records at a time, by processes that end at any time,
-//! equals the week that is closed in one step: positions, best positions, map rows, server
-//! ranks, series. The correct values are tested with the oracle.
+//! A week that is closed in steps of a few records, with restarts between them, equals the
+//! week that is closed in one step: positions, best positions, map rows, server ranks, series.
+//! That these values are correct is tested with the oracle.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,8 +22,8 @@ fn open(dir: &Path, week_steps_per_tick: usize) -> State {
         .unwrap()
 }
 
-/// The last hours of a week, and the first minutes of the next, so that players
-/// are present over its end. The busiest server is on the greylist by then.
+/// Applies the last hours of a week and the first minutes of the next, so that players are
+/// present at its end. Then the busiest server is greylisted.
 fn play(state: &mut State) {
     let start_ms = MONDAY_MS - 8 * HOUR_MS;
     let settings =
@@ -71,25 +71,25 @@ fn close_in_steps_and_restarts_equals_close_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let mut state = open(dir.path(), steps);
         play(&mut state);
-        let (mut ticks, mut lives) = (0, 1);
-        // Enough for the largest server, which a new life begins anew.
-        let life = 2 + 400 / steps;
+        let (mut ticks, mut opened) = (0, 1);
+        // Enough for the largest server, which is closed from its start after a restart.
+        let ticks_mean = 2 + 400 / steps;
         while state.engine.has_week_to_close() {
             ticks += 1;
-            assert!(ticks < 1_000_000, "it is closed some time");
+            assert!(ticks < 1_000_000, "the week is never closed");
             state.handle(Event::Tick { now_ms }).unwrap();
             if rng.bool(0.3) {
                 state.commit().unwrap();
             }
-            if rng.bool(1.0 / life as f64) {
+            if rng.bool(1.0 / ticks_mean as f64) {
                 drop(state);
                 state = open(dir.path(), steps);
-                lives += 1;
+                opened += 1;
             }
         }
         state.commit().unwrap();
-        eprintln!("{steps} steps a tick: {ticks} ticks, {lives} lives");
-        assert!(lives > 2 || steps == 500);
+        eprintln!("{steps} steps a tick: {ticks} ticks, opened {opened} times");
+        assert!(opened > 2 || steps == 500);
         let got = archived(&state);
         assert!(got.keys().eq(want.keys()));
         for (key, want) in &want {
@@ -98,9 +98,9 @@ fn close_in_steps_and_restarts_equals_close_at_once() {
     }
 }
 
-/// A small world of its own: what each week brings is other than the week before, so
-/// that best positions of weeks push each other out.
-mod town {
+/// Synthetic scans of a few servers. The results of successive weeks differ, so that best
+/// positions of newer weeks displace older ones.
+mod synthetic {
     use clqd::model::{Completeness, Player, Snapshot, WeekKey};
 
     use super::*;
@@ -116,8 +116,7 @@ mod town {
         ServerUrl::parse(&format!("quake3://10.0.0.{server}:27960")).unwrap()
     }
 
-    /// Scans every two minutes from one minute of a week (from 0: its beginning) to
-    /// another.
+    /// Applies scans every two minutes of this range of minutes of a week (0 is its start).
     pub fn play(state: &mut State, servers: u64, players: u64, week: i64, minutes: std::ops::Range<i64>) {
         for minute in minutes.step_by(2) {
             for server in 1..=servers {
@@ -168,7 +167,8 @@ mod town {
         }
     }
 
-    pub fn over_ms(week: i64) -> i64 {
+    /// Shortly after the end of a week.
+    pub fn end_ms(week: i64) -> i64 {
         MONDAY_MS + (week + 1) * WEEK_MS + 20_000
     }
 }
@@ -180,55 +180,55 @@ use clqd::model::commit::WeekPhase;
 const WEEKS: i64 = 6;
 
 fn key(week: i64) -> WeekKey {
-    WeekKey(town::week().0 + week as u32)
+    WeekKey(synthetic::week().0 + week as u32)
 }
 
-/// Every week is closed when it is over; `wrong` is called in the middle of it.
-fn play_weeks(steps: usize, mut wrong: impl FnMut(&mut State, i64)) -> BTreeMap<OutboxKey, ArchiveJob> {
+/// Closes every week at its end; `mid_week` is called before that.
+fn play_weeks(steps: usize, mut mid_week: impl FnMut(&mut State, i64)) -> BTreeMap<OutboxKey, ArchiveJob> {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), steps);
     for week in 0..WEEKS {
         // The last hours of the week.
         let end = 7 * 24 * 60;
-        town::play(&mut state, 3, 12, week, end - 300..end - 100);
-        wrong(&mut state, week);
-        town::play(&mut state, 3, 12, week, end - 100..end);
-        town::close_all(&mut state, town::over_ms(week));
+        synthetic::play(&mut state, 3, 12, week, end - 300..end - 100);
+        mid_week(&mut state, week);
+        synthetic::play(&mut state, 3, 12, week, end - 100..end);
+        synthetic::close_all(&mut state, synthetic::end_ms(week));
     }
     let archived = archived(&state);
     assert!(state.engine.weeks().iter().all(|state| state.phase == WeekPhase::Closed));
     archived
 }
 
-fn assert_same(got: &BTreeMap<OutboxKey, ArchiveJob>, want: &BTreeMap<OutboxKey, ArchiveJob>, what: &str) {
-    assert!(got.keys().eq(want.keys()), "{what}");
+fn assert_same(got: &BTreeMap<OutboxKey, ArchiveJob>, want: &BTreeMap<OutboxKey, ArchiveJob>, context: &str) {
+    assert!(got.keys().eq(want.keys()), "{context}");
     for (key, want) in want {
-        assert_eq!(&got[key], want, "{what}");
+        assert_eq!(&got[key], want, "{context}");
     }
 }
 
-/// The clock is wrong by days, the week is closed, or in the middle of it; the time is
-/// reset. In the end all is as if the clock had always been right.
+/// The clock is days ahead, the week is closed or being closed, and the time is reset. The
+/// result is the same as with a correct clock.
 #[test]
-fn week_closed_too_early_and_reopened_equals_one_closed_once() {
+fn week_closed_too_early_and_reopened_equals_week_closed_once() {
     let want = play_weeks(usize::MAX, |_, _| ());
-    let places = |job: &ArchiveJob| match job {
+    let best_positions = |job: &ArchiveJob| match job {
         ArchiveJob::Week(week) => week.best.iter().map(|(_, best)| best[0].len()).max().unwrap_or(0),
         _ => 0,
     };
-    assert_eq!(want.values().map(places).max(), Some(3), "older positions are pushed out");
-    // So many ticks of the wrong time.
+    assert_eq!(want.values().map(best_positions).max(), Some(3), "newer positions displace older ones");
+    // Ticks with the wrong time.
     for (steps, ticks) in [(usize::MAX, 1), (usize::MAX, 9), (7, 1), (7, 9), (7, 20), (40, 8), (500, 1_000)] {
         let got = play_weeks(steps, |state, week| {
             if week < 2 {
                 return;
             }
             let now_ms = state.engine.now_ms();
-            (0..ticks).for_each(|_| town::tick(state, town::over_ms(week)));
+            (0..ticks).for_each(|_| synthetic::tick(state, synthetic::end_ms(week)));
             let done = state.engine.reset_time(now_ms);
             state.commit().unwrap();
             assert_eq!((done.reopened, done.servers, done.uncredited_week), (vec![key(week)], 0, None));
-            // What closing gave is not shown any more, and is not in the archive.
+            // Results of the close are no longer returned, and are not archived.
             for (key, job) in archived(state) {
                 let (OutboxKey::Week { week: of, .. }, ArchiveJob::Week(job)) = (key, job) else { continue };
                 let best = job.best.iter().flat_map(|(_, best)| best.iter().flatten());
@@ -236,71 +236,71 @@ fn week_closed_too_early_and_reopened_equals_one_closed_once() {
                 assert_eq!((job.closed, job.server_rank.is_some()), (of != self::key(week), of != self::key(week)));
             }
             while state.engine.has_week_to_close() {
-                town::tick(state, now_ms);
+                synthetic::tick(state, now_ms);
             }
             let week_state = state.engine.weeks().last().copied().unwrap();
             assert_eq!((week_state.week, week_state.phase), (self::key(week), WeekPhase::Open));
             for server in 1..=3 {
-                let detail = state.engine.server_detail(&state.store, &town::url(server)).unwrap();
-                assert_eq!(detail.summary.rank.is_some(), week > 0, "that of the week before");
+                let detail = state.engine.server_detail(&state.store, &synthetic::url(server)).unwrap();
+                assert_eq!(detail.summary.rank.is_some(), week > 0, "the rank of the previous week");
             }
         });
         assert_same(&got, &want, &format!("{steps} steps a tick, {ticks} ticks"));
     }
 }
 
-/// An older week is reopened and closed again, or even two, after later ones were closed.
+/// Two older weeks are reopened and closed again after later ones were closed.
 #[test]
 fn older_reopened_week_closes_to_the_same_result() {
     let want = play_weeks(usize::MAX, |_, _| ());
-    for (steps, carry) in [(usize::MAX, [1, 2]), (30, [1, 3]), (7, [2, 3])] {
+    for (steps, weeks_back) in [(usize::MAX, [1, 2]), (30, [1, 3]), (7, [2, 3])] {
         let got = play_weeks(steps, |state, week| {
             if week < 4 {
                 return;
             }
-            for back in carry {
+            for back in weeks_back {
                 assert_eq!(state.engine.reopen_week(key(week - back)), Ok(true));
                 state.commit().unwrap();
             }
             let now_ms = state.engine.now_ms();
-            town::close_all(state, now_ms);
-            assert_eq!(state.engine.reopen_week(key(week)), Ok(false), "it is open");
+            synthetic::close_all(state, now_ms);
+            assert_eq!(state.engine.reopen_week(key(week)), Ok(false), "the week is open");
         });
-        assert_same(&got, &want, &format!("{steps} steps a tick, weeks {carry:?} before"));
+        assert_same(&got, &want, &format!("{steps} steps a tick, weeks {weeks_back:?} before"));
     }
 }
 
 #[test]
-fn reopen_of_deleted_or_old_week_is_refused_with_the_reason() {
+fn reopen_of_deleted_or_old_week_is_refused_with_reason() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), 7);
     for week in 0..WEEKS {
-        town::play(&mut state, 3, 12, week, 0..40);
+        synthetic::play(&mut state, 3, 12, week, 0..40);
         if week < WEEKS - 1 {
-            town::close_all(&mut state, town::over_ms(week));
+            synthetic::close_all(&mut state, synthetic::end_ms(week));
         }
     }
     assert!(matches!(state.engine.reopen_week(WeekKey(5)), Err(ReopenError::RowsDeleted { .. })));
     let printed = state.engine.reopen_week(WeekKey(5)).unwrap_err().to_string();
     assert!(printed.contains("clqd replay") && printed.contains("store.keep_weeks"), "{printed}");
     assert_eq!(state.engine.reopen_week(key(0)), Ok(true), "four weeks before the newest");
-    town::close_all(&mut state, town::over_ms(WEEKS - 2));
-    // The last one is being closed.
-    town::tick(&mut state, town::over_ms(WEEKS - 1));
+    synthetic::close_all(&mut state, synthetic::end_ms(WEEKS - 2));
+    // The last week is being closed.
+    synthetic::tick(&mut state, synthetic::end_ms(WEEKS - 1));
     assert_eq!(state.engine.reopen_week(key(3)), Err(ReopenError::OtherInProgress(key(WEEKS - 1))));
-    town::close_all(&mut state, town::over_ms(WEEKS - 1));
+    synthetic::close_all(&mut state, synthetic::end_ms(WEEKS - 1));
     assert_eq!(state.engine.reopen_week(key(0)), Err(ReopenError::TooOld { week: key(0), newest: key(WEEKS - 1) }));
     assert_eq!(state.engine.reopen_week(key(1)), Ok(true));
 }
 
-/// Kills in the middle of reopening, and in the middle of closing again.
+/// Crashes while the week is reopened, and while it is closed again.
 #[test]
-fn reopen_resumes_after_a_crash() {
+fn reopen_resumes_after_crash() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), 9);
     for week in 0..2 {
-        town::play(&mut state, 3, 12, week, 0..300);
-        town::close_all(&mut state, town::over_ms(week));
+        synthetic::play(&mut state, 3, 12, week, 0..300);
+        synthetic::close_all(&mut state, synthetic::end_ms(week));
     }
     let want = archived(&state);
     assert_eq!(state.engine.reopen_week(key(1)), Ok(true));
@@ -309,7 +309,7 @@ fn reopen_resumes_after_a_crash() {
     let mut phases = Vec::new();
     while state.engine.has_week_to_close() {
         phases.push(state.engine.weeks()[1].phase);
-        town::tick(&mut state, now_ms);
+        synthetic::tick(&mut state, now_ms);
         drop(state);
         state = open(dir.path(), if phases.len() % 5 == 0 { 400 } else { 9 });
         assert!(phases.len() < 10_000);
@@ -319,61 +319,61 @@ fn reopen_resumes_after_a_crash() {
 }
 
 #[test]
-fn week_beyond_the_close_limit_stays_open() {
+fn week_after_close_limit_stays_open() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), 20);
-    town::play(&mut state, 3, 12, 0, 0..40);
+    synthetic::play(&mut state, 3, 12, 0, 0..40);
     let phase = |state: &State| state.engine.weeks()[0].phase;
     state.engine.set_close_limit(i64::MIN);
     assert_eq!(state.engine.week_blocked(), None);
-    town::close_all(&mut state, town::over_ms(0));
+    synthetic::close_all(&mut state, synthetic::end_ms(0));
     assert_eq!((phase(&state), state.engine.week_blocked()), (WeekPhase::Open, Some(key(0))));
-    // Half closed, it is not closed further.
-    state.engine.set_close_limit(town::over_ms(0));
-    (0..3).for_each(|_| town::tick(&mut state, town::over_ms(0)));
+    // A partly closed week is not closed further.
+    state.engine.set_close_limit(synthetic::end_ms(0));
+    (0..3).for_each(|_| synthetic::tick(&mut state, synthetic::end_ms(0)));
     assert_eq!(phase(&state), WeekPhase::Closing);
     state.engine.set_close_limit(MONDAY_MS);
     assert!(!state.engine.has_week_to_close());
-    (0..1_000).for_each(|_| town::tick(&mut state, town::over_ms(0)));
+    (0..1_000).for_each(|_| synthetic::tick(&mut state, synthetic::end_ms(0)));
     assert_eq!((phase(&state), state.engine.week_blocked()), (WeekPhase::Closing, Some(key(0))));
     state.engine.set_close_limit(i64::MAX);
-    town::close_all(&mut state, town::over_ms(0));
+    synthetic::close_all(&mut state, synthetic::end_ms(0));
     assert_eq!((phase(&state), state.engine.week_blocked()), (WeekPhase::Closed, None));
 }
 
-/// The wrong time was recorded with scans. After the reset scans count at once, nobody
-/// gains time that did not pass, and series go on.
+/// Scans were recorded with the wrong time. After the reset scans are counted immediately, no
+/// player gains time that did not pass, and series continue.
 #[test]
 fn scans_count_immediately_after_time_reset() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), usize::MAX);
-    town::play(&mut state, 2, 8, 0, 0..120);
+    synthetic::play(&mut state, 2, 8, 0, 0..120);
     let now_ms = state.engine.now_ms();
-    // Eight days ahead for an hour: of another week, which is open.
-    town::play(&mut state, 2, 8, 1, 1_440 + 120..1_440 + 180);
+    // For an hour the clock is eight days ahead: in the next week, which is open.
+    synthetic::play(&mut state, 2, 8, 1, 1_440 + 120..1_440 + 180);
     let wrong_ms = state.engine.now_ms();
-    town::close_all(&mut state, wrong_ms);
+    synthetic::close_all(&mut state, wrong_ms);
     let phases = |state: &State| state.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
     assert_eq!(phases(&state), [WeekPhase::Closed, WeekPhase::Open]);
     let done = state.engine.reset_time(now_ms);
     state.commit().unwrap();
     assert_eq!((done.servers, done.reopened, done.now_ms), (2, vec![key(0)], now_ms));
-    town::close_all(&mut state, now_ms);
+    synthetic::close_all(&mut state, now_ms);
     assert_eq!(phases(&state), [WeekPhase::Open, WeekPhase::Open]);
     let counts = state.engine.counts().clone();
-    town::play(&mut state, 2, 8, 0, 122..242);
+    synthetic::play(&mut state, 2, 8, 0, 122..242);
     let after = state.engine.counts();
     assert_eq!(after.out_of_order, counts.out_of_order);
     assert_eq!(after.snapshots, counts.snapshots + 2 * 60);
     assert_eq!(state.engine.next_due_ms().map(|due_ms| due_ms < state.engine.now_ms() + 600_001), Some(true));
-    town::close_all(&mut state, town::over_ms(0));
+    synthetic::close_all(&mut state, synthetic::end_ms(0));
     let archived = archived(&state);
     let ArchiveJob::Week(job) = &archived[&OutboxKey::Week { week: key(0), server: clqd::model::ServerKey(1) }] else {
         panic!("a week");
     };
-    let most = job.rows.iter().map(|row| row.measured_ms).max().unwrap();
+    let measured_ms_max = job.rows.iter().map(|row| row.measured_ms).max().unwrap();
     // Two visits of at most two hours each.
-    assert!((2 * HOUR_MS as u64..=4 * HOUR_MS as u64).contains(&most), "{most}");
+    assert!((2 * HOUR_MS as u64..=4 * HOUR_MS as u64).contains(&measured_ms_max), "{measured_ms_max}");
     let ArchiveJob::Server(server) = &archived[&OutboxKey::Server(clqd::model::ServerKey(1))] else {
         panic!("a server")
     };

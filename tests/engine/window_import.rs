@@ -1,6 +1,6 @@
-//! Windows that were rebuilt are taken over in steps, while scans go on between
-//! them, somebody is merged or forgotten, or a life ends. A window of all time that
-//! began with the week must hold what the week does, to the last bit.
+//! Rebuilt windows are imported in steps, while scans are applied between them, a player is
+//! merged or forgotten, or the process restarts. The all-time window begins with the week, so
+//! its rows must equal those of the week bit for bit.
 
 use crate::scans;
 use std::path::Path;
@@ -20,16 +20,16 @@ const SERVERS: u32 = 8;
 const LIST: u32 = 40;
 const ALL_TIME: WindowKey = WindowKey { kind: WindowType::ALL_TIME, index: 0 };
 
-struct Town {
+struct Fixture {
     dir: tempfile::TempDir,
     state: Option<State>,
     rebuilder: Option<Rebuilder>,
-    /// All that was scanned.
+    /// The scan log.
     log: Vec<u8>,
     step: u32,
 }
 
-/// With a window of all time, or without one.
+/// Settings with these window types besides the week.
 fn settings(windows: &[&str]) -> EngineSettings {
     let specs: Vec<_> = windows.iter().map(|text| text.parse().expect("a type")).collect();
     EngineSettings {
@@ -42,8 +42,8 @@ fn url(server: u32) -> ServerUrl {
     ServerUrl::parse(&format!("quake3://10.0.0.{}:27960", server + 1)).expect("canonical")
 }
 
-/// Lists of 40 that a sixth of changes with every scan; rounds of five. In the first
-/// five scans two more were there, who never come again.
+/// A list of 40 players, a sixth of whom are replaced with every scan; a round lasts five
+/// scans. The first server has up to two guests more in the first five scans.
 fn list(server: u32, step: u32) -> Vec<(String, i64)> {
     let name = |seat: u32| server * 10_000 + (step + seat) / 6 * LIST + seat;
     let points = |n: u32| i64::from(step % 5 * (n.wrapping_mul(2_654_435_761) >> 28));
@@ -54,28 +54,27 @@ fn list(server: u32, step: u32) -> Vec<(String, i64)> {
     list
 }
 
-impl Town {
-    fn new(steps: u32) -> Town {
-        let dir = tempfile::tempdir().expect("a place");
-        let mut town = Town { dir, state: None, rebuilder: None, log: Vec::new(), step: 0 };
-        town.open(&[]);
-        (0..steps).for_each(|_| town.play());
-        town.state().commit().expect("a store");
-        town
+impl Fixture {
+    fn new(steps: u32) -> Fixture {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut fixture = Fixture { dir, state: None, rebuilder: None, log: Vec::new(), step: 0 };
+        fixture.open(&[]);
+        (0..steps).for_each(|_| fixture.play());
+        fixture.state().commit().expect("a store");
+        fixture
     }
 
     fn open(&mut self, windows: &[&str]) {
         drop(self.state.take());
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let open = || State::open(&self.dir.path().join("state"), store, settings(windows)).ok();
-        // Sled lets its lock go a little late.
-        let tries = (0..500).find_map(|_| {
+        // sled releases its lock with a delay.
+        self.state = (0..500).find_map(|_| {
             open().or_else(|| {
                 std::thread::sleep(std::time::Duration::from_millis(10));
                 None
             })
         });
-        self.state = tries;
     }
 
     fn state(&mut self) -> &mut State {
@@ -101,25 +100,26 @@ impl Town {
         self.step += 1;
     }
 
-    /// As the daemon does when windows have changed, or at its start.
+    /// Starts a rebuild, like the daemon after a change of the windows or at its start.
     fn begin(&mut self) {
         std::fs::write(self.log(), &self.log).expect("the log");
-        let place =
+        let paths =
             RebuildPaths { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
         let log = self.log();
         plan_window_types(&mut self.state().engine, Some(Path::new(&log)));
         self.state().commit().expect("a store");
-        let mut rebuilder = Rebuilder::new(&place);
-        rebuilder.begin(&mut self.state().engine, &place);
-        let waiter = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let mut rebuilder = Rebuilder::new(&paths);
+        rebuilder.begin(&mut self.state().engine, &paths);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         while !rebuilder.is_ready() {
-            let step = waiter.block_on(rebuilder.next_event());
-            rebuilder.handle_event(step);
+            let event = runtime.block_on(rebuilder.next_event());
+            rebuilder.handle_event(event);
         }
         self.rebuilder = Some(rebuilder);
     }
 
-    /// One step, and what the engine's thread does besides. Returns whether it was the last.
+    /// One step of the import, with scans, a commit and a sweep like on the engine thread.
+    /// Returns whether it was the last.
     fn step(&mut self) -> bool {
         self.play();
         let (state, rebuilder) = (self.state.as_mut().expect("open"), self.rebuilder.as_mut().expect("begun"));
@@ -128,7 +128,8 @@ impl Town {
         rebuilder.import_step(state).expect("a step")
     }
 
-    /// Everyone has left; every row and rating of all time is that of the week.
+    /// Empties the servers, then compares every row and rating of the all-time window with that
+    /// of the week.
     #[track_caller]
     fn check(&mut self) {
         for server in 0..SERVERS {
@@ -145,7 +146,7 @@ impl Town {
             want.iter().zip(&got).for_each(|(want, got)| assert_eq!(got, want, "{server:?}"));
             rows += want.len();
         }
-        assert!(rows > 2_000, "{rows}: more than one step brings");
+        assert!(rows > 2_000, "{rows}: more than one step imports");
         for player in (1..=rows as u32 + 9).map(PlayerKey) {
             let want = store.player_window(week, player).unwrap();
             assert_eq!(store.player_window(ALL_TIME, player).unwrap(), want, "{player:?}");
@@ -155,28 +156,28 @@ impl Town {
 
 #[test]
 fn import_includes_scans_between_its_steps() {
-    let mut town = Town::new(60);
-    town.state().engine.reload(settings(&["all-time"]));
-    town.begin();
-    // More than one round is replayed.
-    (0..80).for_each(|_| town.play());
-    let steps = (1..1_000).find(|_| town.step()).expect("an end");
+    let mut fixture = Fixture::new(60);
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    // The log grows by more than one round of the replay.
+    (0..80).for_each(|_| fixture.play());
+    let steps = (1..1_000).find(|_| fixture.step()).expect("an end");
     assert!(steps > 6, "{steps}");
-    (0..9).for_each(|_| town.play());
-    town.check();
+    (0..9).for_each(|_| fixture.play());
+    fixture.check();
 }
 
 #[test]
 fn merge_or_forget_restarts_the_import() {
-    let mut town = Town::new(60);
-    town.state().engine.reload(settings(&["all-time"]));
-    town.begin();
+    let mut fixture = Fixture::new(60);
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
     let named = |name: &str| PlayerSelector::Name(name.to_owned());
     let mut steps = 0;
-    while !town.step() {
+    while !fixture.step() {
         steps += 1;
-        town.state().commit().expect("a store");
-        let State { engine, store } = town.state();
+        fixture.state().commit().expect("a store");
+        let State { engine, store } = fixture.state();
         match steps {
             4 => _ = engine.merge_players(store, "baseq3", &named("Klesk"), &named("Visor")).expect("both are known"),
             9 => _ = engine.forget_player(store, "baseq3", &named("Bones"), 0).expect("known"),
@@ -185,22 +186,23 @@ fn merge_or_forget_restarts_the_import() {
         assert!(steps < 1_000);
     }
     assert!(steps > 14, "{steps}");
-    town.check();
+    fixture.check();
 }
 
 #[test]
 fn restart_during_import_leaves_no_imported_rows() {
-    let mut town = Town::new(60);
-    town.state().engine.reload(settings(&["all-time"]));
-    town.begin();
-    (0..5).for_each(|_| assert!(!town.step()));
-    town.state().commit().expect("a store");
-    let brought = (1..=SERVERS).any(|server| !town.state().store.rows(ALL_TIME, ServerKey(server)).unwrap().is_empty());
-    assert!(brought, "some of it was there");
-    town.rebuilder = None;
-    town.open(&["all-time"]);
-    assert!(!town.state().store.is_swept(ALL_TIME));
-    town.begin();
-    (1..1_000).find(|_| town.step()).expect("an end");
-    town.check();
+    let mut fixture = Fixture::new(60);
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    (0..5).for_each(|_| assert!(!fixture.step()));
+    fixture.state().commit().expect("a store");
+    let imported =
+        (1..=SERVERS).any(|server| !fixture.state().store.rows(ALL_TIME, ServerKey(server)).unwrap().is_empty());
+    assert!(imported, "some rows were imported");
+    fixture.rebuilder = None;
+    fixture.open(&["all-time"]);
+    assert!(!fixture.state().store.is_swept(ALL_TIME));
+    fixture.begin();
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
 }

@@ -12,8 +12,8 @@ use super::play::{Compared, Errors, Ranked, START_MS, errors};
 
 const SCAN_MS: i64 = 120_000;
 
-/// Compares the rows of players with at least an hour. Names that several persons have on
-/// a server are skipped: they cannot be told apart.
+/// Returns the errors of the rows of players with at least an hour. Names that several players
+/// have on a server are skipped, since their rows cannot be assigned to one player.
 pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
     let settings = WorldSettings {
         servers,
@@ -34,10 +34,10 @@ pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
     let step_ms = SCAN_MS / i64::from(servers);
     for scan in 0..hours * 3_600_000 / SCAN_MS {
         for (server, url) in urls.iter().enumerate() {
-            // Each server at a phase of its own.
+            // Each server has its own phase.
             let t_ms = START_MS + scan * SCAN_MS + 1 + server as i64 * step_ms;
             world.advance(server as u32, t_ms);
-            ranked.scanned(url, world.snapshot(server as u32));
+            ranked.apply(url, world.snapshot(server as u32));
         }
     }
     world.advance_all(START_MS + hours * 3_600_000);

@@ -8,17 +8,20 @@ mod play;
 use self::play::{Errors, Scenario, run};
 
 #[track_caller]
-fn check(what: &str, errors: &Errors) {
-    eprintln!("{what}: {errors:?}");
-    assert!(errors.rows > 300, "{what}: {errors:?}");
-    assert!(errors.points.bias < -5.0 && errors.points.median > 4.0, "{what}: the scenario hides nothing: {errors:?}");
-    assert!(errors.points_est.bias.abs() < 5.0 && errors.points_est.median <= 4.0, "{what}: {errors:?}");
-    assert!(errors.time.bias.abs() > errors.time_est.bias.abs(), "{what}: {errors:?}");
-    assert!(errors.time_est.bias.abs() < 0.5 && errors.time_est.median <= 1.0, "{what}: {errors:?}");
+fn check(scenario: &str, errors: &Errors) {
+    eprintln!("{scenario}: {errors:?}");
+    assert!(errors.rows > 300, "{scenario}: {errors:?}");
+    assert!(
+        errors.points.bias < -5.0 && errors.points.median > 4.0,
+        "{scenario}: the scenario has no unseen points: {errors:?}"
+    );
+    assert!(errors.points_est.bias.abs() < 5.0 && errors.points_est.median <= 4.0, "{scenario}: {errors:?}");
+    assert!(errors.time.bias.abs() > errors.time_est.bias.abs(), "{scenario}: {errors:?}");
+    assert!(errors.time_est.bias.abs() < 0.5 && errors.time_est.median <= 1.0, "{scenario}: {errors:?}");
 }
 
 #[test]
-fn estimates_of_simulated_rounds_are_within_their_targets() {
+fn estimates_of_simulated_rounds_are_within_targets() {
     const BASE: Scenario = Scenario::BASE;
     for scenario in [
         BASE,
@@ -30,6 +33,6 @@ fn estimates_of_simulated_rounds_are_within_their_targets() {
 }
 
 #[test]
-fn estimates_of_the_fleet_are_within_their_targets() {
+fn estimates_of_fleet_are_within_targets() {
     check("fleet", &fleet::run(150, 24, 1));
 }

@@ -3,9 +3,9 @@
 //!
 //! Unlike the fleet (`clqd::fleet`), which resembles real servers, this is a controlled
 //! model: a [`Scenario`] sets the length of rounds and intermissions, the scoring and the
-//! length of stays. Steps of a second. Players score at random at individual rates; in an
-//! intermission scores do not change. Scans of a server have a fixed phase; some are
-//! missed.
+//! length of stays. It is advanced in steps of a second. Players score at random at individual
+//! rates; in an intermission scores do not change. Scans of a server have a fixed phase; some
+//! are missed.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ use clqd::store::StoreSettings;
 /// Monday 2025-11-24 00:00 UTC.
 pub const START_MS: i64 = 1_763_942_400_000;
 
-/// Players who come to a server again and again.
-const REGULARS: usize = 60;
+/// Players of each server.
+const PLAYERS: usize = 60;
 
-/// Seconds, unless a name says otherwise.
+/// Durations are in seconds.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: &'static str,
@@ -38,19 +38,19 @@ pub struct Scenario {
     pub warm_up: f64,
     /// Share of the rounds after which the map changes.
     pub map_changes: f64,
-    /// On a server at the mean.
+    /// Mean number of players on a server.
     pub players: f64,
-    /// Mean of a stay; 60 at least.
+    /// Mean length of a stay; at least 60.
     pub stay: f64,
     /// Share of the players who leave in each intermission.
     pub leaving_at_end: f64,
-    /// Of a player of mean skill.
+    /// Rate of a player of mean skill.
     pub scores_per_minute: f64,
     /// Standard deviation of the logarithm of the skill.
     pub skill_spread: f64,
     /// Points of a score.
     pub step: i64,
-    /// Share of the scores that take a point instead.
+    /// Share of the scores that cost a point instead.
     pub suicides: f64,
 }
 
@@ -75,15 +75,15 @@ impl Scenario {
     };
 }
 
-/// What a player really did on a server.
+/// Ground truth of a player on a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Truth {
     pub points: i64,
     pub present_s: i64,
 }
 
-/// Bias is the error of the sum, median that of the sizes of the errors of rows;
-/// both in percent.
+/// Bias is the error of the sum, median the median of the absolute errors of rows; both in
+/// percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Error {
     pub bias: f64,
@@ -128,7 +128,7 @@ pub fn errors(rows: &[Compared]) -> Errors {
     }
 }
 
-/// An engine with a store that is thrown away.
+/// An engine with a temporary store.
 pub struct Ranked {
     state: State,
     _dir: tempfile::TempDir,
@@ -142,12 +142,12 @@ impl Ranked {
         Ranked { state, _dir: dir }
     }
 
-    pub fn scanned(&mut self, url: &ServerUrl, snapshot: Snapshot) {
+    pub fn apply(&mut self, url: &ServerUrl, snapshot: Snapshot) {
         let event = Event::Replayed { url: url.clone(), outcome: Outcome::Snapshot(snapshot) };
         self.state.handle(event).expect("a store that works");
     }
 
-    /// All rows of the week: server, normalised name, and the row with a truth of 0.
+    /// All rows of the week: server, normalised name, and the row with a ground truth of 0.
     pub fn rows(mut self) -> Vec<(String, String, Compared)> {
         self.state.commit().expect("a store that works");
         let week = week_label(Calendar::default().week(START_MS));
@@ -171,24 +171,24 @@ impl Ranked {
     }
 }
 
-/// Plays a scenario and compares the rows of players with at least an hour.
+/// Runs a scenario and returns the errors of the rows of players with at least an hour.
 pub fn run(scenario: &Scenario, servers: u32, hours: i64, seed: u64) -> Errors {
     let mut ranked = Ranked::new();
-    let mut played: Vec<Server> = (0..servers).map(|number| Server::new(scenario, number, seed)).collect();
+    let mut simulated: Vec<Server> = (0..servers).map(|number| Server::new(scenario, number, seed)).collect();
     for second in 1..=hours * 3_600 {
-        for server in &mut played {
+        for server in &mut simulated {
             if let Some(snapshot) = server.step(scenario, second) {
-                ranked.scanned(&server.url, snapshot);
+                ranked.apply(&server.url, snapshot);
             }
         }
     }
     let truth: HashMap<(String, String), Truth> =
-        played.iter().flat_map(|server| server.deeds(hours * 3_600)).collect();
+        simulated.iter().flat_map(|server| server.truth(hours * 3_600)).collect();
     let mut rows = Vec::new();
     for (server, player, row) in ranked.rows() {
-        let Some(deeds) = truth.get(&(server, player)) else { continue };
-        if deeds.present_s >= 3_600 && deeds.points > 0 {
-            rows.push(Compared { true_points: deeds.points as f64, true_ms: deeds.present_s as f64 * 1_000.0, ..row });
+        let Some(truth) = truth.get(&(server, player)) else { continue };
+        if truth.present_s >= 3_600 && truth.points > 0 {
+            rows.push(Compared { true_points: truth.points as f64, true_ms: truth.present_s as f64 * 1_000.0, ..row });
         }
     }
     errors(&rows)
@@ -197,15 +197,15 @@ pub fn run(scenario: &Scenario, servers: u32, hours: i64, seed: u64) -> Errors {
 struct Server {
     rng: Rng,
     url: ServerUrl,
-    /// Scores a second of each regular.
+    /// Scores a second of each player.
     rates: Vec<f64>,
-    deeds: Vec<Truth>,
+    truth: Vec<Truth>,
     present: Vec<Present>,
     map: u32,
     round_s: f64,
     round_from_s: f64,
     round_to_s: f64,
-    /// An intermission is on until then.
+    /// End of the current intermission.
     pause_to_s: Option<f64>,
     next_arrival_s: f64,
     next_scan_s: i64,
@@ -222,18 +222,18 @@ impl Server {
     fn new(scenario: &Scenario, number: u32, seed: u64) -> Server {
         let mut rng = Rng::new(&[seed, 0x9A3E, u64::from(number)]);
         let spread = scenario.skill_spread;
-        let rates = (0..REGULARS).map(|_| {
-            // The sum of twelve is near enough to a bell of deviation 1.
-            let bell = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-            (spread * bell - spread * spread / 2.0).exp() * scenario.scores_per_minute / 60.0
+        let rates = (0..PLAYERS).map(|_| {
+            // A sum of twelve uniform values approximates the normal distribution.
+            let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+            (spread * normal - spread * spread / 2.0).exp() * scenario.scores_per_minute / 60.0
         });
         let rates = rates.collect();
-        let round_s = within(&mut rng, scenario.round);
+        let round_s = uniform(&mut rng, scenario.round);
         Server {
             url: ServerUrl::parse(&format!("quake3://10.0.{}.{}:27960", number / 250, number % 250 + 1))
                 .expect("a URL"),
             rates,
-            deeds: vec![Truth::default(); REGULARS],
+            truth: vec![Truth::default(); PLAYERS],
             present: Vec::new(),
             map: 0,
             round_s,
@@ -246,16 +246,16 @@ impl Server {
         }
     }
 
-    /// One second; the list, if it is scanned at its end.
+    /// Simulates one second. Returns the snapshot if the server is scanned at its end.
     fn step(&mut self, scenario: &Scenario, second: i64) -> Option<Snapshot> {
         let now_s = second as f64;
         if self.pause_to_s.is_some_and(|to_s| now_s >= to_s) {
             self.begin_round(scenario, now_s);
         }
         if self.pause_to_s.is_none() {
-            let reached = now_s - self.round_from_s >= scenario.warm_up && self.score(scenario);
-            if reached || now_s >= self.round_to_s {
-                let pause_s = within(&mut self.rng, scenario.intermission);
+            let limit_reached = now_s - self.round_from_s >= scenario.warm_up && self.score(scenario);
+            if limit_reached || now_s >= self.round_to_s {
+                let pause_s = uniform(&mut self.rng, scenario.intermission);
                 for present in &mut self.present {
                     if self.rng.bool(scenario.leaving_at_end) {
                         present.until_s = now_s + pause_s * self.rng.unit();
@@ -267,7 +267,7 @@ impl Server {
                 }
             }
         }
-        self.come_and_go(scenario, second);
+        self.update_present(scenario, second);
         if second != self.next_scan_s {
             return None;
         }
@@ -282,34 +282,35 @@ impl Server {
         self.map += u32::from(self.rng.bool(scenario.map_changes));
     }
 
-    /// Returns whether a player has reached the limit.
+    /// Lets players score for a second. Returns whether one has reached the score limit.
     fn score(&mut self, scenario: &Scenario) -> bool {
-        let mut reached = false;
+        let mut limit_reached = false;
         for present in &mut self.present {
             if !self.rng.bool(self.rates[present.player]) {
                 continue;
             }
             let points = if self.rng.bool(scenario.suicides) { -1 } else { scenario.step };
             present.points += points;
-            self.deeds[present.player].points += points;
-            reached |= scenario.score_limit.is_some_and(|limit| present.points >= limit * scenario.step);
+            self.truth[present.player].points += points;
+            limit_reached |= scenario.score_limit.is_some_and(|limit| present.points >= limit * scenario.step);
         }
-        reached
+        limit_reached
     }
 
-    fn come_and_go(&mut self, scenario: &Scenario, second: i64) {
-        let deeds = &mut self.deeds;
+    fn update_present(&mut self, scenario: &Scenario, second: i64) {
+        let truth = &mut self.truth;
         self.present.retain(|present| {
             let stays = present.until_s > second as f64;
             if !stays {
-                deeds[present.player].present_s += second - present.since_s;
+                truth[present.player].present_s += second - present.since_s;
             }
             stays
         });
         while self.next_arrival_s <= second as f64 {
             self.next_arrival_s += self.rng.exponential(scenario.stay / scenario.players);
-            let keen = self.rng.unit();
-            let player = (keen * keen * REGULARS as f64) as usize;
+            // Low numbers arrive more often.
+            let unit = self.rng.unit();
+            let player = (unit * unit * PLAYERS as f64) as usize;
             let until_s = second as f64 + 60.0 + self.rng.exponential(scenario.stay - 60.0);
             if self.present.iter().all(|present| present.player != player) {
                 self.present.push(Present { player, points: 0, since_s: second, until_s });
@@ -339,16 +340,16 @@ impl Server {
         }
     }
 
-    fn deeds(&self, now_s: i64) -> impl Iterator<Item = ((String, String), Truth)> {
-        let mut deeds = self.deeds.clone();
+    fn truth(&self, now_s: i64) -> impl Iterator<Item = ((String, String), Truth)> {
+        let mut truth = self.truth.clone();
         for present in &self.present {
-            deeds[present.player].present_s += now_s - present.since_s;
+            truth[present.player].present_s += now_s - present.since_s;
         }
         let server = self.url.to_string();
-        deeds.into_iter().enumerate().map(move |(player, deeds)| ((server.clone(), format!("p{player}")), deeds))
+        truth.into_iter().enumerate().map(move |(player, truth)| ((server.clone(), format!("p{player}")), truth))
     }
 }
 
-fn within(rng: &mut Rng, (from, to): (f64, f64)) -> f64 {
+fn uniform(rng: &mut Rng, (from, to): (f64, f64)) -> f64 {
     from + (to - from) * rng.unit()
 }

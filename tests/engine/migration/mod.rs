@@ -4,8 +4,8 @@
 //! `tests/fixtures/state-vN.tar.zst` contains two state directories of layout N (`state`,
 //! written by `world`, and `replay`, the replay of `scan-log.jsonl`), and for each the
 //! responses (`.jsonl`) of the version that wrote it. Before a layout changes, its last
-//! version writes the fixture: `CLQD_FIXTURE=state-vN.tar.zst cargo test --test engine migration
-//! -- --ignored write_the_fixture`.
+//! version writes the fixture: `CLQD_FIXTURE=state-vN.tar.zst cargo test --test engine
+//! -- --ignored write_fixture`.
 
 mod world;
 
@@ -22,7 +22,7 @@ fn fixtures() -> &'static Path {
 }
 
 fn run(command: &mut Command) {
-    let status = command.stdout(Stdio::null()).status().expect("it is installed");
+    let status = command.stdout(Stdio::null()).status().expect("a command that is installed");
     assert!(status.success(), "{command:?}: {status}");
 }
 
@@ -32,23 +32,23 @@ fn open_replayed(dir: &Path) -> State {
 }
 
 #[test]
-#[ignore = "writes the fixture of the present layout; see the head of the file"]
+#[ignore = "writes the fixture of the current layout; see the comment at the top of the file"]
 fn write_fixture() {
     let name = std::env::var("CLQD_FIXTURE").expect("CLQD_FIXTURE names the file in tests/fixtures");
-    let place = tempfile::tempdir().unwrap();
-    let (state, replay) = (place.path().join("state"), place.path().join("replay"));
+    let dir = tempfile::tempdir().unwrap();
+    let (state, replay) = (dir.path().join("state"), dir.path().join("replay"));
     world::write(&state);
     let log = fixtures().join("scan-log.jsonl");
     run(Command::new(env!("CARGO_BIN_EXE_clqd")).arg("replay").arg(log).arg("--state").arg(&replay));
-    for (dir, opened) in [(&state, world::open(&state).expect("a state")), (&replay, open_replayed(&replay))] {
+    for (path, opened) in [(&state, world::open(&state).expect("a state")), (&replay, open_replayed(&replay))] {
         let mut opened = opened;
         let lines = world::answers(&mut opened);
-        world::write_lines(&lines, std::fs::File::create(dir.with_extension("jsonl")).unwrap()).unwrap();
+        world::write_lines(&lines, std::fs::File::create(path.with_extension("jsonl")).unwrap()).unwrap();
     }
-    let tar = place.path().join("fixture.tar");
+    let tar = dir.path().join("fixture.tar");
     run(Command::new("tar")
         .arg("-C")
-        .arg(place.path())
+        .arg(dir.path())
         .arg("--sort=name")
         .arg("--mtime=2025-01-01 00:00Z")
         .arg("-cf")
@@ -62,12 +62,13 @@ fn write_fixture() {
 fn unpack(fixture: &str, into: &Path) {
     let packed = std::fs::File::open(fixtures().join(fixture)).expect("a fixture");
     let mut tar =
-        Command::new("tar").arg("-C").arg(into).arg("-x").stdin(Stdio::piped()).spawn().expect("tar is there");
+        Command::new("tar").arg("-C").arg(into).arg("-x").stdin(Stdio::piped()).spawn().expect("tar is installed");
     zstd::stream::copy_decode(packed, tar.stdin.take().unwrap()).unwrap();
     assert!(tar.wait().unwrap().success());
 }
 
-/// Whether a response contains everything that an earlier one did. It may have more fields.
+/// Checks that a response contains all fields of an earlier one, with the same values. It may
+/// have more fields.
 fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
     match (now, before) {
         (Value::Object(now), Value::Object(before)) => before.iter().try_for_each(|(field, before)| {
@@ -82,7 +83,8 @@ fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
     }
 }
 
-/// They were shown as they were last seen; now those that are not online have none.
+/// Removes the players of servers that missed scans. Layout 3 returned their last list; now it
+/// is empty.
 fn without_players_of_silent_servers(answer: &mut Value) {
     match answer {
         Value::Object(fields) if fields.contains_key("missed") => {
@@ -102,7 +104,7 @@ fn check_answers(opened: &mut State, expected: &Path) {
         let mut before: Value = serde_json::from_str(before).unwrap();
         without_players_of_silent_servers(&mut before);
         let request = before.get("request").or(before.get("export"));
-        let errors = now["rows"].is_string() && before["rows"].is_string(); // wording is free
+        let errors = now["rows"].is_string() && before["rows"].is_string(); // texts of errors may differ
         if before["request"]["cmd"] != "status" && !errors {
             contains_answer(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
         }
@@ -110,26 +112,27 @@ fn check_answers(opened: &mut State, expected: &Path) {
 }
 
 #[test]
-fn migrated_layout_3_state_answers_as_before() {
-    let place = tempfile::tempdir().unwrap();
-    unpack("state-v3.tar.zst", place.path());
-    let (state, replay) = (place.path().join("state"), place.path().join("replay"));
-    // A second time it is as any other.
+fn migrated_layout_3_state_gives_same_responses() {
+    let dir = tempfile::tempdir().unwrap();
+    unpack("state-v3.tar.zst", dir.path());
+    let (state, replay) = (dir.path().join("state"), dir.path().join("replay"));
+    // The second time the state is already migrated.
     for _ in 0..2 {
-        check_answers(&mut world::open(&state).unwrap(), &place.path().join("state.jsonl"));
-        check_answers(&mut open_replayed(&replay), &place.path().join("replay.jsonl"));
+        check_answers(&mut world::open(&state).unwrap(), &dir.path().join("state.jsonl"));
+        check_answers(&mut open_replayed(&replay), &dir.path().join("replay.jsonl"));
     }
-    // It goes on as if this version had written it.
-    let fresh = place.path().join("fresh");
+    // More scans have the same result as on a state that this version wrote.
+    let fresh = dir.path().join("fresh");
     world::write(&fresh);
-    let [migrated, fresh] = [state, fresh].map(|dir| world::answers(&mut world::go_on(world::open(&dir).unwrap())));
+    let [migrated, fresh] =
+        [state, fresh].map(|dir| world::answers(&mut world::continue_play(world::open(&dir).unwrap())));
     assert!(migrated.len() > 400);
     for (migrated, fresh) in migrated.into_iter().zip(fresh) {
         assert_eq!(without_estimates(migrated), without_estimates(fresh));
     }
 }
 
-/// Estimates of old rows begin from what was counted.
+/// Removes estimates: those of migrated rows start with the counted values.
 fn without_estimates(mut answer: Value) -> Value {
     match &mut answer {
         Value::Object(fields) => {

@@ -1,7 +1,7 @@
 //! A small state with records of every kind: servers with tags, one tag deleted, one
 //! server greylisted, one removed, one silent; merged and forgotten players; two closed
 //! weeks and the current one, with other windows; rows with presences; a non-empty outbox.
-//! And all requests that can be made to it.
+//! And the requests whose responses are compared.
 
 use std::io::Write;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn settings() -> EngineSettings {
         spec(WindowType::MONTH, Shape::Month, 0),
         spec(WindowType::ALL_TIME, Shape::AllTime, 0),
     ];
-    let windows = WindowTypes::new(Calendar::default(), windows).expect("they fit");
+    let windows = WindowTypes::new(Calendar::default(), windows).expect("window types");
     EngineSettings { archive_enabled: true, windows, ..EngineSettings::default() }
 }
 
@@ -74,12 +74,12 @@ impl World {
                     continue;
                 }
                 let present = (0..8).map(|seat| (minute / 14 * 3 + seat * 7) % 60);
-                let player = |who: i64| {
-                    // Some are at home on two servers.
-                    let home = if who % 5 == 0 { n & !1 } else { n };
-                    let colour = if who % 3 == 0 { "^1" } else { "" };
-                    let rate = 1 + (who * 7 + n) % 5;
-                    (format!("{colour}player {}", home * 60 + who), rate * (minute % 20))
+                let player = |number: i64| {
+                    // Every fifth player plays on two servers.
+                    let home = if number % 5 == 0 { n & !1 } else { n };
+                    let colour = if number % 3 == 0 { "^1" } else { "" };
+                    let rate = 1 + (number * 7 + n) % 5;
+                    (format!("{colour}player {}", home * 60 + number), rate * (minute % 20))
                 };
                 let mut snapshot = scans::snapshot(t_ms, present.map(player));
                 snapshot.game = if n == 4 { "baseoa" } else { "baseq3" }.into();
@@ -107,14 +107,14 @@ impl World {
         let name = |name: &str| PlayerSelector::Name(name.to_owned());
         let now_ms = self.now_ms();
         let State { engine, store } = &mut self.state;
-        engine.merge_players(store, "baseq3", &name("player 3"), &name("player 9")).expect("both are known");
+        engine.merge_players(store, "baseq3", &name("player 3"), &name("player 9")).expect("known players");
         self.state.commit().expect("a store");
         let State { engine, store } = &mut self.state;
-        engine.forget_player(store, "baseq3", &name(FORGOTTEN), now_ms).expect("he is known");
+        engine.forget_player(store, "baseq3", &name(FORGOTTEN), now_ms).expect("a known player");
         self.state.commit().expect("a store");
-        self.state.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("it is known");
-        self.state.engine.remove_server(&parse(SERVERS[5].0)).expect("it is known");
-        self.state.engine.delete_tag("gone").expect("it is known");
+        self.state.engine.greylist(&parse(SERVERS[1].0), Some("fake".to_owned())).expect("a known server");
+        self.state.engine.remove_server(&parse(SERVERS[5].0)).expect("a known server");
+        self.state.engine.delete_tag("gone").expect("a known tag");
         self.tick();
     }
 }
@@ -123,13 +123,13 @@ fn parse(url: &str) -> ServerUrl {
     ServerUrl::parse(url).expect("a URL")
 }
 
-/// Makes the state in an empty directory.
+/// Writes the state into an empty directory.
 pub fn write(dir: &Path) {
     let state = open(dir).expect("an empty directory");
     let mut world = World { state, minute: 0 };
     for (url, tags) in SERVERS {
         let tags = tags.iter().map(|&tag| tag.to_owned()).collect();
-        world.state.engine.add_server(parse(url), tags, FROM_MS).expect("it is new");
+        world.state.engine.add_server(parse(url), tags, FROM_MS).expect("a new server");
     }
     world.play(180);
     world.go_to(WEEK_MINUTES);
@@ -141,7 +141,7 @@ pub fn write(dir: &Path) {
 }
 
 /// More scans, and the close of the week.
-pub fn go_on(state: State) -> State {
+pub fn continue_play(state: State) -> State {
     let mut world = World { state, minute: 2 * WEEK_MINUTES + 90 };
     world.play(60);
     world.go_to(3 * WEEK_MINUTES);
@@ -156,7 +156,7 @@ pub fn answers(state: &mut State) -> Vec<Value> {
     for n in [0, 1, 2] {
         let label = calendar::week_label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));
         let mut rows = Vec::new();
-        // A week without rows is an error there; it gives none.
+        // The export of a week without rows is an error.
         match clqd::cli::export::write(state, &label, &mut rows) {
             Ok(()) | Err(clqd::cli::export::ExportError::View(_)) => {}
             Err(error) => panic!("{error}"),
@@ -233,7 +233,7 @@ fn records(state: &State) -> Value {
     json!({"players": players.collect::<Vec<_>>(), "outbox": outbox, "forgotten": hash, "holds": holds})
 }
 
-/// One line each.
+/// Writes each value to a line.
 pub fn write_lines(lines: &[Value], mut out: impl Write) -> std::io::Result<()> {
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
