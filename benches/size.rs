@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     let live_dir = place.path().join("live");
     let mut state = State::open_configured(&config, &live_dir, true)?;
     if number("CLQD_COMPACT", 1) == 0 {
-        config.store.compact_min_bytes = 0;
+        config.store.compact_bytes_min = 0;
     }
     state.store.set_compaction(config.store.compaction());
     let (mut commit_due_ms, mut commits, mut snapshots) = (START_MS, Times::default(), 0_u64);
@@ -94,7 +94,7 @@ fn main() -> anyhow::Result<()> {
     let most = largest as f64 / replayed as f64;
     println!("        live at most {} MB, {most:.2} times as much", largest >> 20);
     anyhow::ensure!(
-        most <= 2.5 || config.store.compact_min_bytes == 0,
+        most <= 2.5 || config.store.compact_bytes_min == 0,
         "the bound of src/store/compaction.rs is exceeded: {most:.2}"
     );
     Ok(())

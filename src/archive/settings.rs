@@ -23,7 +23,7 @@ pub struct ArchiveSettings {
     /// interval.
     pub interval_s: u32,
     /// Longest time to write pending entries when the daemon stops, s. 0 to 3,600.
-    pub drain_s_max: u32,
+    pub drain_timeout_s: u32,
     /// Timeout of a connection attempt, ms. 100 to 600,000.
     pub connect_timeout_ms: u32,
     /// Timeout of a statement, ms. 1,000 to 3,600,000.
@@ -32,9 +32,9 @@ pub struct ArchiveSettings {
     /// week, are never split, so their transaction may have more.
     pub batch_rows_max: u32,
     /// Back-off after the first failure, ms. 10 to 600,000. Each further failure doubles it.
-    pub retry_ms_min: u32,
-    /// Longest back-off, ms. `retry_ms_min` to 3,600,000.
-    pub retry_ms_max: u32,
+    pub backoff_ms_min: u32,
+    /// Longest back-off, ms. `backoff_ms_min` to 3,600,000.
+    pub backoff_ms_max: u32,
 }
 
 /// An invalid setting. Each message names the setting.
@@ -63,12 +63,12 @@ impl Default for ArchiveSettings {
             password_file: PathBuf::new(),
             credential: String::new(),
             interval_s: 600,
-            drain_s_max: 20,
+            drain_timeout_s: 20,
             connect_timeout_ms: 5_000,
             query_timeout_ms: 30_000,
             batch_rows_max: 2_000,
-            retry_ms_min: 1_000,
-            retry_ms_max: 60_000,
+            backoff_ms_min: 1_000,
+            backoff_ms_max: 60_000,
         }
     }
 }
@@ -85,12 +85,12 @@ impl ArchiveSettings {
             if (min..=max).contains(&value) { Ok(()) } else { Err(SettingsError::Range { name, value, min, max }) }
         };
         range("interval_s", self.interval_s, 2, 86_400)?;
-        range("drain_s_max", self.drain_s_max, 0, 3_600)?;
+        range("drain_timeout_s", self.drain_timeout_s, 0, 3_600)?;
         range("connect_timeout_ms", self.connect_timeout_ms, 100, 600_000)?;
         range("query_timeout_ms", self.query_timeout_ms, 1_000, 3_600_000)?;
         range("batch_rows_max", self.batch_rows_max, 1, 100_000)?;
-        range("retry_ms_min", self.retry_ms_min, 10, 600_000)?;
-        range("retry_ms_max", self.retry_ms_max, self.retry_ms_min, 3_600_000)?;
+        range("backoff_ms_min", self.backoff_ms_min, 10, 600_000)?;
+        range("backoff_ms_max", self.backoff_ms_max, self.backoff_ms_min, 3_600_000)?;
         if !self.password_file.as_os_str().is_empty() && !self.credential.is_empty() {
             return Err(SettingsError::ConflictingPasswordSources);
         }

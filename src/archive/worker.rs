@@ -132,7 +132,7 @@ pub trait JobSource: Send + Sync {
 }
 
 /// Runs the worker until `stop` resolves. Then it writes what is pending, for at most
-/// `drain_s_max` seconds. It also returns when the source closes. `now_ms` returns the
+/// `drain_timeout_s` seconds. It also returns when the source closes. `now_ms` returns the
 /// time, Unix ms, and is used for the status only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
@@ -143,21 +143,21 @@ pub async fn run<S: JobSource>(
 ) {
     let stopping = AtomicBool::new(false);
     let wake = Notify::new();
-    let drain_s_max = settings.drain_s_max;
+    let drain_timeout_s = settings.drain_timeout_s;
     let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
     let mut worker = Worker { settings, source, report, previous: None, rejected: BTreeMap::new(), wait_ms: 0 };
     let drain_deadline = async {
         stop.await;
         stopping.store(true, Ordering::Relaxed);
         wake.notify_one();
-        tokio::time::sleep(Duration::from_secs(drain_s_max.into())).await;
+        tokio::time::sleep(Duration::from_secs(drain_timeout_s.into())).await;
     };
     tokio::select! {
         biased;
         () = worker.run_with_restarts(&stopping, &wake) => {}
         () = drain_deadline => {
             tracing::warn!(
-                seconds = drain_s_max,
+                seconds = drain_timeout_s,
                 "the archive could not be updated in time; pending entries are written after the next start"
             );
         }
@@ -582,7 +582,7 @@ impl<S: JobSource> Worker<S> {
 
     /// Returns the back-off after a failure: longer each time.
     fn next_backoff(&mut self) -> Duration {
-        let (min, max) = (self.settings.retry_ms_min, self.settings.retry_ms_max);
+        let (min, max) = (self.settings.backoff_ms_min, self.settings.backoff_ms_max);
         self.wait_ms = self.wait_ms.saturating_mul(2).clamp(min, max);
         with_jitter(self.wait_ms)
     }

@@ -6,7 +6,7 @@
 use super::{BoardEntry, score_of};
 use crate::board::tree::Direction;
 use crate::model::PlayerKey;
-pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreak};
+pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreaker};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::scope::Scope;
 
@@ -32,7 +32,7 @@ impl Orders {
     /// configuration does not name.
     pub fn for_scope<'s>(
         low_is_better: &[LowIsBetter],
-        ties: &[TieBreak],
+        tie_breakers: &[TieBreaker],
         scope: impl Into<Option<&'s Scope>>,
     ) -> Orders {
         let scope = scope.into();
@@ -41,7 +41,7 @@ impl Orders {
             false => Direction::HighIsBetter,
         };
         Orders(Ranking::ALL.map(|ranking| {
-            let tie = TieBreak::find(ties, ranking, scope).map(|by| (by, direction(by)));
+            let tie = TieBreaker::find(tie_breakers, ranking, scope).map(|by| (by, direction(by)));
             Order { direction: direction(ranking), tie }
         }))
     }

@@ -13,7 +13,7 @@ pub enum ClockCommand {
     /// Trust the system clock for closing weeks until it jumps again
     ///
     /// Without it the daemon waits until the clock is synchronised, or has run for ten minutes without a jump
-    /// (clock.steady_s). A pending forward jump of more than ten minutes is applied immediately.
+    /// (clock.trust_after_s). A pending forward jump of more than ten minutes is applied immediately.
     Accept,
     /// Set recorded time back to the system clock, after that was ahead
     ///

@@ -40,7 +40,7 @@ const READ_MS_MAX: u128 = 100;
 #[serde(rename_all = "lowercase")]
 pub enum SyncCheck {
     /// As reported by the kernel or systemd-timesyncd.
-    Ask,
+    Auto,
     Always,
     Never,
 }
@@ -55,7 +55,7 @@ pub struct ClockSettings {
 
 impl Default for ClockSettings {
     fn default() -> ClockSettings {
-        ClockSettings { synchronised: SyncCheck::Ask, trust_after_ms: 600_000 }
+        ClockSettings { synchronised: SyncCheck::Auto, trust_after_ms: 600_000 }
     }
 }
 
@@ -195,7 +195,7 @@ impl Clock {
     /// second.
     pub fn update_trust(&self) {
         let synchronised = match self.with_state(|state| state.settings.synchronised) {
-            SyncCheck::Ask => self.source.synchronised(),
+            SyncCheck::Auto => self.source.synchronised(),
             SyncCheck::Always => Some(true),
             SyncCheck::Never => Some(false),
         };

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use Applies::{Reload, Restart};
 
 use crate::archive::ArchiveSettings;
-use crate::board::order::{LowIsBetter, TieBreak};
+use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
@@ -144,23 +144,23 @@ pub const KEYS: &[KeySpec] = &[
     key("screen", "gain_max", whole(1, crate::limits::POINTS_ABS_MAX, "points"), Reload),
     key("boards", "windows", ValueType::Texts(window), Reload),
     key("boards", "low_is_better", ValueType::Texts(low_is_better), Reload),
-    key("boards", "ties", ValueType::Texts(tie), Reload),
-    key("boards", "closed_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
-    key("clock", "synchronised", ValueType::OneOf(&["ask", "always", "never"]), Reload),
-    key("clock", "steady_s", whole(0, 86_400, "s"), Reload),
+    key("boards", "tie_breakers", ValueType::Texts(tie_breaker), Reload),
+    key("boards", "closed_cache_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
+    key("clock", "synchronised", ValueType::OneOf(&["auto", "always", "never"]), Reload),
+    key("clock", "trust_after_s", whole(0, 86_400, "s"), Reload),
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
-    key("store", "compact_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
-    key("store", "disk_free_min_bytes", whole(0, 1 << 50, "bytes"), Reload),
+    key("store", "compact_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
+    key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
     key("archive", "url", ValueType::Text(mysql_url), Reload),
     key("archive", "password_file", ValueType::Text(accept_any), Reload),
     key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
-    key("archive", "drain_s_max", whole(0, 3_600, "s"), Reload),
+    key("archive", "drain_timeout_s", whole(0, 3_600, "s"), Reload),
     key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
     key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload),
     key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
-    key("archive", "retry_s_max", whole(1, 3_600, "s"), Reload),
+    key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload),
     key("scan_log", "rotate_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
 ];
@@ -216,8 +216,8 @@ fn spectator_points(text: &str) -> Result<(), String> {
     text.parse::<SpectatorPoints>().map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn tie(text: &str) -> Result<(), String> {
-    text.parse::<TieBreak>().map(|_| ()).map_err(|error| error.to_string())
+fn tie_breaker(text: &str) -> Result<(), String> {
+    text.parse::<TieBreaker>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

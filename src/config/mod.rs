@@ -150,16 +150,16 @@ pub struct BoardsConfig {
     pub windows: Vec<String>,
     /// See [`Config::low_is_better`].
     pub low_is_better: Vec<String>,
-    /// See [`Config::ties`].
-    pub ties: Vec<String>,
-    pub closed_bytes_max: u64,
+    /// See [`Config::tie_breakers`].
+    pub tie_breakers: Vec<String>,
+    pub closed_cache_bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockConfig {
     pub synchronised: SyncCheck,
-    pub steady_s: u64,
+    pub trust_after_s: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,8 +167,8 @@ pub struct ClockConfig {
 pub struct StoreConfig {
     pub cache_bytes: u64,
     pub commit_interval_ms: u64,
-    pub compact_min_bytes: u64,
-    pub disk_free_min_bytes: u64,
+    pub compact_bytes_min: u64,
+    pub disk_free_bytes_min: u64,
     pub keep_weeks: u32,
 }
 
@@ -179,11 +179,11 @@ pub struct ArchiveConfig {
     pub url: String,
     pub password_file: PathBuf,
     pub interval_s: u64,
-    pub drain_s_max: u64,
+    pub drain_timeout_s: u64,
     pub outbox_entries_max: u64,
     pub connect_timeout_ms: u64,
     pub query_timeout_ms: u64,
-    pub retry_s_max: u64,
+    pub backoff_s_max: u64,
 }
 
 impl ArchiveConfig {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Config, PASSWORD_CREDENTIAL, StoreConfig};
 use crate::archive::ArchiveSettings;
-use crate::board::order::{LowIsBetter, TieBreak};
+use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
 use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
@@ -30,7 +30,7 @@ pub enum WindowSettingsError {
 impl StoreConfig {
     /// When the state directory is compacted.
     pub fn compaction(&self) -> CompactSettings {
-        CompactSettings { min_bytes: self.compact_min_bytes, free_min_bytes: self.disk_free_min_bytes }
+        CompactSettings { bytes_min: self.compact_bytes_min, disk_free_bytes_min: self.disk_free_bytes_min }
     }
 }
 
@@ -67,8 +67,8 @@ impl Config {
             rules,
             windows: self.windows()?,
             low_is_better: self.low_is_better(),
-            tie_breaks: self.ties(),
-            ended_boards_bytes_max: self.boards.closed_bytes_max,
+            tie_breakers: self.tie_breakers(),
+            closed_cache_bytes_max: self.boards.closed_cache_bytes_max,
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             class1_players_min: self.scan.class1_players_min,
             keep_weeks: self.store.keep_weeks as usize,
@@ -94,9 +94,9 @@ impl Config {
     }
 
     /// The boards with a tie-breaker.
-    pub fn ties(&self) -> Vec<TieBreak> {
+    pub fn tie_breakers(&self) -> Vec<TieBreaker> {
         // Validated by the config check.
-        self.boards.ties.iter().filter_map(|boards| boards.parse().ok()).collect()
+        self.boards.tie_breakers.iter().filter_map(|boards| boards.parse().ok()).collect()
     }
 
     pub fn archive_settings(&self) -> ArchiveSettings {
@@ -111,16 +111,16 @@ impl Config {
             password_file: archive.password_file.clone(),
             credential: credential.map_or_else(String::new, |_| PASSWORD_CREDENTIAL.to_owned()),
             interval_s: archive.interval_s as u32,
-            drain_s_max: archive.drain_s_max as u32,
+            drain_timeout_s: archive.drain_timeout_s as u32,
             connect_timeout_ms: archive.connect_timeout_ms as u32,
             query_timeout_ms: archive.query_timeout_ms as u32,
-            retry_ms_max: archive.retry_s_max as u32 * 1_000,
+            backoff_ms_max: archive.backoff_s_max as u32 * 1_000,
             ..ArchiveSettings::default()
         }
     }
 
     pub fn clock_settings(&self) -> ClockSettings {
-        ClockSettings { synchronised: self.clock.synchronised, trust_after_ms: self.clock.steady_s as i64 * 1_000 }
+        ClockSettings { synchronised: self.clock.synchronised, trust_after_ms: self.clock.trust_after_s as i64 * 1_000 }
     }
 
     pub fn scan_settings(&self) -> ScanSettings {
@@ -176,12 +176,12 @@ mod tests {
         assert_eq!(kinds(Config::default().windows().unwrap()), [(3, 4)]);
         let text = "time_zone = \"Asia/Kolkata\"\n[store]\nkeep_weeks = 9\n[boards]\n\
             windows = [\"month keep=13\", \"hour keep=48\", \"all-time\", \"12 base=2026-01-05T00:00:00Z duration=3d\"]\n\
-            low_is_better = [\"points\", \"time tag:race\"]\nties = [\"points time\", \"clq2 points game:x y\", \"elo time\"]\n";
+            low_is_better = [\"points\", \"time tag:race\"]\ntie_breakers = [\"points time\", \"clq2 points game:x y\", \"elo time\"]\n";
         let config = Config::parse(text).expect("valid");
         let windows = config.windows().unwrap();
         assert_eq!(windows.calendar().zone_name(), "Asia/Kolkata");
         assert_eq!(kinds(windows), [(0, 0), (1, 48), (3, 9), (4, 13), (12, 4)]);
-        assert_eq!((config.low_is_better().len(), config.ties().len()), (2, 3));
+        assert_eq!((config.low_is_better().len(), config.tie_breakers().len()), (2, 3));
     }
 
     #[test]

@@ -11,10 +11,17 @@ pub const RENAMED_KEYS: &[(&str, &str)] = &[
     ("scan.sockets", "scan.sockets_per_ip_version"),
     ("scan.in_flight_max", "scan.scans_in_flight_max"),
     ("scan.resolve_ttl_s", "scan.dns_cache_ttl_s"),
+    ("boards.ties", "boards.tie_breakers"),
+    ("boards.closed_bytes_max", "boards.closed_cache_bytes_max"),
+    ("clock.steady_s", "clock.trust_after_s"),
+    ("store.compact_min_bytes", "store.compact_bytes_min"),
+    ("store.disk_free_min_bytes", "store.disk_free_bytes_min"),
+    ("archive.drain_s_max", "archive.drain_timeout_s"),
+    ("archive.retry_s_max", "archive.backoff_s_max"),
 ];
 
 /// Values: the path of the key, the former value, and the value.
-pub const RENAMED_VALUES: &[(&str, &str, &str)] = &[];
+pub const RENAMED_VALUES: &[(&str, &str, &str)] = &[("clock.synchronised", "ask", "auto")];
 
 /// The message about a key, if it is a former name.
 pub(super) fn key_message(path: &str) -> Option<String> {

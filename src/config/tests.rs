@@ -128,8 +128,8 @@ fn invalid_value_error_names_expected_range() {
         &["2: boards.low_is_better: \"point tag:race\": \"point\" is not a ranking; did you mean \"points\"?"],
     );
     problems(
-        "[boards]\nties = [\"points points\"]\n",
-        &["2: boards.ties: \"points points\": a ranking cannot break its own ties; expected another ranking"],
+        "[boards]\ntie_breakers = [\"points points\"]\n",
+        &["2: boards.tie_breakers: \"points points\": a ranking cannot break its own ties; expected another ranking"],
     );
     assert!(Config::parse("log = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());

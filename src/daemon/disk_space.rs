@@ -1,6 +1,6 @@
 //! Commits stop while the disk is nearly full.
 //!
-//! While less than `store.disk_free_min_bytes` is free, nothing is written: scans continue,
+//! While less than `store.disk_free_bytes_min` is free, nothing is written: scans continue,
 //! and their changes stay in memory. Answers to read requests include these changes, though
 //! a crash would lose them. Requests that change something are refused, and nothing is
 //! archived. Results of scans that no longer fit into memory are discarded and counted, as
@@ -61,7 +61,7 @@ impl DiskSpace {
                 tracing::error!(
                     path = %path.display(), free, min_bytes,
                     "the disk is nearly full: nothing is written until there is space again; scanning continues, and its \
-                     changes stay in memory. Free some space, or lower store.disk_free_min_bytes and reload"
+                     changes stay in memory. Free some space, or lower store.disk_free_bytes_min and reload"
                 );
                 self.stopped_ms = Some(now_ms);
             }
@@ -103,7 +103,7 @@ impl DiskSpace {
             ErrorCode::Refused,
             format!(
                 "the disk is nearly full and nothing is written: {} has {free} bytes free, \
-                 store.disk_free_min_bytes is {}; free some space and try again",
+                 store.disk_free_bytes_min is {}; free some space and try again",
                 path.display(),
                 self.min_bytes
             ),

@@ -191,7 +191,7 @@ impl Work {
     ) -> Work {
         state.store.set_compaction(config.store.compaction());
         let log = recorder.is_some().then(|| config.record.clone());
-        let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_min_bytes);
+        let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);
         let place = RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {
             rebuilder: Rebuilder::new(&place),
@@ -659,7 +659,7 @@ impl Work {
                 _ = reply.send(());
             }
             Order::Reload { engine, store, allow_private, reply } => {
-                self.disk.set_min(store.disk_free_min_bytes);
+                self.disk.set_min(store.disk_free_bytes_min);
                 self.state.store.set_compaction(store.compaction());
                 self.commit()?;
                 self.state.engine.reload(*engine);

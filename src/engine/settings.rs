@@ -1,6 +1,6 @@
 //! The part of the config that the engine uses.
 
-use crate::board::order::{LowIsBetter, Orders, TieBreak};
+use crate::board::order::{LowIsBetter, Orders, TieBreaker};
 use crate::board::window::WindowTypes;
 use crate::model::Scope;
 use crate::model::board_order::OrderOverrides;
@@ -20,9 +20,9 @@ pub struct EngineSettings {
     /// Boards on which the lowest score is best.
     pub low_is_better: Vec<LowIsBetter>,
     /// Boards on which equal scores are ordered by another ranking.
-    pub tie_breaks: Vec<TieBreak>,
+    pub tie_breakers: Vec<TieBreaker>,
     /// The maximum memory of boards of ended windows, bytes.
-    pub ended_boards_bytes_max: u64,
+    pub closed_cache_bytes_max: u64,
     /// Closed weeks whose rows are kept in the state.
     pub keep_weeks: usize,
     /// Whether there is an archive; without one the outbox stays empty.
@@ -43,12 +43,12 @@ pub struct EngineSettings {
 impl EngineSettings {
     /// The orders of the boards of a scope; without a scope, the default orders.
     pub fn orders<'s>(&self, scope: impl Into<Option<&'s Scope>>) -> Orders {
-        Orders::for_scope(&self.low_is_better, &self.tie_breaks, scope)
+        Orders::for_scope(&self.low_is_better, &self.tie_breakers, scope)
     }
 
     /// All settings about the order of boards.
     pub fn order_overrides(&self) -> OrderOverrides {
-        OrderOverrides { low_is_better: self.low_is_better.clone(), ties: self.tie_breaks.clone() }
+        OrderOverrides { low_is_better: self.low_is_better.clone(), tie_breakers: self.tie_breakers.clone() }
     }
 }
 
@@ -60,8 +60,8 @@ impl Default for EngineSettings {
             class1_players_min: CLASS1_PLAYERS_MIN,
             windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone are valid"),
             low_is_better: Vec::new(),
-            tie_breaks: Vec::new(),
-            ended_boards_bytes_max: 1 << 30,
+            tie_breakers: Vec::new(),
+            closed_cache_bytes_max: 1 << 30,
             keep_weeks: 4,
             archive_enabled: false,
             outbox_entries_max: 5_000_000,

@@ -17,13 +17,13 @@ use crate::nearest::nearest;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderOverrides {
     pub low_is_better: Vec<LowIsBetter>,
-    pub ties: Vec<TieBreak>,
+    pub tie_breakers: Vec<TieBreaker>,
 }
 
 impl OrderOverrides {
     /// The scopes in the settings, some more than once.
     pub fn scopes(&self) -> impl Iterator<Item = &Scope> {
-        let ties = self.ties.iter().filter_map(|tie| tie.scope.as_ref());
+        let ties = self.tie_breakers.iter().filter_map(|tie| tie.scope.as_ref());
         self.low_is_better.iter().filter_map(|low| low.scope.as_ref()).chain(ties)
     }
 }
@@ -46,20 +46,24 @@ impl LowIsBetter {
 
 /// Boards of one ranking on which another ranking breaks ties.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TieBreak {
+pub struct TieBreaker {
     pub ranking: Ranking,
     pub by: Ranking,
     /// `None`: in every scope without a setting.
     pub scope: Option<Scope>,
 }
 
-impl TieBreak {
+impl TieBreaker {
     /// The ranking that breaks ties on the board of a ranking in a scope; without a scope, in
     /// scopes that no setting names. A setting with a scope takes precedence; of several, the
     /// last applies.
-    pub fn find(ties: &[TieBreak], ranking: Ranking, scope: Option<&Scope>) -> Option<Ranking> {
+    pub fn find(tie_breakers: &[TieBreaker], ranking: Ranking, scope: Option<&Scope>) -> Option<Ranking> {
         let in_scope = |scope: Option<&Scope>| {
-            ties.iter().rev().find(|tie| tie.ranking == ranking && tie.scope.as_ref() == scope).map(|tie| tie.by)
+            tie_breakers
+                .iter()
+                .rev()
+                .find(|tie| tie.ranking == ranking && tie.scope.as_ref() == scope)
+                .map(|tie| tie.by)
         };
         scope.and_then(|_| in_scope(scope)).or_else(|| in_scope(None))
     }
@@ -89,17 +93,17 @@ impl FromStr for LowIsBetter {
     }
 }
 
-impl FromStr for TieBreak {
+impl FromStr for TieBreaker {
     type Err = OrderParseError;
 
-    fn from_str(text: &str) -> Result<TieBreak, OrderParseError> {
+    fn from_str(text: &str) -> Result<TieBreaker, OrderParseError> {
         let mut words = Parser { text, rest: text };
         let (ranking, by) = (words.ranking()?, words.ranking()?);
         if ranking == by {
             return Err(OrderParseError::SameRanking(words.shown()));
         }
         let scope = words.scope("two rankings, alone or with one scope, such as \"points time game:baseq3\"")?;
-        Ok(TieBreak { ranking, by, scope })
+        Ok(TieBreaker { ranking, by, scope })
     }
 }
 
@@ -187,7 +191,7 @@ mod tests {
             ),
             ("points time tag: ", "\"points time tag: \": the scope has no name after its colon"),
         ] {
-            assert_eq!(text.parse::<TieBreak>().unwrap_err().to_string(), want);
+            assert_eq!(text.parse::<TieBreaker>().unwrap_err().to_string(), want);
         }
     }
 
@@ -195,13 +199,13 @@ mod tests {
     fn scoped_tie_break_wins_then_the_last_one() {
         let texts =
             ["points clq1", "points time", "points clq2 tag:the race", " points  elo  tag:the race ", "elo time"];
-        let ties = texts.map(|text| text.parse::<TieBreak>().unwrap());
+        let ties = texts.map(|text| text.parse::<TieBreaker>().unwrap());
         let (quake, race) = (Scope::Game("baseq3".to_owned()), Scope::Tag("the race".to_owned()));
-        assert_eq!(TieBreak::find(&ties, Ranking::Points, None), Some(Ranking::Time));
-        assert_eq!(TieBreak::find(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
-        assert_eq!(TieBreak::find(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
-        assert_eq!(TieBreak::find(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
-        assert_eq!(TieBreak::find(&ties[2..], Ranking::Points, None), None);
-        assert_eq!(TieBreak::find(&ties[2..], Ranking::Points, Some(&quake)), None);
+        assert_eq!(TieBreaker::find(&ties, Ranking::Points, None), Some(Ranking::Time));
+        assert_eq!(TieBreaker::find(&ties, Ranking::Points, Some(&quake)), Some(Ranking::Time));
+        assert_eq!(TieBreaker::find(&ties, Ranking::Points, Some(&race)), Some(Ranking::Elo));
+        assert_eq!(TieBreaker::find(&ties, Ranking::Elo, Some(&race)), Some(Ranking::Time));
+        assert_eq!(TieBreaker::find(&ties[2..], Ranking::Points, None), None);
+        assert_eq!(TieBreaker::find(&ties[2..], Ranking::Points, Some(&quake)), None);
     }
 }

@@ -45,9 +45,9 @@ const RETRY_GROWTH_PERCENT: u64 = 125;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactSettings {
     /// Minimum size of a file to compact, bytes; 0: never compact.
-    pub min_bytes: u64,
+    pub bytes_min: u64,
     /// Space that must stay free on the disk, bytes.
-    pub free_min_bytes: u64,
+    pub disk_free_bytes_min: u64,
 }
 
 /// The compactions of a store. Dropping it cancels the one in progress.
@@ -83,7 +83,7 @@ struct CompactedDatabase {
 impl Compaction {
     pub(super) fn of(dir: &Path, cache_bytes: u64) -> Result<Compaction, StoreError> {
         Ok(Compaction {
-            settings: CompactSettings { min_bytes: 0, free_min_bytes: 0 },
+            settings: CompactSettings { bytes_min: 0, disk_free_bytes_min: 0 },
             dir: dir.to_owned(),
             cache_bytes,
             current: files::current(dir)?,
@@ -133,23 +133,23 @@ impl Compaction {
     }
 
     fn begin_if_due(&mut self, tree: &Tree) {
-        let CompactSettings { min_bytes, free_min_bytes } = self.settings;
-        if min_bytes == 0 {
+        let CompactSettings { bytes_min, disk_free_bytes_min } = self.settings;
+        if bytes_min == 0 {
             return;
         }
         let bytes = self.file_bytes();
         let after_last = self.current.as_ref().map_or(0, |current| current.bytes);
-        if bytes < min_bytes.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
+        if bytes < bytes_min.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
             return;
         }
         let free = statvfs(&self.dir).map_or(0, |disk| disk.blocks_available() * disk.fragment_size());
-        if free < bytes + free_min_bytes {
+        if free < bytes + disk_free_bytes_min {
             tracing::warn!(
                 bytes,
                 free,
-                free_min_bytes,
+                disk_free_bytes_min,
                 "the state directory is not compacted: the disk has no space for a copy of it and \
-                 store.disk_free_min_bytes"
+                 store.disk_free_bytes_min"
             );
             self.retry_bytes = bytes / 100 * RETRY_GROWTH_PERCENT;
             return;
@@ -308,7 +308,7 @@ mod tests {
     use crate::store::backup::tests::{SETTINGS, commit, records};
     use crate::store::{Store, StoreSettings};
 
-    const ALWAYS: CompactSettings = CompactSettings { min_bytes: 1 << 20, free_min_bytes: 0 };
+    const ALWAYS: CompactSettings = CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: 0 };
 
     fn open(dir: &Path) -> Store {
         let mut store = Store::open(dir, SETTINGS).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     fn full_disk_postpones_a_compaction_and_fails_no_commit() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(dir.path(), SETTINGS).unwrap();
-        store.set_compaction(CompactSettings { min_bytes: 1 << 20, free_min_bytes: u64::MAX >> 1 });
+        store.set_compaction(CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: u64::MAX >> 1 });
         store.apply(&commit(0, 30_000)).unwrap();
         (1..200).for_each(|n| store.apply(&commit(n, 300)).unwrap());
         assert!(store.compaction.running.is_none() && store.compaction.current.is_none());

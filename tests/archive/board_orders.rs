@@ -43,7 +43,7 @@ impl Setting {
     fn engine(&self) -> EngineSettings {
         let low_is_better = self.low_is_better.iter().map(|text| text.parse().unwrap()).collect();
         let ties = self.ties.iter().map(|text| text.parse().unwrap()).collect();
-        EngineSettings { archive_enabled: true, low_is_better, tie_breaks: ties, ..EngineSettings::default() }
+        EngineSettings { archive_enabled: true, low_is_better, tie_breakers: ties, ..EngineSettings::default() }
     }
 
     fn is_low(&self, server: &str, ranking: Ranking) -> bool {

@@ -224,7 +224,7 @@ async fn large_week_is_archived_atomically() {
     archive.migrate().await.unwrap();
     archive.close().await;
     let proxy = Proxy::to(database.address()).await;
-    let settings = ArchiveSettings { retry_ms_min: 10, retry_ms_max: 20, ..database.settings_by(proxy.address) };
+    let settings = ArchiveSettings { backoff_ms_min: 10, backoff_ms_max: 20, ..database.settings_by(proxy.address) };
 
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path());

@@ -680,9 +680,9 @@ fn fast_retries() -> ArchiveSettings {
     ArchiveSettings {
         query_timeout_ms: 2_000,
         connect_timeout_ms: 500,
-        retry_ms_min: 10,
-        retry_ms_max: 20,
-        drain_s_max: 60,
+        backoff_ms_min: 10,
+        backoff_ms_max: 20,
+        drain_timeout_s: 60,
         ..ArchiveSettings::default()
     }
 }
@@ -771,8 +771,8 @@ async fn stop_ends_within_drain_limit() {
     let outbox = Outbox::new(12);
     let settings = ArchiveSettings {
         url: "mysql://clqd@127.0.0.1:1/clqd".into(),
-        drain_s_max: 1,
-        retry_ms_min: 10,
+        drain_timeout_s: 1,
+        backoff_ms_min: 10,
         ..ArchiveSettings::default()
     };
     let within = tokio::time::timeout(Duration::from_secs(5), drain(settings, &outbox)).await;

@@ -136,7 +136,7 @@ fn offline_backup_can_be_restored() {
 fn configure(place: &Sandbox, record: &Path, min_bytes: u64) {
     place.configure(&format!("record = {record:?}"));
     let text = fs::read_to_string(place.config()).unwrap();
-    let store = format!("[store]\ndisk_free_min_bytes = {min_bytes}\n");
+    let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
     fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
 }
 
@@ -161,7 +161,7 @@ fn nearly_full_disk_stops_only_writes() {
     });
     wait_until("answers show it", || players(&place) > known);
     let said = place.ok(["status"]);
-    assert!(said.contains("NEARLY FULL") && said.contains("store.disk_free_min_bytes"), "{said}");
+    assert!(said.contains("NEARLY FULL") && said.contains("store.disk_free_bytes_min"), "{said}");
     for args in [&["servers", "add", "quake3://127.0.0.1:1"][..], &["greylist", &fleet.urls()[0], "--reason", "x"]] {
         let refused = place.run(args);
         assert_eq!(refused.status.code(), Some(1), "{}", refused.out);

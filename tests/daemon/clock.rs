@@ -237,7 +237,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     let configure = |min_bytes: u64| {
         place.configure(&format!("record = {record:?}"));
         let text = std::fs::read_to_string(place.config()).unwrap();
-        let store = format!("[store]\ndisk_free_min_bytes = {min_bytes}\n");
+        let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
         std::fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
     };
     configure(0);

@@ -78,13 +78,13 @@ fn random_kills_neither_lose_nor_double_data() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!(
-        "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300\n\
+        "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n\
          [scan_log]\nrotate_bytes = 262144\nkeep_files = 0",
         database.url()
     ));
     // The state is small, and is compacted all the time.
     let config = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), config.replace("[store]\n", "[store]\ncompact_min_bytes = 1\n")).unwrap();
+    std::fs::write(place.config(), config.replace("[store]\n", "[store]\ncompact_bytes_min = 1\n")).unwrap();
     place.ok(["migrate"]);
 
     let mut observer = Observer::new(&fleet);
@@ -519,7 +519,7 @@ fn kills_during_a_week_close_change_no_result() {
             &format!(
                 // A daemon that is killed every second never runs long enough to trust an
                 // unsynchronised clock.
-                "[clock]\nsynchronised = \"always\"\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_s_max = 300",
+                "[clock]\nsynchronised = \"always\"\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300",
                 database.url()
             ),
         );

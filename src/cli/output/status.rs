@@ -81,7 +81,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
         if let Some(stopped_ms) = store.stopped_ms {
             let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_min_bytes));
             let stopped = relative_time(Some(stopped_ms), now_ms);
-            line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_min_bytes is {min}"))?;
+            line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_bytes_min is {min}"))?;
             let waiting = group_digits(store.waiting_records);
             line("", format!("writing stopped {stopped}; {waiting} changes wait in memory; free some space"))?;
         }

@@ -466,7 +466,7 @@ scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
 lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
 rounds    0
-disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_min_bytes is 536,870,912
+disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_bytes_min is 536,870,912
           writing stopped 1 min ago; 1,234 changes wait in memory; free some space
           5 scans were discarded while the disk was nearly full
 archive   mysql://clqd@db/clqd, FAULT for 1 min 15 s, last complete 1 min ago, 4,096 waiting

@@ -29,8 +29,8 @@ impl Engine {
         // It has positions in the previous order.
         self.large_week = None;
         let differ = |scope: Option<&Scope>| {
-            Orders::for_scope(&before.low_is_better, &before.ties, scope)
-                != Orders::for_scope(&orders.low_is_better, &orders.ties, scope)
+            Orders::for_scope(&before.low_is_better, &before.tie_breakers, scope)
+                != Orders::for_scope(&orders.low_is_better, &orders.tie_breakers, scope)
         };
         if differ(None) {
             return self.resync_weeks();

@@ -154,7 +154,7 @@ impl GlobalState {
         }
         let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
         closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
-        self.board_cache.evict_to(self.settings.ended_boards_bytes_max);
+        self.board_cache.evict_to(self.settings.closed_cache_bytes_max);
     }
 
     /// Deletes a window with its rows and boards.

@@ -70,7 +70,7 @@ impl Case {
     }
 
     pub fn set_ties(&mut self, boards: &[&str]) {
-        self.settings.tie_breaks = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
+        self.settings.tie_breakers = boards.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}"))).collect();
     }
 
     pub fn state(&mut self) -> &mut State {

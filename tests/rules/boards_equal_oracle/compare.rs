@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clqd::board::BoardEntry;
-use clqd::board::order::TieBreak;
+use clqd::board::order::TieBreaker;
 use clqd::board::score_unit::display_score;
 use clqd::board::tree::Direction;
 use clqd::board::window::{self, WindowSpec};
@@ -129,7 +129,7 @@ pub fn check(
                     let of = format!("{of}: {} of {name} in {label}", ranking.name());
                     let low = settings.low_is_better.iter().any(|low| low.applies_to(ranking, name));
                     assert_eq!(board.low_is_better, low, "{of}");
-                    assert_eq!(board.tie, tie(&settings.tie_breaks, ranking, name), "{of}");
+                    assert_eq!(board.tie, tie(&settings.tie_breakers, ranking, name), "{of}");
                     let tie = board.tie.map(|by| &boards[by as usize]);
                     let segments = check_one(oracle, &rows, board, tie, ranking, &of);
                     if window.week().is_some() && matches!(scope, Scope::Server(_)) {
@@ -150,7 +150,7 @@ pub fn check(
 
 /// What is to part equal scores: the last that names the scope, or else the last
 /// that names none.
-fn tie(ties: &[TieBreak], ranking: Ranking, scope: &ScopeName) -> Option<Ranking> {
+fn tie(ties: &[TieBreaker], ranking: Ranking, scope: &ScopeName) -> Option<Ranking> {
     let of_ranking = || ties.iter().filter(|tie| tie.ranking == ranking);
     let here = of_ranking().rfind(|tie| tie.scope.as_ref() == Some(scope));
     here.or_else(|| of_ranking().rfind(|tie| tie.scope.is_none())).map(|tie| tie.by)

@@ -364,12 +364,12 @@ fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     case.tick(t + 5 * 60 * MINUTE_MS);
     assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_some()), "there is room");
     let all: usize = hours.iter().map(|hour| case.state().engine.boards(*hour).unwrap().heap_bytes()).sum();
-    case.settings.ended_boards_bytes_max = all as u64 - 1;
+    case.settings.closed_cache_bytes_max = all as u64 - 1;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
     let left = hours.map(|hour| case.state().engine.boards(hour).is_some());
     assert_eq!(left, [true, false, true], "who was asked last stays");
-    case.settings.ended_boards_bytes_max = 0;
+    case.settings.closed_cache_bytes_max = 0;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
     assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_none()));

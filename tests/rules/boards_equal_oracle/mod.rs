@@ -16,7 +16,7 @@ use crate::oracle::adapter::rules;
 use crate::oracle::compare::{Segments, open};
 use crate::oracle::generate::{Random, scan_log, screening};
 use crate::oracle::{Oracle, Settings};
-use clqd::board::order::{LowIsBetter, TieBreak};
+use clqd::board::order::{LowIsBetter, TieBreaker};
 use clqd::board::window::{WindowSpec, WindowTypes};
 use clqd::engine::{BuildPlan, EngineSettings, Event, WindowBoards};
 use clqd::model::calendar::Calendar;
@@ -65,7 +65,7 @@ struct Run {
     oracle: Oracle,
     specs: Vec<WindowSpec>,
     low: Vec<LowIsBetter>,
-    ties: Vec<TieBreak>,
+    ties: Vec<TieBreaker>,
     tags: Vec<(String, Vec<String>)>,
 }
 
@@ -109,7 +109,7 @@ impl Run {
             rules: rules(&self.oracle.settings),
             windows: WindowTypes::new(self.oracle.settings.calendar, self.specs.iter().copied()).expect("types"),
             low_is_better: self.low.clone(),
-            tie_breaks: self.ties.clone(),
+            tie_breakers: self.ties.clone(),
             keep_weeks: usize::MAX,
             ..EngineSettings::default()
         }
@@ -240,7 +240,7 @@ fn specs(begins: i64, random: &mut Random) -> Vec<WindowSpec> {
 }
 
 /// On most boards nothing, on some another ranking.
-fn ties(oracle: &Oracle, random: &mut Random) -> Vec<TieBreak> {
+fn ties(oracle: &Oracle, random: &mut Random) -> Vec<TieBreaker> {
     let rankings = ["clq1", "clq2", "elo", "points", "time"];
     let mut texts = Vec::new();
     for scope in ["", "tag:pro", "tag:all of them", "game:baseq3", &format!("server:{}", oracle.servers[0])] {

@@ -74,9 +74,9 @@ impl Database {
             url: self.url(),
             query_timeout_ms: 10_000,
             connect_timeout_ms: 2_000,
-            retry_ms_min: 10,
-            retry_ms_max: 50,
-            drain_s_max: 60,
+            backoff_ms_min: 10,
+            backoff_ms_max: 50,
+            drain_timeout_s: 60,
             ..ArchiveSettings::default()
         }
     }
