@@ -62,7 +62,7 @@ const USAGE_ERRORS: &[(&str, &str)] = &[
     ("query nonsense", "known schemes are quake3"),
     ("query xonotic://127.0.0.1:26000", "scheme \"xonotic\" is not known"),
     ("query xonotic://127.0.0.1", "scheme \"xonotic\" is not known"),
-    ("query --timeout-ms 5 quake3://a", "100..=60000"),
+    ("query --timeout-ms 5 quake3://a", "100..=30000"),
     ("export --state /no/state --week 2026W47", "ISO week label"),
     ("fleet --speed 0", "expected a number above 0"),
     ("fleet --source-share 2", "expected a number from 0 to 1"),

@@ -88,8 +88,8 @@ impl Sandbox {
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
              [scan]\nallow_private = true\ntimeout_ms = 400\nretries = 1\n\
-             address_packets_per_second_max = 1000\nper_address_burst = 1000\n\
-             subnet_packets_per_second_max = 100000\nper_subnet_burst = 100000\n\
+             address_packets_per_second_max = 1000\naddress_burst_packets = 1000\n\
+             subnet_packets_per_second_max = 100000\nsubnet_burst_packets = 100000\n\
              interval_class1_s = 1\ninterval_class2_s = 2\n{scan}\n\
              [store]\ncache_bytes = 16777216\ncommit_interval_ms = 50\n"
         );
@@ -323,7 +323,7 @@ pub fn silent_socket() -> (std::net::UdpSocket, String) {
     (socket, url)
 }
 
-/// Scan logs of `record = FILE`, oldest first: `FILE.n.zst` ... `FILE.1.zst`, `FILE`.
+/// Scan logs of `scan_log.path = FILE`, oldest first: `FILE.n.zst` ... `FILE.1.zst`, `FILE`.
 pub fn scan_logs(file: &Path) -> Vec<PathBuf> {
     let name = |n: usize| PathBuf::from(format!("{}.{n}.zst", file.display()));
     let mut logs: Vec<PathBuf> = (1..).map(name).take_while(|log| log.exists()).collect();
