@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<()> {
     std::fs::write(
         &config,
         format!(
-            "state_dir = {:?}\ncontrol_socket = {socket:?}\nlog = \"warn\"\n[scan]\nallow_private = true\n\
+            "state_dir = {:?}\ncontrol_socket = {socket:?}\nlog_filter = \"warn\"\n[scan]\nallow_private = true\n\
              interval_class2_s = 120\nsubnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n{archive}",
             dir.path().join("state")
         ),

@@ -24,7 +24,7 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// `scan.timeout_ms`, or `log` where there is no section.
+    /// `scan.timeout_ms`, or `state_dir` where there is no section.
     pub fn path(&self) -> String {
         if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
     }
@@ -102,8 +102,7 @@ pub const KEYS: &[KeySpec] = &[
     key("", "time_zone", ValueType::Text(time_zone), Restart),
     key("", "state_dir", ValueType::Text(not_empty), Restart),
     key("", "control_socket", ValueType::Text(socket_path), Restart),
-    key("", "log", ValueType::Text(log_filter), Reload),
-    key("", "record", ValueType::Text(accept_any), Restart),
+    key("", "log_filter", ValueType::Text(log_filter), Reload),
     key("scan", "timeout_ms", whole_in(scan::TIMEOUT_MS, "ms"), Reload),
     key("scan", "retries", whole(0, 10, ""), Reload),
     key("scan", "packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
@@ -161,6 +160,7 @@ pub const KEYS: &[KeySpec] = &[
     key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload),
     key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
     key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload),
+    key("scan_log", "path", ValueType::Text(accept_any), Restart),
     key("scan_log", "rotate_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
 ];

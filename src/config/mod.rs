@@ -43,9 +43,7 @@ pub struct Config {
     pub time_zone: String,
     pub state_dir: PathBuf,
     pub control_socket: PathBuf,
-    pub log: String,
-    /// Empty: no scan log.
-    pub record: PathBuf,
+    pub log_filter: String,
     pub scan: ScanConfig,
     pub names: NamesConfig,
     pub rounds: RoundsConfig,
@@ -231,6 +229,8 @@ impl fmt::Debug for ArchiveConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanLogConfig {
+    /// Empty: no scan log.
+    pub path: PathBuf,
     pub rotate_bytes: u64,
     /// 0: all.
     pub keep_files: u32,

@@ -145,7 +145,7 @@ impl Config {
 
     /// `None`: no scan log.
     pub fn recorder_settings(&self) -> Option<RecorderSettings> {
-        let path = self.record.clone();
+        let path = self.scan_log.path.clone();
         (!path.as_os_str().is_empty()).then_some(RecorderSettings {
             path,
             rotate_bytes: self.scan_log.rotate_bytes,

@@ -37,8 +37,8 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     let mut found = PathReport { problems: conflicts_with(config, canonical), notes: Vec::new() };
     found.add("state_dir", state_dir(&config.state_dir));
     found.add("control_socket", control_socket(&config.control_socket));
-    if !config.record.as_os_str().is_empty() {
-        found.add("record", record(&config.record));
+    if !config.scan_log.path.as_os_str().is_empty() {
+        found.add("scan_log.path", scan_log_path(&config.scan_log.path));
     }
     if !config.archive.password_file.as_os_str().is_empty() {
         found.add("archive.password_file", password_file(&config.archive.password_file));
@@ -68,7 +68,7 @@ impl PathReport {
 fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Finding> {
     let mut found = Vec::new();
     let (state, socket) = (place(&config.state_dir), place(&config.control_socket));
-    let record = (!config.record.as_os_str().is_empty()).then(|| place(&config.record));
+    let log = (!config.scan_log.path.as_os_str().is_empty()).then(|| place(&config.scan_log.path));
     let rebuild = rebuild_dir(&state);
     let shown = |path: &Path| path.display().to_string();
     if socket == state {
@@ -80,24 +80,21 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
         let rebuild = shown(&rebuild);
         found.push(("control_socket", format!("{} is inside {rebuild}, which clqd deletes", shown(&socket))));
     }
-    let Some(record) = record else { return found };
-    if record.extension().is_some_and(|end| end == "zst") {
-        found.push(("record", RecordError::Packed(record).to_string()));
-    } else if record.starts_with(&state) {
+    let Some(log) = log else { return found };
+    if log.extension().is_some_and(|end| end == "zst") {
+        found.push(("scan_log.path", RecordError::Packed(log).to_string()));
+    } else if log.starts_with(&state) {
         let state = shown(&state);
         found.push((
-            "record",
-            format!(
-                "{} is inside state_dir, {state}, where only clqd may write; name a file outside it",
-                shown(&record)
-            ),
+            "scan_log.path",
+            format!("{} is inside state_dir, {state}, where only clqd may write; name a file outside it", shown(&log)),
         ));
-    } else if state.starts_with(&record) {
+    } else if state.starts_with(&log) {
         let state = shown(&state);
-        found.push(("record", format!("{} is a directory: state_dir, {state}, is inside it", shown(&record))));
-    } else if record.starts_with(&socket) || socket.starts_with(&record) {
+        found.push(("scan_log.path", format!("{} is a directory: state_dir, {state}, is inside it", shown(&log))));
+    } else if log.starts_with(&socket) || socket.starts_with(&log) {
         let socket = shown(&socket);
-        found.push(("record", format!("{} and control_socket, {socket}, cannot both be files", shown(&record))));
+        found.push(("scan_log.path", format!("{} and control_socket, {socket}, cannot both be files", shown(&log))));
     }
     found
 }
@@ -121,7 +118,7 @@ fn control_socket(path: &Path) -> Result<(), PathError> {
     }
 }
 
-fn record(path: &Path) -> Result<(), PathError> {
+fn scan_log_path(path: &Path) -> Result<(), PathError> {
     match scan_log::check_log_path(path) {
         Ok(()) => {}
         Err(RecordError::Io { what, path, source }) => return Err(unusable(what, &path, source)),

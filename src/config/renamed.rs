@@ -3,6 +3,8 @@
 
 /// Keys: the path of the former name, and that of the setting.
 pub const RENAMED_KEYS: &[(&str, &str)] = &[
+    ("log", "log_filter"),
+    ("record", "scan_log.path"),
     ("scan.per_second_max", "scan.packets_per_second_max"),
     ("scan.per_address_per_second_max", "scan.address_packets_per_second_max"),
     ("scan.per_address_burst", "scan.address_burst_packets"),

@@ -40,8 +40,8 @@ fn shipped_file_equals_defaults_and_documents_every_key() {
 
 #[test]
 fn file_overrides_only_keys_it_names() {
-    let config = Config::parse("log = \"debug\"\n[scan]\nretries = 0\n[elo]\nk = 30\n").expect("valid");
-    let mut want = Config { log: "debug".to_owned(), ..Config::default() };
+    let config = Config::parse("log_filter = \"debug\"\n[scan]\nretries = 0\n[elo]\nk = 30\n").expect("valid");
+    let mut want = Config { log_filter: "debug".to_owned(), ..Config::default() };
     want.scan.retries = 0;
     want.elo.k = 30.0;
     assert_eq!(config, want);
@@ -59,14 +59,17 @@ fn unknown_key_error_suggests_nearest_key() {
         &["2: store.timeout_ms: unknown key; did you mean timeout_ms in section [scan]?"],
     );
     problems("timeout_ms = 5\n", &["1: timeout_ms: unknown key; did you mean timeout_ms in section [scan]?"]);
-    problems("[elo]\nlog = \"info\"\n", &["2: elo.log: unknown key; did you mean log, a top-level key?"]);
+    problems(
+        "[elo]\nlog_filter = \"info\"\n",
+        &["2: elo.log_filter: unknown key; did you mean log_filter, a top-level key?"],
+    );
     problems(
         "[elo]\nzzzz = 1\n",
         &["2: elo.zzzz: unknown key; the keys of [elo] are k, k_times_opponents_max, carry_over"],
     );
     problems("[sacn]\nretries = 1\n", &["1: sacn: unknown section; did you mean [scan]?"]);
     problems("scan = 5\n", &["1: scan: is a section; write [scan]"]);
-    problems("[record]\nrotate_bytes = 1\n", &["1: record: expected a text in quotes; found a section"]);
+    problems("[state_dir]\npath = \"x\"\n", &["1: state_dir: expected a text in quotes; found a section"]);
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn invalid_value_error_names_expected_range() {
         "[boards]\ntie_breakers = [\"points points\"]\n",
         &["2: boards.tie_breakers: \"points points\": a ranking cannot break its own ties; expected another ranking"],
     );
-    assert!(Config::parse("log = \"info,clqd=loud\"\n").is_err());
+    assert!(Config::parse("log_filter = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
 }
 
@@ -140,12 +143,12 @@ fn all_problems_are_reported_by_line() {
     problems(
         "zone = 1\n[scan]\nretries = 99\nsocket = 1\n",
         &[
-            "1: zone: unknown key; the top-level keys are time_zone, state_dir, control_socket, log, record",
+            "1: zone: unknown key; the top-level keys are time_zone, state_dir, control_socket, log_filter",
             "3: scan.retries: 99 is out of range; expected a whole number, 0 to 10",
             "4: scan.socket: unknown key; did you mean sockets_per_ip_version?",
         ],
     );
-    let broken = Config::parse("log = \n[scan]\nretries = 99\n[scan]\n").expect_err("broken");
+    let broken = Config::parse("log_filter = \n[scan]\nretries = 99\n[scan]\n").expect_err("broken");
     assert!(broken[0].line == 1 && broken[0].key.is_empty(), "{broken:?}");
     assert!(broken.iter().any(|p| p.key == "scan.retries" && p.line == 3), "{broken:?}");
 }
@@ -153,14 +156,15 @@ fn all_problems_are_reported_by_line() {
 #[test]
 fn reload_keeps_keys_that_need_restart() {
     let old = Config::default();
-    let new =
-        Config::parse("time_zone = \"Asia/Tokyo\"\nlog = \"debug\"\n[scan]\nretries = 5\nsockets_per_ip_version = 9\n")
-            .expect("valid");
+    let new = Config::parse(
+        "time_zone = \"Asia/Tokyo\"\nlog_filter = \"debug\"\n[scan]\nretries = 5\nsockets_per_ip_version = 9\n",
+    )
+    .expect("valid");
     let reloaded = old.plan_reload(&new);
-    assert_eq!(reloaded.changed, ["log", "scan.retries"]);
+    assert_eq!(reloaded.changed, ["log_filter", "scan.retries"]);
     assert_eq!(reloaded.needs_restart, ["time_zone", "scan.sockets_per_ip_version"]);
     let mut want = old.clone();
-    want.log = "debug".to_owned();
+    want.log_filter = "debug".to_owned();
     want.scan.retries = 5;
     assert_eq!(reloaded.config, want);
     assert_eq!(old.plan_reload(&old).changed, Vec::<String>::new());
@@ -194,7 +198,7 @@ fn missing_file_is_named_in_error() {
 #[test]
 fn unclosed_header_is_one_problem() {
     problems(
-        "record = \"x\"\n[scan\nretries = 1\ntimeout_ms = 0\n[elo]\nk = 0.0\n",
+        "state_dir = \"x\"\n[scan\nretries = 1\ntimeout_ms = 0\n[elo]\nk = 0.0\n",
         &[
             "2: not TOML: unclosed table, expected `]` at column 6",
             "6: elo.k: 0.0 is out of range; expected a number, 0.1 to 1000.0",
@@ -215,22 +219,22 @@ fn each_syntax_error_is_reported_once() {
         ],
     );
     problems(
-        "log = \"info\n[scan]\nretries = \nsockets_per_ip_version = 8\n",
+        "log_filter = \"info\n[scan]\nretries = \nsockets_per_ip_version = 8\n",
         &[
-            "1: not TOML: invalid basic string, expected `\"` at column 12",
+            "1: not TOML: invalid basic string, expected `\"` at column 19",
             "3: not TOML: string values must be quoted, expected literal string at column 11",
         ],
     );
     let broken = "x = \n".repeat(1_000);
     assert!(Config::parse(&broken).expect_err("broken").len() <= 20);
-    assert!(Config::parse(&format!("log = \"\"\"{}", "\n".repeat(1_000))).expect_err("broken").len() == 1);
+    assert!(Config::parse(&format!("log_filter = \"\"\"{}", "\n".repeat(1_000))).expect_err("broken").len() == 1);
 }
 
 #[test]
 fn invalid_utf8_error_names_line_and_column() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("clqd.toml");
-    std::fs::write(&file, b"log = \"info\"\n[scan]\n# \xc3\xa9 caf\xe9\n").expect("written");
+    std::fs::write(&file, b"log_filter = \"info\"\n[scan]\n# \xc3\xa9 caf\xe9\n").expect("written");
     let error = Config::load(&file).expect_err("not UTF-8").to_string();
     let want = format!("{}:3: not UTF-8 at column 8 (byte 0xe9); save the file as UTF-8", file.display());
     assert!(error.ends_with(&want), "{error}");
@@ -240,27 +244,34 @@ fn invalid_utf8_error_names_line_and_column() {
 fn conflicting_paths_are_refused() {
     let state = "state_dir = \"/var/lib/clqd\"\n";
     let refused = |text: &str, key: &str, want: &str| {
-        let line = if key == "record" { 3 } else { 2 };
+        let line = if key == "scan_log.path" { 4 } else { 2 };
         let text = match key {
-            "record" => format!("{state}control_socket = \"/run/clqd.sock\"\nrecord = {text:?}\n"),
+            "scan_log.path" => format!("{state}control_socket = \"/run/clqd.sock\"\n[scan_log]\npath = {text:?}\n"),
             _ => format!("{state}control_socket = {text:?}\n"),
         };
         problems(&text, &[&format!("{line}: {key}: {want}")]);
     };
     let inside = "is inside state_dir, /var/lib/clqd, where only clqd may write; name a file outside it";
-    for record in ["/var/lib/clqd/scans.jsonl", "/var/lib/x/../clqd/./a/scans.jsonl", "/var/lib/clqd", "/var/lib/clqd/"]
-    {
-        let plain = record.replace("x/../clqd/./a", "clqd/a");
-        refused(record, "record", &format!("{} {inside}", plain.trim_end_matches('/')));
+    for log in ["/var/lib/clqd/scans.jsonl", "/var/lib/x/../clqd/./a/scans.jsonl", "/var/lib/clqd", "/var/lib/clqd/"] {
+        let plain = log.replace("x/../clqd/./a", "clqd/a");
+        refused(log, "scan_log.path", &format!("{} {inside}", plain.trim_end_matches('/')));
     }
     refused(
         "/var/log/scans.zst",
-        "record",
+        "scan_log.path",
         "/var/log/scans.zst ends in .zst, as compressed scan logs do; the active one is plain text",
     );
-    refused("/var/lib", "record", "/var/lib is a directory: state_dir, /var/lib/clqd, is inside it");
-    refused("/run/clqd.sock", "record", "/run/clqd.sock and control_socket, /run/clqd.sock, cannot both be files");
-    refused("/run/clqd.sock/x", "record", "/run/clqd.sock/x and control_socket, /run/clqd.sock, cannot both be files");
+    refused("/var/lib", "scan_log.path", "/var/lib is a directory: state_dir, /var/lib/clqd, is inside it");
+    refused(
+        "/run/clqd.sock",
+        "scan_log.path",
+        "/run/clqd.sock and control_socket, /run/clqd.sock, cannot both be files",
+    );
+    refused(
+        "/run/clqd.sock/x",
+        "scan_log.path",
+        "/run/clqd.sock/x and control_socket, /run/clqd.sock, cannot both be files",
+    );
     refused("/var/lib/clqd", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
     refused("/var/lib//clqd/.", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
     refused(
@@ -269,7 +280,8 @@ fn conflicting_paths_are_refused() {
         "/var/lib/clqd/rebuild/x is inside /var/lib/clqd/rebuild, which clqd deletes",
     );
     refused("/var", "control_socket", "/var is a directory: state_dir, /var/lib/clqd, is inside it");
-    let beside = "control_socket = \"/var/lib/clqd/control.sock\"\nrecord = \"/var/lib/clqd-scans/scans.jsonl\"\n";
+    let beside =
+        "control_socket = \"/var/lib/clqd/control.sock\"\n[scan_log]\npath = \"/var/lib/clqd-scans/scans.jsonl\"\n";
     assert!(Config::parse(&format!("{state}{beside}")).is_ok());
 }
 
@@ -293,7 +305,7 @@ fn check_config_checks_named_files() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().canonicalize().expect("it is there");
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
-    let good = "state_dir = \"DIR/state\"\ncontrol_socket = \"DIR/sock\"\nrecord = \"DIR/scans.jsonl\"\n[archive]\n\
+    let good = "state_dir = \"DIR/state\"\ncontrol_socket = \"DIR/sock\"\n[scan_log]\npath = \"DIR/scans.jsonl\"\n[archive]\n\
         password_file = \"DIR/password\"\n";
     write("password", "secret\n");
     assert_eq!(check_messages(&dir, good), Vec::<String>::new());
@@ -303,26 +315,26 @@ fn check_config_checks_named_files() {
     let instead = |old: &str, new: &str| check_messages(&dir, &good.replace(old, new));
     assert_eq!(
         instead("DIR/password", "DIR/none"),
-        ["5: archive.password_file: cannot read DIR/none: No such file or directory (os error 2)"]
+        ["6: archive.password_file: cannot read DIR/none: No such file or directory (os error 2)"]
     );
-    assert_eq!(instead("DIR/password", "DIR"), ["5: archive.password_file: DIR is a directory"]);
+    assert_eq!(instead("DIR/password", "DIR"), ["6: archive.password_file: DIR is a directory"]);
     write("notes", "hello\n");
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/notes"),
-        ["3: record: DIR/notes exists and is not a scan log (DIR/notes:1); name another file"]
+        ["4: scan_log.path: DIR/notes exists and is not a scan log (DIR/notes:1); name another file"]
     );
     std::fs::create_dir_all(dir.join("logs/state")).expect("made");
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/logs"),
-        ["3: record: DIR/logs is not a file; name a file that the scan log is written to"]
+        ["4: scan_log.path: DIR/logs is not a file; name a file that the scan log is written to"]
     );
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/none/x.jsonl"),
-        ["3: record: the directory DIR/none does not exist; create it"]
+        ["4: scan_log.path: the directory DIR/none does not exist; create it"]
     );
     assert_eq!(
         instead("DIR/scans.jsonl", "DIR/notes/x.jsonl"),
-        ["3: record: cannot read the metadata of DIR/notes/x.jsonl: Not a directory (os error 20)"]
+        ["4: scan_log.path: cannot read the metadata of DIR/notes/x.jsonl: Not a directory (os error 20)"]
     );
     assert_eq!(instead("DIR/sock", "DIR/logs"), ["2: control_socket: DIR/logs is a directory; name a file in it"]);
     assert_eq!(
@@ -335,7 +347,7 @@ fn check_config_checks_named_files() {
     assert_eq!(
         check_messages(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/scans", "DIR/link/scans")),
         [
-            "3: record: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, where only clqd may write; name a file outside it"
+            "4: scan_log.path: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, where only clqd may write; name a file outside it"
         ]
     );
 }

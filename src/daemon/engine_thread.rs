@@ -190,7 +190,7 @@ impl Work {
         dropped: DropCounter,
     ) -> Work {
         state.store.set_compaction(config.store.compaction());
-        let log = recorder.is_some().then(|| config.record.clone());
+        let log = recorder.is_some().then(|| config.scan_log.path.clone());
         let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);
         let place = RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
         Work {

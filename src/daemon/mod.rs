@@ -138,7 +138,7 @@ impl Daemon {
             .recorder_settings()
             .map(|settings| {
                 let path = settings.path.clone();
-                let recorder = Recorder::open(settings).context("cannot record scans (setting record)")?;
+                let recorder = Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?;
                 window_rebuild::plan_window_types(&mut state.engine, Some(&path));
                 apply_log_tail(&mut state, &path)?;
                 anyhow::Ok(recorder)
@@ -294,7 +294,7 @@ impl Shared {
         let config = reloaded.config;
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
         if let Some(log) = &self.log {
-            log.set(&config.log).map_err(|error| refused(format!("{error:#}")))?;
+            log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
         }
         let store = config.store.clone();
         let (reply, of_windows) = oneshot::channel();

@@ -48,7 +48,7 @@ fn replay(place: &Sandbox, state: &Path) {
 fn online_backup_equals_the_state_at_one_time() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
-    place.configure(&format!("record = {record:?}"));
+    place.configure(&format!("[scan_log]\npath = {record:?}"));
     let fleet = fleet(8, 31, 60.0, FaultShares::NONE);
     let daemon = start_with_players(&place, &fleet);
     let backup = place.path("backup");
@@ -134,7 +134,7 @@ fn offline_backup_can_be_restored() {
 
 /// Sets the minimum of free bytes.
 fn configure(place: &Sandbox, record: &Path, min_bytes: u64) {
-    place.configure(&format!("record = {record:?}"));
+    place.configure(&format!("[scan_log]\npath = {record:?}"));
     let text = fs::read_to_string(place.config()).unwrap();
     let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
     fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();

@@ -58,7 +58,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     let library = library();
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
-    place.configure(&format!("record = {record:?}\n[clock]\nsynchronised = \"never\""));
+    place.configure(&format!("[scan_log]\npath = {record:?}\n[clock]\nsynchronised = \"never\""));
     let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
     let url = busiest(&fleet);
     let week = week_label(Calendar::default().week(clqd::clock::system_ms()));
@@ -235,7 +235,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     let configure = |min_bytes: u64| {
-        place.configure(&format!("record = {record:?}"));
+        place.configure(&format!("[scan_log]\npath = {record:?}"));
         let text = std::fs::read_to_string(place.config()).unwrap();
         let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
         std::fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
@@ -271,7 +271,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     }
     let done = Command::new("cp").arg("-a").arg(place.state()).arg(crashed.state()).status().unwrap();
     assert!(done.success());
-    crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("record = {copied:?}"));
+    crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("[scan_log]\npath = {copied:?}"));
     crashed.start().stop();
     assert_state_is_the_log(&crashed, &copied);
 

@@ -391,9 +391,9 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     let mut daemon = place.start();
     let config = place.config();
 
-    place.configure("log = \"info,clqd::scan=debug\"");
+    place.configure("log_filter = \"info,clqd::scan=debug\"");
     daemon.signal(Signal::SIGHUP);
-    daemon.wait_for_log("changed: log");
+    daemon.wait_for_log("changed: log_filter");
 
     let good = std::fs::read_to_string(&config).unwrap();
     let broken = good.replace("timeout_ms = 400", "timeout_mz = 400");
@@ -589,7 +589,7 @@ fn recorded_scan_log_replays_to_same_state() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     // Small files, so that the log is in several.
-    place.configure(&format!("record = {record:?}\n[scan_log]\nrotate_bytes = 65536"));
+    place.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     let server = busiest(&place);
@@ -607,7 +607,7 @@ fn start_applies_scans_missing_from_state() {
     let fleet = fleet(2, 19, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
-    place.configure(&format!("record = {record:?}"));
+    place.configure(&format!("[scan_log]\npath = {record:?}"));
     start_and_scan_all(&place, &fleet).stop();
     let log = std::fs::read_to_string(&record).unwrap();
     let mut line = rows(log.lines().last().unwrap()).remove(0);

@@ -129,7 +129,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!(
-        "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 2\ndrain_timeout_s = 60",
+        "[scan_log]\npath = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 2\ndrain_timeout_s = 60",
         database.url()
     ));
     place.ok(["migrate"]);

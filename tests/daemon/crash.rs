@@ -78,8 +78,8 @@ fn random_kills_neither_lose_nor_double_data() {
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
     place.configure(&format!(
-        "record = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n\
-         [scan_log]\nrotate_bytes = 262144\nkeep_files = 0",
+        "[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n\
+         [scan_log]\npath = {record:?}\nrotate_bytes = 262144\nkeep_files = 0",
         database.url()
     ));
     // The state is small, and is compacted all the time.

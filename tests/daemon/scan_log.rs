@@ -220,7 +220,7 @@ fn miss_with_any_reason_replays_the_same() {
 fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
     let place = Sandbox::new("");
     let record = place.path("notes.txt");
-    place.configure(&format!("record = {record:?}"));
+    place.configure(&format!("[scan_log]\npath = {record:?}"));
     let text = "first line\nsecond line, without a line feed";
     fs::write(&record, text).expect("written");
     for command in ["run", "check-config"] {
@@ -237,7 +237,7 @@ fn daemon_truncates_torn_line_and_appends() {
     let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
-    place.configure(&format!("record = {record:?}"));
+    place.configure(&format!("[scan_log]\npath = {record:?}"));
     let daemon = place.start();
     place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     wait_until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
@@ -265,7 +265,7 @@ fn scan_log_is_synced_before_commit() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
     let place = Sandbox::new("");
     let record = place.path("scans.jsonl");
-    place.configure(&format!("record = {record:?}\n[scan_log]\nrotate_bytes = 65536"));
+    place.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
     let trace = place.path("trace");
     let clqd = place.command(["run"]);
     let mut strace = Command::new("strace");

@@ -28,7 +28,7 @@ const PAST_MS: i64 = 36 * HOUR_MS;
 
 fn config(record: &Path, windows: &[String]) -> String {
     format!(
-        "time_zone = \"America/Havana\"\nrecord = {record:?}\n[boards]\nwindows = {windows:?}\n[scan_log]\nrotate_bytes = 65536\n"
+        "time_zone = \"America/Havana\"\n[boards]\nwindows = {windows:?}\n[scan_log]\npath = {record:?}\nrotate_bytes = 65536\n"
     )
 }
 

@@ -71,7 +71,7 @@ pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String>
         (None, None) => {
             engine.start_types_empty();
             let note = format!(
-                "windows of type {names} begin now: there is no scan log (setting record) to rebuild earlier time from"
+                "windows of type {names} begin now: there is no scan log (setting scan_log.path) to rebuild earlier time from"
             );
             tracing::warn!("{note}");
             note
