@@ -51,7 +51,7 @@ fn main() -> anyhow::Result<()> {
     std::thread::sleep(Duration::from_secs(seconds));
     let (after, wall) = (status(&socket)?, began.elapsed().as_secs_f64());
     let used = [fleet.cpu_s()? - used_before[0], daemon.cpu_s()? - used_before[1]];
-    let outcomes = |s: &Status| s.engine.counts.snapshots + s.engine.counts.partials + s.engine.counts.misses;
+    let outcomes = |s: &Status| s.engine.counts.snapshots + s.engine.counts.partial_snapshots + s.engine.counts.misses;
     println!("servers      {}, by class {:?}", after.engine.servers, after.engine.servers_by_class);
     println!("scans        {:.1} a second", (outcomes(&after) - outcomes(&before)) as f64 / wall);
     println!("players      {} online, {} known", after.engine.players_online, after.engine.players_known);
@@ -61,7 +61,7 @@ fn main() -> anyhow::Result<()> {
     );
     println!(
         "late (> 2 s) {} of {} scans while measured",
-        after.engine.counts.late - before.engine.counts.late,
+        after.engine.counts.late_scans - before.engine.counts.late_scans,
         outcomes(&after) - outcomes(&before)
     );
     println!("daemon       {:.1} % of a core, {} MB resident", 100.0 * used[1] / wall, daemon.rss_kib()? >> 10);

@@ -1,18 +1,18 @@
-//! The protocol of the control socket, version 1: one JSON object per line.
+//! The protocol of the control socket, version 2: one JSON object per line.
 //!
 //! A request, with an `id` that its response repeats:
 //!
 //! ```json
-//! {"v":1,"id":7,"cmd":"servers.show","url":"quake3://127.0.0.1:27960"}
+//! {"v":2,"id":7,"cmd":"servers.show","url":"quake3://127.0.0.1:27960"}
 //! ```
 //!
 //! The response is any number of rows, then one end or one error:
 //!
 //! ```json
-//! {"v":1,"id":7,"progress":{}}
-//! {"v":1,"id":7,"row":{"kind":"server_detail", ...}}
-//! {"v":1,"id":7,"end":{"notes":[]}}
-//! {"v":1,"id":7,"error":{"code":"not_found","message":"..."}}
+//! {"v":2,"id":7,"progress":{}}
+//! {"v":2,"id":7,"row":{"kind":"server_detail", ...}}
+//! {"v":2,"id":7,"end":{"notes":[]}}
+//! {"v":2,"id":7,"error":{"code":"not_found","message":"..."}}
 //! ```
 //!
 //! While the daemon works on a response and has no row to send, it sends a progress line
@@ -38,12 +38,12 @@ use crate::model::view::board::{
     WindowView,
 };
 use crate::model::view::{
-    ClockStatus, Correction, EngineStatus, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top,
+    ClockStatus, Correction, EngineStatus, ForgottenName, PlayerView, ResyncProgress, ServerDetail, ServerSummary, Top,
 };
 use crate::nearest::nearest;
 
 /// Version of the protocol. It is raised when an old client would misunderstand.
-pub const PROTOCOL_VERSION: u64 = 1;
+pub const PROTOCOL_VERSION: u64 = 2;
 
 /// Most URLs in one request; 1,000 of the longest stay below a third of
 /// `limits::CONTROL_LINE_BYTES_MAX`. A client splits more into several requests.
@@ -66,7 +66,7 @@ pub enum Request {
     /// One row, [`Row::Status`].
     #[serde(rename = "status")]
     Status {},
-    /// A [`Row::Change`] for each URL, in order: added, back, known or refused.
+    /// A [`Row::Change`] for each URL, in order: added, restored, unchanged or refused.
     /// The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
@@ -74,7 +74,7 @@ pub enum Request {
         #[serde(default)]
         tags: Vec<String>,
     },
-    /// A [`Row::Change`] for each URL, in order: removed, unknown or refused.
+    /// A [`Row::Change`] for each URL, in order: removed, not found or refused.
     #[serde(rename = "servers.remove")]
     ServersRemove { urls: Vec<String> },
     /// A [`Row::Server`] for each server that matches the whole filter, by URL.
@@ -96,11 +96,11 @@ pub enum Request {
         ranking: Ranking,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         week: Option<String>,
-        n: u32,
+        count: u32,
     },
     /// A [`Row::BoardHead`], then a row for each entry or other result of the query.
     #[serde(rename = "board")]
-    Board { board: BoardSelector, ask: BoardQuery },
+    Board { board: BoardSelector, query: BoardQuery },
     /// One row, [`Row::Standings`]; without `rankings`, of all five.
     #[serde(rename = "standings")]
     Standings {
@@ -118,7 +118,7 @@ pub enum Request {
         rankings: Vec<RankingWeight>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         k: Option<f64>,
-        ask: FusedQuery,
+        query: FusedQuery,
     },
     /// A [`Row::Window`] for each window, newest first, by type.
     #[serde(rename = "windows")]
@@ -135,7 +135,7 @@ pub enum Request {
     /// A [`Row::Player`] for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
-    /// A [`Row::Change`] for each URL, in order: tagged, known or unknown.
+    /// A [`Row::Change`] for each URL, in order: tagged, unchanged or not found.
     #[serde(rename = "servers.tag")]
     ServersTag {
         urls: Vec<ServerUrl>,
@@ -144,7 +144,7 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
-    /// One [`Row::Change`]: trusted, or known if nothing changed. `except`: screening
+    /// One [`Row::Change`]: trusted, or unchanged. `except`: screening
     /// checks that no longer apply to a server; `revoke`: those that apply again.
     #[serde(rename = "servers.trust")]
     ServersTrust {
@@ -168,8 +168,8 @@ pub enum Request {
     #[serde(rename = "player.forgotten")]
     PlayerForgotten {},
     /// One [`Row::Correction`].
-    #[serde(rename = "player.remember")]
-    PlayerRemember { hash: NameHash },
+    #[serde(rename = "player.allow")]
+    PlayerAllow { hash: NameHash },
     /// One [`Row::Change`]. Without a reason the server is removed from the greylist.
     #[serde(rename = "greylist")]
     Greylist {
@@ -186,12 +186,12 @@ pub enum Request {
     /// One [`Row::Clock`]. The admin confirms that the system clock is right.
     #[serde(rename = "clock.accept")]
     ClockAccept {},
-    /// One [`Row::Correction`]: sets recorded time back to system time. Requires `sure`
+    /// One [`Row::Correction`]: sets recorded time back to system time. Requires `force`
     /// if the system clock is not known to be synchronised.
     #[serde(rename = "clock.reset")]
     ClockReset {
         #[serde(default)]
-        sure: bool,
+        force: bool,
     },
     /// One [`Row::Correction`].
     #[serde(rename = "week.reopen")]
@@ -222,7 +222,7 @@ pub const COMMANDS: [&str; 26] = [
     "player.merge",
     "player.forget",
     "player.forgotten",
-    "player.remember",
+    "player.allow",
     "greylist",
     "backup",
     "clock.accept",
@@ -253,7 +253,7 @@ impl Request {
             | Request::TagDrop { .. }
             | Request::PlayerMerge { .. }
             | Request::PlayerForget { .. }
-            | Request::PlayerRemember { .. }
+            | Request::PlayerAllow { .. }
             | Request::Rescan { .. }
             | Request::Greylist { .. }
             | Request::Backup { .. }
@@ -326,7 +326,7 @@ pub enum Row {
     Scan(Box<ScanRow>),
     Top(Top),
     BoardHead(Box<BoardHead>),
-    Place(BoardEntryView),
+    Entry(BoardEntryView),
     Absent(MissingPlayer),
     Standing(StandingView),
     PositionFor(PositionForView),
@@ -345,7 +345,7 @@ pub enum Row {
 impl From<BoardRow> for Row {
     fn from(row: BoardRow) -> Row {
         match row {
-            BoardRow::Place(place) => Row::Place(place),
+            BoardRow::Entry(entry) => Row::Entry(entry),
             BoardRow::Absent(absent) => Row::Absent(absent),
             BoardRow::Standing(standing) => Row::Standing(standing),
             BoardRow::PositionFor(position) => Row::PositionFor(position),
@@ -385,11 +385,11 @@ pub struct DaemonStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveStatus {
-    /// Without a password.
-    pub url: String,
+    /// `user@host:port/database`.
+    pub target: String,
     pub connected: bool,
-    /// Time of the last committed transaction.
-    pub last_commit_ms: Option<i64>,
+    /// Time of the last pass that wrote everything pending, Unix ms.
+    pub last_complete_ms: Option<i64>,
     pub last_error: Option<String>,
     pub last_error_ms: Option<i64>,
     /// The current fault, until a complete pass has succeeded.
@@ -398,13 +398,13 @@ pub struct ArchiveStatus {
     /// Progress of the resync of an archive that is new or incomplete; absent if none is
     /// in progress.
     #[serde(default)]
-    pub resync: Option<String>,
+    pub resync: Option<ResyncProgress>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveFault {
-    /// `settings`, `unreachable`, `waiting`, `busy`, `refused`, `schema`, `charset`,
-    /// `taken`, `foreign`, `rejected` or `panic`.
+    /// `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
+    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`.
     pub kind: String,
     pub since_ms: i64,
     pub message: String,
@@ -417,11 +417,11 @@ pub struct StoreStatus {
     /// less.
     pub disk_free_bytes: u64,
     /// The setting; 0: no limit.
-    pub disk_free_min_bytes: u64,
+    pub disk_free_bytes_min: u64,
     /// Since when commits are paused for lack of space; absent if they are not.
-    pub stopped_ms: Option<i64>,
+    pub paused_since_ms: Option<i64>,
     /// Changed rows and players that are not committed yet.
-    pub waiting_records: u64,
+    pub pending_records: u64,
     /// Scans whose results were discarded since the daemon started, because too much was
     /// pending.
     pub scans_discarded: u64,
@@ -432,7 +432,7 @@ pub struct StoreStatus {
 pub struct BackupRow {
     pub dir: String,
     /// Latest moment of the contained state, Unix ms.
-    pub now_ms: i64,
+    pub latest_event_ms: i64,
     /// Size of its files.
     pub bytes: u64,
 }
@@ -452,12 +452,13 @@ pub struct ServerChange {
 pub enum ChangeOutcome {
     Added,
     /// Was removed earlier; restored with its history.
-    Back,
-    /// Already in the list (tags may have been added), or nothing changed.
-    Known,
+    Restored,
+    /// Nothing changed: the server is already in the list (tags may have been added), or the
+    /// request makes no difference.
+    Unchanged,
     Removed,
     /// Not in the list.
-    Unknown,
+    NotFound,
     /// Its tags have changed.
     Tagged,
     /// The list of skipped screening checks has changed.
@@ -528,8 +529,8 @@ pub enum ErrorCode {
     /// The line is longer than `limits::CONTROL_LINE_BYTES_MAX`.
     LineTooLong,
     /// The line is not a JSON object, or has no `id`.
-    BadLine,
-    WrongVersion,
+    MalformedLine,
+    UnsupportedVersion,
     UnknownCommand,
     /// The command is known, but its fields are invalid.
     BadRequest,
@@ -539,7 +540,7 @@ pub enum ErrorCode {
     Refused,
     /// Too many connections, or a full queue: try again.
     Busy,
-    Stopping,
+    ShuttingDown,
     Internal,
     /// An error code of a newer daemon.
     #[serde(other)]
@@ -597,28 +598,31 @@ pub fn decode_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiEr
     let failure = |id, code, message: String| Err((id, ApiError { code, message }));
     let mut object = match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => object,
-        Ok(_) => return failure(None, ErrorCode::BadLine, "expected a JSON object".to_owned()),
-        Err(error) => return failure(None, ErrorCode::BadLine, format!("not JSON: {error}")),
+        Ok(_) => return failure(None, ErrorCode::MalformedLine, "expected a JSON object".to_owned()),
+        Err(error) => return failure(None, ErrorCode::MalformedLine, format!("not JSON: {error}")),
     };
     let id = object.remove("id");
     let (id, has_id) = (id.as_ref().and_then(Value::as_u64), id.is_some());
     match object.remove("v") {
         Some(v) if v.as_u64() == Some(PROTOCOL_VERSION) => (),
         Some(v) => {
-            let message = format!("this daemon speaks version {PROTOCOL_VERSION} of the control protocol, not {v}");
-            return failure(id, ErrorCode::WrongVersion, message);
+            let message = format!(
+                "this daemon speaks version {PROTOCOL_VERSION} of the control protocol, not {v}; \
+                 use the clqd program of the daemon"
+            );
+            return failure(id, ErrorCode::UnsupportedVersion, message);
         }
         None => {
             return failure(
                 id,
-                ErrorCode::WrongVersion,
+                ErrorCode::UnsupportedVersion,
                 format!("\"v\" is missing; expected \"v\":{PROTOCOL_VERSION}"),
             );
         }
     }
     let Some(number) = id else {
         let what = if has_id { "must be" } else { "is missing; expected" };
-        return failure(None, ErrorCode::BadLine, format!("\"id\" {what} a whole number of at least 0"));
+        return failure(None, ErrorCode::MalformedLine, format!("\"id\" {what} a whole number of at least 0"));
     };
     let Some(command) = object.get("cmd").and_then(Value::as_str) else {
         let message = format!("\"cmd\" is missing; the commands are {}", COMMANDS.join(", "));
@@ -664,8 +668,8 @@ pub fn decode_request(line: &[u8]) -> Result<(u64, Request), (Option<u64>, ApiEr
             let problem = tags.iter().find_map(|tag| check_tag(tag)).unwrap_or_default();
             failure(id, ErrorCode::BadRequest, format!("{command}: {problem}"))
         }
-        Request::Top { n, .. } if n == 0 || n > ROWS_PER_RESPONSE_MAX => {
-            failure(id, ErrorCode::BadRequest, format!("top: n is {n}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
+        Request::Top { count, .. } if count == 0 || count > ROWS_PER_RESPONSE_MAX => {
+            failure(id, ErrorCode::BadRequest, format!("top: count is {count}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
         }
         request => Ok((number, request)),
     }
@@ -689,26 +693,26 @@ mod tests {
             Request::ServersList { filter: ServerFilter { class: Class::new(2), game: None, tag: None, text: None } },
             Request::ServersShow { url: url("quake3://a:1") },
             Request::Rescan { servers: RescanSelector::AllUnknown },
-            Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, n: 10 },
+            Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, count: 10 },
             Request::Board {
                 board: BoardSelector {
                     scope: Scope::Server(url("source://b:2")),
                     ranking: Ranking::Clq1,
                     window: Some("2026-W47".into()),
-                    time_ms: None,
+                    at_ms: None,
                 },
-                ask: BoardQuery::Around { player: PlayerSelector::Name("Visor".into()), count: 5 },
+                query: BoardQuery::Around { player: PlayerSelector::Name("Visor".into()), count: 5 },
             },
             Request::Standings {
-                boards: BoardsSelector { scope: Scope::Tag("pro".into()), window: None, time_ms: Some(5) },
+                boards: BoardsSelector { scope: Scope::Tag("pro".into()), window: None, at_ms: Some(5) },
                 player: PlayerSelector::Key(12),
                 rankings: vec![],
             },
             Request::Fused {
-                boards: BoardsSelector { scope: Scope::Game("baseq3".into()), window: None, time_ms: None },
+                boards: BoardsSelector { scope: Scope::Game("baseq3".into()), window: None, at_ms: None },
                 rankings: vec![RankingWeight { ranking: Ranking::Elo, weight: 0.1 }],
                 k: Some(60.0),
-                ask: FusedQuery::Top { count: 3 },
+                query: FusedQuery::Top { count: 3 },
             },
             Request::Windows { bytes: true },
             Request::WindowsDelete { before_ms: 1_763_683_200_000 },
@@ -727,11 +731,11 @@ mod tests {
             },
             Request::PlayerForget { player: PlayerSelector::Name("Visor".into()), game: "baseq3".into() },
             Request::PlayerForgotten {},
-            Request::PlayerRemember { hash: NameHash::of("baseq3", "Visor") },
+            Request::PlayerAllow { hash: NameHash::of("baseq3", "Visor") },
             Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
             Request::Backup { dir: "/var/lib/clqd-backup/a".into() },
             Request::ClockAccept {},
-            Request::ClockReset { sure: true },
+            Request::ClockReset { force: true },
             Request::WeekReopen { week: "2026-W47".into() },
             Request::Reload {},
         ];
@@ -746,16 +750,16 @@ mod tests {
     #[test]
     fn documented_lines_decode() {
         let read = |line: &str| decode_request(line.as_bytes()).map_err(|(id, failure)| (id, failure.code));
-        let show = r#"{"v":1,"id":7,"cmd":"servers.show","url":"QUAKE3://127.0.0.1"}"#;
+        let show = r#"{"v":2,"id":7,"cmd":"servers.show","url":"QUAKE3://127.0.0.1"}"#;
         assert_eq!(read(show), Ok((7, Request::ServersShow { url: url("quake3://127.0.0.1:27960") })));
-        let list = r#"{"v":1,"id":0,"cmd":"servers.list"}"#;
+        let list = r#"{"v":2,"id":0,"cmd":"servers.list"}"#;
         assert_eq!(read(list), Ok((0, Request::ServersList { filter: ServerFilter::default() })));
-        let rescan = r#"{"v":1,"id":1,"cmd":"rescan","servers":{"class":6}}"#;
+        let rescan = r#"{"v":2,"id":1,"cmd":"rescan","servers":{"class":6}}"#;
         assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: RescanSelector::Class(Class::UNKNOWN) })));
-        let rescan = r#"{"v":1,"id":1,"cmd":"rescan","servers":"all_unknown"}"#;
+        let rescan = r#"{"v":2,"id":1,"cmd":"rescan","servers":"all_unknown"}"#;
         assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: RescanSelector::AllUnknown })));
-        let end = Response { v: 1, id: Some(7), body: ResponseBody::End(ResponseEnd::default()) };
-        assert_eq!(serde_json::to_string(&end).expect("plain"), r#"{"v":1,"id":7,"end":{"notes":[]}}"#);
+        let end = Response { v: PROTOCOL_VERSION, id: Some(7), body: ResponseBody::End(ResponseEnd::default()) };
+        assert_eq!(serde_json::to_string(&end).expect("plain"), r#"{"v":2,"id":7,"end":{"notes":[]}}"#);
     }
 
     #[test]
@@ -766,38 +770,52 @@ mod tests {
             assert_eq!((got_id, failure.code), (id, code), "{line}");
             assert!(failure.message.contains(message), "{line}: {}", failure.message);
         }
-        refused("", None, ErrorCode::BadLine, "not JSON");
-        refused("[]", None, ErrorCode::BadLine, "expected a JSON object");
-        refused(r#"{"v":1,"cmd":"status"}"#, None, ErrorCode::BadLine, "\"id\" is missing");
+        refused("", None, ErrorCode::MalformedLine, "not JSON");
+        refused("[]", None, ErrorCode::MalformedLine, "expected a JSON object");
+        refused(r#"{"v":2,"cmd":"status"}"#, None, ErrorCode::MalformedLine, "\"id\" is missing");
         for id in ["-1", "1.5", "\"1\"", "null"] {
-            let line = format!(r#"{{"v":1,"id":{id},"cmd":"status"}}"#);
-            refused(&line, None, ErrorCode::BadLine, "\"id\" must be a whole number of at least 0");
+            let line = format!(r#"{{"v":2,"id":{id},"cmd":"status"}}"#);
+            refused(&line, None, ErrorCode::MalformedLine, "\"id\" must be a whole number of at least 0");
         }
-        refused(r#"{"v":2,"id":3,"cmd":"status"}"#, Some(3), ErrorCode::WrongVersion, "version 1");
-        refused(r#"{"id":3,"cmd":"status"}"#, Some(3), ErrorCode::WrongVersion, "\"v\" is missing");
-        refused(r#"{"v":1,"id":3}"#, Some(3), ErrorCode::BadRequest, "\"cmd\" is missing");
-        refused(r#"{"v":1,"id":3,"cmd":"statsu"}"#, Some(3), ErrorCode::UnknownCommand, "did you mean status?");
-        refused(r#"{"v":1,"id":3,"cmd":"server.add"}"#, Some(3), ErrorCode::UnknownCommand, "mean servers.add?");
-        refused(r#"{"v":1,"id":3,"cmd":"zz"}"#, Some(3), ErrorCode::UnknownCommand, "the commands are status, ");
-        refused(r#"{"v":1,"id":3,"cmd":"status","x":1}"#, Some(3), ErrorCode::BadRequest, "x");
-        refused(r#"{"v":1,"id":3,"cmd":"servers.list","filter":{"clas":1}}"#, Some(3), ErrorCode::BadRequest, "clas");
-        refused(r#"{"v":1,"id":3,"cmd":"servers.list","filter":{"class":8}}"#, Some(3), ErrorCode::BadRequest, "8");
-        refused(r#"{"v":1,"id":3,"cmd":"servers.show","url":"x"}"#, Some(3), ErrorCode::BadRequest, "scheme://");
-        let top = r#"{"v":1,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","n":0}"#;
+        refused(r#"{"v":1,"id":3,"cmd":"status"}"#, Some(3), ErrorCode::UnsupportedVersion, "version 2");
+        refused(r#"{"id":3,"cmd":"status"}"#, Some(3), ErrorCode::UnsupportedVersion, "\"v\" is missing");
+        refused(r#"{"v":2,"id":3}"#, Some(3), ErrorCode::BadRequest, "\"cmd\" is missing");
+        refused(r#"{"v":2,"id":3,"cmd":"statsu"}"#, Some(3), ErrorCode::UnknownCommand, "did you mean status?");
+        refused(r#"{"v":2,"id":3,"cmd":"server.add"}"#, Some(3), ErrorCode::UnknownCommand, "mean servers.add?");
+        refused(r#"{"v":2,"id":3,"cmd":"zz"}"#, Some(3), ErrorCode::UnknownCommand, "the commands are status, ");
+        refused(r#"{"v":2,"id":3,"cmd":"status","x":1}"#, Some(3), ErrorCode::BadRequest, "x");
+        refused(r#"{"v":2,"id":3,"cmd":"servers.list","filter":{"clas":1}}"#, Some(3), ErrorCode::BadRequest, "clas");
+        refused(r#"{"v":2,"id":3,"cmd":"servers.list","filter":{"class":8}}"#, Some(3), ErrorCode::BadRequest, "8");
+        refused(r#"{"v":2,"id":3,"cmd":"servers.show","url":"x"}"#, Some(3), ErrorCode::BadRequest, "scheme://");
+        let top = r#"{"v":2,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","count":0}"#;
         refused(top, Some(3), ErrorCode::BadRequest, "expected 1 to 10000");
-        let board = |ask: &str| {
+        let board = |query: &str| {
             let board = r#""board":{"scope":"server:quake3://a:1","ranking":"elo"}"#;
-            format!(r#"{{"v":1,"id":3,"cmd":"board",{board},"ask":{ask}}}"#)
+            format!(r#"{{"v":2,"id":3,"cmd":"board",{board},"query":{query}}}"#)
         };
         refused(&board(r#"{"topp":{"count":3}}"#), Some(3), ErrorCode::BadRequest, "topp");
         refused(&board(r#"{"top":{"count":3,"n":4}}"#), Some(3), ErrorCode::BadRequest, "unknown field `n`");
         refused(&board(r#"{"range":{"count":3,"scores":{"over":4}}}"#), Some(3), ErrorCode::BadRequest, "over");
-        let scope = r#"{"v":1,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
+        let scope = r#"{"v":2,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
         refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
         let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
         refused(&encode_request(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
         let many = Request::ServersRemove { urls: vec![String::new(); URLS_PER_REQUEST_MAX + 1] };
         refused(&encode_request(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
+    }
+
+    #[test]
+    fn client_of_version_1_gets_error_with_both_versions() {
+        let line = r#"{"v":1,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","n":10}"#;
+        let (id, failure) = decode_request(line.as_bytes()).expect_err("another version");
+        assert_eq!((id, failure.code), (Some(3), ErrorCode::UnsupportedVersion));
+        assert_eq!(
+            failure.message,
+            "this daemon speaks version 2 of the control protocol, not 1; use the clqd program of the daemon"
+        );
+        let failed = Response { v: PROTOCOL_VERSION, id, body: ResponseBody::Error(failure) };
+        let text = serde_json::to_string(&failed).expect("plain");
+        assert!(text.starts_with(r#"{"v":2,"id":3,"error":{"code":"unsupported_version","message":"#), "{text}");
     }
 
     #[test]
@@ -818,15 +836,15 @@ mod tests {
                 added_ms: 5,
                 last_scan_ms: Some(6),
                 last_seen_ms: None,
-                greylist: None,
+                greylist_reason: None,
                 tags: vec!["ctf".into()],
                 screened: Vec::new(),
             },
-            due_ms: Some(9),
+            next_scan_ms: Some(9),
             total_points: -4,
             bots_unidentified: 0,
-            trusted: Vec::new(),
-            list: Vec::new(),
+            exempt_checks: Vec::new(),
+            players_listed: Vec::new(),
             series: None,
             maps: Vec::new(),
         };
@@ -837,9 +855,9 @@ mod tests {
             let text = serde_json::to_string(&answer).expect("plain");
             assert_eq!(serde_json::from_str::<Response>(&text).expect(&text), answer);
         }
-        let newer = r#"{"v":1,"id":1,"row":{"kind":"change","url":"x","outcome":"added","since":5}}"#;
+        let newer = r#"{"v":2,"id":1,"row":{"kind":"change","url":"x","outcome":"added","since":5}}"#;
         assert!(serde_json::from_str::<Response>(newer).is_ok());
-        let newer = r#"{"v":1,"id":1,"error":{"code":"too_hot","message":"m"}}"#;
+        let newer = r#"{"v":2,"id":1,"error":{"code":"too_hot","message":"m"}}"#;
         let newer: Response = serde_json::from_str(newer).expect("an error of a newer daemon");
         assert_eq!(newer.body, ResponseBody::Error(ApiError::new(ErrorCode::Other, "m")));
     }
@@ -861,7 +879,7 @@ mod tests {
             added_ms: 0,
             last_scan_ms: None,
             last_seen_ms: None,
-            greylist: None,
+            greylist_reason: None,
             tags: vec!["ctf".into()],
             screened: Vec::new(),
         };

@@ -24,15 +24,15 @@ const _: () = assert!(
 /// not a board request.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
-        Request::Board { board, ask } => time(board.time_ms).or_else(|| question(ask)),
+        Request::Board { board, query } => time(board.at_ms).or_else(|| question(query)),
         Request::Standings { boards, rankings, .. } => {
             let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
-            time(boards.time_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
+            time(boards.at_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
         }
-        Request::Fused { boards, rankings, k, ask } => time(boards.time_ms)
+        Request::Fused { boards, rankings, k, query } => time(boards.at_ms)
             .or_else(|| weights(rankings))
             .or_else(|| k.filter(|k| !(0.0..=K_MAX).contains(k)).map(|k| format!("k is {k}; expected 0 to {K_MAX}")))
-            .or_else(|| match ask {
+            .or_else(|| match query {
                 FusedQuery::Top { count } => rows(*count),
                 FusedQuery::Players { players } => list(players),
             }),
@@ -41,21 +41,21 @@ pub fn validate(request: &Request) -> Option<String> {
     }
 }
 
-fn time(time_ms: Option<i64>) -> Option<String> {
-    let t_ms = time_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms))?;
-    Some(format!("time_ms is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
+fn time(at_ms: Option<i64>) -> Option<String> {
+    let t_ms = at_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms))?;
+    Some(format!("at_ms is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
 }
 
-fn question(ask: &BoardQuery) -> Option<String> {
-    match ask {
+fn question(query: &BoardQuery) -> Option<String> {
+    match query {
         BoardQuery::Size {} | BoardQuery::Standing { .. } => None,
         BoardQuery::Top { count } | BoardQuery::Bottom { count } => rows(*count),
         BoardQuery::Around { count, .. } => rows(*count),
         BoardQuery::After { count, .. } | BoardQuery::Before { count, .. } => rows(*count),
         BoardQuery::At { position: at } => position(*at),
         BoardQuery::Page { position: at, count } => position(*at).or_else(|| rows(*count)),
-        BoardQuery::Range { scores, position: at, count } => {
-            bounds(scores).or_else(|| position(*at)).or_else(|| rows(*count))
+        BoardQuery::Range { scores, start, count } => {
+            bounds(scores).or_else(|| range_start(*start)).or_else(|| rows(*count))
         }
         BoardQuery::Count { scores } => bounds(scores),
         BoardQuery::PositionFor { score } => number(*score),
@@ -70,6 +70,10 @@ fn rows(count: u32) -> Option<String> {
 
 fn position(position: u32) -> Option<String> {
     (position == 0).then(|| "position is 0; positions are from 1".to_owned())
+}
+
+fn range_start(start: u32) -> Option<String> {
+    (start == 0).then(|| "start is 0; entries of a range are counted from 1".to_owned())
 }
 
 fn list(players: &[PlayerSelector]) -> Option<String> {
@@ -118,52 +122,53 @@ mod tests {
     /// Returns the validation error of a request with these JSON fields.
     #[track_caller]
     fn validation_error(body: &str) -> Option<String> {
-        let line = format!(r#"{{"v":1,"id":1,{body}}}"#);
+        let line = format!(r#"{{"v":2,"id":1,{body}}}"#);
         let (_, request) = decode_request(line.as_bytes()).expect(&line);
         validate(&request)
     }
 
-    fn board(ask: &str) -> Option<String> {
+    fn board(query: &str) -> Option<String> {
         validation_error(&format!(
-            r#""cmd":"board","board":{{"scope":"server:quake3://a:1","ranking":"elo"}},"ask":{ask}"#
+            r#""cmd":"board","board":{{"scope":"server:quake3://a:1","ranking":"elo"}},"query":{query}"#
         ))
     }
 
     #[test]
     fn valid_board_queries_pass() {
-        for ask in [
+        for query in [
             r#"{"size":{}}"#,
             r#"{"top":{"count":10000}}"#,
             r#"{"page":{"position":4000000000,"count":1}}"#,
             r#"{"around":{"player":"Visor","count":3}}"#,
             r#"{"around":{"player":7,"count":3}}"#,
             r#"{"range":{"count":5}}"#,
-            r#"{"range":{"scores":{"above":-2.5,"at_most":1e300},"position":3,"count":5}}"#,
+            r#"{"range":{"scores":{"above":-2.5,"at_most":1e300},"start":3,"count":5}}"#,
             r#"{"position_for":{"score":0}}"#,
             r#"{"positions":{"players":["a",2]}}"#,
             r#"{"after":{"cursor":"A","count":5}}"#,
         ] {
-            assert_eq!(board(ask), None, "{ask}");
+            assert_eq!(board(query), None, "{query}");
         }
         assert_eq!(validation_error(r#""cmd":"status""#), None);
     }
 
     #[test]
     fn invalid_board_query_error_names_expected_range() {
-        for (ask, want) in [
+        for (query, want) in [
             (r#"{"top":{"count":0}}"#, "count is 0; expected 1 to 10000"),
             (r#"{"before":{"cursor":"A","count":10001}}"#, "count is 10001"),
             (r#"{"page":{"position":0,"count":5}}"#, "positions are from 1"),
             (r#"{"range":{"scores":{"above":1,"at_least":1},"count":5}}"#, "give one"),
+            (r#"{"range":{"start":0,"count":5}}"#, "start is 0"),
             (r#"{"count":{"scores":{"below":1,"at_most":1}}}"#, "give one"),
             (r#"{"positions":{"players":[]}}"#, "0 players; expected 1 to 1000"),
         ] {
-            let error = board(ask).expect(ask);
-            assert!(error.contains(want), "{ask}: {error}");
+            let error = board(query).expect(query);
+            assert!(error.contains(want), "{query}: {error}");
         }
         assert!(number(f64::NAN).is_some() && number(f64::INFINITY).is_some());
         let fused = |rest: &str| validation_error(&format!(r#""cmd":"fused","boards":{{"scope":"tag:pro"}},{rest}"#));
-        let top = r#""ask":{"top":{"count":3}}"#;
+        let top = r#""query":{"top":{"count":3}}"#;
         assert_eq!(fused(top), None);
         for (rest, want) in [
             (r#""rankings":[{"ranking":"elo"},{"ranking":"elo"}]"#, "elo is named twice"),
@@ -173,8 +178,8 @@ mod tests {
             let error = fused(&format!("{rest},{top}")).expect(rest);
             assert!(error.contains(want), "{rest}: {error}");
         }
-        let time = r#""cmd":"standings","boards":{"scope":"tag:pro","time_ms":-1},"player":"a""#;
-        assert!(validation_error(time).expect("refused").contains("time_ms is -1"));
+        let time = r#""cmd":"standings","boards":{"scope":"tag:pro","at_ms":-1},"player":"a""#;
+        assert!(validation_error(time).expect("refused").contains("at_ms is -1"));
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
             boards: serde_json::from_str(r#"{"scope":"tag:pro"}"#).expect("a scope"),
             rankings: Vec::new(),
             k: None,
-            ask: FusedQuery::Players { players: vec![name; QUERY_PLAYERS_MAX] },
+            query: FusedQuery::Players { players: vec![name; QUERY_PLAYERS_MAX] },
         };
         assert!(encode_request(1, &request).len() < crate::limits::CONTROL_LINE_BYTES_MAX);
         assert_eq!(validate(&request), None);
@@ -195,9 +200,9 @@ mod tests {
         let mut score = 987.654_321_f64;
         for _ in 0..2_000 {
             score = score.next_up() * 1.000_001;
-            let ask = BoardQuery::PositionFor { score };
+            let query = BoardQuery::PositionFor { score };
             let board = serde_json::from_str(r#"{"scope":"server:quake3://a:1","ranking":"elo"}"#).expect("a board");
-            let request = Request::Board { board, ask };
+            let request = Request::Board { board, query };
             assert_eq!(decode_request(encode_request(1, &request).as_bytes()), Ok((1, request)));
         }
     }

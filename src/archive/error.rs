@@ -165,23 +165,23 @@ mod tests {
         let kind = |code: u16| {
             let error = ServerError { code, message: "m".into(), state: "HY000".into() };
             match StatementError::from(MysqlError::Server(error)).classify("t", "player") {
-                ArchiveError::AccessDenied { .. } => "refused",
+                ArchiveError::AccessDenied { .. } => "access_denied",
                 ArchiveError::Schema { .. } => "schema",
                 ArchiveError::Unreachable { .. } => "unreachable",
-                ArchiveError::Blocked { .. } => "waiting",
-                ArchiveError::Unavailable { .. } => "busy",
+                ArchiveError::Blocked { .. } => "blocked",
+                ArchiveError::Unavailable { .. } => "unavailable",
                 ArchiveError::Rejected { .. } => "rejected",
                 other => panic!("{other}"),
             }
         };
         for (code, want) in [
-            (1045, "refused"),
+            (1045, "access_denied"),
             (1049, "schema"),
             (1146, "schema"),
             (1053, "unreachable"),
-            (1114, "busy"),
-            (1213, "waiting"),
-            (1205, "waiting"),
+            (1114, "unavailable"),
+            (1213, "blocked"),
+            (1205, "blocked"),
             (1264, "rejected"),
             (1406, "rejected"),
         ] {

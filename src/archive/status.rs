@@ -4,6 +4,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::error::ArchiveError;
+use crate::model::view::ResyncProgress;
 
 /// Status of the archive. Counts are since the worker started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -15,7 +16,7 @@ pub struct WorkerStatus {
     /// The current fault, until a complete pass has succeeded.
     pub fault: Option<WorkerFault>,
     /// Progress of a resync; `None`: none is in progress.
-    pub resync: Option<String>,
+    pub resync: Option<ResyncProgress>,
     /// Time of the last pass that wrote everything pending, Unix ms.
     pub last_success_ms: Option<i64>,
     pub last_error: Option<String>,
@@ -48,13 +49,13 @@ pub struct WorkerFault {
 pub enum FaultKind {
     Settings,
     Unreachable,
-    Waiting,
-    Busy,
-    Refused,
+    Blocked,
+    Unavailable,
+    AccessDenied,
     Schema,
     Charset,
-    Taken,
-    Foreign,
+    InUse,
+    KeyMismatch,
     Rejected,
     /// A bug in clqd: the worker panicked.
     Panic,
@@ -66,13 +67,13 @@ impl FaultKind {
         match self {
             FaultKind::Settings => "settings",
             FaultKind::Unreachable => "unreachable",
-            FaultKind::Waiting => "waiting",
-            FaultKind::Busy => "busy",
-            FaultKind::Refused => "refused",
+            FaultKind::Blocked => "blocked",
+            FaultKind::Unavailable => "unavailable",
+            FaultKind::AccessDenied => "access_denied",
             FaultKind::Schema => "schema",
             FaultKind::Charset => "charset",
-            FaultKind::Taken => "taken",
-            FaultKind::Foreign => "foreign",
+            FaultKind::InUse => "in_use",
+            FaultKind::KeyMismatch => "key_mismatch",
             FaultKind::Rejected => "rejected",
             FaultKind::Panic => "panic",
         }
@@ -84,13 +85,13 @@ impl ArchiveError {
         match self {
             ArchiveError::Settings(_) => FaultKind::Settings,
             ArchiveError::Unreachable { .. } => FaultKind::Unreachable,
-            ArchiveError::Blocked { .. } => FaultKind::Waiting,
-            ArchiveError::Unavailable { .. } => FaultKind::Busy,
-            ArchiveError::AccessDenied { .. } => FaultKind::Refused,
+            ArchiveError::Blocked { .. } => FaultKind::Blocked,
+            ArchiveError::Unavailable { .. } => FaultKind::Unavailable,
+            ArchiveError::AccessDenied { .. } => FaultKind::AccessDenied,
             ArchiveError::Schema { .. } => FaultKind::Schema,
             ArchiveError::Charset { .. } => FaultKind::Charset,
-            ArchiveError::InUse { .. } => FaultKind::Taken,
-            ArchiveError::KeyMismatch { .. } => FaultKind::Foreign,
+            ArchiveError::InUse { .. } => FaultKind::InUse,
+            ArchiveError::KeyMismatch { .. } => FaultKind::KeyMismatch,
             ArchiveError::Rejected { .. } => FaultKind::Rejected,
         }
     }

@@ -345,7 +345,7 @@ impl<S: JobSource> Worker<S> {
             if is_time_up {
                 return Ok(ResyncOutcome::Paused { has_names: from.is_past_names() });
             }
-            self.report.update(|it| it.resync = Some(from.to_string()));
+            self.report.update(|it| it.resync = Some(from.into()));
             let jobs = if states.is_empty() {
                 names
             } else {

@@ -285,14 +285,14 @@ impl Archive {
                     .opt_int(server.last_scan_ms)
                     .opt_int(server.last_seen_ms);
                 row.opt_uint(server.rank).opt_uint(server.rank_week.map(|week| week.0));
-                row.opt_text(server.greylist.as_deref().map(|why| truncate_chars(why, GREYLIST_CHARS)))
+                row.opt_text(server.greylist_reason.as_deref().map(|why| truncate_chars(why, GREYLIST_CHARS)))
                     .bool(server.removed);
             });
             if let Some(values) = &server.series {
                 series.row(|row| {
-                    row.uint(key).int(values.newest_slot_ms).int(values.newest_hour_ms);
+                    row.uint(key).int(values.newest_ten_minutes_ms).int(values.newest_hour_ms);
                     row.int(values.newest_day_ms).int(values.newest_week_ms);
-                    row.bytes(&values.slots).bytes(&values.hours).bytes(&values.days);
+                    row.bytes(&values.ten_minutes).bytes(&values.hours).bytes(&values.days);
                     row.bytes(&values.weeks).bytes(&values.ranks);
                     row.opt_uint(values.newest_rank_week.map(|week| week.0));
                 });

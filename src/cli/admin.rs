@@ -206,7 +206,7 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let TopArgs { server, ranking, week, n } = args;
-    send(app, &Request::Top { server, ranking, week, n })
+    send(app, &Request::Top { server, ranking, week, count: n })
 }
 
 pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -276,7 +276,7 @@ fn send_in_batches<U: Clone>(
 
 fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
     match row {
-        Row::Change(change) if matches!(change.outcome, ChangeOutcome::Refused | ChangeOutcome::Unknown) => {
+        Row::Change(change) if matches!(change.outcome, ChangeOutcome::Refused | ChangeOutcome::NotFound) => {
             ExitCode::FAILURE
         }
         _ => code,

@@ -72,7 +72,7 @@ fn without_trailing_slash(dir: &Path) -> PathBuf {
 }
 
 fn row(dir: &Path, summary: BackupSummary) -> Row {
-    Row::Backup(BackupRow { dir: dir.display().to_string(), now_ms: summary.now_ms, bytes: summary.bytes })
+    Row::Backup(BackupRow { dir: dir.display().to_string(), latest_event_ms: summary.now_ms, bytes: summary.bytes })
 }
 
 fn print(app: &CliContext, row: Row) -> io::Result<()> {

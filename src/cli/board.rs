@@ -262,7 +262,7 @@ fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<Exit
         rows.push(row);
         Ok(())
     })?;
-    if !rows.iter().any(|row| matches!(row, Row::Place(_))) {
+    if !rows.iter().any(|row| matches!(row, Row::Entry(_))) {
         let size = rows.iter().find_map(|row| if let Row::BoardHead(head) = row { Some(head.size) } else { None });
         let size = group_digits(size.unwrap_or(0));
         let message = format!("no player at position {position}: the board has {size} entries");
@@ -284,11 +284,11 @@ fn request(command: BoardCommand) -> Request {
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
-            let ask = match players.is_empty() {
+            let query = match players.is_empty() {
                 true => FusedQuery::Top { count: rows.n },
                 false => FusedQuery::Players { players },
             };
-            return Request::Fused { boards: boards.into_selector(), rankings, k, ask };
+            return Request::Fused { boards: boards.into_selector(), rankings, k, query };
         }
         BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
             (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
@@ -301,7 +301,7 @@ fn request(command: BoardCommand) -> Request {
             (board, BoardQuery::Around { player: player.name(), count: rows.n })
         }
         BoardCommand::Range { board, scores, position, rows } => {
-            (board, BoardQuery::Range { scores: scores.bounds(), position, count: rows.n })
+            (board, BoardQuery::Range { scores: scores.bounds(), start: position, count: rows.n })
         }
         BoardCommand::Count { board, scores } => (board, BoardQuery::Count { scores: scores.bounds() }),
         BoardCommand::PositionFor { board, score } => (board, BoardQuery::PositionFor { score }),
@@ -310,8 +310,8 @@ fn request(command: BoardCommand) -> Request {
         }
     };
     let BoardArgs { boards, ranking } = board;
-    let BoardsSelector { scope, window, time_ms } = boards.into_selector();
-    Request::Board { board: BoardSelector { scope, ranking, window, time_ms }, ask: query }
+    let BoardsSelector { scope, window, at_ms } = boards.into_selector();
+    Request::Board { board: BoardSelector { scope, ranking, window, at_ms }, query }
 }
 
 impl ScopeWindowArgs {
@@ -321,7 +321,7 @@ impl ScopeWindowArgs {
             ScopeArgs { game: Some(game), .. } => Scope::Game(game),
             ScopeArgs { tag, .. } => Scope::Tag(tag.expect("clap requires one of the three")),
         };
-        BoardsSelector { scope, window: self.window, time_ms: self.time }
+        BoardsSelector { scope, window: self.window, at_ms: self.time }
     }
 }
 

@@ -29,6 +29,6 @@ pub enum ClockCommand {
 pub fn run(command: ClockCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ClockCommand::Accept => send(app, &Request::ClockAccept {}),
-        ClockCommand::Reset { yes } => send(app, &Request::ClockReset { sure: yes }),
+        ClockCommand::Reset { yes } => send(app, &Request::ClockReset { force: yes }),
     }
 }

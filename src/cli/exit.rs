@@ -83,10 +83,10 @@ fn classify(error: &anyhow::Error) -> ErrorInfo {
         }
         match cause.downcast_ref::<ClientError>() {
             Some(ClientError::NotRunning(_)) => return named("not_running"),
-            Some(ClientError::PermissionDenied(_)) => return named("no_permission"),
-            Some(ClientError::TimedOut { .. }) => return named("no_answer"),
+            Some(ClientError::PermissionDenied(_)) => return named("permission_denied"),
+            Some(ClientError::TimedOut { .. }) => return named("timeout"),
             Some(ClientError::ConnectionLost { .. } | ClientError::Closed) => return named("connection_lost"),
-            Some(ClientError::ProtocolError { .. }) => return named("not_clqd"),
+            Some(ClientError::ProtocolError { .. }) => return named("protocol_error"),
             Some(ClientError::Failure(failure)) => return from_api_error(failure),
             Some(ClientError::Output(_)) | None => {}
         }

@@ -55,12 +55,12 @@ pub fn run(file: &Path, tags: &[String], app: &CliContext) -> anyhow::Result<Exi
         }
     }
     let count = |outcome| counts.get(&outcome).copied().unwrap_or(0);
-    let new = count(ChangeOutcome::Added) + count(ChangeOutcome::Back);
+    let new = count(ChangeOutcome::Added) + count(ChangeOutcome::Restored);
     if !app.json() {
         writeln!(
             out,
             "{new} added, {} already known, {} refused",
-            count(ChangeOutcome::Known),
+            count(ChangeOutcome::Unchanged),
             count(ChangeOutcome::Refused)
         )?;
     }

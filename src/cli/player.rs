@@ -87,7 +87,7 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             }
             Ok(code)
         }
-        Some(PlayerCommand::Remember { hash }) => send(app, &Request::PlayerRemember { hash }),
+        Some(PlayerCommand::Remember { hash }) => send(app, &Request::PlayerAllow { hash }),
     }
 }
 

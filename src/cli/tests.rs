@@ -125,7 +125,7 @@ impl RequestHandler for Fake {
         if let Request::ServersAdd { urls, .. } = request {
             for url in urls {
                 let (outcome, reason) = match url.as_str() {
-                    "quake3://known:1" => (ChangeOutcome::Known, None),
+                    "quake3://known:1" => (ChangeOutcome::Unchanged, None),
                     url if url.starts_with("quake3://") => (ChangeOutcome::Added, None),
                     _ => (ChangeOutcome::Refused, Some("no such protocol".to_owned())),
                 };

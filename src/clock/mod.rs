@@ -152,7 +152,7 @@ enum Trust {
 /// The effect of setting recorded time back, Unix ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
-    pub before_ms: i64,
+    pub previous_ms: i64,
     pub now_ms: i64,
 }
 
@@ -227,7 +227,7 @@ impl Clock {
     /// Sets recorded time back to system time. `None`: it is not ahead.
     pub fn reset(&self) -> Option<Reset> {
         self.with_state(|state| {
-            let reset = Reset { before_ms: state.now_ms, now_ms: state.last_reading.system_ms };
+            let reset = Reset { previous_ms: state.now_ms, now_ms: state.last_reading.system_ms };
             if state.ahead_ms() == 0 {
                 return None;
             }
@@ -251,9 +251,9 @@ impl Clock {
     pub fn status(&self) -> ClockStatus {
         self.with_state(|state| ClockStatus {
             trust: match state.trust {
-                Trust::Untrusted(_) => ClockTrust::Waiting,
+                Trust::Untrusted(_) => ClockTrust::Untrusted,
                 Trust::Synchronised => ClockTrust::Synchronised,
-                Trust::Stable => ClockTrust::Steady,
+                Trust::Stable => ClockTrust::Stable,
                 Trust::Accepted => ClockTrust::Accepted,
             },
             synchronised: state.synchronised,
@@ -261,10 +261,10 @@ impl Clock {
             now_ms: state.now_ms,
             system_ms: state.last_reading.system_ms,
             ahead_ms: state.ahead_ms(),
-            leap_ms: state.ahead_since_ms.map_or(0, |_| state.last_reading.system_ms - state.now_ms),
-            jump_ms: state.jump.map(|(by_ms, _)| by_ms),
-            jump_at_ms: state.jump.map(|(_, at_ms)| at_ms),
-            week_held: None,
+            pending_jump_ms: state.ahead_since_ms.map_or(0, |_| state.last_reading.system_ms - state.now_ms),
+            last_jump_ms: state.jump.map(|(by_ms, _)| by_ms),
+            last_jump_at_ms: state.jump.map(|(_, at_ms)| at_ms),
+            week_pending_close: None,
         })
     }
 
@@ -467,9 +467,9 @@ mod tests {
         fake.step(3_000);
         fake.pass(&clock, 9 * MINUTE);
         assert!(!may_close(&clock));
-        assert_eq!(clock.status().jump_ms, Some(3_000));
+        assert_eq!(clock.status().last_jump_ms, Some(3_000));
         fake.pass(&clock, MINUTE + 1_000);
-        assert_eq!((may_close(&clock), clock.status().trust), (true, ClockTrust::Steady));
+        assert_eq!((may_close(&clock), clock.status().trust), (true, ClockTrust::Stable));
         // Losing the synchronisation does not end the trust, nor does adjusting the speed.
         for _ in 0..600 {
             fake.step(1);
@@ -503,7 +503,7 @@ mod tests {
         fake.pass(&clock, 66_000);
         assert_eq!(clock.now_ms(), START + 66_000);
         assert!(!may_close(&clock));
-        assert_eq!((clock.status().leap_ms, clock.adopted_jumps()), (WEEK, 0));
+        assert_eq!((clock.status().pending_jump_ms, clock.adopted_jumps()), (WEEK, 0));
         fake.step(-WEEK);
         fake.synchronise(true);
         fake.pass(&clock, 2_000);
@@ -573,7 +573,7 @@ mod tests {
     fn reset_sets_recorded_time_to_system_time() {
         let fake = Fake::new(true);
         let clock = fake.clock(START + WEEK);
-        assert_eq!(clock.reset(), Some(Reset { before_ms: START + WEEK, now_ms: START }));
+        assert_eq!(clock.reset(), Some(Reset { previous_ms: START + WEEK, now_ms: START }));
         fake.pass(&clock, MINUTE);
         assert_eq!((clock.now_ms(), clock.ahead_ms(), clock.reset()), (START + MINUTE, 0, None));
     }
@@ -585,7 +585,7 @@ mod tests {
         let clock = Clock::with_source(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
         assert!(!may_close(&clock));
         fake.pass(&clock, 61_000);
-        assert_eq!(clock.status().trust, ClockTrust::Steady);
+        assert_eq!(clock.status().trust, ClockTrust::Stable);
         fake.synchronise(false);
         let clock = Clock::with_source(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE));
         clock.reload(settings(SyncCheck::Always, MINUTE));

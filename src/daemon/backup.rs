@@ -32,7 +32,7 @@ impl Shared {
         if let Some(problem) = dir_error(Path::new(&dir), &state_dir) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
-        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
+        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let _stop = CancelOnDrop(is_cancelled.clone());
         let (reply, begun) = oneshot::channel();
@@ -57,12 +57,12 @@ impl Shared {
         drop(source);
         let summary = while_client_connected(blocking(move || target.finish(last)), replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
-        let backup = BackupRow { dir, now_ms: summary.now_ms, bytes: summary.bytes };
+        let backup = BackupRow { dir, latest_event_ms: summary.now_ms, bytes: summary.bytes };
         Ok(replies.row(Row::Backup(backup)).await?)
     }
 
     async fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
+        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let (reply, ended) = oneshot::channel();
         self.orders.send(Order::EndBackup { rounds, reply }).await.map_err(|_| stopping())?;
         ended.await.map_err(|_| stopping())?.map_err(failed)

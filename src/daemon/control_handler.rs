@@ -31,7 +31,7 @@ impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
+        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let with_bytes = matches!(request, Request::Windows { bytes: true });
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping())?;
@@ -47,7 +47,7 @@ impl Shared {
     }
 
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
+        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let (reply, reader) = oneshot::channel();
         self.orders.send(Order::Reader { reply }).await.map_err(|_| stopping())?;
         let reader = reader.await.map_err(|_| stopping())?;
@@ -56,7 +56,7 @@ impl Shared {
     }
 
     async fn rescan(&self, which: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
+        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
         let StartedRescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
@@ -94,9 +94,9 @@ impl Shared {
     fn archive_status(&self) -> Option<ArchiveStatus> {
         let status = self.archive_worker_status()?;
         Some(ArchiveStatus {
-            url: status.target,
+            target: status.target,
             connected: status.connected,
-            last_commit_ms: status.last_success_ms,
+            last_complete_ms: status.last_success_ms,
             last_error: status.last_error,
             last_error_ms: status.last_error_ms,
             fault: status.fault.map(|fault| ArchiveFault {
@@ -129,11 +129,13 @@ impl Shared {
                 counters.insert(format!("archive.{name}"), value);
             }
         }
-        for (name, count) in [("idle_closed", &self.control.idle_closed), ("refused", &self.control.refused)] {
+        for (name, count) in [
+            ("idle_connections_closed", &self.control.idle_connections_closed),
+            ("connections_refused", &self.control.connections_refused),
+        ] {
             counters.insert(format!("control.{name}"), count.load(Ordering::Relaxed));
         }
         counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
-        counters.insert("clock.ahead_ms".to_owned(), self.clock.ahead_ms() as u64);
         counters
     }
 }

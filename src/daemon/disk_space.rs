@@ -26,7 +26,7 @@ pub(super) struct DiskSpace {
     /// The state directory, and the directory of the scan log if there is one.
     paths: Vec<PathBuf>,
     min_bytes: u64,
-    stopped_ms: Option<i64>,
+    paused_since_ms: Option<i64>,
     discarded: u64,
 }
 
@@ -37,7 +37,7 @@ impl DiskSpace {
             _ => PathBuf::from("."),
         });
         let paths = [state_dir.to_owned()].into_iter().chain(log_dir).collect();
-        DiskSpace { paths, min_bytes, stopped_ms: None, discarded: 0 }
+        DiskSpace { paths, min_bytes, paused_since_ms: None, discarded: 0 }
     }
 
     pub(super) fn set_min(&mut self, min_bytes: u64) {
@@ -46,24 +46,24 @@ impl DiskSpace {
 
     /// Whether commits are stopped, as of the last check.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped_ms.is_some()
+        self.paused_since_ms.is_some()
     }
 
     /// Checks the free space. Returns whether a commit may be made.
     pub(super) fn check(&mut self, now_ms: i64) -> bool {
-        if self.min_bytes == 0 && self.stopped_ms.is_none() {
+        if self.min_bytes == 0 && self.paused_since_ms.is_none() {
             return true;
         }
         let (path, free) = self.free();
         let min_bytes = self.min_bytes;
-        match self.stopped_ms {
+        match self.paused_since_ms {
             None if free < min_bytes => {
                 tracing::error!(
                     path = %path.display(), free, min_bytes,
                     "the disk is nearly full: nothing is written until there is space again; scanning continues, and its \
                      changes stay in memory. Free some space, or lower store.disk_free_bytes_min and reload"
                 );
-                self.stopped_ms = Some(now_ms);
+                self.paused_since_ms = Some(now_ms);
             }
             Some(since_ms) if min_bytes == 0 || free >= min_bytes + min_bytes / RESUME_MARGIN_DIVISOR => {
                 let stopped_s = (now_ms - since_ms) / 1_000;
@@ -73,17 +73,17 @@ impl DiskSpace {
                     scans_discarded = self.discarded,
                     "there is space on the disk again: writing resumes"
                 );
-                self.stopped_ms = None;
+                self.paused_since_ms = None;
             }
             _ => {}
         }
-        self.stopped_ms.is_none()
+        self.paused_since_ms.is_none()
     }
 
     /// Whether the last commit of a stopping daemon may be made although the disk is nearly
     /// full: the space kept free is reserved for it.
     pub(super) fn has_space_for(&self, records: usize) -> bool {
-        self.stopped_ms.is_none()
+        self.paused_since_ms.is_none()
             || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_PENDING_BYTES_MAX as u64
     }
 
@@ -110,12 +110,12 @@ impl DiskSpace {
         )
     }
 
-    pub(super) fn status(&self, waiting_records: usize) -> StoreStatus {
+    pub(super) fn status(&self, pending_records: usize) -> StoreStatus {
         StoreStatus {
             disk_free_bytes: self.free().1,
-            disk_free_min_bytes: self.min_bytes,
-            stopped_ms: self.stopped_ms,
-            waiting_records: waiting_records as u64,
+            disk_free_bytes_min: self.min_bytes,
+            paused_since_ms: self.paused_since_ms,
+            pending_records: pending_records as u64,
             scans_discarded: self.discarded,
         }
     }

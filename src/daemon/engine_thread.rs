@@ -378,8 +378,8 @@ impl Work {
                 let week = week_label(current.week);
                 match current.phase {
                     phase if before == Some(phase) => {}
-                    WeekPhase::Open if before.is_none() => tracing::info!(week, "a new week has begun"),
-                    WeekPhase::Open => tracing::info!(week, "the week is open again"),
+                    WeekPhase::Running if before.is_none() => tracing::info!(week, "a new week has begun"),
+                    WeekPhase::Running => tracing::info!(week, "the week is open again"),
                     WeekPhase::Closing => tracing::info!(week, "the week is over and is being closed"),
                     WeekPhase::Ranking => {
                         tracing::info!(week, "all servers of the week are closed; they are being ranked")
@@ -463,7 +463,7 @@ impl Work {
         }
         tracing::error!(
             pending,
-            since_ms = self.disk.status(pending).stopped_ms,
+            since_ms = self.disk.status(pending).paused_since_ms,
             "the disk is full: scans made since it became nearly full are lost"
         );
         Ok(())
@@ -733,7 +733,7 @@ impl Work {
                 match self.state.engine.trust_server(url, except, revoke) {
                     Ok(changed) => {
                         let outcome =
-                            if changed { protocol::ChangeOutcome::Trusted } else { protocol::ChangeOutcome::Known };
+                            if changed { protocol::ChangeOutcome::Trusted } else { protocol::ChangeOutcome::Unchanged };
                         tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
                         Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: None })])
                     }
@@ -748,7 +748,7 @@ impl Work {
                 }
                 Err(error) => Err(refused(error)),
             },
-            Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerRemember { .. } => {
+            Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerAllow { .. } => {
                 self.correct_player(&request, now_ms)?
             }
             Request::ClockAccept {} => {
@@ -756,7 +756,7 @@ impl Work {
                 self.state.engine.set_close_limit(self.clock.close_until_ms());
                 Ok(vec![Row::Clock(clock)])
             }
-            Request::ClockReset { sure } => self.reset_clock(*sure)?,
+            Request::ClockReset { force } => self.reset_clock(*force)?,
             Request::WeekReopen { week } => self.reopen_week(week)?,
             Request::WindowsDelete { before_ms } => match validate::validate(&request) {
                 Some(problem) => Err(ApiError::new(ErrorCode::BadRequest, problem)),
@@ -768,8 +768,8 @@ impl Work {
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {
                         status.store = Some(self.disk.status(self.state.engine.pending_records()));
-                        let week_held = self.state.engine.week_blocked().map(week_label);
-                        status.clock = Some(ClockStatus { week_held, ..self.clock.status() });
+                        let week_pending_close = self.state.engine.week_blocked().map(week_label);
+                        status.clock = Some(ClockStatus { week_pending_close, ..self.clock.status() });
                     }
                 }
                 return Ok(rows);
@@ -781,13 +781,13 @@ impl Work {
 
     /// Sets recorded time back to the system clock. The scan log begins a new file first,
     /// so that the next start does not take older lines for new ones.
-    fn reset_clock(&mut self, sure: bool) -> anyhow::Result<Answer> {
+    fn reset_clock(&mut self, force: bool) -> anyhow::Result<Answer> {
         let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
         let clock = self.clock.status();
         if clock.ahead_ms == 0 {
             return refuse("recorded time is not ahead of the system clock: there is nothing to set back".to_owned());
         }
-        if clock.synchronised != Some(true) && !sure {
+        if clock.synchronised != Some(true) && !force {
             return refuse(format!(
                 "recorded time would be set back by {} s, but the system clock is not known to be synchronised; if it \
                  is right, add --yes",
@@ -808,15 +808,16 @@ impl Work {
         self.rebuild()?;
         let reopened: Vec<String> = result.reopened.iter().copied().map(week_label).collect();
         tracing::warn!(
-            before_ms = reset.before_ms,
+            previous_ms = reset.previous_ms,
             now_ms = reset.now_ms,
             servers = result.servers,
             reopened = reopened.join(", "),
             "an admin set recorded time back"
         );
-        let TimeReset { before_ms, now_ms, servers, uncredited_week: uncredited, .. } = result;
-        let uncredited = uncredited.map(week_label);
-        Ok(Ok(vec![Row::Correction(Correction::TimeReset { before_ms, now_ms, servers, reopened, lost: uncredited })]))
+        let TimeReset { previous_ms, now_ms, servers, uncredited_week, .. } = result;
+        let uncredited_week = uncredited_week.map(week_label);
+        let reset = Correction::TimeReset { previous_ms, now_ms, servers, reopened, uncredited_week };
+        Ok(Ok(vec![Row::Correction(reset)]))
     }
 
     fn reopen_week(&mut self, text: &str) -> anyhow::Result<Answer> {
@@ -831,7 +832,7 @@ impl Work {
                     tracing::warn!(week = text, "an admin reopened a week");
                 }
                 self.ticked_ms = 0;
-                Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), before: !reopened })])
+                Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), already_open: !reopened })])
             }
             Err(error @ ReopenError::RowsDeleted { .. }) => Err(ApiError::new(ErrorCode::NotFound, error.to_string())),
             Err(error) => Err(ApiError::new(ErrorCode::Refused, error.to_string())),
@@ -845,19 +846,17 @@ impl Work {
         let result = match request {
             Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|result| {
                 tracing::info!(from = result.from.0, into = result.into.0, "players merged");
-                Correction::Merged { player: result.from.0, into: result.into.0, rows: result.rows as u64 }
+                Correction::Merged { player_key: result.from.0, into_key: result.into.0, rows: result.rows as u64 }
             }),
             Request::PlayerForget { player, game } => {
                 engine.forget_player(store, game, player, now_ms).map(|result| {
                     // Without the name: the log is kept longer than the name.
                     tracing::info!(player = result.player.0, "player forgotten");
                     let ForgetResult { player, rows, hashes } = result;
-                    Correction::Forgotten { player: player.0, rows: rows as u64, hashes }
+                    Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes }
                 })
             }
-            Request::PlayerRemember { hash } => {
-                engine.allow_name(*hash).map(|()| Correction::Remembered { hash: *hash })
-            }
+            Request::PlayerAllow { hash } => engine.allow_name(*hash).map(|()| Correction::Allowed { hash: *hash }),
             _ => unreachable!("the caller passes only corrections of players"),
         };
         Ok(result.map(|correction| vec![Row::Correction(correction)]).map_err(not_corrected))
@@ -866,8 +865,8 @@ impl Work {
     fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
         let (outcome, reason) = match self.state.engine.tag_server(url, add, remove) {
             Ok(true) => (protocol::ChangeOutcome::Tagged, None),
-            Ok(false) => (protocol::ChangeOutcome::Known, None),
-            Err(AdminError::UnknownServer(_)) => (protocol::ChangeOutcome::Unknown, None),
+            Ok(false) => (protocol::ChangeOutcome::Unchanged, None),
+            Err(AdminError::UnknownServer(_)) => (protocol::ChangeOutcome::NotFound, None),
             Err(error) => (protocol::ChangeOutcome::Refused, Some(error.to_string())),
         };
         Row::Change(ServerChange { url: url.to_string(), outcome, reason })
@@ -889,8 +888,8 @@ impl Work {
         }
         match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
             Ok((_, Added::New)) => change(url.to_string(), protocol::ChangeOutcome::Added, None),
-            Ok((_, Added::Restored)) => change(url.to_string(), protocol::ChangeOutcome::Back, None),
-            Ok((_, Added::AlreadyKnown)) => change(url.to_string(), protocol::ChangeOutcome::Known, None),
+            Ok((_, Added::Restored)) => change(url.to_string(), protocol::ChangeOutcome::Restored, None),
+            Ok((_, Added::AlreadyKnown)) => change(url.to_string(), protocol::ChangeOutcome::Unchanged, None),
             Err(error) => refuse(error.to_string()),
         }
     }
@@ -918,7 +917,7 @@ impl Work {
                     tracing::info!(%url, "server removed");
                     change(url.to_string(), protocol::ChangeOutcome::Removed, None)
                 }
-                Err(_) => change(url.to_string(), protocol::ChangeOutcome::Unknown, None),
+                Err(_) => change(url.to_string(), protocol::ChangeOutcome::NotFound, None),
             },
         }
     }

@@ -152,7 +152,7 @@ impl Daemon {
         // Scans recorded under a clock that may turn out to be wrong get their own file.
         let since_stop_ms = clock.now_ms().saturating_sub(state.engine.now_ms());
         if let Some(recorder) = &mut recorder
-            && clock.status().trust == ClockTrust::Waiting
+            && clock.status().trust == ClockTrust::Untrusted
             && since_stop_ms > clock::LARGE_JUMP_MS
         {
             recorder.start_new_file().context("cannot start a new scan log file")?;

@@ -516,7 +516,7 @@ impl Engine {
     }
 
     pub fn is_greylisted(&self, server: ServerKey) -> bool {
-        self.server_state(server).is_some_and(|slot| slot.record.greylist.is_some())
+        self.server_state(server).is_some_and(|slot| slot.record.greylist_reason.is_some())
     }
 
     pub fn poll_notice(&mut self) -> Option<Notice> {
@@ -540,7 +540,7 @@ impl Engine {
 
     /// Outcomes that were applied, since the start.
     pub fn outcomes_applied(&self) -> u64 {
-        self.counts.snapshots + self.counts.partials + self.counts.implausible + self.counts.misses
+        self.counts.snapshots + self.counts.partial_snapshots + self.counts.implausible_snapshots + self.counts.misses
     }
 
     pub fn counts(&self) -> &EngineCounts {
@@ -651,7 +651,7 @@ impl Engine {
         let record = ServerRecord {
             url: url.clone(),
             tags,
-            greylist: None,
+            greylist_reason: None,
             removed: false,
             added_ms: now_ms,
             class: Class::UNKNOWN,
@@ -748,9 +748,9 @@ impl GlobalState {
             Ok(at) => weeks[at].phase,
             Err(0) if !weeks.is_empty() => WeekPhase::Closed,
             Err(at) => {
-                weeks.insert(at, WeekState { week, phase: WeekPhase::Open });
+                weeks.insert(at, WeekState { week, phase: WeekPhase::Running });
                 self.pending.meta = true;
-                WeekPhase::Open
+                WeekPhase::Running
             }
         }
     }

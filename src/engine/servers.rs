@@ -89,7 +89,7 @@ impl Engine {
         let key = self.find_key(url)?;
         self.end_presences(key);
         let record = &mut self.server_state_mut(key).expect("named servers exist").record;
-        record.greylist = reason;
+        record.greylist_reason = reason;
         let tags = record.tags.clone();
         self.global.server_changed(key);
         self.global.board_cache.mark_server_dirty(key, &tags);

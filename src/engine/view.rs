@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Engine, ServerState, StateReader};
-use crate::board::cursor::{BadCursor, StaleCursor};
+use crate::board::BadCursor;
 use crate::board::score_unit::display_score;
+use crate::board::tree::lookup::StaleCursor;
 use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
@@ -81,7 +82,7 @@ impl Engine {
         for (_, slot) in self.listed_servers() {
             status.servers += 1;
             status.servers_by_class[usize::from(slot.record.class.number()) - 1] += 1;
-            status.greylisted += u64::from(slot.record.greylist.is_some());
+            status.greylisted += u64::from(slot.record.greylist_reason.is_some());
             if self.is_online(&slot.record) {
                 status.players_online += u64::from(slot.record.count);
             }
@@ -113,11 +114,11 @@ impl Engine {
         maps.sort_by_key(|(_, row)| std::cmp::Reverse(row.player_ms));
         Ok(ServerDetail {
             summary: self.summary(key, slot),
-            due_ms: self.schedule.due_ms(key),
+            next_scan_ms: self.schedule.due_ms(key),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
-            trusted: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
-            list: record
+            exempt_checks: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
+            players_listed: record
                 .last_snapshot
                 .iter()
                 .filter(|_| self.is_online(record))
@@ -127,13 +128,13 @@ impl Engine {
                     display: entry.display().to_owned(),
                     points: entry.points,
                     ping: entry.ping,
-                    player: entry.presence.as_ref().map(|presence| presence.player.0),
+                    player_key: entry.presence.as_ref().map(|presence| presence.player.0),
                     spectator: entry.spectator,
                 })
                 .collect(),
             series: slot.series.as_deref().map(|series| SeriesView {
-                newest_slot_ms: series.newest_slot_ms,
-                slots: slots::decode_slots(&series.slots),
+                newest_ten_minutes_ms: series.newest_ten_minutes_ms,
+                ten_minutes: slots::decode_slots(&series.ten_minutes),
                 newest_hour_ms: series.newest_hour_ms,
                 hours: slots::decode_bytes(&series.hours),
                 newest_day_ms: series.newest_day_ms,
@@ -153,7 +154,7 @@ impl Engine {
         })
     }
 
-    /// The first `n` entries of a server's board, in the current week unless `label` names
+    /// The first `n` places of a server's board, in the current week unless `label` names
     /// another.
     pub fn top<S: StateReader>(
         &self,
@@ -180,15 +181,15 @@ impl Engine {
             size: board.len() as u64,
             rows: Vec::new(),
         };
-        for (entry, position) in board.into_iter().zip(1..).take(n) {
-            let (name, display) = self.player_names(source, entry.player)?;
+        for (place, position) in board.into_iter().zip(1..).take(n) {
+            let (name, display) = self.player_names(source, place.player)?;
             top.rows.push(TopRow {
                 position,
-                player: entry.player.0,
+                player_key: place.player.0,
                 name,
                 display,
-                score: display_score(ranking, entry.score()),
-                reached_ms: entry.at_ms,
+                score: display_score(ranking, place.score()),
+                reached_ms: place.at_ms,
             });
         }
         Ok(top)
@@ -205,7 +206,7 @@ impl Engine {
         for (game, player) in found {
             let (name, display) = self.player_names(source, player)?;
             let mut view = PlayerView {
-                player: player.0,
+                player_key: player.0,
                 game: self.global.games.name(game.0).to_owned(),
                 name,
                 display,
@@ -378,7 +379,7 @@ impl Engine {
             added_ms: record.added_ms,
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
-            greylist: record.greylist.clone(),
+            greylist_reason: record.greylist_reason.clone(),
             tags: self.global.tag_names(&record.tags),
             screened: self.screened(record),
         }

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::server::SeriesRecord;
-use super::view::ScreenedView;
+use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
 use crate::model::calendar;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 
@@ -112,19 +112,21 @@ impl ResyncCursor {
     }
 }
 
-impl std::fmt::Display for ResyncCursor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ResyncCursor::Game(key) => write!(f, "games, key {key}"),
-            ResyncCursor::Map(key) => write!(f, "maps, key {key}"),
-            ResyncCursor::RemovedPlayers { .. } => f.write_str("merged and forgotten players"),
-            ResyncCursor::Server(key) => write!(f, "servers, key {key}"),
-            ResyncCursor::Player(key) => write!(f, "players, key {key}"),
-            ResyncCursor::Week { week: WeekKey(0), .. } => f.write_str("weeks"),
+impl From<ResyncCursor> for ResyncProgress {
+    fn from(cursor: ResyncCursor) -> ResyncProgress {
+        let at = |step, key| ResyncProgress { step, key: Some(key), week: None };
+        let whole = |step| ResyncProgress { step, key: None, week: None };
+        match cursor {
+            ResyncCursor::Game(key) => at(ResyncTarget::Games, key.0),
+            ResyncCursor::Map(key) => at(ResyncTarget::Maps, key.0),
+            ResyncCursor::RemovedPlayers { .. } => whole(ResyncTarget::RemovedPlayers),
+            ResyncCursor::Server(key) => at(ResyncTarget::Servers, key.0),
+            ResyncCursor::Player(key) => at(ResyncTarget::Players, key.0),
+            ResyncCursor::Week { week: WeekKey(0), .. } => whole(ResyncTarget::Weeks),
             ResyncCursor::Week { week, server } => {
-                write!(f, "week {}, server key {server}", calendar::week_label(*week))
+                ResyncProgress { week: Some(calendar::week_label(week)), ..at(ResyncTarget::Weeks, server.0) }
             }
-            ResyncCursor::End => f.write_str("end"),
+            ResyncCursor::End => whole(ResyncTarget::End),
         }
     }
 }
@@ -218,7 +220,7 @@ pub struct ServerArchive {
     pub last_seen_ms: Option<i64>,
     pub rank: Option<u32>,
     pub rank_week: Option<WeekKey>,
-    pub greylist: Option<String>,
+    pub greylist_reason: Option<String>,
     pub removed: bool,
     pub tags: Vec<String>,
     /// The last complete list: normalised name, display name, points, player key; empty if the

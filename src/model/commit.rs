@@ -83,7 +83,7 @@ pub struct WindowState {
 #[serde(rename_all = "lowercase")]
 pub enum WeekPhase {
     /// Snapshots of this week are still credited.
-    Open,
+    Running,
     /// Ended; its servers are being closed one after the other.
     Closing,
     /// Every server is closed; server ranks are being assigned.

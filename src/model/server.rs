@@ -52,7 +52,7 @@ pub struct ServerRecord {
     /// deleted since.
     pub tags: Vec<TagKey>,
     /// Why it is greylisted: scanned and shown, ignored by statistics.
-    pub greylist: Option<String>,
+    pub greylist_reason: Option<String>,
     /// Removed by the admin: not scanned, not listed, its history kept.
     pub removed: bool,
     pub added_ms: i64,
@@ -299,12 +299,12 @@ pub struct SeriesSums {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesRecord {
     /// Start of the newest slot of each series, Unix ms; 0 while it is empty.
-    pub newest_slot_ms: i64,
+    pub newest_ten_minutes_ms: i64,
     pub newest_hour_ms: i64,
     pub newest_day_ms: i64,
     pub newest_week_ms: i64,
     /// 250 bytes: 150 slots of 10 minutes, 13 bits each.
-    pub slots: Vec<u8>,
+    pub ten_minutes: Vec<u8>,
     /// 768 bytes: hours, 8 bits each.
     pub hours: Vec<u8>,
     /// 365 bytes: days.

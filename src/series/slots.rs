@@ -21,11 +21,11 @@ const NO_DATA_8: u8 = 0xFF;
 /// The series of a server that was never seen.
 pub fn new_series() -> SeriesRecord {
     SeriesRecord {
-        newest_slot_ms: 0,
+        newest_ten_minutes_ms: 0,
         newest_hour_ms: 0,
         newest_day_ms: 0,
         newest_week_ms: 0,
-        slots: pack_13(&[0x1FFF; 150]).to_vec(),
+        ten_minutes: pack_13(&[0x1FFF; 150]).to_vec(),
         hours: vec![NO_DATA_8; HOURS_LEN],
         days: vec![NO_DATA_8; DAYS_LEN],
         weeks: Vec::new(),
@@ -48,8 +48,8 @@ pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Cale
     let (old_hour, hour) = (sums.slot.div_euclid(SLOTS_PER_HOUR), slot.div_euclid(SLOTS_PER_HOUR));
 
     let mean = take_mean(&mut sums.slot_sum, &mut sums.slot_n);
-    push_slots(&mut series.slots, encode(mean, 13), slot - sums.slot);
-    series.newest_slot_ms = (slot - 1) * SLOT_MS;
+    push_slots(&mut series.ten_minutes, encode(mean, 13), slot - sums.slot);
+    series.newest_ten_minutes_ms = (slot - 1) * SLOT_MS;
     add(mean, &mut sums.hour_sum, &mut sums.hour_n);
     sums.slot = slot;
 
@@ -141,9 +141,9 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
     let (old_day, day) = (calendar.day(old_hour * HOUR_MS), calendar.day(hour * HOUR_MS));
     let (old_week, week) = (old_day.div_euclid(7), day.div_euclid(7));
 
-    let mut codes = unpack_13(&series.slots);
+    let mut codes = unpack_13(&series.ten_minutes);
     remove_newest(&mut codes, 0x1FFF, sums.slot - slot);
-    series.slots = pack_13(&codes).to_vec();
+    series.ten_minutes = pack_13(&codes).to_vec();
     remove_newest(&mut series.hours, NO_DATA_8, old_hour - hour);
     remove_newest(&mut series.days, NO_DATA_8, old_day - day);
     // Weeks start at the first one, without padding.
@@ -151,7 +151,7 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
     series.weeks.truncate(weeks);
 
     let newest = |is_known: bool, start_ms: i64| if is_known { start_ms } else { 0 };
-    series.newest_slot_ms = newest(series.newest_slot_ms > 0, (slot - 1) * SLOT_MS);
+    series.newest_ten_minutes_ms = newest(series.newest_ten_minutes_ms > 0, (slot - 1) * SLOT_MS);
     series.newest_hour_ms = newest(series.newest_hour_ms > 0, (hour - 1) * HOUR_MS);
     series.newest_day_ms = newest(series.newest_day_ms > 0, calendar.day_start_ms(day - 1));
     series.newest_week_ms = newest(weeks > 0, calendar.week_start_ms(WeekKey((week - 1).max(0) as u32)));
@@ -161,7 +161,7 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
         newest.fold((0.0, 0), |(sum, n), mean| (sum + mean, n + 1))
     };
     let hours_of_day = (0..hour).rev().take_while(|hour| calendar.day(hour * HOUR_MS) == day).count() as i64;
-    let (hour_sum, hour_n) = running(&decode_slots(&series.slots), slot - hour * SLOTS_PER_HOUR);
+    let (hour_sum, hour_n) = running(&decode_slots(&series.ten_minutes), slot - hour * SLOTS_PER_HOUR);
     let (day_sum, day_n) = running(&decode_bytes(&series.hours), hours_of_day);
     let (week_sum, week_n) = running(&decode_bytes(&series.days), day - week * 7);
     *sums = SeriesSums { slot, slot_sum: 0.0, slot_n: 0, hour_sum, hour_n, day_sum, day_n, week_sum, week_n };
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn series_sizes_match_the_rules() {
         let series = new_series();
-        let sizes = [series.slots.len(), series.hours.len(), series.days.len(), series.ranks.len()];
+        let sizes = [series.ten_minutes.len(), series.hours.len(), series.days.len(), series.ranks.len()];
         assert_eq!(sizes, [250, 768, 365, 110]);
         let (mut sums, mut series) = (SeriesSums::default(), series);
         advance(&mut sums, &mut series, &Calendar::default(), MONDAY);
@@ -271,7 +271,7 @@ mod tests {
         let tail = &hours[HOURS_LEN - 24..];
         assert!((tail[0].unwrap() - 6.0).abs() < 0.14);
         assert_eq!((tail[1], tail[3], tail[4]), (None, Some(0.0), None));
-        let slots = decode_slots(&series.slots);
+        let slots = decode_slots(&series.ten_minutes);
         let first = slots.len() - 144;
         assert!((slots[first].unwrap() - 3.0).abs() < 0.003);
         assert_eq!(slots[first + 1], None);
@@ -349,10 +349,14 @@ mod tests {
                 rewind(&mut sums, &mut series, &calendar, MONDAY + (begun + 20) * 60_000);
                 play(begun + 20, begun + 5_000, &mut sums, &mut series);
                 play(begun, begun + 5_000, &mut want_sums, &mut want);
-                assert_eq!((sums.slot, series.newest_slot_ms), (want_sums.slot, want.newest_slot_ms));
+                assert_eq!((sums.slot, series.newest_ten_minutes_ms), (want_sums.slot, want.newest_ten_minutes_ms));
                 let times = |s: &SeriesRecord| [s.newest_hour_ms, s.newest_day_ms, s.newest_week_ms];
                 assert_eq!(times(&series), times(&want), "{zone} {ahead}");
-                assert_eq!((&series.weeks, series.slots == want.slots), (&want.weeks, true), "{zone} {ahead}");
+                assert_eq!(
+                    (&series.weeks, series.ten_minutes == want.ten_minutes),
+                    (&want.weeks, true),
+                    "{zone} {ahead}"
+                );
                 assert_eq!(series.days[360..], want.days[360..], "{zone} {ahead}");
                 assert_eq!(series.hours[HOURS_LEN - 200..], want.hours[HOURS_LEN - 200..], "{zone} {ahead}");
             }

@@ -35,12 +35,12 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             let detail = engine.server_detail(store, url).map_err(view_failure)?;
             Ok(vec![Row::ServerDetail(Box::new(detail))])
         }
-        Request::Top { server, ranking, week, n } => {
-            let top = engine.top(store, server, *ranking, week.as_deref(), *n as usize).map_err(view_failure)?;
+        Request::Top { server, ranking, week, count } => {
+            let top = engine.top(store, server, *ranking, week.as_deref(), *count as usize).map_err(view_failure)?;
             Ok(vec![Row::Top(top)])
         }
-        Request::Board { board, ask } => {
-            let answer = engine.query_board(store, board, ask).map_err(view_failure)?;
+        Request::Board { board, query } => {
+            let answer = engine.query_board(store, board, query).map_err(view_failure)?;
             let head = Row::BoardHead(Box::new(answer.head));
             Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
         }
@@ -48,10 +48,10 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             let rankings = if rankings.is_empty() { &Ranking::ALL[..] } else { rankings };
             Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(view_failure)?)])
         }
-        Request::Fused { boards, rankings, k, ask } => {
+        Request::Fused { boards, rankings, k, query } => {
             let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
             let rankings = if rankings.is_empty() { &all[..] } else { rankings };
-            let (head, list) = engine.fused(store, boards, rankings, *k, ask).map_err(view_failure)?;
+            let (head, list) = engine.fused(store, boards, rankings, *k, query).map_err(view_failure)?;
             let head = Row::FusedHead(Box::new(head));
             Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
         }
@@ -74,7 +74,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         | Request::TagDrop { .. }
         | Request::PlayerMerge { .. }
         | Request::PlayerForget { .. }
-        | Request::PlayerRemember { .. }
+        | Request::PlayerAllow { .. }
         | Request::Rescan { .. }
         | Request::Greylist { .. }
         | Request::Backup { .. }
@@ -106,7 +106,7 @@ pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
 pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
     for row in rows {
         let Row::Window(listed) = row else { continue };
-        let Ok(window) = window::parse_label(&listed.window.window) else { continue };
+        let Ok(window) = window::parse(&listed.window.window) else { continue };
         let stored =
             reader.stored_size(window).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
         listed.stored = Some(stored);

@@ -189,21 +189,25 @@ fn assert_answers_agree(state: &State, week: WeekKey, setting: &Setting) {
 
         let url = ServerUrl::parse(server).unwrap();
         let top = state.engine.top(&state.store, &url, ranking, Some(&week_label(week)), 100).unwrap();
-        let OrderView { low_is_better, tie } = top.order;
-        assert_eq!((low_is_better, tie), (setting.is_low(server, ranking), setting.tie(server, ranking)), "{of}");
+        let OrderView { low_is_better, tie_breaker } = top.order;
+        assert_eq!(
+            (low_is_better, tie_breaker),
+            (setting.is_low(server, ranking), setting.tie(server, ranking)),
+            "{of}"
+        );
         assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
 
         let scope = Scope::Server(url);
-        let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), time_ms: None };
+        let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), at_ms: None };
         let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         assert_eq!(answer.head.order, top.order, "{of}");
         let place = |row| match row {
-            BoardRow::Place(place) => (place.at.position as u32, place.name),
+            BoardRow::Entry(place) => (place.at.position as u32, place.name),
             other => panic!("{other:?}"),
         };
         assert_eq!(by_position(answer.rows.into_iter().map(place)), want, "{of}: board");
 
-        let boards = BoardsSelector { scope, window: Some(week_label(week)), time_ms: None };
+        let boards = BoardsSelector { scope, window: Some(week_label(week)), at_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
         let (_, fused) =
             state.engine.fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
@@ -212,7 +216,7 @@ fn assert_answers_agree(state: &State, week: WeekKey, setting: &Setting) {
         for name in rows.keys() {
             let asked = PlayerSelector::Name(name.clone());
             let standings = state.engine.standings(&state.store, &boards, &[ranking], &asked).unwrap();
-            let standing = standings.standings[0].place.map(|place| place.position as u32);
+            let standing = standings.standings[0].entry.map(|entry| entry.position as u32);
             assert_eq!(standing, at(name), "{of}: standing of {name}");
             let views = state.engine.players(&state.store, name).unwrap();
             let weeks = views[0].weeks.iter().find(|it| it.week == week_label(week) && it.server == server);

@@ -228,25 +228,25 @@ async fn series_views_decode_stored_values() {
     let code8 = |values: &[Option<f64>]| -> Vec<u8> { values.iter().map(|&it| code(it, 8) as u8).collect() };
     let ranks: Vec<u16> = (0..55).map(|i| i * 900).collect();
     let series = SeriesRecord {
-        newest_slot_ms: 1_763_000_400_000,
+        newest_ten_minutes_ms: 1_763_000_400_000,
         newest_hour_ms: 1_762_999_200_000,
         newest_day_ms: 1_762_905_600_000,
         newest_week_ms: 1_762_732_800_000,
-        slots: pack13(&slots.iter().map(|&it| code(it, 13)).collect::<Vec<_>>()),
+        ten_minutes: pack13(&slots.iter().map(|&it| code(it, 13)).collect::<Vec<_>>()),
         hours: code8(&hours),
         days: code8(&days),
         weeks: code8(&weeks),
         ranks: ranks.iter().flat_map(|rank| rank.to_be_bytes()).collect(),
         newest_rank_week: Some(WeekKey(2_916)),
     };
-    assert_eq!((series.slots.len(), series.ranks.len()), (250, 110));
+    assert_eq!((series.ten_minutes.len(), series.ranks.len()), (250, 110));
     let database = migrated().await;
     let mut archive = open(&database).await;
     let record = ServerArchive { series: Some(series.clone()), ..server(7, "quake3://10.0.0.7:27960") };
     archive.write(&[ArchiveJob::Server(Box::new(record))]).await.unwrap();
 
     for (kind, values, newest_ms, step_ms, error) in [
-        ("slot", &slots, series.newest_slot_ms, 600_000, 0.000_7),
+        ("slot", &slots, series.newest_ten_minutes_ms, 600_000, 0.000_7),
         ("hour", &hours, series.newest_hour_ms, 3_600_000, 0.023),
         ("day", &days, series.newest_day_ms, 86_400_000, 0.023),
         ("week", &weeks, series.newest_week_ms, 604_800_000, 0.023),
@@ -323,7 +323,7 @@ fn server(key: u32, url: &str) -> ServerArchive {
         last_seen_ms: None,
         rank: None,
         rank_week: None,
-        greylist: None,
+        greylist_reason: None,
         removed: false,
         tags: Vec::new(),
         list: Vec::new(),
@@ -885,7 +885,7 @@ async fn locked_table_is_a_fault_until_a_pass_succeeds() {
     // Before any attempt has failed.
     let status = running.until(|it| it.fault.is_some()).await;
     let fault = status.fault.unwrap();
-    assert_eq!((status.failures, fault.kind), (0, FaultKind::Waiting));
+    assert_eq!((status.failures, fault.kind), (0, FaultKind::Blocked));
     assert!(fault.message.contains("player"), "{}", fault.message);
     // During the retry, too.
     running.until(|it| it.failures >= 1).await;
@@ -908,7 +908,7 @@ async fn locked_row_is_a_fault_until_a_pass_succeeds() {
     lock.query_drop("UPDATE player SET display = 'x' WHERE player = 1").await.unwrap();
     let mut running = start(database.settings(), outbox);
     let status = running.until(|it| it.fault.is_some()).await;
-    assert_eq!((status.failures, status.fault.unwrap().kind), (0, FaultKind::Waiting));
+    assert_eq!((status.failures, status.fault.unwrap().kind), (0, FaultKind::Blocked));
     lock.query_drop("ROLLBACK").await.unwrap();
     let status = running.until(|it| it.passes > 0).await;
     assert_eq!((status.failures, status.fault), (0, None));
@@ -1170,7 +1170,7 @@ async fn views_hide_removed_and_greylisted_servers() {
     jobs.push(ArchiveJob::Map { key: MapKey(1), name: "q3dm17".into() });
     for key in 1..=3 {
         jobs.push(ArchiveJob::Server(Box::new(ServerArchive {
-            greylist: (key == 2).then(|| "fake".into()),
+            greylist_reason: (key == 2).then(|| "fake".into()),
             removed: key == 3,
             map: Some(MapKey(1)),
             ..server(key, &format!("quake3://h{key}:1"))

@@ -174,7 +174,7 @@ fn million(dir: &Path, settings: EngineSettings) {
     let mut store = Store::open(dir, store).unwrap();
     let meta = store.load().unwrap().meta;
     let week = meta.weeks[0].week;
-    assert_eq!(meta.weeks, [WeekState { week, phase: WeekPhase::Open }]);
+    assert_eq!(meta.weeks, [WeekState { week, phase: WeekPhase::Running }]);
     let first = meta.next_player;
     let meta = Meta { next_player: first + SERVERS * ROWS_PER_SERVER, ..meta };
     for server in 0..SERVERS {
@@ -225,7 +225,7 @@ async fn resync_of_a_million_rows_is_measured() {
         };
         let archive = status.archive.unwrap();
         println!("{:.0} s: {:?}, {:?}", began.elapsed().as_secs_f64(), archive.resync, archive.fault);
-        if archive.last_commit_ms.is_some() {
+        if archive.last_complete_ms.is_some() {
             break;
         }
     }

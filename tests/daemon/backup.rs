@@ -54,7 +54,7 @@ fn online_backup_equals_the_state_at_one_time() {
     let backup = place.path("backup");
     let made = place.json(["backup", backup.to_str().unwrap()]);
     assert_eq!((made.len(), &made[0]["kind"]), (1, &"backup".into()), "{made:?}");
-    let moment = made[0]["now_ms"].as_i64().expect("a moment");
+    let moment = made[0]["latest_event_ms"].as_i64().expect("a moment");
     assert!(made[0]["bytes"].as_u64() > Some(0), "{made:?}");
     let again = place.run(["backup", backup.to_str().unwrap()]);
     assert!(!again.status.success() && again.err.contains("exists already"), "{}", again.err);
@@ -157,7 +157,7 @@ fn nearly_full_disk_stops_only_writes() {
     wait_until("what is scanned waits in memory", || {
         let status = status(&place);
         let store = &status["store"];
-        store["stopped_ms"].is_i64() && store["waiting_records"].as_u64() > Some(0)
+        store["paused_since_ms"].is_i64() && store["pending_records"].as_u64() > Some(0)
     });
     wait_until("answers show it", || players(&place) > known);
     let said = place.ok(["status"]);
@@ -177,12 +177,12 @@ fn nearly_full_disk_stops_only_writes() {
     place.ok(["reload"]);
     let log = daemon.wait_for_log("writing resumes");
     assert_eq!(lines(&log), 1, "reported once: {log}");
-    wait_until("it is written", || status(&place)["store"]["stopped_ms"].is_null());
+    wait_until("it is written", || status(&place)["store"]["paused_since_ms"].is_null());
     place.ok(["servers", "add", "quake3://127.0.0.1:1"]);
     // Full again, and stopped: what waits is written into what was kept free.
     configure(&place, &record, 1 << 50);
     daemon.signal(Signal::SIGHUP);
-    wait_until("it is full again", || status(&place)["store"]["stopped_ms"].is_i64());
+    wait_until("it is full again", || status(&place)["store"]["paused_since_ms"].is_i64());
     let known = players(&place);
     wait_until("there are more players", || players(&place) > known);
     let known = players(&place);

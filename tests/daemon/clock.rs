@@ -72,7 +72,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
 
     let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     let daemon = place.start_with_env(&wrong);
-    wait_until("the week is over, and held", || status(&place)["clock"]["week_held"] == week.as_str());
+    wait_until("the week is over, and held", || status(&place)["clock"]["week_pending_close"] == week.as_str());
     wait_until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
     let text = place.ok(["status"]);
     let printed = text.lines().find(|line| line.starts_with("clock")).unwrap();
@@ -81,7 +81,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
         "{printed}"
     );
     assert!(printed.contains(&format!("week {week} has ended and is not closed yet")), "{printed}");
-    assert_eq!(phase(&status(&place), &week), "open");
+    assert_eq!(phase(&status(&place), &week), "running");
     let printed = place.ok(["clock", "accept"]);
     assert!(printed.starts_with("accepted by an admin"), "{printed}");
     wait_until("the week is closed", || phase(&status(&place), &week) == "closed");
@@ -98,7 +98,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
     let printed = place.ok(["clock", "reset", "--yes"]);
     assert!(printed.contains(&format!("week {week} is reopened")), "{printed}");
-    wait_until("the week is open", || phase(&status(&place), &week) == "open");
+    wait_until("the week is open", || phase(&status(&place), &week) == "running");
     assert_eq!(status(&place)["clock"]["ahead_ms"], 0);
     let before = time_in(&place, &url, &week);
     assert!(before > 0, "its rows are there");
@@ -111,7 +111,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     let daemon = place.start();
     let clock = status(&place)["clock"].clone();
     assert!(clock["ahead_ms"].as_i64().unwrap() < DAY, "{clock}");
-    assert_eq!(phase(&status(&place), &week), "open");
+    assert_eq!(phase(&status(&place), &week), "running");
     daemon.stop();
     // And it has files of its own: the others are a scan log.
     let mut logs = sandbox::scan_logs(&record);
@@ -185,29 +185,29 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let trust = |trust| move |status: &clqd::api::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
     let snapshots = |n| move |status: &clqd::api::protocol::Status| status.engine.counts.snapshots >= n;
     wait("scans", &snapshots(2)).await;
-    assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Waiting);
+    assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Untrusted);
     clocks.advance(10 * MINUTE);
-    let before = wait("it runs steadily", &trust(ClockTrust::Steady)).await;
+    let before = wait("it runs steadily", &trust(ClockTrust::Stable)).await;
     let weeks = before.engine.weeks.clone();
 
     clocks.jump(7 * DAY + 30 * MINUTE);
-    let status = wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
+    let status = wait("the leap is seen", &trust(ClockTrust::Untrusted)).await;
     clocks.advance(66_000);
     let status_later = wait("scans go on", &snapshots(status.engine.counts.snapshots + 3)).await;
     let clock = status_later.clock.unwrap();
-    assert!(clock.leap_ms > 7 * DAY && clock.now_ms < before.engine.now_ms + DAY, "{clock:?}");
+    assert!(clock.pending_jump_ms > 7 * DAY && clock.now_ms < before.engine.now_ms + DAY, "{clock:?}");
     assert_eq!(status_later.engine.weeks, weeks);
     clocks.jump(-7 * DAY - 30 * MINUTE);
-    let clock = wait("it is back", &|status| status.clock.as_ref().unwrap().leap_ms == 0).await.clock.unwrap();
+    let clock = wait("it is back", &|status| status.clock.as_ref().unwrap().pending_jump_ms == 0).await.clock.unwrap();
     assert_eq!(clock.ahead_ms, 0);
     clocks.advance(10 * MINUTE);
-    wait("it runs steadily", &trust(ClockTrust::Steady)).await;
+    wait("it runs steadily", &trust(ClockTrust::Stable)).await;
 
     clocks.jump(7 * DAY + 30 * MINUTE);
-    wait("the leap is seen", &trust(ClockTrust::Waiting)).await;
+    wait("the leap is seen", &trust(ClockTrust::Untrusted)).await;
     clocks.advance(11 * MINUTE);
-    let followed = wait("it is followed", &|status| status.clock.as_ref().unwrap().week_held.is_some()).await;
-    assert_eq!(followed.clock.unwrap().week_held.as_ref(), Some(&weeks[0].week));
+    let followed = wait("it is followed", &|status| status.clock.as_ref().unwrap().week_pending_close.is_some()).await;
+    assert_eq!(followed.clock.unwrap().week_pending_close.as_ref(), Some(&weeks[0].week));
     assert_eq!(followed.engine.weeks[0], weeks[0]);
     clocks.advance(10 * MINUTE);
     let closed =
@@ -217,11 +217,11 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     // It was wrong after all.
     clocks.jump(-7 * DAY - 30 * MINUTE);
     wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY).await;
-    let rows = daemon.ask(Request::ClockReset { sure: true }).await.unwrap();
+    let rows = daemon.ask(Request::ClockReset { force: true }).await.unwrap();
     let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(reopened[..], [weeks[0].week.clone()]);
     let open =
-        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Open;
+        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Running;
     let status = wait("it is open", &open).await;
     wait("scans count", &snapshots(status.engine.counts.snapshots + 3)).await;
     daemon.stop().await.unwrap();
@@ -254,12 +254,12 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     scan_more("they are scanned");
     configure(1 << 50);
     place.ok(["reload"]);
-    wait_until("writing stops", || status(&place)["store"]["stopped_ms"].is_i64());
+    wait_until("writing stops", || status(&place)["store"]["paused_since_ms"].is_i64());
     scan_more("scans wait to be written");
     clocks.jump(60 * MINUTE);
-    wait_until("the leap is seen", || status(&place)["clock"]["leap_ms"].as_i64() > Some(0));
+    wait_until("the leap is seen", || status(&place)["clock"]["pending_jump_ms"].as_i64() > Some(0));
     clocks.advance(11 * MINUTE);
-    wait_until("it is followed", || status(&place)["clock"]["leap_ms"] == 0);
+    wait_until("it is followed", || status(&place)["clock"]["pending_jump_ms"] == 0);
     wait_until("a file is closed and packed", || sandbox::scan_logs(&record).len() == 2);
     scan_more("scans go on");
 
@@ -277,7 +277,7 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
 
     configure(0);
     place.ok(["reload"]);
-    wait_until("writing goes on", || status(&place)["store"]["stopped_ms"].is_null());
+    wait_until("writing goes on", || status(&place)["store"]["paused_since_ms"].is_null());
     daemon.stop().await.unwrap();
     assert_state_is_the_log(&place, &record);
 }

@@ -69,7 +69,7 @@ fn servers_are_added_listed_shown_and_removed() {
     assert!(misspelt.out.contains("known are quake3"), "{}", misspelt.out);
     let mixed = place.json(["servers", "add", &urls[1], &urls[2]]);
     let outcomes: Vec<_> = mixed.iter().map(|row| row["outcome"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(outcomes, ["known", "added"], "nothing was added beside what could not be read");
+    assert_eq!(outcomes, ["unchanged", "added"], "nothing was added beside what could not be read");
 
     let list = place.path("servers.txt");
     let text = format!("# mine\n{} duel\n\n{} duel ctf # both\nquake3://a:0\n{}\n", urls[3], urls[4], urls[0]);
@@ -262,9 +262,9 @@ fn boards_players_and_the_greylist() {
     let human = place.ok(["top", "--server", &server, "--ranking", "time", "-n", "2"]);
     assert!(human.starts_with(&format!("time on {server} in ")) && human.lines().count() == 4, "{human}");
 
-    let (name, key) = (best[0]["name"].as_str().unwrap(), &best[0]["player"]);
+    let (name, key) = (best[0]["name"].as_str().unwrap(), &best[0]["player_key"]);
     let player = place.json(["player", name]);
-    let player = player.iter().find(|row| row["player"] == *key).expect("who is on top is known");
+    let player = player.iter().find(|row| row["player_key"] == *key).expect("who is on top is known");
     let week = &player["weeks"].as_array().unwrap().iter().find(|week| week["server"] == server.as_str()).unwrap();
     assert!(week["points"].as_f64() >= best[0]["score"].as_f64(), "points only grow: {week} {best:?}");
     assert_eq!(
@@ -291,7 +291,7 @@ fn boards_players_and_the_greylist() {
     let out = place.ok(["greylist", &server, "--reason", "two servers, one list"]);
     assert_eq!(out, format!("{server}  greylisted: two servers, one list\n"));
     let show = || place.json(["servers", "show", &server])[0].clone();
-    assert_eq!(show()["greylist"], "two servers, one list");
+    assert_eq!(show()["greylist_reason"], "two servers, one list");
     assert_eq!(place.json(["status"])[0]["engine"]["greylisted"], 1);
     let seen = show()["last_seen_ms"].as_i64().unwrap();
     wait_until("it is still scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
@@ -299,7 +299,7 @@ fn boards_players_and_the_greylist() {
 
     let lifted = place.json(["greylist", &server, "--lift"]);
     assert_eq!(lifted[0]["outcome"], "lifted");
-    assert!(show()["greylist"].is_null());
+    assert!(show()["greylist_reason"].is_null());
     let before = board();
     assert_ne!(before, nobody, "what it had counts again");
     wait_until("statistics go on", || board() != before);
@@ -456,18 +456,18 @@ fn clean_stop_keeps_every_reported_score() {
         assert!(daemon.log().contains("all state is on disk"), "{}", daemon.log());
         assert!(!place.socket().exists(), "the socket's file is taken away");
         let score = |top: &Value, key: &Value| {
-            let row = top["rows"].as_array().unwrap().iter().find(|row| row["player"] == *key).cloned();
+            let row = top["rows"].as_array().unwrap().iter().find(|row| row["player_key"] == *key).cloned();
             row.expect("nobody is lost")["score"].as_f64().unwrap()
         };
         let kept = top();
         for row in shown["rows"].as_array().unwrap() {
-            assert!(score(&kept, &row["player"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
+            assert!(score(&kept, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         // The next daemon continues from there.
         let daemon = place.start();
         let next = top();
         for row in kept["rows"].as_array().unwrap() {
-            assert!(score(&next, &row["player"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
+            assert!(score(&next, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         daemon.stop();
     }

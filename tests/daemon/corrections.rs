@@ -103,13 +103,13 @@ fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<Stri
     let mut standing = BTreeMap::new();
     for scope in scopes.chain(groups) {
         let shown = scope.to_string();
-        let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), time_ms: None };
+        let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), at_ms: None };
         let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         let mut names: Vec<String> = answer
             .rows
             .into_iter()
             .map(|row| match row {
-                BoardRow::Place(place) => place.name,
+                BoardRow::Entry(place) => place.name,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -161,16 +161,16 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(none.status.code(), Some(1), "{}", none.out);
 
     // Merge: Hunter was Doom, on the same server.
-    let hunter = place.json(["player", "Hunter"])[0]["player"].as_u64().unwrap();
-    let doom = place.json(["player", "show", "Doom"])[0]["player"].as_u64().unwrap();
+    let hunter = place.json(["player", "Hunter"])[0]["player_key"].as_u64().unwrap();
+    let doom = place.json(["player", "show", "Doom"])[0]["player_key"].as_u64().unwrap();
     let (before, both) = (times(&place, &two), times(&place, &two));
     let merged = place.json(["player", "merge", "Hunter", &format!("#{doom}"), "--game", "baseq3"]);
-    assert_eq!((&merged[0]["outcome"], &merged[0]["player"]), (&"merged".into(), &hunter.into()));
+    assert_eq!((&merged[0]["outcome"], &merged[0]["player_key"]), (&"merged".into(), &hunter.into()));
     daemon.kill();
     let daemon = place.start();
     let after = times(&place, &two);
     assert!(!after.contains_key("Hunter") && after["Doom"] >= before["Doom"] + both["Hunter"], "{before:?} {after:?}");
-    assert_eq!(place.json(["player", "Hunter"])[0]["player"], doom);
+    assert_eq!(place.json(["player", "Hunter"])[0]["player_key"], doom);
     wait_until("MySQL follows", || {
         value("SELECT COUNT(*) FROM player") == "5"
             && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {hunter}")) == "0"
@@ -194,7 +194,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
     one.now(&["^2Vis^3or", "Klesk", "Sarge", "Bones"]);
     let rated = rounds(&place, "Bones");
     wait_until("rounds go on", || rounds(&place, "Bones") >= rated + 2);
-    let list = place.json(["servers", "show", &one.url])[0]["list"].clone();
+    let list = place.json(["servers", "show", &one.url])[0]["players_listed"].clone();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["", "Klesk", "Sarge", "Bones"]);
     let printed = daemon.stop();
@@ -240,7 +240,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let back = wait_for("he is known", || {
         let players = place.run(["--json", "player", "Visor"]);
         let found = sandbox::rows(&players.out).into_iter().find(|row| row["kind"] == "player");
-        found.map(|row| row["player"].as_u64().unwrap())
+        found.map(|row| row["player_key"].as_u64().unwrap())
     });
     assert!(back > doom.max(hunter));
     daemon.stop();

@@ -307,7 +307,7 @@ impl Observer {
             );
         }
         if let (Some(greylisted), Some(row)) = (&self.greylisted, listed.get(&self.grey)) {
-            assert_eq!(&row.greylist, greylisted, "{when}: the greylist holds");
+            assert_eq!(&row.greylist_reason, greylisted, "{when}: the greylist holds");
         }
         if let Some(present) = self.present {
             assert_eq!(listed.contains_key(&self.moody), present, "{when}: what was removed is removed");
@@ -325,7 +325,10 @@ impl Observer {
                 _ => None,
             });
             let Some(now) = found.next() else { panic!("{when}: {name} in {game} is lost") };
-            assert!(found.next().is_none() && now.player == told.key && now.name == *name, "{when}: {told:?} {now:?}");
+            assert!(
+                found.next().is_none() && now.player_key == told.key && now.name == *name,
+                "{when}: {told:?} {now:?}"
+            );
             let weeks = by_week(&now.weeks, when);
             for (at, told) in &told.weeks {
                 let Some(now) = weeks.get(at) else { panic!("{when}: {name} has lost {at:?}") };
@@ -335,7 +338,7 @@ impl Observer {
         let servers: BTreeSet<String> = self.tops.keys().map(|(server, _)| server.clone()).collect();
         for server in servers {
             let top = self.top(client, &server).expect("a top list that was told");
-            let now: BTreeMap<u32, f64> = top.rows.iter().map(|row| (row.player, row.score)).collect();
+            let now: BTreeMap<u32, f64> = top.rows.iter().map(|row| (row.player_key, row.score)).collect();
             assert_eq!(now.len(), top.rows.len(), "{when}: a player stands twice on {server}");
             for ((_, player), told) in self.tops.iter().filter(|((of, _), _)| *of == server) {
                 assert!(
@@ -379,7 +382,7 @@ impl Observer {
                         }
                         top => top?,
                     };
-                    self.tops.extend(top.rows.into_iter().map(|row| ((server.clone(), row.player), row.score)));
+                    self.tops.extend(top.rows.into_iter().map(|row| ((server.clone(), row.player_key), row.score)));
                 }
                 Ok(())
             }
@@ -445,7 +448,7 @@ impl Observer {
             server: ServerUrl::parse(server).unwrap(),
             ranking: Ranking::Points,
             week: self.week.clone(),
-            n: 10_000,
+            count: 10_000,
         };
         let mut rows = send_request(client, &request)?;
         let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
@@ -458,7 +461,7 @@ impl Observer {
         for row in send_request(client, &Request::Player { name: name.clone() })? {
             let Row::Player(row) = row else { panic!("{row:?}") };
             let weeks = by_week(&row.weeks, "told");
-            self.players.insert((row.game, name.clone()), ToldPlayer { key: row.player, weeks });
+            self.players.insert((row.game, name.clone()), ToldPlayer { key: row.player_key, weeks });
         }
         Ok(())
     }
@@ -473,7 +476,8 @@ impl Observer {
             last_seen_ms: row.last_seen_ms,
         };
         self.servers.insert(server.to_owned(), told);
-        let ranked = detail.list.into_iter().filter(|entry| entry.player.is_some()).map(|entry| entry.name);
+        let ranked =
+            detail.players_listed.into_iter().filter(|entry| entry.player_key.is_some()).map(|entry| entry.name);
         for name in ranked {
             if !self.names.contains(&name) {
                 self.names.push(name);
@@ -537,7 +541,7 @@ fn kills_during_a_week_close_change_no_result() {
     killed.ok(["replay".as_ref(), "--state".as_ref(), killed.state().as_os_str(), log.as_os_str()]);
     let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(whole.state()).status().unwrap();
     assert!(copied.success());
-    assert_eq!(phase(&killed.json(["status"])[0], &weeks[1]).as_deref(), Some("open"), "its end is not yet known");
+    assert_eq!(phase(&killed.json(["status"])[0], &weeks[1]).as_deref(), Some("running"), "its end is not yet known");
 
     let mut rng = Rng::new(&[seed, 2]);
     let (mut kills, mut seen) = (0, BTreeSet::new());

@@ -176,7 +176,7 @@ fn unresponsive_daemon_times_out_and_is_named() {
     }
     let done = place.run(["--timeout", "1", "--json", "status"]);
     let line = &rows(&done.out)[0];
-    assert_eq!(line["code"], "no_answer", "{line}");
+    assert_eq!(line["code"], "timeout", "{line}");
     let message = line["message"].as_str().expect("a message");
     assert!(message.contains(&format!("process {}", daemon.pid())) && message.contains("kill -CONT"), "{message}");
     daemon.signal(Signal::SIGCONT);

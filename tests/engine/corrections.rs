@@ -221,11 +221,11 @@ impl Fixture {
     fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError<StoreError>> {
         let week = week_label(self.week());
         let scope = Scope::Tag(tag.to_owned());
-        let board = BoardSelector { scope, ranking, window: Some(week), time_ms: None };
+        let board = BoardSelector { scope, ranking, window: Some(week), at_ms: None };
         let State { engine, store } = self.state();
         let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
         let positions = answer.rows.into_iter().map(|row| match row {
-            BoardRow::Place(place) => (place.player, place.at.raw),
+            BoardRow::Entry(place) => (place.player_key, place.at.raw_score),
             other => panic!("{other:?}"),
         });
         Ok(positions.collect())
@@ -239,10 +239,10 @@ impl Fixture {
         for scope in &scopes {
             for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
                 let board =
-                    BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), time_ms: None };
+                    BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), at_ms: None };
                 let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
                 let positions = answer.rows.into_iter().map(|row| match row {
-                    BoardRow::Place(place) => (place.player, place.at.raw, place.at.reached_ms),
+                    BoardRow::Entry(place) => (place.player_key, place.at.raw_score, place.at.reached_ms),
                     other => panic!("{other:?}"),
                 });
                 boards.insert(format!("{scope} {window} {}", ranking.name()), positions.collect());
@@ -466,8 +466,8 @@ fn merged_names_share_rows_boards_and_best_positions() {
     assert_eq!(row.starts, 2, "no player entered");
     assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("a")).unwrap().list;
-    let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player)).collect();
+    let list = engine.server_detail(store, &url("a")).unwrap().players_listed;
+    let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player_key)).collect();
     assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
 
     // The player returns with the other name alone; of both names the first listed counts.
@@ -479,8 +479,8 @@ fn merged_names_share_rows_boards_and_best_positions() {
     fixture.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
     fixture.play(2);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("b")).unwrap().list;
-    assert_eq!([list[0].player, list[1].player], [Some(visor.0), None]);
+    let list = engine.server_detail(store, &url("b")).unwrap().players_listed;
+    assert_eq!([list[0].player_key, list[1].player_key], [Some(visor.0), None]);
     fixture.boards();
 
     // A second merge: all names and pending archive jobs refer to the last player.
@@ -851,8 +851,9 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     fixture.play(60);
     assert_forgotten(&mut fixture);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("a")).unwrap().list;
-    let shown: Vec<_> = list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player.is_some())).collect();
+    let list = engine.server_detail(store, &url("a")).unwrap().players_listed;
+    let shown: Vec<_> =
+        list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player_key.is_some())).collect();
     assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
     let known = fixture.state().engine.status().players_known;
     fixture.reopen();

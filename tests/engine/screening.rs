@@ -92,7 +92,7 @@ fn spectator_is_counted_and_listed_but_not_ranked() {
     }
     let detail = fixture.detail();
     assert_eq!((detail.summary.players, detail.total_points), (3, 0));
-    let listed: Vec<_> = detail.list.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
+    let listed: Vec<_> = detail.players_listed.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
     assert_eq!(listed, [("a", false), ("b", false), ("watcher", true)]);
     assert_eq!(fixture.state.engine.status().players_known, 2, "a spectator has no key");
     // With screening disabled, the marker of a spectator is an ordinary number of points.
@@ -142,7 +142,7 @@ fn list_of_170_players_on_8_slots_is_not_ranked() {
     assert_eq!(fixture.names(Ranking::Time), ["a", "b"]);
     assert_eq!(fixture.board(Ranking::Time)[0].1, 300.0, "the gap spans the unused list");
     assert_eq!(fixture.reasons(), ["more_players_than_slots"]);
-    assert_eq!((fixture.detail().summary.missed, fixture.state.engine.counts().implausible), (0, 1));
+    assert_eq!((fixture.detail().summary.missed, fixture.state.engine.counts().implausible_snapshots), (0, 1));
     // An exempt server's list is used.
     let url = fixture.url.clone();
     let reason = [ScreenReason::MorePlayersThanSlots];
@@ -184,7 +184,10 @@ fn server_introduces_a_limited_number_of_games_maps_and_names() {
         fixture.scan(minute, json!({"game": game, "map": "m1"}), players(&[("a", minute)]));
     }
     // Names are counted by game: a in g1, a in g2, and one more.
-    assert_eq!((fixture.state.engine.counts().implausible, fixture.reasons()), (1, vec!["too_many_new_games"]));
+    assert_eq!(
+        (fixture.state.engine.counts().implausible_snapshots, fixture.reasons()),
+        (1, vec!["too_many_new_games"])
+    );
     fixture.scan(6, json!({"game": "g1", "map": "m2"}), players(&[("b", 0), ("a", 0)]));
     fixture.scan(8, json!({"game": "g1", "map": "m3"}), players(&[("b", 1), ("a", 0), ("c", 0)]));
     fixture.scan(10, json!({"game": "g1", "map": "m4"}), players(&[("b", 5), ("a", 9), ("c", 0)]));
@@ -193,7 +196,7 @@ fn server_introduces_a_limited_number_of_games_maps_and_names() {
     let detail = fixture.detail();
     assert_eq!(detail.summary.map.as_deref(), Some("(other)"));
     assert!(
-        detail.list.iter().any(|listed| listed.name == "c" && listed.player.is_none()),
+        detail.players_listed.iter().any(|listed| listed.name == "c" && listed.player_key.is_none()),
         "c is listed without a key"
     );
     assert_eq!(fixture.names(Ranking::Elo), ["a", "b"], "m3 and m4 are different maps: the round has ended");

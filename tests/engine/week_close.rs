@@ -239,7 +239,7 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
                 synthetic::tick(state, now_ms);
             }
             let week_state = state.engine.weeks().last().copied().unwrap();
-            assert_eq!((week_state.week, week_state.phase), (self::key(week), WeekPhase::Open));
+            assert_eq!((week_state.week, week_state.phase), (self::key(week), WeekPhase::Running));
             for server in 1..=3 {
                 let detail = state.engine.server_detail(&state.store, &synthetic::url(server)).unwrap();
                 assert_eq!(detail.summary.rank.is_some(), week > 0, "the rank of the previous week");
@@ -327,7 +327,7 @@ fn week_after_close_limit_stays_open() {
     state.engine.set_close_limit(i64::MIN);
     assert_eq!(state.engine.week_blocked(), None);
     synthetic::close_all(&mut state, synthetic::end_ms(0));
-    assert_eq!((phase(&state), state.engine.week_blocked()), (WeekPhase::Open, Some(key(0))));
+    assert_eq!((phase(&state), state.engine.week_blocked()), (WeekPhase::Running, Some(key(0))));
     // A partly closed week is not closed further.
     state.engine.set_close_limit(synthetic::end_ms(0));
     (0..3).for_each(|_| synthetic::tick(&mut state, synthetic::end_ms(0)));
@@ -354,12 +354,12 @@ fn scans_count_immediately_after_time_reset() {
     let wrong_ms = state.engine.now_ms();
     synthetic::close_all(&mut state, wrong_ms);
     let phases = |state: &State| state.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
-    assert_eq!(phases(&state), [WeekPhase::Closed, WeekPhase::Open]);
+    assert_eq!(phases(&state), [WeekPhase::Closed, WeekPhase::Running]);
     let done = state.engine.reset_time(now_ms);
     state.commit().unwrap();
     assert_eq!((done.servers, done.reopened, done.now_ms), (2, vec![key(0)], now_ms));
     synthetic::close_all(&mut state, now_ms);
-    assert_eq!(phases(&state), [WeekPhase::Open, WeekPhase::Open]);
+    assert_eq!(phases(&state), [WeekPhase::Running, WeekPhase::Running]);
     let counts = state.engine.counts().clone();
     synthetic::play(&mut state, 2, 8, 0, 122..242);
     let after = state.engine.counts();
@@ -379,5 +379,5 @@ fn scans_count_immediately_after_time_reset() {
     };
     let series = server.series.as_ref().unwrap();
     let last_ms = MONDAY_MS + 240 * 60_000;
-    assert_eq!(series.newest_slot_ms, (last_ms / 600_000 - 1) * 600_000);
+    assert_eq!(series.newest_ten_minutes_ms, (last_ms / 600_000 - 1) * 600_000);
 }

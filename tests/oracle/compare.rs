@@ -332,7 +332,7 @@ fn check_series(oracle: &Oracle, got: &ServerArchive, ranks: &BTreeMap<u32, Vec<
     };
     let newest = |first: i64, last: i64| (last > first).then(|| last - 1);
     let slot = newest(first, last);
-    check("slots", series.newest_slot_ms, slot.map(|n| n * 600_000), &series.slots, &|| {
+    check("ten_minutes", series.newest_ten_minutes_ms, slot.map(|n| n * 600_000), &series.ten_minutes, &|| {
         pack_slots(&want.slots, slot.expect("some"))
     });
     let hour = newest(first.div_euclid(6), last.div_euclid(6));

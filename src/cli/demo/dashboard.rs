@@ -117,7 +117,7 @@ fn draw_outbox(frame: &mut Frame, area: Rect, state: &DemoState) {
     };
     let text = vec![
         Line::from(format!("snapshots  {:>10}", counts.snapshots)),
-        Line::from(format!("partial    {:>10}", counts.partials)),
+        Line::from(format!("partial    {:>10}", counts.partial_snapshots)),
         Line::from(format!("missed     {:>10}", counts.misses)),
         Line::from(format!("rounds     {:>10}", counts.rounds)),
         Line::from(format!("outbox     {:>10} waiting", state.status.outbox_entries)),
@@ -132,7 +132,7 @@ fn draw_top(frame: &mut Frame, area: Rect, state: &DemoState) {
         return;
     };
     let rows = top.rows.iter().map(|row| {
-        let change = state.position_change(row.player, row.position);
+        let change = state.position_change(row.player_key, row.position);
         let style = match change.as_str() {
             "" => Style::new(),
             down if down.starts_with('-') => Style::new().fg(Color::Red),

@@ -103,16 +103,16 @@ impl DemoState {
             server: crate::model::ServerUrl::parse(&server.url)?,
             ranking: self.ranking(),
             week: None,
-            n: TOP_ROWS,
+            count: TOP_ROWS,
         };
         let Some(Row::Top(top)) = daemon.ask(request).await?.pop() else { bail!("a top list is one row") };
         let old = self.top.replace(top);
         let new = self.top.as_ref().expect("just stored");
         self.before = match old {
             Some(old) if (&old.server, old.ranking) == (&new.server, new.ranking) => {
-                old.rows.iter().map(|row| (row.player, row.position)).collect()
+                old.rows.iter().map(|row| (row.player_key, row.position)).collect()
             }
-            _ => new.rows.iter().map(|row| (row.player, row.position)).collect(),
+            _ => new.rows.iter().map(|row| (row.player_key, row.position)).collect(),
         };
         Ok(())
     }

@@ -30,7 +30,7 @@ impl BoardPrinter {
                 print_head(out, &head)?;
                 self.head = Some(*head);
             }
-            Row::Place(place) => self.place(out, &place, now_ms)?,
+            Row::Entry(entry) => self.entry(out, &entry, now_ms)?,
             Row::Absent(absent) => self.absent(out, &absent)?,
             Row::Standing(standing) => print_standings(out, &[standing], now_ms)?,
             Row::PositionFor(position) => print_position(out, self.ranking(), &position)?,
@@ -72,27 +72,27 @@ impl BoardPrinter {
         self.head.as_ref().map_or(Ranking::Points, |head| head.ranking)
     }
 
-    fn places(&mut self) -> &mut Table {
+    fn entries(&mut self) -> &mut Table {
         let ranking = self.ranking();
-        self.table.get_or_insert_with(|| Table::new(&place_columns(ranking)))
+        self.table.get_or_insert_with(|| Table::new(&entry_columns(ranking)))
     }
 
-    fn place(&mut self, out: &mut impl Write, place: &BoardEntryView, now_ms: i64) -> io::Result<()> {
-        let at = &place.at;
+    fn entry(&mut self, out: &mut impl Write, entry: &BoardEntryView, now_ms: i64) -> io::Result<()> {
+        let at = &entry.at;
         let (first, last) = self.shown.unwrap_or((at.position, at.position));
         self.shown = Some((first.min(at.position), last.max(at.position)));
         let mut cells = positions(at).to_vec();
-        cells.extend([sanitize(&place.name), place.player.to_string()]);
+        cells.extend([sanitize(&entry.name), entry.player_key.to_string()]);
         cells.extend([score(self.ranking(), at.score), relative_time(Some(at.reached_ms), now_ms)]);
-        self.places().row(out, cells)
+        self.entries().row(out, cells)
     }
 
     fn absent(&mut self, out: &mut impl Write, absent: &MissingPlayer) -> io::Result<()> {
         let dash = || "-".to_owned();
-        let key = absent.player.map_or_else(dash, |key| key.to_string());
-        let known = absent.player.is_some() && !absent.name.is_empty();
+        let key = absent.player_key.map_or_else(dash, |key| key.to_string());
+        let known = absent.player_key.is_some() && !absent.name.is_empty();
         let why = if known { "not ranked" } else { "unknown player" };
-        self.places().row(out, vec![dash(), dash(), dash(), sanitize(&absent.name), key, dash(), why.to_owned()])
+        self.entries().row(out, vec![dash(), dash(), dash(), sanitize(&absent.name), key, dash(), why.to_owned()])
     }
 
     fn window(&mut self, out: &mut impl Write, listed: &WindowSummary) -> io::Result<()> {
@@ -101,7 +101,7 @@ impl BoardPrinter {
         let phase = match listed.phase {
             WindowPhase::Closed => "closed",
             WindowPhase::Running => "running",
-            WindowPhase::Next => "next",
+            WindowPhase::Upcoming => "upcoming",
         };
         let [from, to] = span(&listed.window);
         let mut cells = vec![sanitize(&listed.kind), sanitize(&listed.window.window), from, to, phase.to_owned()];
@@ -117,7 +117,7 @@ impl BoardPrinter {
         let mut cells = vec![
             fused.position.map_or("-".to_owned(), group_digits),
             sanitize(&fused.name),
-            fused.player.to_string(),
+            fused.player_key.to_string(),
             format!("{:.6}", fused.score),
         ];
         let on = |ranking| fused.positions.get(ranking).map_or("-".to_owned(), |&p| group_digits(p.into()));
@@ -144,13 +144,13 @@ const WINDOW_COLUMNS: [Column; 9] = [
 
 /// Start and end, in UTC.
 fn span(window: &WindowView) -> [String; 2] {
-    [window.from_ms, window.to_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), format_time))
+    [window.start_ms, window.end_ms].map(|t_ms| t_ms.map_or_else(|| "-".to_owned(), format_time))
 }
 
 /// The three kinds of position, as `positions` fills them in.
 const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), ("dense", Align::Right)];
 
-fn place_columns(ranking: Ranking) -> [Column; 7] {
+fn entry_columns(ranking: Ranking) -> [Column; 7] {
     let [ordinal, competition, dense] = POSITIONS;
     let name = [("player", table::PLAYER_COLUMN), ("key", Align::Right)];
     let scored = [(score_heading(ranking), Align::Right), ("reached", Align::Left)];
@@ -181,7 +181,7 @@ fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
     if let Some(range) = head.range {
         writeln!(out, "{} in the range, first position {}", players(range.count), group_digits(range.first))?;
     }
-    if head.page.as_ref().is_some_and(|page| page.moved) {
+    if head.page.as_ref().is_some_and(|page| page.board_changed) {
         writeln!(out, "the board has changed since the cursor was created: entries may be repeated or missing")?;
     }
     Ok(())
@@ -201,7 +201,7 @@ fn print_position(out: &mut impl Write, ranking: Ranking, told: &PositionForView
 
 fn print_player(out: &mut impl Write, player: &StandingsView, now_ms: i64) -> io::Result<()> {
     let place = board_title(&player.scope, &player.window);
-    writeln!(out, "{} (player {}) on {place}", sanitize(&player.name), player.player)?;
+    writeln!(out, "{} (player {}) on {place}", sanitize(&player.name), player.player_key)?;
     print_standings(out, &player.standings, now_ms)
 }
 
@@ -216,14 +216,14 @@ fn print_standings(out: &mut impl Write, standings: &[StandingView], now_ms: i64
     ]);
     let rows = standings.iter().map(|standing| {
         let mut cells = vec![standing.ranking.name().to_owned()];
-        match &standing.place {
+        match &standing.entry {
             Some(at) => cells.extend(positions(at)),
             None => cells.extend(std::iter::repeat_n("-".to_owned(), POSITIONS.len())),
         }
         cells.push(group_digits(standing.size));
         cells.push(standing.percentile.map_or("-".to_owned(), |percent| format!("{percent:.1} %")));
-        cells.push(standing.place.map_or("-".to_owned(), |at| score(standing.ranking, at.score)));
-        cells.push(standing.place.map_or("-".to_owned(), |at| relative_time(Some(at.reached_ms), now_ms)));
+        cells.push(standing.entry.map_or("-".to_owned(), |at| score(standing.ranking, at.score)));
+        cells.push(standing.entry.map_or("-".to_owned(), |at| relative_time(Some(at.reached_ms), now_ms)));
         cells
     });
     super::print_table(out, &columns, rows)

@@ -10,9 +10,9 @@ pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
     let span = |ms: i64| duration(ms.unsigned_abs());
     let mut text = match clock.trust {
         ClockTrust::Synchronised => "synchronised".to_owned(),
-        ClockTrust::Steady => "not synchronised, but stable".to_owned(),
+        ClockTrust::Stable => "not synchronised, but stable".to_owned(),
         ClockTrust::Accepted => "accepted by an admin".to_owned(),
-        ClockTrust::Waiting => {
+        ClockTrust::Untrusted => {
             let reason = match clock.synchronised {
                 Some(true) => "",
                 Some(false) => "NOT SYNCHRONISED: ",
@@ -22,8 +22,9 @@ pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
             format!("{reason}no week is closed{remaining}, or until `clqd clock accept`")
         }
     };
-    if clock.leap_ms > 0 {
-        text += &format!("; the system clock jumped {} ahead; the jump is not applied yet", span(clock.leap_ms));
+    if clock.pending_jump_ms > 0 {
+        text +=
+            &format!("; the system clock jumped {} ahead; the jump is not applied yet", span(clock.pending_jump_ms));
     }
     if clock.ahead_ms >= 1_000 {
         text += &format!(
@@ -32,11 +33,11 @@ pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
             span(clock.ahead_ms)
         );
     }
-    if let (Some(by_ms), at) = (clock.jump_ms, clock.jump_at_ms) {
+    if let (Some(by_ms), at) = (clock.last_jump_ms, clock.last_jump_at_ms) {
         let direction = if by_ms > 0 { "forward" } else { "back" };
         text += &format!("; it last jumped {direction} by {}, {}", span(by_ms), relative_time(at, clock.now_ms));
     }
-    if let Some(week) = &clock.week_held {
+    if let Some(week) = &clock.week_pending_close {
         text += &format!("; week {} has ended and is not closed yet", sanitize(week));
     }
     text

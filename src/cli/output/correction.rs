@@ -7,20 +7,26 @@ use crate::model::view::{Correction, ForgottenName};
 
 pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
     match correction {
-        Correction::Merged { player, into, rows } => {
-            writeln!(out, "player {player} is player {into} from now on; {} changed hands", row_count_text(*rows))
+        Correction::Merged { player_key, into_key, rows } => {
+            writeln!(
+                out,
+                "player {player_key} is player {into_key} from now on; {} changed hands",
+                row_count_text(*rows)
+            )
         }
-        Correction::Forgotten { player, rows, hashes } => {
-            writeln!(out, "player {player} is forgotten; {} gone", row_count_text(*rows))?;
+        Correction::Forgotten { player_key, rows, hashes } => {
+            writeln!(out, "player {player_key} is forgotten; {} gone", row_count_text(*rows))?;
             hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
         }
-        Correction::Remembered { hash } => writeln!(out, "{hash}  may be known again"),
-        Correction::WeekReopened { week, before: true } => writeln!(out, "week {} is open already", sanitize(week)),
-        Correction::WeekReopened { week, before: false } => {
+        Correction::Allowed { hash } => writeln!(out, "{hash}  may be known again"),
+        Correction::WeekReopened { week, already_open: true } => {
+            writeln!(out, "week {} is open already", sanitize(week))
+        }
+        Correction::WeekReopened { week, already_open: false } => {
             writeln!(out, "week {} is reopened; it is closed again when it is over", sanitize(week))
         }
-        Correction::TimeReset { before_ms, now_ms, servers, reopened, lost } => {
-            let back = duration((before_ms - now_ms).unsigned_abs());
+        Correction::TimeReset { previous_ms, now_ms, servers, reopened, uncredited_week } => {
+            let back = duration((previous_ms - now_ms).unsigned_abs());
             let noun = if *servers == 1 { "server" } else { "servers" };
             writeln!(
                 out,
@@ -30,7 +36,7 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             reopened.iter().try_for_each(|week| {
                 writeln!(out, "week {} is reopened; it was closed and is not over", sanitize(week))
             })?;
-            lost.iter().try_for_each(|week| {
+            uncredited_week.iter().try_for_each(|week| {
                 writeln!(
                     out,
                     "the rows of week {} are not in the state any more: nothing is credited to it; see `clqd replay`",

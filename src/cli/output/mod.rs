@@ -61,7 +61,7 @@ impl<W: Write> Printer<W> {
             Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
             Row::Backup(backup) => {
-                let as_of = date(backup.now_ms);
+                let as_of = date(backup.latest_event_ms);
                 writeln!(
                     self.out,
                     "{}  {} bytes, state as of {as_of}",
@@ -70,7 +70,7 @@ impl<W: Write> Printer<W> {
                 )
             }
             Row::BoardHead(_)
-            | Row::Place(_)
+            | Row::Entry(_)
             | Row::Absent(_)
             | Row::Standing(_)
             | Row::PositionFor(_)
@@ -105,10 +105,10 @@ fn print_table(
 fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
     let outcome = match change.outcome {
         ChangeOutcome::Added => "added",
-        ChangeOutcome::Back => "restored with its history",
-        ChangeOutcome::Known => "already known",
+        ChangeOutcome::Restored => "restored with its history",
+        ChangeOutcome::Unchanged => "already known",
         ChangeOutcome::Removed => "removed",
-        ChangeOutcome::Unknown => "not found",
+        ChangeOutcome::NotFound => "not found",
         ChangeOutcome::Tagged => "tags changed",
         ChangeOutcome::Trusted => "checks changed",
         ChangeOutcome::Greylisted => "greylisted",
@@ -141,7 +141,7 @@ fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
 /// highest score first, without a ranking for ties.
 fn describe_order(order: OrderView) -> String {
     let direction = if order.low_is_better { ", lowest first" } else { "" };
-    let tie = order.tie.map(|by| format!(", ties by {}", by.name()));
+    let tie = order.tie_breaker.map(|by| format!(", ties by {}", by.name()));
     direction.to_owned() + &tie.unwrap_or_default()
 }
 
@@ -169,7 +169,7 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
 }
 
 fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
-    writeln!(out, "{} in {} (player {})", sanitize(&player.name), sanitize(&player.game), player.player)?;
+    writeln!(out, "{} in {} (player {})", sanitize(&player.name), sanitize(&player.game), player.player_key)?;
     let columns = [
         ("week", Align::Left),
         ("server", Align::Left),

@@ -45,7 +45,7 @@ pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<
 /// Returns the greylist state, missed scans, applied checks and tags of a server.
 fn server_notes(server: &ServerSummary) -> String {
     let mut notes = Vec::new();
-    if server.greylist.is_some() {
+    if server.greylist_reason.is_some() {
         notes.push("greylisted".to_owned());
     }
     if server.missed > 0 {
@@ -64,7 +64,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     let mut print_line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
     let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
     print_line("class", format!("{}{missed}", server.class))?;
-    let next = detail.due_ms.map_or("on request".to_owned(), |due_ms| relative_time(Some(due_ms), now_ms));
+    let next = detail.next_scan_ms.map_or("on request".to_owned(), |t_ms| relative_time(Some(t_ms), now_ms));
     let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
     print_line(
         "seen",
@@ -76,7 +76,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     )?;
     print_line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
     print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
-    if let Some(reason) = &server.greylist {
+    if let Some(reason) = &server.greylist_reason {
         print_line("greylist", sanitize(reason))?;
     }
     if !server.tags.is_empty() {
@@ -91,17 +91,17 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail,
     if detail.bots_unidentified > 0 {
         print_line("bots", format!("{} not identified", detail.bots_unidentified))?;
     }
-    if !detail.trusted.is_empty() {
-        let names: Vec<&str> = detail.trusted.iter().map(|reason| reason.name()).collect();
+    if !detail.exempt_checks.is_empty() {
+        let names: Vec<&str> = detail.exempt_checks.iter().map(|reason| reason.name()).collect();
         print_line("trusted", format!("exempt from {}", names.join(", ")))?;
     }
     if let Some(series) = &detail.series {
         print_series(out, series)?;
     }
-    if !detail.list.is_empty() {
+    if !detail.players_listed.is_empty() {
         writeln!(out)?;
         let columns = [("points", Align::Right), ("ping", Align::Right), ("player", table::PLAYER_COLUMN)];
-        let rows = detail.list.iter().map(|player| {
+        let rows = detail.players_listed.iter().map(|player| {
             vec![
                 match player.spectator {
                     true => "watching".to_owned(),

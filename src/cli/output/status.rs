@@ -28,7 +28,7 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
         .rev()
         .map(|week| {
             let phase = match week.phase {
-                WeekPhase::Open => "running",
+                WeekPhase::Running => "running",
                 WeekPhase::Closing => "being closed",
                 WeekPhase::Ranking => "servers being ranked",
                 WeekPhase::Closed => "final",
@@ -66,9 +66,9 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
         format!(
             "{} snapshots, {} partial, {} missed, {} late, {} out of order",
             group_digits(counts.snapshots),
-            group_digits(counts.partials),
+            group_digits(counts.partial_snapshots),
             group_digits(counts.misses),
-            group_digits(counts.late),
+            group_digits(counts.late_scans),
             group_digits(counts.out_of_order)
         ),
     )?;
@@ -78,11 +78,11 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
     }
     line("rounds", group_digits(counts.rounds))?;
     if let Some(store) = &status.store {
-        if let Some(stopped_ms) = store.stopped_ms {
-            let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_min_bytes));
-            let stopped = relative_time(Some(stopped_ms), now_ms);
+        if let Some(paused_since_ms) = store.paused_since_ms {
+            let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_bytes_min));
+            let stopped = relative_time(Some(paused_since_ms), now_ms);
             line("disk", format!("NEARLY FULL: {free} bytes free, store.disk_free_bytes_min is {min}"))?;
-            let waiting = group_digits(store.waiting_records);
+            let waiting = group_digits(store.pending_records);
             line("", format!("writing stopped {stopped}; {waiting} changes wait in memory; free some space"))?;
         }
         if store.scans_discarded > 0 {
@@ -102,13 +102,16 @@ pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io
                 None if archive.connected => "connected".to_owned(),
                 None => "connecting".to_owned(),
             };
-            let last_commit = relative_time(archive.last_commit_ms, now_ms);
-            line("archive", format!("{}, {state}, last complete {last_commit}, {waiting}", sanitize(&archive.url)))?;
+            let last_complete = relative_time(archive.last_complete_ms, now_ms);
+            line(
+                "archive",
+                format!("{}, {state}, last complete {last_complete}, {waiting}", sanitize(&archive.target)),
+            )?;
             if let Some(fault) = &archive.fault {
                 line("", format!("{}: {}", relative_time(archive.last_error_ms, now_ms), sanitize(&fault.message)))?;
             }
             if let Some(resync) = &archive.resync {
-                line("", format!("everything is being written again, now at: {}", sanitize(resync)))?;
+                line("", format!("everything is being written again, now at: {}", sanitize(&resync.to_string())))?;
             }
         }
     }

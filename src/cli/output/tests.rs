@@ -13,7 +13,7 @@ use crate::model::view::board::{
 };
 use crate::model::view::{
     BestView, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName, ListedPlayer, MapShare,
-    SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
+    ResyncProgress, ResyncTarget, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -90,7 +90,7 @@ fn server(url: &str) -> ServerSummary {
         added_ms: NOW_MS - 86_400_000,
         last_scan_ms: Some(NOW_MS - 45_000),
         last_seen_ms: Some(NOW_MS - 45_000),
-        greylist: None,
+        greylist_reason: None,
         tags: vec!["ctf".into()],
         screened: Vec::new(),
     }
@@ -108,7 +108,7 @@ fn server_list_prints_as_table() {
         slots: 0,
         rank: None,
         last_seen_ms: None,
-        greylist: Some("fake".into()),
+        greylist_reason: Some("fake".into()),
         ..server("source://game.example.org:27015")
     };
     printed(
@@ -124,8 +124,8 @@ source://game.example.org:27015      6      0/0  -       -                      
 #[test]
 fn server_detail_prints_series_list_and_maps() {
     let series = SeriesView {
-        newest_slot_ms: 0,
-        slots: vec![],
+        newest_ten_minutes_ms: 0,
+        ten_minutes: vec![],
         newest_hour_ms: 0,
         hours: vec![None, None, Some(2.0), None, Some(8.0)],
         newest_day_ms: 0,
@@ -139,16 +139,16 @@ fn server_detail_prints_series_list_and_maps() {
         display: name.into(),
         points: Some(points),
         ping,
-        player: None,
+        player_key: None,
         spectator: false,
     };
     let detail = ServerDetail {
         summary: server("quake3://127.0.0.1:27960"),
-        due_ms: Some(NOW_MS + 75_000),
+        next_scan_ms: Some(NOW_MS + 75_000),
         total_points: 20,
         bots_unidentified: 0,
-        trusted: Vec::new(),
-        list: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
+        exempt_checks: Vec::new(),
+        players_listed: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
         series: Some(series),
         maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
     };
@@ -178,7 +178,7 @@ q3dm17              62      5.2
 fn top_prints_order_and_units() {
     let row = |position, name: &str, score| TopRow {
         position,
-        player: 1,
+        player_key: 1,
         name: name.into(),
         display: name.into(),
         score,
@@ -202,7 +202,7 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 2  日本      0.1000  2 min ago
 ",
     );
-    let order = OrderView { low_is_better: true, tie: Some(Ranking::Points) };
+    let order = OrderView { low_is_better: true, tie_breaker: Some(Ranking::Points) };
     let elo = Top { ranking: Ranking::Elo, order, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
     printed(
         vec![Row::Top(elo)],
@@ -215,15 +215,15 @@ elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, tie
 }
 
 fn window() -> WindowView {
-    WindowView { window: "2025-W47".into(), from_ms: Some(0), to_ms: None, closed: false }
+    WindowView { window: "2025-W47".into(), start_ms: Some(0), end_ms: None, closed: false }
 }
 
-fn place_score(position: u64, competition: u64, dense: u64, score: f64) -> EntryScore {
-    EntryScore { position, competition, dense, score, raw: 0, reached_ms: NOW_MS - 120_000 }
+fn entry_score(position: u64, competition: u64, dense: u64, score: f64) -> EntryScore {
+    EntryScore { position, competition, dense, score, raw_score: 0, reached_ms: NOW_MS - 120_000 }
 }
 
-fn place(player: u32, name: &str, at: EntryScore) -> Row {
-    Row::Place(BoardEntryView { player, name: name.into(), display: name.into(), at })
+fn entry(player_key: u32, name: &str, at: EntryScore) -> Row {
+    Row::Entry(BoardEntryView { player_key, name: name.into(), display: name.into(), at })
 }
 
 fn board(ranking: Ranking) -> BoardHead {
@@ -233,10 +233,10 @@ fn board(ranking: Ranking) -> BoardHead {
 
 #[test]
 fn board_page_prints_cursors_and_change_note() {
-    let page = PageView { moved: true, before: "AQx".into(), after: "AQy".into() };
+    let page = PageView { board_changed: true, before: "AQx".into(), after: "AQy".into() };
     let head = BoardHead { page: Some(page), ..board(Ranking::Clq1) };
     let places = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
-    let places = places.map(|(p, c, d, name)| place(7, name, place_score(p, c, d, 0.25)));
+    let places = places.map(|(p, c, d, name)| entry(7, name, entry_score(p, c, d, 0.25)));
     printed(
         [vec![Row::BoardHead(Box::new(head.clone()))], places.to_vec()].concat(),
         "\
@@ -251,10 +251,10 @@ next page: --after AQy
 ",
     );
     // A complete board needs no cursors.
-    let order = OrderView { low_is_better: true, tie: Some(Ranking::Time) };
+    let order = OrderView { low_is_better: true, tie_breaker: Some(Ranking::Time) };
     let whole = BoardHead { size: 1, order, ..head };
     printed(
-        vec![Row::BoardHead(Box::new(whole)), place(7, "Visor", place_score(1, 1, 1, 0.25))],
+        vec![Row::BoardHead(Box::new(whole)), entry(7, "Visor", entry_score(1, 1, 1, 0.25))],
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, ties by time
 the board has changed since the cursor was created: entries may be repeated or missing
@@ -269,12 +269,12 @@ fn range_position_and_missing_players_print() {
     let range = Some(RangeView { first: 3, count: 12 });
     let head = BoardHead { scope: "tag:pro".parse().expect("a scope"), range, ..board(Ranking::Time) };
     let would_be = PositionForView { score: 3_660.0, position: 5, competition: 3, dense: 2 };
-    let absent = |player, name: &str| Row::Absent(MissingPlayer { player, name: name.into() });
+    let absent = |player_key, name: &str| Row::Absent(MissingPlayer { player_key, name: name.into() });
     printed(
         vec![
             Row::BoardHead(Box::new(head)),
             Row::PositionFor(would_be),
-            place(7, "Visor", place_score(2, 2, 2, 60.0)),
+            entry(7, "Visor", entry_score(2, 2, 2, 60.0)),
             absent(Some(8), "Grunt"),
             absent(None, "Xaero"),
         ],
@@ -292,19 +292,19 @@ time on tag pro in 2025-W47 (running), 1,212 players
 
 #[test]
 fn standings_and_fused_list_print() {
-    let standing = |ranking, place: Option<EntryScore>| StandingView {
+    let standing = |ranking, entry: Option<EntryScore>| StandingView {
         ranking,
         size: 20,
-        percentile: place.map(|_| 89.47),
-        place,
+        percentile: entry.map(|_| 89.47),
+        entry,
     };
     let standings = StandingsView {
         scope: "game:baseq3".parse().expect("a scope"),
         window: window(),
-        player: 12,
+        player_key: 12,
         name: "Visor".into(),
         display: "^1Visor".into(),
-        standings: vec![standing(Ranking::Clq1, None), standing(Ranking::Elo, Some(place_score(3, 2, 2, 1_012.5)))],
+        standings: vec![standing(Ranking::Clq1, None), standing(Ranking::Elo, Some(entry_score(3, 2, 2, 1_012.5)))],
     };
     printed(
         vec![Row::Standings(standings)],
@@ -325,7 +325,7 @@ elo      3       2      2  20    89.5 %   1013  2 min ago
     let view = |position, name: &str, positions: &[(Ranking, u32)]| {
         let positions = positions.iter().copied().collect();
         let (name, display) = (name.to_owned(), name.to_owned());
-        Row::Fused(FusedView { position, player: 12, name, display, score: 1.0 / 61.0, positions })
+        Row::Fused(FusedView { position, player_key: 12, name, display, score: 1.0 / 61.0, positions })
     };
     printed(
         vec![
@@ -366,7 +366,7 @@ fn player_prints_weeks_and_best_positions() {
         week: "2025-W40".into(),
     };
     let player = PlayerView {
-        player: 12,
+        player_key: 12,
         game: "baseq3".into(),
         name: "Visor".into(),
         display: "^1Visor".into(),
@@ -394,7 +394,7 @@ fn status_prints_every_line() {
         week: "2025-W47".into(),
         weeks: vec![
             WeekStatus { week: "2025-W46".into(), phase: WeekPhase::Closed },
-            WeekStatus { week: "2025-W47".into(), phase: WeekPhase::Open },
+            WeekStatus { week: "2025-W47".into(), phase: WeekPhase::Running },
         ],
         servers: 20_000,
         servers_by_class: [1_000, 2_000, 0, 0, 0, 17_000, 0],
@@ -416,22 +416,22 @@ fn status_prints_every_line() {
         }),
         engine,
         clock: Some(ClockStatus {
-            trust: ClockTrust::Waiting,
+            trust: ClockTrust::Untrusted,
             synchronised: Some(false),
             trusted_in_ms: Some(420_000),
             now_ms: NOW_MS,
             system_ms: NOW_MS - 7_200_000,
             ahead_ms: 7_200_000,
-            leap_ms: 0,
-            jump_ms: Some(-7_200_000),
-            jump_at_ms: Some(NOW_MS - 180_000),
-            week_held: Some("2025-W46".into()),
+            pending_jump_ms: 0,
+            last_jump_ms: Some(-7_200_000),
+            last_jump_at_ms: Some(NOW_MS - 180_000),
+            week_pending_close: Some("2025-W46".into()),
         }),
         outbox_entries: 4_096,
         archive: Some(ArchiveStatus {
-            url: "mysql://clqd@db/clqd".into(),
+            target: "mysql://clqd@db/clqd".into(),
             connected: false,
-            last_commit_ms: Some(NOW_MS - 60_000),
+            last_complete_ms: Some(NOW_MS - 60_000),
             last_error: Some("refused".into()),
             last_error_ms: Some(NOW_MS - 2_000),
             fault: Some(ArchiveFault {
@@ -439,13 +439,13 @@ fn status_prints_every_line() {
                 since_ms: NOW_MS - 75_000,
                 message: "refused".into(),
             }),
-            resync: Some("players, key 7".into()),
+            resync: Some(ResyncProgress { step: ResyncTarget::Players, key: Some(7), week: None }),
         }),
         store: Some(StoreStatus {
             disk_free_bytes: 400_000_000,
-            disk_free_min_bytes: 536_870_912,
-            stopped_ms: Some(NOW_MS - 60_000),
-            waiting_records: 1_234,
+            disk_free_bytes_min: 536_870_912,
+            paused_since_ms: Some(NOW_MS - 60_000),
+            pending_records: 1_234,
             scans_discarded: 5,
         }),
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
@@ -528,10 +528,10 @@ fn corrections_print_one_line_each() {
     let row = |correction| Row::Correction(correction);
     printed(
         vec![
-            row(Correction::Merged { player: 7, into: 3, rows: 1 }),
-            row(Correction::Forgotten { player: 7, rows: 1_200, hashes: vec![hash] }),
+            row(Correction::Merged { player_key: 7, into_key: 3, rows: 1 }),
+            row(Correction::Forgotten { player_key: 7, rows: 1_200, hashes: vec![hash] }),
             Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
-            row(Correction::Remembered { hash }),
+            row(Correction::Allowed { hash }),
             row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
         ],
         &format!(
@@ -545,8 +545,8 @@ fn corrections_print_one_line_each() {
 
 #[test]
 fn windows_print_as_table() {
-    let listed = |kind: &str, window: &str, from_ms, to_ms, phase, players: Option<u64>| {
-        let window = WindowView { window: window.into(), from_ms, to_ms, closed: phase == WindowPhase::Closed };
+    let listed = |kind: &str, window: &str, start_ms, end_ms, phase, players: Option<u64>| {
+        let window = WindowView { window: window.into(), start_ms, end_ms, closed: phase == WindowPhase::Closed };
         let memory_bytes = players.map(|n| n * 20);
         Row::Window(Box::new(WindowSummary { kind: kind.into(), window, phase, players, memory_bytes, stored: None }))
     };
@@ -554,15 +554,15 @@ fn windows_print_as_table() {
     let day_ms = 86_400_000;
     let rows = vec![
         listed("all-time", "all-time", None, None, WindowPhase::Running, Some(1_200_000)),
-        listed("day", "2025-11-22", Some(t_ms + day_ms), Some(t_ms + 2 * day_ms), WindowPhase::Next, None),
+        listed("day", "2025-11-22", Some(t_ms + day_ms), Some(t_ms + 2 * day_ms), WindowPhase::Upcoming, None),
         listed("day", "2025-11-21", Some(t_ms), Some(t_ms + day_ms), WindowPhase::Closed, Some(3)),
     ];
     printed(
         rows.clone(),
-        "type      window      from              to                phase      players   memory\n\
-         all-time  all-time    -                 -                 running  1,200,000  24.0 MB\n\
-         day       2025-11-22  2025-11-22 00:00  2025-11-23 00:00  next             -        -\n\
-         day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed           3     60 B\n",
+        "type      window      from              to                phase       players   memory\n\
+         all-time  all-time    -                 -                 running   1,200,000  24.0 MB\n\
+         day       2025-11-22  2025-11-22 00:00  2025-11-23 00:00  upcoming          -        -\n\
+         day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed            3     60 B\n",
     );
     let [.., Row::Window(mut last)] = <[Row; 3]>::try_from(rows).expect("three") else { panic!("a window") };
     last.stored = Some(StorageUse { records: 7, bytes: 1_500 });

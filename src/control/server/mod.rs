@@ -70,9 +70,9 @@ impl From<Disconnected> for ApiError {
 #[derive(Debug, Default)]
 pub struct ControlCounters {
     /// Idle connections closed to free a slot for a new one.
-    pub idle_closed: AtomicU64,
+    pub idle_connections_closed: AtomicU64,
     /// Connections refused because all slots were busy.
-    pub refused: AtomicU64,
+    pub connections_refused: AtomicU64,
 }
 
 /// Sends the rows of one response.
@@ -217,13 +217,13 @@ impl Listener {
                 }
             };
             let Some((slot, evicted)) = slots.acquire(peer(&stream)) else {
-                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                self.counts.connections_refused.fetch_add(1, Ordering::Relaxed);
                 let message = format!("{CONNECTIONS_MAX} connections are open and all are busy; try again");
                 refuse(stream, ApiError::new(ErrorCode::Busy, message));
                 continue;
             };
             if let Some(holder) = evicted {
-                let closed = self.counts.idle_closed.fetch_add(1, Ordering::Relaxed) + 1;
+                let closed = self.counts.idle_connections_closed.fetch_add(1, Ordering::Relaxed) + 1;
                 // A client that connects in a loop must not fill the log.
                 if closed.is_power_of_two() {
                     tracing::warn!(

@@ -22,13 +22,19 @@ impl RequestHandler for Fake {
     async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
         match request {
             Request::Player { name } => {
-                let row =
-                    PlayerView { player: 1, game: "g".into(), name, display: "d".into(), weeks: vec![], best: vec![] };
+                let row = PlayerView {
+                    player_key: 1,
+                    game: "g".into(),
+                    name,
+                    display: "d".into(),
+                    weeks: vec![],
+                    best: vec![],
+                };
                 replies.row(Row::Player(row)).await?;
                 Ok(ResponseEnd { notes: vec!["a note".into()] })
             }
             Request::Rescan { .. } => loop {
-                let row = ServerChange { url: "x".repeat(10_000), outcome: ChangeOutcome::Known, reason: None };
+                let row = ServerChange { url: "x".repeat(10_000), outcome: ChangeOutcome::Unchanged, reason: None };
                 if replies.row(Row::Change(row)).await.is_err() {
                     self.gone.fetch_add(1, Ordering::SeqCst);
                     return Err(Disconnected.into());
@@ -150,8 +156,8 @@ async fn invalid_lines_get_errors_and_connection_stays_open() {
         let answer = raw(&path, &bytes);
         let lines: Vec<&str> = answer.lines().collect();
         assert_eq!(lines.len(), 5, "{answer}");
-        assert!(lines[0].contains(r#""id":null,"error":{"code":"bad_line""#), "{answer}");
-        assert!(lines[1].contains("bad_line"), "{answer}");
+        assert!(lines[0].contains(r#""id":null,"error":{"code":"malformed_line""#), "{answer}");
+        assert!(lines[1].contains("malformed_line"), "{answer}");
         assert!(lines[2].contains(r#""code":"line_too_long""#), "{answer}");
         assert!(lines[3].contains(r#""id":9,"row""#), "{answer}");
         assert!(lines[4].contains(r#""id":9,"end""#), "{answer}");
@@ -188,7 +194,7 @@ async fn longest_idle_connection_is_evicted_for_new_one() {
         ask_player(&mut clients[0], "again").expect("a response");
         let mut late = Client::connect(&path).expect("connected");
         ask_player(&mut late, "late").expect("a slot");
-        assert_eq!(counts.idle_closed.load(Ordering::Relaxed), 1);
+        assert_eq!(counts.idle_connections_closed.load(Ordering::Relaxed), 1);
         let closed = ask_player(&mut clients[1], "closed").expect_err("its slot was taken");
         assert!(matches!(&closed, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{closed}");
         assert!(closed.to_string().contains("idle longest"), "{closed}");
@@ -217,8 +223,8 @@ async fn connection_is_refused_when_all_are_busy() {
         assert!(matches!(&refused, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{refused}");
     })
     .await;
-    assert_eq!(house.counts.refused.load(Ordering::Relaxed), 1);
-    assert_eq!(house.counts.idle_closed.load(Ordering::Relaxed), 0);
+    assert_eq!(house.counts.connections_refused.load(Ordering::Relaxed), 1);
+    assert_eq!(house.counts.idle_connections_closed.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

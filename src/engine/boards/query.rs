@@ -9,10 +9,11 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
-use crate::board::order::{Direction, Order, Orders};
+use crate::board::order::{Order, Orders};
 use crate::board::query::{self, QueryData, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
-use crate::board::{Board, BoardEntry, fusion, window};
+use crate::board::tree::{Direction, Set};
+use crate::board::{BoardEntry, fusion, window};
 use crate::engine::boards::cache::board_id;
 use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
@@ -32,7 +33,7 @@ const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SEC
 struct ScopeBoards<'e> {
     window: WindowView,
     orders: Orders,
-    boards: Vec<Cow<'e, Board>>,
+    sets: Vec<Cow<'e, Set>>,
 }
 
 /// The window type of a query that names none.
@@ -51,20 +52,20 @@ impl Engine {
         &self,
         source: &S,
         name: &BoardSelector,
-    ) -> Result<(BoardHead, Cow<'_, Board>), ViewError<S::Error>> {
-        let ScopeBoards { window, orders, mut boards } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
+    ) -> Result<(BoardHead, Cow<'_, Set>), ViewError<S::Error>> {
+        let ScopeBoards { window, orders, mut sets } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
         let order = orders.order(name.ranking);
-        let board = boards.pop().expect("a board for each ranking");
+        let set = sets.pop().expect("a board for each ranking");
         let head = BoardHead {
             scope: name.scope.clone(),
             window,
             ranking: name.ranking,
             order: order_view(order),
-            size: board.len().into(),
+            size: set.len().into(),
             range: None,
             page: None,
         };
-        Ok((head, board))
+        Ok((head, set))
     }
 
     /// Runs a query on a board.
@@ -74,9 +75,8 @@ impl Engine {
         name: &BoardSelector,
         query: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
-        let (mut head, board) = self.board(source, name)?;
-        let context =
-            QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, boards: &[board] };
+        let (mut head, set) = self.board(source, name)?;
+        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
         // Only `positions` accepts unknown players.
         let players = match query {
             BoardQuery::Positions { players } => context.players(players)?,
@@ -85,36 +85,36 @@ impl Engine {
             }
             _ => Vec::new(),
         };
-        let raw_query = context.to_raw_query(query, &players)?;
-        let answer = query::run(&context.boards[0], &raw_query).map_err(|error| match error {
+        let question = context.to_raw_query(query, &players)?;
+        let answer = query::run(&context.sets[0], &question).map_err(|error| match error {
             QueryError::Absent(_) => context.not_on_board(query, &head),
             QueryError::Stale(stale) => ViewError::Stale(stale),
         })?;
         let mut rows = Vec::new();
-        match answer.data {
+        match answer.found {
             QueryData::Size => (),
-            QueryData::Entries(entries) => context.push_entries(&entries, &mut rows)?,
-            QueryData::Range { first, count, entries } => {
+            QueryData::Places(places) => context.places(&places, &mut rows)?,
+            QueryData::Range { first, count, places } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
-                context.push_entries(&entries, &mut rows)?;
+                context.places(&places, &mut rows)?;
             }
-            QueryData::Page { entries, board_changed, start, end } => {
-                head.page = Some(PageView { moved: board_changed, before: start.to_string(), after: end.to_string() });
-                context.push_entries(&entries, &mut rows)?;
+            QueryData::Page { places, board_changed, start, end } => {
+                head.page = Some(PageView { board_changed, before: start.to_string(), after: end.to_string() });
+                context.places(&places, &mut rows)?;
             }
             QueryData::Count { first, count } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
             }
             QueryData::Position(positions) => rows.push(context.position_for(query, positions)),
             QueryData::Standing(standing) => {
-                rows.push(BoardRow::Standing(standing_view(name.ranking, &context.boards[0], standing)));
+                rows.push(BoardRow::Standing(standing_view(name.ranking, &context.sets[0], standing)));
             }
             QueryData::Positions(found) => context.positions(query, &players, found, &mut rows)?,
         }
         Ok(BoardAnswer { head, rows })
     }
 
-    /// The entry of one player on the boards of several rankings.
+    /// The place of one player on the boards of several rankings.
     pub fn standings<S: StateReader>(
         &self,
         source: &S,
@@ -122,19 +122,18 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
-        let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, rankings)?;
-        let context =
-            QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
+        let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, rankings)?;
+        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
         let player = context.require_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
-        let boards = rankings.iter().zip(&boards);
+        let boards = rankings.iter().zip(&sets);
         Ok(StandingsView {
             scope: name.scope.clone(),
             window,
-            player: player.0,
+            player_key: player.0,
             name: shown_name,
             display,
-            standings: boards.map(|(&ranking, board)| standing_view(ranking, board, board.standing(player))).collect(),
+            standings: boards.map(|(&ranking, set)| standing_view(ranking, set, set.standing(player))).collect(),
         })
     }
 
@@ -150,16 +149,16 @@ impl Engine {
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
-        let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, &names)?;
-        let weighted: Vec<fusion::WeightedBoard> =
-            rankings.iter().zip(&boards).map(|(r, board)| fusion::WeightedBoard { board, weight: r.weight }).collect();
+        let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, &names)?;
+        let boards: Vec<fusion::WeightedBoard> =
+            rankings.iter().zip(&sets).map(|(r, set)| fusion::WeightedBoard { set, weight: r.weight }).collect();
         let (list, first) = match query {
-            FusedQuery::Top { count } => (fusion::top(&weighted, k, *count as usize), Some(1)),
+            FusedQuery::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
             FusedQuery::Players { players } => {
                 let context =
-                    QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
+                    QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
                 let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| context.require_player(p)).collect();
-                (fusion::of_players(&weighted, k, &players?), None)
+                (fusion::of_players(&boards, k, &players?), None)
             }
         };
         let mut views = Vec::with_capacity(list.len());
@@ -168,17 +167,16 @@ impl Engine {
             let on = names.iter().zip(&fused.positions);
             views.push(FusedView {
                 position: first.map(|first: u64| first + n),
-                player: fused.player.0,
+                player_key: fused.player.0,
                 name: shown_name,
                 display,
                 score: fused.score,
                 positions: on.filter_map(|(&ranking, &position)| Some((ranking, position?))).collect(),
             });
         }
-        let of = rankings.iter().zip(&boards);
-        let rankings = of
-            .map(|(r, board)| FusedRanking { ranking: r.ranking, weight: r.weight, size: board.len().into() })
-            .collect();
+        let of = rankings.iter().zip(&sets);
+        let rankings =
+            of.map(|(r, set)| FusedRanking { ranking: r.ranking, weight: r.weight, size: set.len().into() }).collect();
         Ok((FusedHead { scope: name.scope.clone(), window, k, rankings }, views))
     }
 
@@ -198,14 +196,14 @@ impl Engine {
                 let orders = self.server_orders(server);
                 let board = |&ranking: &Ranking| {
                     let order = orders.order(ranking);
-                    let entries: Vec<BoardEntry> =
-                        rows.iter().filter_map(|(player, row)| orders.entry(*player, row, ranking)).collect();
+                    let places: Vec<BoardEntry> =
+                        rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
                     let generation = board_id(key, server, ranking, order);
-                    let version = entries_digest(&entries);
-                    Cow::Owned(Board::build_unique(order.direction, generation, vec![entries]).with_version(version))
+                    let version = places_digest(&places);
+                    Cow::Owned(Set::build_unique(order.direction, generation, vec![places]).with_version(version))
                 };
-                let boards = rankings.iter().map(board).collect();
-                return Ok(ScopeBoards { window, orders, boards });
+                let sets = rankings.iter().map(board).collect();
+                return Ok(ScopeBoards { window, orders, sets });
             }
             Scope::Game(game) => Group::Game(self.find_game(game)?),
             Scope::Tag(tag) => Group::Tag(TagKey(self.global.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
@@ -216,10 +214,10 @@ impl Engine {
         let boards =
             self.global.board_cache.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
-            Some(board) => Cow::Borrowed(board),
+            Some(set) => Cow::Borrowed(set),
             None => Cow::Owned(boards.empty_board(group, ranking)),
         };
-        Ok(ScopeBoards { window, orders: boards.orders(group), boards: rankings.iter().map(board).collect() })
+        Ok(ScopeBoards { window, orders: boards.orders(group), sets: rankings.iter().map(board).collect() })
     }
 
     /// How the boards of a server are ordered.
@@ -245,18 +243,18 @@ impl Engine {
     fn find_window<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
         let windows = &self.global.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
-        let t_ms = name.time_ms.unwrap_or(self.now_ms());
+        let t_ms = name.at_ms.unwrap_or(self.now_ms());
         let exists = |window: &WindowKey| self.global.is_queryable(*window) || self.global.is_rebuild_target(*window);
         let found = match window::parse_type(text) {
             Ok(kind) => windows.windows_at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
-            Err(_) if name.time_ms.is_some() => return Err(ViewError::TimeWithWindow(text.to_owned())),
+            Err(_) if name.at_ms.is_some() => return Err(ViewError::TimeWithWindow(text.to_owned())),
             Err(_) => {
                 // Types have names, windows have numbers.
                 let bad = |label: window::BadLabel| match window::parse_type(text) {
                     Err(kind) if !text.contains(|c: char| c.is_ascii_digit()) => ViewError::BadWindow(kind.to_string()),
                     _ => ViewError::BadWindow(label.to_string()),
                 };
-                Some(window::parse_label(text).map_err(bad)?).filter(exists)
+                Some(window::parse(text).map_err(bad)?).filter(exists)
             }
         };
         if let Some(window) = found.filter(|window| self.global.is_rebuilding(*window)) {
@@ -264,7 +262,7 @@ impl Engine {
         }
         found.ok_or_else(|| ViewError::UnknownWindow {
             window: text.to_owned(),
-            time: name.time_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", rfc3339(t_ms))),
+            time: name.at_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", rfc3339(t_ms))),
             types: windows.specs().iter().map(|spec| window::type_name(spec.kind)).collect::<Vec<_>>().join(", "),
         })
     }
@@ -275,8 +273,8 @@ impl Engine {
         let span = known.map(|state| state.start_ms..state.end_ms).or(span);
         WindowView {
             window: window::label(window),
-            from_ms: span.as_ref().map(|span| span.start).filter(|&ms| ms > i64::MIN),
-            to_ms: span.map(|span| span.end).filter(|&ms| ms < i64::MAX),
+            start_ms: span.as_ref().map(|span| span.start).filter(|&ms| ms > i64::MIN),
+            end_ms: span.map(|span| span.end).filter(|&ms| ms < i64::MAX),
             closed: self.global.window_has_ended(window),
         }
     }
@@ -288,16 +286,16 @@ impl Engine {
         let now_ms = self.now_ms();
         let mut keys: Vec<WindowKey> = self.global.meta.kept_windows().collect();
         keys.extend(windows.windows_at(now_ms));
-        keys.extend(windows.specs().iter().filter_map(|spec| windows.next_after(spec.kind, now_ms)));
+        keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
         keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));
         keys.dedup();
         keys.into_iter()
             .map(|key| {
                 let boards = self.global.board_cache.boards(key);
                 let view = self.window_view(key);
-                let phase = match (view.closed, view.from_ms.is_some_and(|from_ms| from_ms > now_ms)) {
+                let phase = match (view.closed, view.start_ms.is_some_and(|start_ms| start_ms > now_ms)) {
                     (true, _) => WindowPhase::Closed,
-                    (false, true) => WindowPhase::Next,
+                    (false, true) => WindowPhase::Upcoming,
                     (false, false) => WindowPhase::Running,
                 };
                 WindowSummary {
@@ -314,7 +312,7 @@ impl Engine {
 }
 
 pub(in crate::engine) fn order_view(order: Order) -> OrderView {
-    OrderView { low_is_better: order.direction == Direction::LowIsBetter, tie: order.tie.map(|(by, _)| by) }
+    OrderView { low_is_better: order.direction == Direction::LowIsBetter, tie_breaker: order.tie.map(|(by, _)| by) }
 }
 
 /// Formats a time as RFC 3339.
@@ -322,14 +320,14 @@ fn rfc3339(t_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
 }
 
-/// The version of a board that does not count its changes: a digest of its entries.
-fn entries_digest(entries: &[BoardEntry]) -> u64 {
+/// The version of a board that does not count its changes: a digest of its places.
+fn places_digest(places: &[BoardEntry]) -> u64 {
     let mut hash = SipHasher24::new();
-    for entry in entries {
-        hash.write_i64(entry.score().0);
-        hash.write_u64(entry.tie);
-        hash.write_i64(entry.at_ms);
-        hash.write_u32(entry.player.0);
+    for place in places {
+        hash.write_i64(place.score().0);
+        hash.write_u64(place.tie);
+        hash.write_i64(place.at_ms);
+        hash.write_u32(place.player.0);
     }
     hash.finish()
 }

@@ -192,7 +192,7 @@ impl Engine {
     /// Whether the rows of a server count in a window. Rows of a greylisted server do not,
     /// except in weeks that were closed before: a closed week has no other rows.
     pub(super) fn is_counted(&self, slot: &ServerState, window: WindowKey, server: ServerKey) -> bool {
-        slot.record.greylist.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
+        slot.record.greylist_reason.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
     }
 
     /// The rows of a server; empty if they do not count.
@@ -211,7 +211,7 @@ impl Engine {
     /// Whether a week is closed on a server.
     pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
         match self.global.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
-            None | Some(WeekPhase::Open | WeekPhase::Reopening) => false,
+            None | Some(WeekPhase::Running | WeekPhase::Reopening) => false,
             Some(WeekPhase::Closing) => self.week_close.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
             Some(WeekPhase::Ranking | WeekPhase::Closed) => true,
         }

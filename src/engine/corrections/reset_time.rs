@@ -14,7 +14,7 @@ use crate::series::slots;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeReset {
     /// The latest recorded time before, Unix ms.
-    pub before_ms: i64,
+    pub previous_ms: i64,
     pub now_ms: i64,
     /// Servers whose last scan was later than `now_ms`.
     pub servers: u64,
@@ -29,9 +29,9 @@ impl Engine {
     /// seen later end, and the next snapshot counts as after an invisible time. All scans are
     /// rescheduled.
     pub fn reset_time(&mut self, now_ms: i64) -> TimeReset {
-        let before_ms = self.global.meta.now_ms;
-        let mut reset = TimeReset { before_ms, now_ms, ..TimeReset::default() };
-        if before_ms <= now_ms {
+        let previous_ms = self.global.meta.now_ms;
+        let mut reset = TimeReset { previous_ms, now_ms, ..TimeReset::default() };
+        if previous_ms <= now_ms {
             return reset;
         }
         for index in 1..self.servers.len() {
@@ -48,7 +48,7 @@ impl Engine {
         }
         let (weeks, calendar) = (self.global.meta.weeks.clone(), self.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
-            if !matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
+            if !matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {
                 self.begin_reopening(state.week);
                 reset.reopened.push(state.week);
             }

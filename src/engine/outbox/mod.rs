@@ -102,7 +102,7 @@ impl Engine {
             last_seen_ms: record.last_seen_ms,
             rank: record.rank,
             rank_week: record.rank_week,
-            greylist: record.greylist.clone(),
+            greylist_reason: record.greylist_reason.clone(),
             removed: record.removed,
             tags: self.global.tag_names(&record.tags),
             list: entries

@@ -54,7 +54,7 @@ impl Engine {
         // So the lag is counted for scheduled scans only.
         if let Some(lag_ms) = lag_ms.filter(|_| !scan.requested) {
             self.lag_histogram.add(lag_ms);
-            self.counts.late += u64::from(lag_ms > LATE_SCAN_MS);
+            self.counts.late_scans += u64::from(lag_ms > LATE_SCAN_MS);
         }
         if full {
             self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
@@ -136,19 +136,19 @@ impl Engine {
                     slot.record.last_snapshot.as_ref(),
                 );
                 if snapshot.completeness == Completeness::Partial {
-                    self.counts.partials += 1;
+                    self.counts.partial_snapshots += 1;
                     global.apply_partial(slot, &snapshot, snapshot.announced_players());
                 } else {
                     let week = global.calendar.week(t_ms);
                     global.update_current_windows(source, t_ms);
-                    if global.week_phase(week) != WeekPhase::Open {
+                    if global.week_phase(week) != WeekPhase::Running {
                         // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;
                         global.apply_partial(slot, &snapshot, None);
                     } else {
                         match global.screen(slot, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
-                                self.counts.implausible += 1;
+                                self.counts.implausible_snapshots += 1;
                                 global.apply_partial(slot, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
@@ -244,7 +244,7 @@ impl GlobalState {
             player_list::PreviousList { entries: &mut last.entries, by_name, family: *family }
         });
         let mut list = player_list::read_list(players, &self.settings.rules.names, family, before);
-        let ignored = record.greylist.is_some();
+        let ignored = record.greylist_reason.is_some();
 
         let mut rated = false;
         let mut prev = record.last_snapshot.take().filter(|_| !ignored);

@@ -51,7 +51,7 @@ impl Engine {
             let weeks_kept = if weeks_kept.is_empty() { "none".to_owned() } else { weeks_kept.join(", ") };
             return Err(ReopenError::RowsDeleted { week, at_hand: weeks_kept });
         };
-        if matches!(state.phase, WeekPhase::Open | WeekPhase::Reopening) {
+        if matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {
             return Ok(false);
         }
         let newest = weeks.iter().rev().find(|state| state.phase == WeekPhase::Closed).map(|state| state.week);
@@ -93,7 +93,7 @@ impl Engine {
             self.remove_rank(source, week, ServerKey(next))?;
             next += 1;
         }
-        self.global.set_week_phase(week, WeekPhase::Open);
+        self.global.set_week_phase(week, WeekPhase::Running);
         Ok(())
     }
 

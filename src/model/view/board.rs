@@ -21,7 +21,7 @@ pub struct BoardsSelector {
     pub window: Option<String>,
     /// With a type: its oldest window that contains this time; absent: the current window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_ms: Option<i64>,
+    pub at_ms: Option<i64>,
 }
 
 /// One board.
@@ -33,13 +33,13 @@ pub struct BoardSelector {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_ms: Option<i64>,
+    pub at_ms: Option<i64>,
 }
 
 impl BoardSelector {
     /// The boards of the same scope and window.
     pub fn boards(&self) -> BoardsSelector {
-        BoardsSelector { scope: self.scope.clone(), window: self.window.clone(), time_ms: self.time_ms }
+        BoardsSelector { scope: self.scope.clone(), window: self.window.clone(), at_ms: self.at_ms }
     }
 }
 
@@ -72,34 +72,34 @@ pub struct ScoreBounds {
 pub enum BoardQuery {
     /// Only the head.
     Size {},
-    /// The best places, best first.
+    /// The best entries, best first.
     Top { count: u32 },
-    /// The last places, last first.
+    /// The last entries, last first.
     Bottom { count: u32 },
-    /// Places from a position on, with cursors for the next and previous page.
+    /// Entries from a position on, with cursors for the next and previous page.
     Page { position: u32, count: u32 },
-    /// The place at a position, if there is one.
+    /// The entry at a position, if there is one.
     At { position: u32 },
-    /// `count` places around a player, including the player.
+    /// `count` entries around a player, including the player.
     Around { player: PlayerSelector, count: u32 },
-    /// Places with scores in a range, from the `position`-th of them on.
+    /// Entries with scores in a range, from the `start`-th of them on.
     Range {
         #[serde(default)]
         scores: ScoreBounds,
-        #[serde(default = "default_position")]
-        position: u32,
+        #[serde(default = "default_start")]
+        start: u32,
         count: u32,
     },
-    /// Number of places with scores in a range: only the head.
+    /// Number of entries with scores in a range: only the head.
     Count {
         #[serde(default)]
         scores: ScoreBounds,
     },
     /// The position that a new player would get with this score now.
     PositionFor { score: f64 },
-    /// A player's place.
+    /// A player's entry.
     Standing { player: PlayerSelector },
-    /// For each player, in the order of the query: the place, or that the player is absent.
+    /// For each player, in the order of the query: the entry, or that the player is absent.
     Positions { players: Vec<PlayerSelector> },
     /// The page after a cursor.
     After { cursor: String, count: u32 },
@@ -107,7 +107,7 @@ pub enum BoardQuery {
     Before { cursor: String, count: u32 },
 }
 
-fn default_position() -> u32 {
+fn default_start() -> u32 {
     1
 }
 
@@ -139,8 +139,8 @@ pub struct WindowView {
     /// Such as `2026-W47`.
     pub window: String,
     /// Start, and end (exclusive); absent if there is none.
-    pub from_ms: Option<i64>,
-    pub to_ms: Option<i64>,
+    pub start_ms: Option<i64>,
+    pub end_ms: Option<i64>,
     /// The window is closed: it does not change any more.
     pub closed: bool,
 }
@@ -175,7 +175,7 @@ pub struct StorageUse {
 #[serde(rename_all = "lowercase")]
 pub enum WindowPhase {
     /// It follows the current window.
-    Next,
+    Upcoming,
     Running,
     Closed,
 }
@@ -186,10 +186,10 @@ pub struct OrderView {
     pub low_is_better: bool,
     /// The ranking that breaks ties before the time does, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tie: Option<Ranking>,
+    pub tie_breaker: Option<Ranking>,
 }
 
-/// The head of an answer; the places follow.
+/// The head of an answer; the entries follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardHead {
     pub scope: Scope,
@@ -219,7 +219,7 @@ pub struct RangeView {
 pub struct PageView {
     /// The board has changed since the cursor was created: this page and the page of the cursor
     /// may not be adjacent.
-    pub moved: bool,
+    pub board_changed: bool,
     /// Cursors of the previous and the next page.
     pub before: String,
     pub after: String,
@@ -228,13 +228,13 @@ pub struct PageView {
 /// A row after a head.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BoardRow {
-    Place(BoardEntryView),
+    Entry(BoardEntryView),
     Absent(MissingPlayer),
     Standing(StandingView),
     PositionFor(PositionForView),
 }
 
-/// Position and score of a place.
+/// Position and score of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntryScore {
     /// Unique (docs/rules.md section 8).
@@ -248,14 +248,14 @@ pub struct EntryScore {
     pub score: f64,
     /// The integer by which the board is ordered: clq1 in thousandths of a point, time in ms;
     /// for elo the bits, in order.
-    pub raw: i64,
+    pub raw_score: i64,
     /// The time when the score was reached.
     pub reached_ms: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardEntryView {
-    pub player: u32,
+    pub player_key: u32,
     pub name: String,
     pub display: String,
     #[serde(flatten)]
@@ -266,18 +266,18 @@ pub struct BoardEntryView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPlayer {
     /// Absent if no player of this name is known in the scope.
-    pub player: Option<u32>,
+    pub player_key: Option<u32>,
     pub name: String,
 }
 
-/// A player's place on one board.
+/// A player's entry on one board.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StandingView {
     pub ranking: Ranking,
     /// Players on the board.
     pub size: u64,
     /// Absent if the player is not on the board.
-    pub place: Option<EntryScore>,
+    pub entry: Option<EntryScore>,
     /// The share of the other players with a worse score, 0 to 100.
     pub percentile: Option<f64>,
 }
@@ -296,7 +296,7 @@ pub struct StandingsView {
     pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
-    pub player: u32,
+    pub player_key: u32,
     pub name: String,
     pub display: String,
     pub standings: Vec<StandingView>,
@@ -324,7 +324,7 @@ pub struct FusedRanking {
 pub struct FusedView {
     /// In the whole list; absent if single players were requested.
     pub position: Option<u64>,
-    pub player: u32,
+    pub player_key: u32,
     pub name: String,
     pub display: String,
     /// The sum of `weight / (k + position)`.

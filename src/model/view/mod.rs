@@ -47,10 +47,10 @@ pub struct EngineCounts {
     /// Full snapshots, in total and by class 1 to 7.
     pub snapshots: u64,
     pub snapshots_by_class: [u64; 7],
-    pub partials: u64,
+    pub partial_snapshots: u64,
     /// Full snapshots that screening treated as partial.
     #[serde(default)]
-    pub implausible: u64,
+    pub implausible_snapshots: u64,
     /// Gains that overflowed a sum of points: the sum stays at the largest number.
     #[serde(default)]
     pub points_saturated: u64,
@@ -59,7 +59,7 @@ pub struct EngineCounts {
     /// Events older than the last one of the server; ignored.
     pub out_of_order: u64,
     /// Scheduled scans that began more than 2 s after their due time.
-    pub late: u64,
+    pub late_scans: u64,
 }
 
 /// One line of `clqd servers list`.
@@ -81,7 +81,7 @@ pub struct ServerSummary {
     pub added_ms: i64,
     pub last_scan_ms: Option<i64>,
     pub last_seen_ms: Option<i64>,
-    pub greylist: Option<String>,
+    pub greylist_reason: Option<String>,
     pub tags: Vec<String>,
     /// Reasons why lists, or parts of them, were not used.
     #[serde(default)]
@@ -94,16 +94,16 @@ pub struct ServerDetail {
     #[serde(flatten)]
     pub summary: ServerSummary,
     /// The time of the next scan; absent if the server is scanned on request only.
-    pub due_ms: Option<i64>,
+    pub next_scan_ms: Option<i64>,
     pub total_points: i64,
     /// Bots of the last list that could not be distinguished from players.
     #[serde(default)]
     pub bots_unidentified: u32,
     /// Checks from which an admin has exempted the server.
     #[serde(default)]
-    pub trusted: Vec<ScreenReason>,
+    pub exempt_checks: Vec<ScreenReason>,
     /// Empty if the server does not answer any more.
-    pub list: Vec<ListedPlayer>,
+    pub players_listed: Vec<ListedPlayer>,
     /// Mean players, newest last; `null` is no data. Absent if the server was never seen.
     pub series: Option<SeriesView>,
     /// Maps of the current week, most player time first.
@@ -117,7 +117,7 @@ pub struct ListedPlayer {
     /// Absent if the protocol has no points.
     pub points: Option<i64>,
     pub ping: Option<i32>,
-    pub player: Option<u32>,
+    pub player_key: Option<u32>,
     #[serde(default)]
     pub spectator: bool,
 }
@@ -133,8 +133,8 @@ pub struct ScreenedView {
 /// Each series: start of its newest slot, then the values, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesView {
-    pub newest_slot_ms: i64,
-    pub slots: Vec<Option<f64>>,
+    pub newest_ten_minutes_ms: i64,
+    pub ten_minutes: Vec<Option<f64>>,
     pub newest_hour_ms: i64,
     pub hours: Vec<Option<f64>>,
     pub newest_day_ms: i64,
@@ -170,7 +170,7 @@ pub struct Top {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopRow {
     pub position: u64,
-    pub player: u32,
+    pub player_key: u32,
     pub name: String,
     pub display: String,
     /// The score in its unit: clq1 in points per second, elo as rating, time in seconds, clq2
@@ -183,7 +183,7 @@ pub struct TopRow {
 /// `clqd player NAME`: one for each game in which the name is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerView {
-    pub player: u32,
+    pub player_key: u32,
     pub game: String,
     pub name: String,
     pub display: String,
@@ -241,49 +241,94 @@ pub struct ClockStatus {
     pub ahead_ms: i64,
     /// The size of a large forward jump of the system clock that recorded time has not adopted,
     /// ms.
-    pub leap_ms: i64,
+    pub pending_jump_ms: i64,
     /// The last jump of the system clock since the start, ms, negative if backward; and the
     /// recorded time of the jump, Unix ms.
     #[serde(default)]
-    pub jump_ms: Option<i64>,
+    pub last_jump_ms: Option<i64>,
     #[serde(default)]
-    pub jump_at_ms: Option<i64>,
+    pub last_jump_at_ms: Option<i64>,
     /// A week that has ended but is not closed, because the clock is not trusted or because by
     /// the system clock it has not ended.
     #[serde(default)]
-    pub week_held: Option<String>,
+    pub week_pending_close: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockTrust {
     /// Not yet, or no longer: it is not synchronised.
-    Waiting,
+    Untrusted,
     Synchronised,
     /// It is not synchronised, but has run without a jump for long enough.
-    Steady,
+    Stable,
     /// An admin accepted it.
     Accepted,
+}
+
+/// The position of a resync: everything before it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResyncProgress {
+    pub step: ResyncTarget,
+    /// The next key; the key of the server in `weeks`. Absent if the step writes no keys in
+    /// order, or has not begun.
+    pub key: Option<u32>,
+    /// The week that is being written, in `weeks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub week: Option<String>,
+}
+
+/// What a step of a resync writes, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResyncTarget {
+    Games,
+    Maps,
+    /// Merged and forgotten players.
+    RemovedPlayers,
+    Servers,
+    Players,
+    Weeks,
+    /// Everything is written.
+    End,
+}
+
+impl std::fmt::Display for ResyncProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.step {
+            ResyncTarget::Games => "games",
+            ResyncTarget::Maps => "maps",
+            ResyncTarget::RemovedPlayers => "merged and forgotten players",
+            ResyncTarget::Servers => "servers",
+            ResyncTarget::Players => "players",
+            ResyncTarget::Weeks => "weeks",
+            ResyncTarget::End => "end",
+        })?;
+        if let Some(week) = &self.week {
+            write!(f, ", {week}")?;
+        }
+        self.key.map_or(Ok(()), |key| write!(f, ", key {key}"))
+    }
 }
 
 /// The effect of an admin's correction of a player, a tag, a week or the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Correction {
-    /// All data of `player` belongs to `into`.
-    Merged { player: u32, into: u32, rows: u64 },
-    /// All data of `player` is deleted, and these names are never stored again.
-    Forgotten { player: u32, rows: u64, hashes: Vec<NameHash> },
+    /// All data of player `player_key` belongs to `into_key`.
+    Merged { player_key: u32, into_key: u32, rows: u64 },
+    /// All data of the player is deleted, and these names are never stored again.
+    Forgotten { player_key: u32, rows: u64, hashes: Vec<NameHash> },
     /// The name with this hash is allowed again.
-    Remembered { hash: NameHash },
+    Allowed { hash: NameHash },
     /// The tag was deleted from `servers` servers, with its boards and ratings.
     TagDropped { tag: String, servers: u64 },
-    /// The week is open; it is closed again when it has ended. `before`: it was open already.
-    WeekReopened { week: String, before: bool },
+    /// The week is open; it is closed again when it has ended. `already_open`: it was not closed.
+    WeekReopened { week: String, already_open: bool },
     /// Recorded time was set back, both Unix ms; `servers` servers had been scanned later.
-    /// Closed weeks that have not ended are reopened. `lost`: the current week, if its rows are
+    /// Closed weeks that have not ended are reopened. `uncredited_week`: the current week, if its rows are
     /// no longer in the state: scans of it are not credited.
-    TimeReset { before_ms: i64, now_ms: i64, servers: u64, reopened: Vec<String>, lost: Option<String> },
+    TimeReset { previous_ms: i64, now_ms: i64, servers: u64, reopened: Vec<String>, uncredited_week: Option<String> },
 }
 
 /// A name that is never stored again.

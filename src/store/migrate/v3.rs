@@ -145,7 +145,7 @@ impl From<ServerRecord> for server::ServerRecord {
         server::ServerRecord {
             url: old.url,
             tags: old.tags,
-            greylist: old.greylist,
+            greylist_reason: old.greylist,
             removed: old.removed,
             added_ms: old.added_ms,
             class: old.class,

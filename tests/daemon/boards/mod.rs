@@ -48,12 +48,12 @@ fn exported(server: &str, ranking: Ranking) -> Vec<String> {
 
 fn board(server: &str, ranking: Ranking) -> BoardSelector {
     let scope = format!("server:{server}").parse().expect("a scope");
-    BoardSelector { scope, ranking, window: Some(WEEK.to_owned()), time_ms: None }
+    BoardSelector { scope, ranking, window: Some(WEEK.to_owned()), at_ms: None }
 }
 
 /// Asks the daemon for a board.
 fn asked(client: &mut Client, board: &BoardSelector, question: BoardQuery) -> (BoardHead, Vec<Row>) {
-    let mut rows = send_request(client, &Request::Board { board: board.clone(), ask: question }).expect("an answer");
+    let mut rows = send_request(client, &Request::Board { board: board.clone(), query: question }).expect("an answer");
     let Row::BoardHead(head) = rows.remove(0) else { panic!("the head comes first") };
     assert_eq!((head.window.window.as_str(), head.ranking, &head.scope), (WEEK, board.ranking, &board.scope));
     (*head, rows)
@@ -62,7 +62,7 @@ fn asked(client: &mut Client, board: &BoardSelector, question: BoardQuery) -> (B
 fn places(rows: Vec<Row>) -> Vec<BoardEntryView> {
     rows.into_iter()
         .map(|row| match row {
-            Row::Place(place) => place,
+            Row::Entry(place) => place,
             other => panic!("no place: {other:?}"),
         })
         .collect()
@@ -91,7 +91,8 @@ fn daemon_answers_every_query_as_the_export() {
 /// Ordinal, competition and dense positions, counted anew.
 fn numbered_by_score(all: &[BoardEntryView]) {
     for (i, place) in all.iter().enumerate() {
-        let mut better: Vec<i64> = all[..i].iter().map(|p| p.at.raw).filter(|&raw| raw != place.at.raw).collect();
+        let mut better: Vec<i64> =
+            all[..i].iter().map(|p| p.at.raw_score).filter(|&raw| raw != place.at.raw_score).collect();
         let competition = better.len() as u64 + 1;
         better.dedup();
         let got = (place.at.position, place.at.competition, place.at.dense);
@@ -108,7 +109,7 @@ fn pages_join(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]
     for _ in 0..size {
         let (head, rows) = asked(client, board, BoardQuery::After { cursor: page.after, count: 4 });
         page = head.page.expect("a page has cursors");
-        assert!(!page.moved, "nobody plays");
+        assert!(!page.board_changed, "nobody plays");
         there.extend(places(rows));
     }
     assert_eq!(there, all);
@@ -135,10 +136,10 @@ fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardSelector, all: &[
             (ScoreBounds { at_least: Some(score), ..ScoreBounds::default() }, &|x| x >= score),
         ] {
             let within: Vec<BoardEntryView> = all.iter().filter(|place| fits(place.at.score)).cloned().collect();
-            let (head, rows) = asked(client, board, BoardQuery::Range { scores, position: 1, count: 10_000 });
+            let (head, rows) = asked(client, board, BoardQuery::Range { scores, start: 1, count: 10_000 });
             assert_eq!(head.range.expect("of a range").count, within.len() as u64);
             assert_eq!(places(rows), within, "{scores:?}");
-            let (_, rows) = asked(client, board, BoardQuery::Range { scores, position: 2, count: 1 });
+            let (_, rows) = asked(client, board, BoardQuery::Range { scores, start: 2, count: 1 });
             assert_eq!(places(rows), within.iter().skip(1).take(1).cloned().collect::<Vec<_>>());
             let (head, rows) = asked(client, board, BoardQuery::Count { scores });
             assert_eq!((head.range.expect("of a count").count, rows.len()), (within.len() as u64, 0));
@@ -156,21 +157,21 @@ fn players_are_found(client: &mut Client, board: &BoardSelector, all: &[BoardEnt
     let (_, rows) = asked(client, board, BoardQuery::Positions { players: all.iter().map(by_name).collect() });
     assert_eq!(places(rows), all);
     for (i, place) in all.iter().enumerate() {
-        for player in [by_name(place), PlayerSelector::Key(place.player)] {
+        for player in [by_name(place), PlayerSelector::Key(place.player_key)] {
             let (_, rows) = asked(client, board, BoardQuery::Around { player: player.clone(), count: 3 });
             let first = i.saturating_sub(1).min(all.len().saturating_sub(3));
             assert!(places(rows).iter().eq(all[first..].iter().take(3)));
             let (_, rows) = asked(client, board, BoardQuery::Standing { player });
             let [Row::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
-            assert_eq!((standing.place, standing.size), (Some(place.at), all.len() as u64));
+            assert_eq!((standing.entry, standing.size), (Some(place.at), all.len() as u64));
             let worse = all.iter().filter(|other| other.at.score < place.at.score).count() as f64;
             assert_eq!(standing.percentile, Some(worse * 100.0 / (all.len() - 1) as f64));
         }
     }
     let players = vec![PlayerSelector::Name("who is that".to_owned()), by_name(&all[1]), PlayerSelector::Key(99_999)];
     let (_, rows) = asked(client, board, BoardQuery::Positions { players });
-    let [Row::Absent(unknown), Row::Place(known), Row::Absent(no_key)] = &rows[..] else { panic!("{rows:?}") };
-    assert_eq!((unknown.player, unknown.name.as_str(), no_key.player), (None, "who is that", Some(99_999)));
+    let [Row::Absent(unknown), Row::Entry(known), Row::Absent(no_key)] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((unknown.player_key, unknown.name.as_str(), no_key.player_key), (None, "who is that", Some(99_999)));
     assert_eq!(known, &all[1]);
 }
 
@@ -193,7 +194,7 @@ fn standings_and_fused_list_match_the_export() {
         assert!(printed.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
         for standing in &printed.standings {
             let want = position(name, standing.ranking).map(|at| at as u64 + 1);
-            assert_eq!(standing.place.map(|place| place.position), want, "{name} {:?}", standing.ranking);
+            assert_eq!(standing.entry.map(|place| place.position), want, "{name} {:?}", standing.ranking);
             assert_eq!(standing.size, lists[standing.ranking as usize].len() as u64);
         }
     }
@@ -206,7 +207,7 @@ fn standings_and_fused_list_match_the_export() {
     let mut want: Vec<f64> = names.iter().map(|name| sum(name)).collect();
     want.sort_by(|a, b| b.total_cmp(a));
     let question = FusedQuery::Top { count: 10 };
-    let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, ask: question };
+    let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, query: question };
     let rows = send_request(&mut client, &request).expect("an answer");
     let (Row::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
     assert_eq!((head.k, head.rankings.len(), list.len()), (60.0, 5, 10));
@@ -229,7 +230,7 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
     let elo = board(SERVERS[0], Ranking::Elo);
     let mut refused = |board: &BoardSelector, question: BoardQuery| match send_request(
         &mut client,
-        &Request::Board { board: board.clone(), ask: question },
+        &Request::Board { board: board.clone(), query: question },
     ) {
         Err(ClientError::Failure(failure)) => (failure.code, failure.message),
         other => panic!("not refused: {other:?}"),
@@ -240,7 +241,7 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
     let after = |cursor: &str| BoardQuery::After { cursor: cursor.to_owned(), count: 3 };
     let (code, printed) = refused(&elo, after("nonsense"));
     assert!(code == ErrorCode::BadRequest && printed.contains("\"nonsense\" is damaged"), "{printed}");
-    let window = |window: &str, time_ms| BoardSelector { window: Some(window.to_owned()), time_ms, ..elo.clone() };
+    let window = |window: &str, at_ms| BoardSelector { window: Some(window.to_owned()), at_ms, ..elo.clone() };
     for (board, want) in [
         (window("2001-W01", None), "there is no window \"2001-W01\"; the types are week, and"),
         (window("day", None), "there is no window \"day\"; the types are week, and"),
@@ -264,7 +265,7 @@ fn invalid_board_request_gets_an_error_with_the_reason() {
     let cursor = head.page.expect("a page has cursors").after;
     let others = [board(SERVERS[1], Ranking::Elo), board(SERVERS[0], Ranking::Time), window("week", None)];
     for other in others {
-        let request = Request::Board { board: other, ask: after(&cursor) };
+        let request = Request::Board { board: other, query: after(&cursor) };
         let Err(ClientError::Failure(failure)) = send_request(&mut client, &request) else { panic!("{request:?}") };
         assert!(failure.code == ErrorCode::Refused && failure.message.contains("first page"), "{failure}");
     }
@@ -292,7 +293,7 @@ fn board_commands_work_without_a_daemon() {
         }
     }
     let second = names[1];
-    let key = top[2]["player"].to_string();
+    let key = top[2]["player_key"].to_string();
     for (args, lines, printed) in [
         (vec!["top", "-n", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
         (vec!["bottom", "-n", "3", "--ranking", "time"], 5, "time on "),
@@ -363,10 +364,10 @@ fn cursor_survives_restart_and_reports_a_changed_board() {
     let (first, _) = page(&[]);
     let after = first["after"].as_str().expect("a cursor");
     let (same, _) = page(&["--after", after]);
-    assert_eq!((&first["moved"], &same["moved"]), (&false.into(), &false.into()));
+    assert_eq!((&first["board_changed"], &same["board_changed"]), (&false.into(), &false.into()));
     replay(&place, &lines[..120].join("\n"));
     let (moved, _) = page(&["--after", after]);
-    assert_eq!(moved["moved"], true);
+    assert_eq!(moved["board_changed"], true);
     let human = place.ok(board_line(&["page", "--ranking", "time", "--after", after]));
     assert!(human.contains("the board has changed since the cursor was created"), "{human}");
 }
@@ -394,7 +395,7 @@ fn name_in_several_games_needs_a_key_or_the_current_game() {
     };
     let key = |done: sandbox::CommandOutput| {
         assert!(done.status.success(), "{}", done.err);
-        serde_json::from_str::<Value>(&done.out).expect("a row")["player"].clone()
+        serde_json::from_str::<Value>(&done.out).expect("a row")["player_key"].clone()
     };
     assert_eq!(key(on(a, &["Visor"])), 2, "of the game that is played now");
     assert_eq!(key(on(b, &["^4Visor"])), 2, "colour codes are not of the name");
@@ -446,14 +447,14 @@ fn other_answers(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
         .as_array()
         .unwrap()
         .iter()
-        .map(|standing| (standing["ranking"].as_str().unwrap(), &standing["place"]["position"]))
+        .map(|standing| (standing["ranking"].as_str().unwrap(), &standing["entry"]["position"]))
         .collect();
     assert_eq!(positions[3..], [("points", &Value::from(1)), ("time", &Value::from(2))]);
     let fused = ask(&[&["fused", "--ranking", "points", "-n", "2"], &in_hour[..]].concat());
     assert_eq!((&fused[1]["name"], &fused[2]["name"]), (&"Anarki".into(), &"Visor".into()));
     // Of three windows that overlap, the oldest.
     let oldest = ask(&["top", "--tag", "pro", "--window", "12", "--time", &time]);
-    assert_eq!(oldest[0]["from_ms"], late.t_ms - late.t_ms.rem_euclid(past::HOUR_MS) - 2 * past::HOUR_MS);
+    assert_eq!(oldest[0]["start_ms"], late.t_ms - late.t_ms.rem_euclid(past::HOUR_MS) - 2 * past::HOUR_MS);
     vec![standing, fused, oldest]
 }
 
@@ -496,11 +497,11 @@ fn windows_are_listed(place: &Sandbox, past: &Past) {
         let row = listed.iter().find(|row| row["window"] == label.as_str()).unwrap_or_else(|| panic!("{label}"));
         // Rows of those who were not seen leaving are still with their server.
         assert!(row["stored"]["records"].as_u64() >= Some(2) && row["stored"]["bytes"].as_u64() > Some(30), "{row}");
-        let running = row["to_ms"].as_i64().is_none_or(|to_ms| to_ms > clqd::clock::system_ms());
+        let running = row["end_ms"].as_i64().is_none_or(|end_ms| end_ms > clqd::clock::system_ms());
         assert_eq!(row["phase"], if running { "running" } else { "closed" }, "{row}");
     }
     for kind in ["hour", "day", "month", "12"] {
-        assert!(listed.iter().any(|row| row["type"] == kind && row["phase"] == "next"), "the next {kind}");
+        assert!(listed.iter().any(|row| row["type"] == kind && row["phase"] == "upcoming"), "the upcoming {kind}");
     }
     assert!(place.json(["board", "windows"]).iter().all(|row| row["stored"].is_null()));
     assert!(place.ok(["board", "windows"]).starts_with("type "));
@@ -525,13 +526,13 @@ fn queries_during_a_board_build_are_answered() {
                         scope: "game:baseq3".parse().expect("a scope"),
                         ranking: Ranking::Points,
                         window: Some(Past::label(window)),
-                        time_ms: None,
+                        at_ms: None,
                     };
-                    let top = Request::Board { board, ask: BoardQuery::Top { count: 10 } };
+                    let top = Request::Board { board, query: BoardQuery::Top { count: 10 } };
                     let rows = send_request(&mut client, &top).expect("an answer");
                     let printed: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
                         .into_iter()
-                        .map(|place| (place.name, place.at.raw))
+                        .map(|place| (place.name, place.at.raw_score))
                         .collect();
                     assert_eq!(printed, past.points(|play| play.server != C, window));
                 });
@@ -555,7 +556,7 @@ fn ended_windows_can_be_deleted() {
 
     // Weeks go when they are closed, which takes a tick.
     let listed = || place.json(["board", "windows", "--bytes"]);
-    let is_over = |row: &Value| row["to_ms"].as_i64().is_some_and(|to_ms| to_ms <= before_ms);
+    let is_over = |row: &Value| row["end_ms"].as_i64().is_some_and(|end_ms| end_ms <= before_ms);
     wait_until("what is over is closed", || {
         listed().iter().filter(|row| is_over(row)).all(|row| row["phase"] == "closed")
     });
@@ -587,7 +588,7 @@ fn ended_windows_can_be_deleted() {
     while opened.sweep().expect("a store") {}
     for row in &over {
         let label = row["window"].as_str().unwrap();
-        let window = clqd::board::window::parse_label(label).expect("a label");
+        let window = clqd::board::window::parse(label).expect("a label");
         let stored = opened.store.reader().stored_size(window).expect("a store");
         assert_eq!((stored.records, stored.bytes), (0, 0), "{label}");
         assert!(row["stored"]["records"].as_u64() >= Some(2), "{label} held something before");

@@ -199,11 +199,11 @@ fn requests(state: &State) -> Vec<Request> {
         for scope in &scopes {
             let window = Some(window.clone());
             for ranking in Ranking::ALL {
-                let board = BoardSelector { scope: scope.clone(), ranking, window: window.clone(), time_ms: None };
-                requests.push(Request::Board { board, ask: BoardQuery::Top { count: 8 } });
+                let board = BoardSelector { scope: scope.clone(), ranking, window: window.clone(), at_ms: None };
+                requests.push(Request::Board { board, query: BoardQuery::Top { count: 8 } });
             }
             requests.push(Request::Standings {
-                boards: BoardsSelector { scope: scope.clone(), window, time_ms: None },
+                boards: BoardsSelector { scope: scope.clone(), window, at_ms: None },
                 player: PlayerSelector::Name("player 9".to_owned()),
                 rankings: Vec::new(),
             });

@@ -303,7 +303,7 @@ impl Run {
         self.state().sweep().expect("a store");
         let status = self.state().engine.status();
         self.closing = status.weeks.iter().any(|week| matches!(week.phase, WeekPhase::Closing | WeekPhase::Ranking))
-            || status.weeks.iter().filter(|week| week.phase == WeekPhase::Open).count() > 1;
+            || status.weeks.iter().filter(|week| week.phase == WeekPhase::Running).count() > 1;
         if self.closing && self.rng.bool(0.15) {
             if self.rng.bool(0.7) {
                 self.commit();

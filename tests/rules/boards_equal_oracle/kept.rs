@@ -4,7 +4,7 @@
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clqd::board::window::{label, parse_label};
+use clqd::board::window::{label, parse};
 use clqd::model::WindowKey;
 use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, BoardRow};
@@ -14,7 +14,7 @@ use super::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
 const DAY: &str = "2026-11-18";
 
 fn day() -> WindowKey {
-    parse_label(DAY).expect("a label")
+    parse(DAY).expect("a label")
 }
 
 /// A round on each server every ten minutes, from a given time on, for a given duration.
@@ -139,7 +139,7 @@ fn tie_break_orders_equal_scores() {
     let stale = case.ask(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("first page"), "{stale}");
     let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
-    assert_eq!(answer.head.order.tie, Some(Ranking::Time));
+    assert_eq!(answer.head.order.tie_breaker, Some(Ranking::Time));
     let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();
     assert!(times.is_sorted_by(|a, b| a >= b) && times[0] > times[3], "{times:?}");
     let longest_first = ["bob", "cal", "ann", "dee"];
@@ -152,7 +152,7 @@ fn tie_break_orders_equal_scores() {
     // Positions that equal scores share are shared still, and time goes on.
     let standing = BoardQuery::Standing { player: clqd::model::view::board::PlayerSelector::Name("dee".to_owned()) };
     let BoardRow::Standing(dee) = &case.ask(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
-    let at = dee.place.unwrap();
+    let at = dee.entry.unwrap();
     assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
     case.scan(t + 6 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
     case.scan(t + 8 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
@@ -170,7 +170,7 @@ fn cached_boards_adopt_orders_of_a_new_game() {
     case.state().commit_and_build_boards(day()).unwrap();
     let plan = case.state().engine.plan_boards(day());
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-    let week = parse_label("2026-W47").expect("a label");
+    let week = parse("2026-W47").expect("a label");
     let plan = case.state().engine.plan_boards(week);
     let made_of_week = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
@@ -271,14 +271,14 @@ fn board_answer_is_consistent() {
                         assert_eq!(top.rows.len() as u64, top.head.size);
                         let mut last = f64::INFINITY;
                         for (row, position) in top.rows.iter().zip(1..) {
-                            let BoardRow::Place(place) = row else { panic!("{row:?}") };
+                            let BoardRow::Entry(place) = row else { panic!("{row:?}") };
                             assert!(place.at.position == position && place.at.score <= last, "{of}: {:?}", top.rows);
                             last = place.at.score;
                             // Score and position come together, and as in the list.
-                            let player = clqd::model::view::board::PlayerSelector::Key(place.player);
+                            let player = clqd::model::view::board::PlayerSelector::Key(place.player_key);
                             let standing = ask(BoardQuery::Standing { player });
                             let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
-                            assert_eq!((standing.place, standing.size), (Some(place.at), top.head.size));
+                            assert_eq!((standing.entry, standing.size), (Some(place.at), top.head.size));
                         }
                         answers.fetch_add(1, Ordering::Relaxed);
                     }
@@ -321,7 +321,7 @@ fn deleted_window_evicts_its_boards() {
     case.restart();
     let t = ms("2026-11-18T10:10:00Z");
     rounds(&mut case, t, 5);
-    let gone = [parse_label("2026-11-18T10Z").expect("a label"), parse_label("2026-W47").expect("a label")];
+    let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
     gone.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
     assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_some()));
     let plan = case.state().engine.plan_boards(gone[0]);
@@ -338,7 +338,7 @@ fn deleted_window_evicts_its_boards() {
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.state().engine.install_boards(made);
     assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
-    let newest = parse_label("2026-W49").expect("a label");
+    let newest = parse("2026-W49").expect("a label");
     case.state().commit_and_build_boards(newest).unwrap();
     assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
 }
@@ -347,7 +347,7 @@ fn deleted_window_evicts_its_boards() {
 fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T09:10:00Z");
-    let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse_label(hour).expect("a label"));
+    let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
     for hour in 0..3 {
         case.state()
             .engine

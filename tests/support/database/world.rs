@@ -208,7 +208,7 @@ impl World {
             last_seen_ms: None,
             rank: None,
             rank_week: None,
-            greylist: None,
+            greylist_reason: None,
             removed: false,
             tags: Vec::new(),
             list: Vec::new(),
@@ -283,7 +283,7 @@ impl World {
         server.players = dice[0] as u32;
         server.class = 1 + (dice[1] % 7) as u8;
         server.last_seen_ms = Some(1_763_000_000_000 + dice[2] as i64);
-        server.greylist = dice[3].is_multiple_of(4).then(|| "it's fake".to_owned());
+        server.greylist_reason = dice[3].is_multiple_of(4).then(|| "it's fake".to_owned());
         server.removed = dice[4].is_multiple_of(8);
         server.rank = dice[5].is_multiple_of(2).then_some(dice[5] as u32);
         server.rank_week = server.rank.map(|_| WeekKey(week - 1));
@@ -301,11 +301,11 @@ impl World {
             .map(|(reason, &dice)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + dice as i64 })
             .collect();
         server.series = (!dice[11].is_multiple_of(5)).then(|| SeriesRecord {
-            newest_slot_ms: 1_763_000_400_000,
+            newest_ten_minutes_ms: 1_763_000_400_000,
             newest_hour_ms: 1_762_999_200_000,
             newest_day_ms: 1_762_905_600_000,
             newest_week_ms: 0,
-            slots: bytes(20, 250),
+            ten_minutes: bytes(20, 250),
             hours: bytes(300, 768),
             days: bytes(1_100, 365),
             weeks: bytes(1_500, (dice[12] % 60) as usize),
@@ -431,7 +431,7 @@ impl World {
                             maybe(it.last_seen_ms),
                             maybe(it.rank),
                             maybe(it.rank_week),
-                            maybe(it.greylist),
+                            maybe(it.greylist_reason),
                             text(u8::from(it.removed)),
                         ],
                     );
@@ -457,8 +457,8 @@ impl World {
                         put("server_player", row);
                     }
                     if let Some(it) = it.series {
-                        let times = [it.newest_slot_ms, it.newest_hour_ms, it.newest_day_ms, it.newest_week_ms];
-                        let blobs = [it.slots, it.hours, it.days, it.weeks, it.ranks];
+                        let times = [it.newest_ten_minutes_ms, it.newest_hour_ms, it.newest_day_ms, it.newest_week_ms];
+                        let blobs = [it.ten_minutes, it.hours, it.days, it.weeks, it.ranks];
                         let mut row = vec![key];
                         row.extend(times.map(text));
                         row.extend(blobs.map(|blob| blob.iter().map(|byte| format!("{byte:02X}")).collect::<String>()));
