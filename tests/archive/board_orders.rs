@@ -1,9 +1,8 @@
-//! One order of a server's boards: whatever shows or keeps a position on a server
-//! whose boards are ordered in their own way says the same. The answers of `clqd board`, `top`,
-//! `player` and `export`, the best positions that a closed week leaves, and the
-//! rows in MySQL are held against rows that are put in order here.
+//! Boards of a server with its own orders: all positions agree. The responses of `clqd board`,
+//! `top`, `player` and `export`, the best positions of a closed week, and the rows in MySQL are
+//! compared with rows that are sorted here.
 //!
-//! How the boards of games and tags are ordered is told by `boards_equal_oracle`.
+//! The order of boards of games and tags is tested in `boards_equal_oracle`.
 
 use crate::scans;
 use std::collections::BTreeMap;
@@ -25,21 +24,21 @@ const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 const MINUTE_MS: i64 = 60_000;
 const WEEK_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
 
-/// The first is ordered otherwise, the second only where every server is.
+/// Most of the orders that are set for one server are for the first.
 const SERVERS: [&str; 2] = ["quake3://a:27960", "quake3://b:27960"];
 
-struct Setting {
+struct OrderSettings {
     low_is_better: &'static [&'static str],
     ties: &'static [&'static str],
 }
 
-const REVERSED: Setting = Setting {
+const REVERSED: OrderSettings = OrderSettings {
     low_is_better: &["points server:quake3://a:27960", "clq1 server:quake3://a", "elo server:quake3://a:27960", "time"],
     ties: &["points time server:quake3://a:27960", "clq2 points", "elo clq1 server:quake3://b:27960"],
 };
-const PLAIN: Setting = Setting { low_is_better: &[], ties: &[] };
+const PLAIN: OrderSettings = OrderSettings { low_is_better: &[], ties: &[] };
 
-impl Setting {
+impl OrderSettings {
     fn engine(&self) -> EngineSettings {
         let low_is_better = self.low_is_better.iter().map(|text| text.parse().unwrap()).collect();
         let ties = self.ties.iter().map(|text| text.parse().unwrap()).collect();
@@ -52,27 +51,27 @@ impl Setting {
         everywhere || self.low_is_better.iter().any(here)
     }
 
-    /// What parts equal scores.
+    /// The ranking that breaks ties.
     fn tie(&self, server: &str, ranking: Ranking) -> Option<Ranking> {
-        let holds = |text: &&&str| {
+        let applies = |text: &&&str| {
             text.split(' ').next() == Some(ranking.name())
                 && text.split_once(" server:").is_none_or(|(_, only)| only == server)
         };
-        self.ties.iter().find(holds).and_then(|text| Ranking::from_name(text.split(' ').nth(1)?))
+        self.ties.iter().find(applies).and_then(|text| Ranking::from_name(text.split(' ').nth(1)?))
     }
 }
 
-fn open(dir: &std::path::Path, setting: &Setting) -> State {
+fn open(dir: &std::path::Path, setting: &OrderSettings) -> State {
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     State::open(dir, store, setting.engine()).unwrap()
 }
 
-/// From a moment on: a scan every two minutes, a round of twenty; who is on which
-/// server changes by the round, and many have as many points as others.
+/// Applies scans every two minutes from `from_ms` on. A round lasts twenty minutes; the players
+/// of each server change with the round, and many of them have equal points.
 fn play(state: &mut State, from_ms: i64, minutes: i64) {
     for minute in (0..minutes).step_by(2) {
         let (t_ms, round) = (from_ms + minute * MINUTE_MS, minute / 20);
-        for (server, which) in SERVERS.into_iter().zip(0..) {
+        for (server, number) in SERVERS.into_iter().zip(0..) {
             let player = |n: i64| Player {
                 name: format!("p{n}").into(),
                 points: Some((n % 4 + 1) * (minute % 20) / 2),
@@ -81,7 +80,7 @@ fn play(state: &mut State, from_ms: i64, minutes: i64) {
                 bot: false,
                 spectator: false,
             };
-            let plays = |n: &i64| (n * 7 + round * 3 + which) % 5 < 3;
+            let plays = |n: &i64| (n * 7 + round * 3 + number) % 5 < 3;
             let snapshot = Snapshot {
                 t_ms,
                 game: "baseq3".to_owned(),
@@ -101,7 +100,7 @@ fn play(state: &mut State, from_ms: i64, minutes: i64) {
     }
 }
 
-/// A week that is closed, and the one that runs.
+/// Plays a week that is closed, and the current one.
 fn two_weeks(state: &mut State) -> [WeekKey; 2] {
     play(state, MONDAY_MS, 300);
     state.close_due_weeks(MONDAY_MS + WEEK_MS + MINUTE_MS).unwrap();
@@ -148,8 +147,8 @@ fn key(state: &State, name: &str) -> PlayerKey {
     state.store.players_named(name).unwrap()[0].1
 }
 
-/// Names in the order that the rules ask for.
-fn ordered(state: &State, rows: &Rows, setting: &Setting, server: &str, ranking: Ranking) -> Vec<String> {
+/// Names in the order that the rules require.
+fn ordered(state: &State, rows: &Rows, setting: &OrderSettings, server: &str, ranking: Ranking) -> Vec<String> {
     let signed = |row: &PlayerRow, ranking| {
         let sign = if setting.is_low(server, ranking) { 1.0 } else { -1.0 };
         score(row, ranking).map(|score| sign * score)
@@ -161,9 +160,9 @@ fn ordered(state: &State, rows: &Rows, setting: &Setting, server: &str, ranking:
     let on_board = rows.iter().filter_map(|(name, (row, _))| Some((name, row, signed(row, ranking)?)));
     let mut list: Vec<_> = on_board.collect();
     list.sort_by(|(a_name, a, a_score), (b_name, b, b_score)| {
-        let by_moment = reached_ms(a, ranking).cmp(&reached_ms(b, ranking));
+        let by_time = reached_ms(a, ranking).cmp(&reached_ms(b, ranking));
         let by_tie = tie(a).total_cmp(&tie(b));
-        a_score.total_cmp(b_score).then(by_tie).then(by_moment).then(key(state, a_name).cmp(&key(state, b_name)))
+        a_score.total_cmp(b_score).then(by_tie).then(by_time).then(key(state, a_name).cmp(&key(state, b_name)))
     });
     list.into_iter().map(|(name, ..)| name.clone()).collect()
 }
@@ -175,16 +174,16 @@ fn by_position(positions: impl IntoIterator<Item = (u32, String)>) -> Vec<String
     all.into_values().collect()
 }
 
-/// Every answer about every board of the servers in a week, against rows in order.
-fn assert_answers_agree(state: &State, week: WeekKey, setting: &Setting) {
+/// Compares every response about the boards of the servers in a week with the sorted rows.
+fn assert_responses_agree(state: &State, week: WeekKey, setting: &OrderSettings) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
-        let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
+        let context = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let rows = exported(state, week, server);
         let want = ordered(state, &rows, setting, server, ranking);
-        assert!(want.len() > 4, "{of}: {want:?}");
+        assert!(want.len() > 4, "{context}: {want:?}");
         let at = |name: &String| want.iter().position(|it| it == name).map(|index| index as u32 + 1);
         for (name, (_, positions)) in &rows {
-            assert_eq!(positions[ranking as usize], at(name), "{of}: exported {name}");
+            assert_eq!(positions[ranking as usize], at(name), "{context}: exported {name}");
         }
 
         let url = ServerUrl::parse(server).unwrap();
@@ -193,39 +192,43 @@ fn assert_answers_agree(state: &State, week: WeekKey, setting: &Setting) {
         assert_eq!(
             (low_is_better, tie_breaker),
             (setting.is_low(server, ranking), setting.tie(server, ranking)),
-            "{of}"
+            "{context}"
         );
-        assert_eq!(by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))), want, "{of}: top");
+        assert_eq!(
+            by_position(top.rows.into_iter().map(|row| (row.position as u32, row.name))),
+            want,
+            "{context}: top"
+        );
 
         let scope = Scope::Server(url);
         let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), at_ms: None };
         let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
-        assert_eq!(answer.head.order, top.order, "{of}");
-        let place = |row| match row {
-            BoardRow::Entry(place) => (place.at.position as u32, place.name),
+        assert_eq!(answer.head.order, top.order, "{context}");
+        let entry = |row| match row {
+            BoardRow::Entry(entry) => (entry.at.position as u32, entry.name),
             other => panic!("{other:?}"),
         };
-        assert_eq!(by_position(answer.rows.into_iter().map(place)), want, "{of}: board");
+        assert_eq!(by_position(answer.rows.into_iter().map(entry)), want, "{context}: board");
 
         let boards = BoardsSelector { scope, window: Some(week_label(week)), at_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
         let (_, fused) =
             state.engine.fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
-        assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{of}: fused");
+        assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{context}: fused");
 
         for name in rows.keys() {
-            let asked = PlayerSelector::Name(name.clone());
-            let standings = state.engine.standings(&state.store, &boards, &[ranking], &asked).unwrap();
+            let player = PlayerSelector::Name(name.clone());
+            let standings = state.engine.standings(&state.store, &boards, &[ranking], &player).unwrap();
             let standing = standings.standings[0].entry.map(|entry| entry.position as u32);
-            assert_eq!(standing, at(name), "{of}: standing of {name}");
+            assert_eq!(standing, at(name), "{context}: standing of {name}");
             let views = state.engine.players(&state.store, name).unwrap();
             let weeks = views[0].weeks.iter().find(|it| it.week == week_label(week) && it.server == server);
-            assert_eq!(weeks.unwrap().positions.get(&ranking).copied(), at(name), "{of}: player {name}");
+            assert_eq!(weeks.unwrap().positions.get(&ranking).copied(), at(name), "{context}: player {name}");
         }
     }
 }
 
-/// Writes what waits to be archived; it leaves the outbox.
+/// Archives everything that is pending.
 async fn archive(state: &mut State, archive: &mut Archive) {
     archive.write(&scans::resync(state)).await.unwrap();
     let jobs = state.engine.archive_jobs(&state.store, None, None, 100_000, 1_000_000).unwrap();
@@ -235,10 +238,10 @@ async fn archive(state: &mut State, archive: &mut Archive) {
     state.commit().unwrap();
 }
 
-/// Positions of a week in MySQL, and the best positions where they are of a week.
-async fn assert_mysql_agrees(state: &State, database: &Database, week: WeekKey, setting: &Setting) {
+/// Compares the positions of a week in MySQL with the sorted rows.
+async fn assert_mysql_agrees(state: &State, database: &Database, week: WeekKey, setting: &OrderSettings) {
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
-        let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
+        let context = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let want = ordered(state, &exported(state, week, server), setting, server, ranking);
         let column = format!("{}_position", ranking.name());
         let sql = format!(
@@ -248,15 +251,16 @@ async fn assert_mysql_agrees(state: &State, database: &Database, week: WeekKey, 
         );
         let rows = database.rows(&sql).await;
         let found = by_position(rows.iter().map(|row| (row[0].parse().unwrap(), row[1].clone())));
-        assert_eq!(found, want, "{of}: player_week");
+        assert_eq!(found, want, "{context}: player_week");
     }
 }
 
-async fn best_are_of(state: &State, database: &Database, week: WeekKey, setting: &Setting) {
+/// Compares the best positions of a week with the sorted rows.
+async fn assert_best_positions_agree(state: &State, database: &Database, week: WeekKey, setting: &OrderSettings) {
     for (server, ranking) in
         SERVERS.into_iter().flat_map(|server| Ranking::WITH_BEST_POSITIONS.map(|ranking| (server, ranking)))
     {
-        let of = format!("{} of {server} in {}", ranking.name(), week_label(week));
+        let context = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let want = ordered(state, &exported(state, week, server), setting, server, ranking);
         let sql = format!(
             "SELECT b.position, p.name FROM best_position b JOIN player p ON p.player = b.player JOIN server s \
@@ -266,7 +270,7 @@ async fn best_are_of(state: &State, database: &Database, week: WeekKey, setting:
         );
         let rows = database.rows(&sql).await;
         let found = by_position(rows.iter().map(|row| (row[0].parse().unwrap(), row[1].clone())));
-        assert_eq!(found, want, "{of}: best positions in MySQL");
+        assert_eq!(found, want, "{context}: best positions in MySQL");
         let mut shown = Vec::new();
         for name in &want {
             let views = state.engine.players(&state.store, name).unwrap();
@@ -274,12 +278,12 @@ async fn best_are_of(state: &State, database: &Database, week: WeekKey, setting:
             assert_eq!(best.week, week_label(week));
             shown.push((best.position, name.clone()));
         }
-        assert_eq!(by_position(shown), want, "{of}: best positions of players");
+        assert_eq!(by_position(shown), want, "{context}: best positions of players");
     }
 }
 
 #[tokio::test]
-async fn every_answer_and_mysql_agree_on_a_servers_order() {
+async fn server_order_is_the_same_in_responses_and_mysql() {
     let database = Database::new().await;
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();
@@ -288,34 +292,34 @@ async fn every_answer_and_mysql_agree_on_a_servers_order() {
     let weeks = two_weeks(&mut state);
     archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_answers_agree(&state, week, &REVERSED);
+        assert_responses_agree(&state, week, &REVERSED);
         assert_mysql_agrees(&state, &database, week, &REVERSED).await;
     }
-    best_are_of(&state, &database, weeks[0], &REVERSED).await;
+    assert_best_positions_agree(&state, &database, weeks[0], &REVERSED).await;
 
-    // A reload orders what is kept otherwise, and MySQL with it; what a closed
-    // week has left for ever stays.
+    // A reload changes the order of kept weeks, also in MySQL; best positions of a closed week do
+    // not change.
     state.engine.reload(PLAIN.engine());
     state.close_due_weeks(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
     archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_answers_agree(&state, week, &PLAIN);
+        assert_responses_agree(&state, week, &PLAIN);
         assert_mysql_agrees(&state, &database, week, &PLAIN).await;
     }
-    best_are_of(&state, &database, weeks[0], &REVERSED).await;
+    assert_best_positions_agree(&state, &database, weeks[0], &REVERSED).await;
 }
 
-/// As after a kill: what is not committed is lost.
-fn reopen(state: State, dir: &std::path::Path, setting: &Setting) -> State {
+/// Opens the state again as after a kill: uncommitted changes are lost.
+fn reopen(state: State, dir: &std::path::Path, setting: &OrderSettings) -> State {
     drop(state);
-    std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     open(dir, setting)
 }
 
-/// The config changed while nobody ran: the next start goes the way of a reload,
-/// also where it is killed before it can, or in the middle of it.
+/// The orders in the config change while the daemon is stopped: the next start has the effect of
+/// a reload, also if it is killed before or during the change.
 #[tokio::test]
-async fn start_with_changed_orders_equals_a_reload() {
+async fn start_with_changed_orders_equals_reload() {
     let database = Database::new().await;
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();
@@ -325,7 +329,7 @@ async fn start_with_changed_orders_equals_a_reload() {
     let weeks = two_weeks(&mut state);
     archive(&mut state, &mut mysql).await;
     state = reopen(state, dir.path(), &PLAIN);
-    assert!(!state.engine.has_changes(), "nothing is ordered otherwise");
+    assert!(!state.engine.has_changes(), "no order has changed");
     assert_eq!(state.store.outbox_len(), 0);
 
     state = reopen(state, dir.path(), &REVERSED);
@@ -335,13 +339,13 @@ async fn start_with_changed_orders_equals_a_reload() {
     state.close_due_weeks(MONDAY_MS + WEEK_MS + 300 * MINUTE_MS).unwrap();
     archive(&mut state, &mut mysql).await;
     for week in weeks {
-        assert_answers_agree(&state, week, &REVERSED);
+        assert_responses_agree(&state, week, &REVERSED);
         assert_mysql_agrees(&state, &database, week, &REVERSED).await;
     }
-    best_are_of(&state, &database, weeks[0], &PLAIN).await;
+    assert_best_positions_agree(&state, &database, weeks[0], &PLAIN).await;
 
-    // One server of two, and then nothing more.
-    let one = Setting {
+    // The orders of one of two servers change; the next start changes nothing.
+    let one = OrderSettings {
         low_is_better: REVERSED.low_is_better,
         ties: &["points time server:quake3://a:27960", "clq2 points"],
     };
@@ -357,19 +361,19 @@ async fn start_with_changed_orders_equals_a_reload() {
     }
     state = reopen(state, dir.path(), &one);
     state.close_due_weeks(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
-    assert_eq!(state.store.outbox_len(), 0, "it is archived by these");
+    assert_eq!(state.store.outbox_len(), 0, "the archived order is the current one");
 }
 
-/// Who archives nothing notes no orders: whoever archives next compares.
+/// Without an archive no orders are stored; the next start with one compares them.
 #[test]
-fn start_without_archive_defers_reordering_to_the_next_with_one() {
+fn start_without_archive_defers_reordering() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), &PLAIN);
     let weeks = two_weeks(&mut state);
-    empty(&mut state);
-    let low = Setting { low_is_better: &["points server:quake3://b:27960"], ties: &[] };
+    acknowledge_all(&mut state);
+    let low = OrderSettings { low_is_better: &["points server:quake3://b:27960"], ties: &[] };
     drop(state);
-    std::thread::sleep(Duration::from_millis(200)); // sled lets its lock go a little late
+    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let mut state = State::open(dir.path(), store, EngineSettings { archive_enabled: false, ..low.engine() }).unwrap();
     assert!(!state.engine.has_changes());
@@ -377,11 +381,11 @@ fn start_without_archive_defers_reordering_to_the_next_with_one() {
     assert!(!state.engine.has_changes());
     let mut state = reopen(state, dir.path(), &low);
     state.commit().unwrap();
-    assert_eq!(empty(&mut state), weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) }));
+    assert_eq!(acknowledge_all(&mut state), weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) }));
 }
 
-/// Takes what waits to be archived.
-fn empty(state: &mut State) -> Vec<OutboxKey> {
+/// Acknowledges all pending jobs and returns their keys.
+fn acknowledge_all(state: &mut State) -> Vec<OutboxKey> {
     let jobs = state.engine.archive_jobs(&state.store, None, None, 100_000, 1_000_000).unwrap();
     let keys = jobs.iter().map(|(entry, _)| entry.key).collect();
     state.engine.acknowledge_archived(&jobs.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
@@ -389,22 +393,22 @@ fn empty(state: &mut State) -> Vec<OutboxKey> {
     keys
 }
 
-/// One server of two: only its rows go to the archive again.
+/// The order of one of two servers changes: only its rows are archived again.
 #[test]
 fn reload_archives_only_servers_with_changed_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), &PLAIN);
     let weeks = two_weeks(&mut state);
-    assert!(!empty(&mut state).is_empty());
-    let low = Setting {
+    assert!(!acknowledge_all(&mut state).is_empty());
+    let low = OrderSettings {
         low_is_better: &["points server:quake3://b:27960", "elo game:baseq3", "elo server:quake3://c"],
         ties: &[],
     };
-    let tie = Setting { low_is_better: &[], ties: &["clq2 time server:quake3://b:27960", "elo time tag:x"] };
+    let tie = OrderSettings { low_is_better: &[], ties: &["clq2 time server:quake3://b:27960", "elo time tag:x"] };
     let of_b = weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) });
     for (setting, want) in [(&low, &of_b[..]), (&low, &[]), (&tie, &of_b), (&PLAIN, &of_b)] {
         state.engine.reload(setting.engine());
         state.commit().unwrap();
-        assert_eq!(empty(&mut state), want);
+        assert_eq!(acknowledge_all(&mut state), want);
     }
 }

@@ -1,6 +1,6 @@
 //! A server with 50,000 players in one week, archived in chunks of 1,000 to a real MariaDB
 //! while the connection is cut, processes are killed and corrections are made. The tables
-//! never contain a week of two different times, and at the end they equal the state.
+//! never contain rows of two versions of the week, and at the end they equal the state.
 
 use crate::scans;
 use std::path::Path;
@@ -29,7 +29,7 @@ const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 fn open(dir: &Path) -> State {
     let mut engine =
         EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
-    // One server has more new players in an hour than it may have in a day.
+    // The server has more new players in an hour than screening permits in a day.
     engine.rules.screen.enabled = false;
     State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
 }
@@ -39,7 +39,7 @@ fn observe(state: &mut State, t_ms: i64, names: impl Iterator<Item = u32>, point
     scans::apply_snapshot(state, "quake3://10.0.0.1:27960", Snapshot { slots: LIST, ..scans::snapshot(t_ms, players) });
 }
 
-/// Each list is seen twice: who is in it enters, and then makes points.
+/// Each list is scanned twice: its players enter, then score.
 fn play(state: &mut State) {
     for list in 0..LISTS {
         let names = || list * LIST..(list + 1) * LIST;
@@ -50,27 +50,27 @@ fn play(state: &mut State) {
     state.commit().unwrap();
 }
 
-/// The source of a worker, and the number of chunks that it has returned.
+/// The job source of a worker; it counts the parts that it has returned.
 #[derive(Clone)]
 struct Outbox {
     state: Arc<Mutex<State>>,
     parts: Arc<AtomicUsize>,
-    /// A correction that comes when so many parts were handed out.
+    /// A player is forgotten after this number of parts.
     forget_at: usize,
 }
 
 impl JobSource for Outbox {
-    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         let State { engine, store } = &mut *self.state.lock().unwrap();
         store.apply(&engine.take_commit()).unwrap();
-        let jobs = engine.archive_jobs(store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
-        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
+        let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max).unwrap();
+        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect())
     }
 
-    async fn next_week_chunk(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
+    async fn next_week_chunk(&self, request: PartRequest) -> Result<WeekChunk, SourceClosed> {
         let mut state = self.state.lock().unwrap();
         let State { engine, store } = &mut *state;
-        let part = engine.week_part(store, ask).unwrap();
+        let part = engine.week_part(store, request).unwrap();
         if let WeekChunk::Part { week, .. } = &part {
             assert!(week.rows.len() <= PART_ROWS + LIST as usize);
             if self.parts.fetch_add(1, Ordering::Relaxed) + 1 == self.forget_at {
@@ -91,7 +91,7 @@ impl JobSource for Outbox {
     }
 }
 
-/// One process: it ends when everything is archived, or is killed after a number of chunks.
+/// Runs a worker until everything is archived, or aborts it after `kill_at` parts.
 async fn run_process(
     state: State,
     settings: &ArchiveSettings,
@@ -107,12 +107,12 @@ async fn run_process(
     worker.abort();
     let ended = worker.await.is_ok();
     let parts = outbox.parts.load(Ordering::Relaxed);
-    let state = Arc::into_inner(outbox.state).expect("the worker is gone").into_inner().unwrap();
+    let state = Arc::into_inner(outbox.state).expect("the worker has ended").into_inner().unwrap();
     let status = ended.then(|| seen.borrow().clone());
     (state, status, parts)
 }
 
-/// Reads the tables repeatedly: a week is there completely, or not at all.
+/// Reads the tables repeatedly: they contain all of a week or nothing.
 async fn watch_tables(database: &Database) {
     let mut conn = database.conn().await;
     loop {
@@ -124,15 +124,15 @@ async fn watch_tables(database: &Database) {
         .await
         .unwrap();
         let (rows, ranked, positions, last) = seen[0];
-        // Whoever is forgotten goes at once, and leaves his position empty until the
-        // week is written anew.
-        let is_whole = (ranked, positions) == (rows, rows) && last.saturating_sub(rows) <= 1;
-        assert!(is_whole, "{rows} rows, {ranked} of them ranked, {positions} positions up to {last}");
+        // A forgotten player is deleted immediately; their position is unused until the week is
+        // written again.
+        let is_complete = (ranked, positions) == (rows, rows) && last.saturating_sub(rows) <= 1;
+        assert!(is_complete, "{rows} rows, {ranked} of them ranked, {positions} positions up to {last}");
         assert!([0, 49_999, 50_000, 50_002].contains(&rows), "{rows}");
     }
 }
 
-async fn tables_are_the_state(database: &Database, state: &State) {
+async fn assert_tables_equal_state(database: &Database, state: &State) {
     let window = WindowKey::from(WeekKey(2_917));
     let rows = state.store.rows(window, ServerKey(1)).unwrap();
     assert_eq!(rows.len(), 50_002);
@@ -148,31 +148,31 @@ async fn tables_are_the_state(database: &Database, state: &State) {
     let select = format!("SELECT player, points, time_ms, elo_rounds, {columns} FROM player_week ORDER BY player");
     assert!(database.rows(&select).await.into_iter().eq(want), "rows of the week");
     let select = "SELECT player, ranking, position FROM best_position ORDER BY player, ranking";
-    // They are as they were when the week was closed.
+    // Best positions are those at the close of the week.
     let best = rows.iter().flat_map(|(player, _)| {
         let best = state.store.best(ServerKey(1), *player).unwrap().expect("the week is closed");
-        let of_ranking = |(ranking, places): (Ranking, Vec<(u32, WeekKey)>)| {
-            let (position, _) = *places.first()?;
+        let of_ranking = |(ranking, positions): (Ranking, Vec<(u32, WeekKey)>)| {
+            let (position, _) = *positions.first()?;
             Some(vec![player.to_string(), ranking.name().to_owned(), position.to_string()])
         };
-        let places = best.top_three();
-        Ranking::WITH_BEST_POSITIONS.into_iter().zip(places).filter_map(of_ranking).collect::<Vec<_>>()
+        let positions = best.top_three();
+        Ranking::WITH_BEST_POSITIONS.into_iter().zip(positions).filter_map(of_ranking).collect::<Vec<_>>()
     });
     assert!(database.rows(select).await.into_iter().eq(best), "best positions");
 }
 
-/// Rows of all kinds among one another: committed, changed since, waiting for their
-/// first commit, and those of who is there. Each step takes its share of them.
+/// Rows of all kinds are mixed: committed, changed since the commit, not yet committed, and rows
+/// of players that are present. Each step reads a limited number of them.
 #[test]
-fn parts_hold_committed_pending_and_live_rows() {
-    const EACH: usize = 7;
+fn parts_contain_committed_pending_and_live_rows() {
+    const PART_ROWS: usize = 7;
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let engine = EngineSettings { archive_enabled: true, archive_part_rows: EACH, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
     let mut state = State::open(dir.path(), store, engine).unwrap();
     let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
     for (list, n) in lists.iter().zip(0..) {
-        // All leave, if anybody is there.
+        // All players leave.
         observe(&mut state, FROM_MS + n * 240_000 - 1, (0..if n == 0 { 80 } else { 0 }).rev(), |_| 0);
         let names = || (0..if n == 0 { 80 } else { 100 }).filter(list);
         observe(&mut state, FROM_MS + n * 240_000, names(), |_| 0);
@@ -183,23 +183,23 @@ fn parts_hold_committed_pending_and_live_rows() {
     }
     let (week, server) = (WeekKey(2_917), ServerKey(1));
     let (mut steps, mut parts) = (0, Vec::new());
-    let mut ask = PartRequest::First { week, server };
+    let mut request = PartRequest::First { week, server };
     loop {
-        match state.engine.week_part(&state.store, ask).unwrap() {
+        match state.engine.week_part(&state.store, request).unwrap() {
             WeekChunk::Preparing => steps += 1,
             WeekChunk::Part { moment, week } => {
-                assert!(week.rows.len() <= EACH);
+                assert!(week.rows.len() <= PART_ROWS);
                 let through = week.span.through;
                 parts.extend(week.rows);
-                ask = PartRequest::Next { version: moment, after: through };
+                request = PartRequest::Next { version: moment, after: through };
                 if through.is_none() {
                     break;
                 }
             }
-            WeekChunk::NotAvailable => panic!("the week is there"),
+            WeekChunk::NotAvailable => panic!("the week is available"),
         }
     }
-    assert!(steps >= parts.len() / EACH, "{steps} steps");
+    assert!(steps >= parts.len() / PART_ROWS, "{steps} steps");
     let mut rows = Vec::new();
     state.commit().unwrap();
     let label = clqd::model::calendar::week_label(week);
@@ -224,43 +224,44 @@ async fn large_week_is_archived_atomically() {
     archive.migrate().await.unwrap();
     archive.close().await;
     let proxy = Proxy::to(database.address()).await;
-    let settings = ArchiveSettings { backoff_ms_min: 10, backoff_ms_max: 20, ..database.settings_by(proxy.address) };
+    let settings =
+        ArchiveSettings { backoff_ms_min: 10, backoff_ms_max: 20, ..database.settings_through(proxy.address) };
 
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path());
     play(&mut state);
 
     let checks = async {
-        // The running week: cut at many places, and killed twice.
-        let (mut failures, mut parts_asked) = (0, 0);
+        // The current week: the connection is cut, and the worker is killed twice.
+        let (mut failures, mut parts_returned) = (0, 0);
         for (kill_at, plans) in [
             (10, vec![]),
             (45, vec![Plan::CutUp(600_000)]),
-            (usize::MAX, vec![Plan::CutUp(1_200_000), Plan::CutUp(2_500_000), Plan::LoseCommitAnswer(1)]),
+            (usize::MAX, vec![Plan::CutUp(1_200_000), Plan::CutUp(2_500_000), Plan::LoseCommitReply(1)]),
         ] {
             proxy.plan(plans);
-            let (life, status, parts) = run_process(state, &settings, usize::MAX, kill_at).await;
+            let (stopped, status, parts) = run_process(state, &settings, usize::MAX, kill_at).await;
             failures += status.map_or(0, |status| status.failures);
-            parts_asked += parts;
-            drop(life);
-            tokio::time::sleep(Duration::from_millis(200)).await; // sled lets its lock go a little late
+            parts_returned += parts;
+            drop(stopped);
+            tokio::time::sleep(Duration::from_millis(200)).await; // sled releases its lock with a delay
             state = open(dir.path());
         }
-        assert!(failures == 3 && parts_asked >= 105, "{failures} failures, {parts_asked} parts");
+        assert!(failures == 3 && parts_returned >= 105, "{failures} failures, {parts_returned} parts");
         assert_eq!(state.store.outbox_len(), 0);
         assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "50000");
 
-        // More of it, and then it is closed; somebody is forgotten between two parts.
+        // More scans, then the close of the week; a player is forgotten between two parts.
         observe(&mut state, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
         observe(&mut state, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
         state.close_due_weeks(WEEK_OVER_MS).unwrap();
         proxy.plan([Plan::CutUp(3_000_000)]);
-        let (life, _, parts) = run_process(state, &settings, 7, usize::MAX).await;
+        let (state, _, parts) = run_process(state, &settings, 7, usize::MAX).await;
         assert!(parts > 7, "{parts} parts");
-        let (life, status, _) = run_process(life, &settings, usize::MAX, usize::MAX).await;
-        assert!(status.is_some_and(|status| status.failures == 0), "no cut is left");
-        assert_eq!(life.store.outbox_len(), 0);
-        tables_are_the_state(&database, &life).await;
+        let (state, status, _) = run_process(state, &settings, usize::MAX, usize::MAX).await;
+        assert!(status.is_some_and(|status| status.failures == 0), "the connection is no longer cut");
+        assert_eq!(state.store.outbox_len(), 0);
+        assert_tables_equal_state(&database, &state).await;
     };
     tokio::select! {
         () = watch_tables(&database) => {}

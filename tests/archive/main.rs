@@ -1,5 +1,5 @@
-//! Tests what is written to MySQL with a real server. `CLQD_TEST_MYSQL` names it; without,
-//! a private MariaDB is started.
+//! Tests the archive with a real database server: the one of `CLQD_TEST_MYSQL`, or a private
+//! MariaDB that the tests start.
 
 mod board_orders;
 mod long_week;

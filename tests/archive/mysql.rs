@@ -114,7 +114,7 @@ async fn version_1_schema_migrates_to_current() {
     let outbox = Outbox::new(20);
     outbox.with(|world| (0..100).for_each(|_| world.step()));
     archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
-    assert_same(&read(&old).await, &outbox.with(|world| world.tables()), "in the old tables");
+    assert_same(&read(&old).await, &outbox.with(|world| world.tables()), "in migrated tables");
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn every_table_column_and_routine_has_a_comment() {
         .await;
     assert!(routines.is_empty(), "{routines:?}");
     let tables = database.value("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()").await;
-    assert!(tables.parse::<u32>().unwrap() > 20, "they were looked at: {tables}");
+    assert!(tables.parse::<u32>().unwrap() > 20, "tables were checked: {tables}");
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn account_without_routine_privilege_gets_tables_only() {
 
 // Series -----------------------------------------------------------------
 
-/// The code of docs/rules.md section 10, implemented from its text.
+/// The code of docs/rules.md section 10, implemented from its definition.
 fn code(players: Option<f64>, bits: u32) -> u16 {
     let top = (1_u32 << bits) - 1;
     let Some(players) = players else { return top as u16 };
@@ -257,8 +257,8 @@ async fn series_views_decode_stored_values() {
         assert_eq!(database.rows(&format!("CALL clq_series(7, '{kind}')")).await, view);
         assert_eq!(view.len(), values.len(), "{kind}");
         for (i, (row, value)) in view.iter().zip(values).enumerate() {
-            let back = (values.len() - 1 - i) as i64;
-            assert_eq!(row[0], (newest_ms - back * step_ms).to_string(), "{kind} {i}");
+            let steps_back = (values.len() - 1 - i) as i64;
+            assert_eq!(row[0], (newest_ms - steps_back * step_ms).to_string(), "{kind} {i}");
             match value {
                 None => assert_eq!(row[1], "NULL", "{kind} {i}"),
                 Some(0.0) => assert_eq!(row[1], "0", "{kind} {i}"),
@@ -275,7 +275,7 @@ async fn series_views_decode_stored_values() {
         let rank = if *rank == 0 { "NULL".to_owned() } else { rank.to_string() };
         assert_eq!(*row, [(2_916 - 54 + i).to_string(), rank]);
     }
-    // Edges of each function.
+    // Boundary values of each function.
     for (call, want) in [
         ("clq_players8(255)", "NULL"),
         ("clq_players8(256)", "NULL"),
@@ -403,7 +403,7 @@ async fn one_row_batches_write_same_rows() {
     let (jobs, wanted) = outbox.with(|world| (world.jobs(), world.tables()));
     let mut archive = Archive::connect(&settings).await.unwrap();
     archive.write(&jobs).await.unwrap();
-    assert_same(&read(&database).await, &wanted, "one thing a transaction");
+    assert_same(&read(&database).await, &wanted, "one row a transaction");
 }
 
 #[tokio::test]
@@ -420,20 +420,24 @@ async fn large_week_is_one_transaction_of_many_statements() {
     let job = week(1, rows[..5].to_vec());
     archive.write(&[ArchiveJob::Week(Box::new(job))]).await.unwrap();
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "5");
-    assert_eq!(database.value("SELECT COUNT(*) FROM best_position").await, "60000", "an open week has no say in them");
+    assert_eq!(
+        database.value("SELECT COUNT(*) FROM best_position").await,
+        "60000",
+        "an open week does not change best positions"
+    );
 }
 
 #[tokio::test]
 async fn readers_see_scores_and_positions_of_one_commit() {
-    // More than one statement's worth.
+    // More than one statement writes.
     const ROWS: u64 = 5_000;
     let database = migrated().await;
     let mut archive = open(&database).await;
     let reading = async {
         let mut conn = database.conn().await;
-        let mut moments = 0;
+        let mut versions = 0;
         let mut last = String::new();
-        while moments < 20 {
+        while versions < 20 {
             let seen: Vec<(u64, u64, u64, String)> = mysql_async::prelude::Queryable::query(
                 &mut conn,
                 "SELECT COUNT(*), COUNT(DISTINCT clq1), COUNT(DISTINCT clq1_position - player - clq1), \
@@ -441,16 +445,16 @@ async fn readers_see_scores_and_positions_of_one_commit() {
             )
             .await
             .unwrap();
-            let (rows, scores, shifts, moment) = seen.into_iter().next().unwrap();
-            assert!(matches!((rows, scores, shifts), (0, 0, 0) | (ROWS, 1, 1)), "{rows} {scores} {shifts} {moment}");
-            moments += u32::from(moment != last);
-            last = moment;
+            let (rows, scores, shifts, version) = seen.into_iter().next().unwrap();
+            assert!(matches!((rows, scores, shifts), (0, 0, 0) | (ROWS, 1, 1)), "{rows} {scores} {shifts} {version}");
+            versions += u32::from(version != last);
+            last = version;
         }
     };
     let writing = async {
-        for moment in 0..u32::MAX {
-            let at = |key| PlayerWeekArchive { clq1: moment.into(), ..row(key, key + moment) };
-            let job = week(1, (1..=ROWS as u32).map(at).collect());
+        for version in 0..u32::MAX {
+            let row = |key| PlayerWeekArchive { clq1: version.into(), ..row(key, key + version) };
+            let job = week(1, (1..=ROWS as u32).map(row).collect());
             archive.write(&[ArchiveJob::Week(Box::new(job))]).await.unwrap();
         }
     };
@@ -479,18 +483,18 @@ async fn archive_of_another_state_is_refused() {
         assert!(matches!(error, ArchiveError::KeyMismatch { .. }), "{error}");
         assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
         if !matches!(job, ArchiveJob::Player { .. }) {
-            // What went before in a transaction of its own stands.
+            // The player was written in an earlier transaction, which is not rolled back.
             database.run("DELETE FROM player WHERE player = 7").await;
         }
         assert_same(&read(&database).await, &before, "refused");
     }
-    // Case, accents and trailing characters make other names.
+    // Names that differ in case, accents or trailing characters are different names.
     archive.write(&[player(3, "visor"), player(4, "Vìsor"), player(5, "Visor.")]).await.unwrap();
 }
 
 // Removed players ---------------------------------------------------------
 
-/// Rows of weeks that are no longer written are updated too.
+/// Rows of weeks that the daemon no longer writes are updated too.
 #[tokio::test]
 async fn removed_player_is_deleted_or_merged() {
     let database = migrated().await;
@@ -532,7 +536,7 @@ async fn removed_player_is_deleted_or_merged() {
         assert_eq!(
             database.rows(positions).await,
             [["10", "1", "1"], ["10", "3", "3"], ["11", "1", "1"], ["11", "3", "2"]],
-            "in week 10 he has a row already"
+            "the target already has a row in week 10"
         );
         assert_eq!(
             database.rows(best).await,
@@ -553,7 +557,7 @@ async fn removed_player_is_deleted_or_merged() {
     }
 }
 
-// Failing ----------------------------------------------------------------
+// Failures ---------------------------------------------------------------
 
 #[tokio::test]
 async fn connection_errors_are_classified() {
@@ -618,12 +622,12 @@ async fn rejected_row_does_not_block_others() {
     assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "all");
 }
 
-/// Runs a worker on a changing world through a proxy that fails according to `plans`, and
-/// compares the tables with the world.
+/// Runs a worker on changing data through a proxy that fails according to `plans`, and compares
+/// the tables with the data.
 async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans: impl IntoIterator<Item = Vec<Plan>>) {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
-    let url = database.settings_by(proxy.address).url;
+    let url = database.settings_through(proxy.address).url;
     let settings = ArchiveSettings { url, ..settings };
     let outbox = Outbox::new(seed);
     let mut failures = 0;
@@ -631,7 +635,7 @@ async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans:
         outbox.with(|world| {
             world.step();
             world.step();
-            world.restless = true;
+            world.changes_concurrently = true;
         });
         let when = format!("seed {seed}, {plans:?}");
         let planned = plans.len();
@@ -651,22 +655,22 @@ async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans:
             assert_eq!(database.value(&orphans).await, "0", "{when}: {table} without {name}");
         }
         // Changes during the last pass are written in the next.
-        outbox.with(|world| world.restless = false);
+        outbox.with(|world| world.changes_concurrently = false);
         let status = drain(settings.clone(), &outbox).await;
         assert!(outbox.with(|world| world.pending.is_empty()), "{when}: {status:?}");
         let wanted = outbox.with(|world| world.tables());
         assert_same(&read(&database).await, &wanted, &when);
     }
-    assert!(failures > 0, "the proxy never got in the way");
+    assert!(failures > 0, "the proxy caused no failure");
 }
 
-/// Bytes of a connection that writes a complete small world, in both directions.
+/// Bytes in both directions of a connection that writes all jobs of a small data set.
 async fn traffic(seed: u64) -> database::proxy::Traffic {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
     let outbox = Outbox::new(seed);
     outbox.with(|world| world.step());
-    let mut archive = Archive::connect(&database.settings_by(proxy.address)).await.unwrap();
+    let mut archive = Archive::connect(&database.settings_through(proxy.address)).await.unwrap();
     archive.check_schema().await.unwrap();
     archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
     archive.close().await;
@@ -705,7 +709,7 @@ async fn connection_cut_while_receiving_loses_nothing() {
 
 #[tokio::test]
 async fn commit_with_lost_reply_is_repeated() {
-    let plans = (0..40).map(|i| vec![Plan::LoseCommitAnswer(1 + i % 4), Plan::LoseCommitAnswer(1 + i % 2)]);
+    let plans = (0..40).map(|i| vec![Plan::LoseCommitReply(1 + i % 4), Plan::LoseCommitReply(1 + i % 2)]);
     assert_no_loss_with_faults(8, fast_retries(), plans).await;
 }
 
@@ -726,12 +730,12 @@ async fn delayed_write_cannot_overwrite_newer_rows() {
 async fn hanging_connection_is_replaced() {
     let database = migrated().await;
     let proxy = Proxy::to(database.address()).await;
-    let settings = ArchiveSettings { query_timeout_ms: 1_000, ..database.settings_by(proxy.address) };
+    let settings = ArchiveSettings { query_timeout_ms: 1_000, ..database.settings_through(proxy.address) };
     let outbox = Outbox::new(14);
     // Longer than the test: the database would keep its side open.
     proxy.plan([Plan::StallUp(traffic(14).await.bytes_up / 2, Duration::from_secs(60))]);
-    let within = tokio::time::timeout(Duration::from_secs(10), drain(settings, &outbox)).await;
-    let status = within.expect("the lock of the hanging connection is broken");
+    let drained = tokio::time::timeout(Duration::from_secs(10), drain(settings, &outbox)).await;
+    let status = drained.expect("the worker replaces the hanging connection");
     assert!(status.failures > 0, "{status:?}");
     assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "after the hang");
 }
@@ -742,7 +746,7 @@ async fn killed_database_loses_nothing() {
         panic!("this test kills its own MariaDB; install mariadb-server");
     }
     let server = std::sync::Arc::new(tokio::task::spawn_blocking(Server::start).await.unwrap());
-    let database = Database::in_server(server.clone()).await;
+    let database = Database::on_server(server.clone()).await;
     let mut archive = open(&database).await;
     archive.migrate().await.unwrap();
     archive.close().await;
@@ -775,8 +779,8 @@ async fn stop_ends_within_drain_limit() {
         backoff_ms_min: 10,
         ..ArchiveSettings::default()
     };
-    let within = tokio::time::timeout(Duration::from_secs(5), drain(settings, &outbox)).await;
-    let status = within.expect("the worker ends");
+    let drained = tokio::time::timeout(Duration::from_secs(5), drain(settings, &outbox)).await;
+    let status = drained.expect("the worker ends");
     assert!(!status.connected && status.failures > 1, "{status:?}");
     assert!(outbox.with(|world| !world.pending.is_empty()));
 }
@@ -789,7 +793,7 @@ async fn worker_reconnects_when_database_returns() {
     let outbox = Outbox::new(13);
     let (status, seen) = watch::channel(WorkerStatus::default());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let settings = ArchiveSettings { interval_s: 2, ..database.settings_by(proxy.address) };
+    let settings = ArchiveSettings { interval_s: 2, ..database.settings_through(proxy.address) };
     let worker = tokio::spawn({
         let outbox = outbox.clone();
         async move {
@@ -801,13 +805,13 @@ async fn worker_reconnects_when_database_returns() {
     seen.wait_for(|it| it.passes == 1).await.unwrap();
     assert_eq!(seen.borrow().failures, 3);
     outbox.with(|world| world.step());
-    // The next pass starts by itself, half an interval later.
+    // The next pass starts without a request, half an interval later.
     seen.wait_for(|it| it.passes == 2 && it.connected).await.unwrap();
     assert!(outbox.with(|world| world.pending.is_empty()));
     outbox.with(|world| world.step());
     stop.send(()).unwrap();
     worker.await.unwrap();
-    assert!(outbox.with(|world| world.pending.is_empty()), "written at the stop");
+    assert!(outbox.with(|world| world.pending.is_empty()), "pending jobs are written at the stop");
     assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "at the end");
 }
 
@@ -823,15 +827,16 @@ struct Running {
 fn start<S: JobSource + 'static>(settings: ArchiveSettings, source: S) -> Running {
     let (status, seen) = watch::channel(WorkerStatus::default());
     let (stop, stopped) = oneshot::channel::<()>();
-    let stop_it = async { _ = stopped.await };
-    let worker = tokio::spawn(clqd::archive::run(settings, source, || 42, stop_it, status));
+    let stop_requested = async { _ = stopped.await };
+    let worker = tokio::spawn(clqd::archive::run(settings, source, || 42, stop_requested, status));
     Running { stop, worker, seen }
 }
 
 impl Running {
-    async fn until(&mut self, what: impl FnMut(&WorkerStatus) -> bool) -> WorkerStatus {
-        let within = Duration::from_secs(120);
-        tokio::time::timeout(within, self.seen.wait_for(what)).await.expect("it comes in time").unwrap().clone()
+    async fn wait_until(&mut self, condition: impl FnMut(&WorkerStatus) -> bool) -> WorkerStatus {
+        let limit = Duration::from_secs(120);
+        let status = tokio::time::timeout(limit, self.seen.wait_for(condition)).await;
+        status.expect("the status within the limit").unwrap().clone()
     }
 
     async fn stop(self) {
@@ -848,9 +853,9 @@ struct PanickingSource {
 }
 
 impl JobSource for PanickingSource {
-    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         assert!(self.is_fixed.load(Ordering::Relaxed), "a bug");
-        self.outbox.pending_jobs(ask).await
+        self.outbox.pending_jobs(query).await
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
@@ -864,41 +869,41 @@ async fn panicked_worker_reports_fault_and_restarts() {
     let outbox = Outbox::new(16);
     let source = PanickingSource { outbox: outbox.clone(), is_fixed: Arc::default() };
     let mut running = start(database.settings(), source.clone());
-    let status = running.until(|it| it.restarts >= 3).await;
+    let status = running.wait_until(|it| it.restarts >= 3).await;
     let fault = status.fault.expect("the panic is a fault");
     assert_eq!((fault.kind, status.connected), (FaultKind::Panic, false));
     assert!(fault.message.contains("a bug"), "{}", fault.message);
     source.is_fixed.store(true, Ordering::Relaxed);
-    let status = running.until(|it| it.passes > 0).await;
+    let status = running.wait_until(|it| it.passes > 0).await;
     assert_eq!(status.fault, None);
     running.stop().await;
-    assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "after the bug");
+    assert_same(&read(&database).await, &outbox.with(|world| world.tables()), "after the fix");
 }
 
 #[tokio::test]
-async fn locked_table_is_a_fault_until_a_pass_succeeds() {
+async fn locked_table_is_fault_until_pass_succeeds() {
     let database = migrated().await;
     let mut lock = database.conn().await;
     lock.query_drop("LOCK TABLES player WRITE").await.unwrap();
     let settings = ArchiveSettings { query_timeout_ms: 4_000, ..database.settings() };
     let mut running = start(settings, Outbox::new(17));
-    // Before any attempt has failed.
-    let status = running.until(|it| it.fault.is_some()).await;
+    // The fault is reported before an attempt fails ...
+    let status = running.wait_until(|it| it.fault.is_some()).await;
     let fault = status.fault.unwrap();
     assert_eq!((status.failures, fault.kind), (0, FaultKind::Blocked));
     assert!(fault.message.contains("player"), "{}", fault.message);
-    // During the retry, too.
-    running.until(|it| it.failures >= 1).await;
-    let status = running.until(|it| it.connected).await;
+    // ... and during the retry.
+    running.wait_until(|it| it.failures >= 1).await;
+    let status = running.wait_until(|it| it.connected).await;
     assert!(status.fault.is_some(), "{status:?}");
     lock.query_drop("UNLOCK TABLES").await.unwrap();
-    let status = running.until(|it| it.passes > 0).await;
+    let status = running.wait_until(|it| it.passes > 0).await;
     assert_eq!(status.fault, None);
     running.stop().await;
 }
 
 #[tokio::test]
-async fn locked_row_is_a_fault_until_a_pass_succeeds() {
+async fn locked_row_is_fault_until_pass_succeeds() {
     let database = migrated().await;
     let outbox = Outbox::new(18);
     drain(database.settings(), &outbox).await;
@@ -907,16 +912,16 @@ async fn locked_row_is_a_fault_until_a_pass_succeeds() {
     lock.query_drop("START TRANSACTION").await.unwrap();
     lock.query_drop("UPDATE player SET display = 'x' WHERE player = 1").await.unwrap();
     let mut running = start(database.settings(), outbox);
-    let status = running.until(|it| it.fault.is_some()).await;
+    let status = running.wait_until(|it| it.fault.is_some()).await;
     assert_eq!((status.failures, status.fault.unwrap().kind), (0, FaultKind::Blocked));
     lock.query_drop("ROLLBACK").await.unwrap();
-    let status = running.until(|it| it.passes > 0).await;
+    let status = running.wait_until(|it| it.passes > 0).await;
     assert_eq!((status.failures, status.fault), (0, None));
     running.stop().await;
 }
 
 thread_local! {
-    /// What this thread has logged. A test runs on one thread.
+    /// The log of this thread. A test runs on one thread.
     static LOGGED: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
@@ -932,8 +937,8 @@ impl Write for Log {
     }
 }
 
-/// Collects the log of every thread. A subscriber for one thread would miss events: tracing
-/// remembers, for all threads, that no subscriber wants an event that another thread logs first.
+/// Collects the log of every thread. A subscriber of one thread would miss events: if a thread
+/// without a subscriber logs an event first, tracing disables that event for all threads.
 fn collect_log() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -947,11 +952,11 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
     collect_log();
     let database = Database::new().await;
     let proxy = Proxy::to(database.address()).await;
-    // Cut several times, each time after connecting; then the tables are missing.
+    // Several connections are refused; then the tables are missing.
     proxy.plan([Plan::Refuse; 5]);
-    let mut running = start(database.settings_by(proxy.address), Outbox::new(19));
-    running.until(|it| it.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Schema)).await;
-    let status = running.until(|it| it.failures >= 12).await;
+    let mut running = start(database.settings_through(proxy.address), Outbox::new(19));
+    running.wait_until(|it| it.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Schema)).await;
+    let status = running.wait_until(|it| it.failures >= 12).await;
     assert_eq!((status.connected, status.passes), (false, 0));
     let mut archive = loop {
         match Archive::connect(&database.settings()).await {
@@ -961,15 +966,15 @@ async fn fault_is_logged_when_it_begins_changes_and_ends() {
     };
     archive.migrate().await.unwrap();
     archive.close().await;
-    running.until(|it| it.passes > 0).await;
+    running.wait_until(|it| it.passes > 0).await;
     running.stop().await;
     let logged = String::from_utf8(LOGGED.take()).unwrap();
-    let of_archive: Vec<&str> = logged.lines().filter(|line| line.contains("archive")).collect();
-    let lines = |words: &str| of_archive.iter().filter(|line| line.contains(words)).count();
+    let archive_lines: Vec<&str> = logged.lines().filter(|line| line.contains("archive")).collect();
+    let lines = |words: &str| archive_lines.iter().filter(|line| line.contains(words)).count();
     assert_eq!((lines("archive fault: "), lines("fault has ended")), (1, 1), "{logged}");
     // The migration may cause one more change.
     let changes = lines("fault has changed");
-    assert!((1..=3).contains(&changes) && of_archive.len() == 2 + changes, "{logged}");
+    assert!((1..=3).contains(&changes) && archive_lines.len() == 2 + changes, "{logged}");
 }
 
 // Text -------------------------------------------------------------------
@@ -986,8 +991,8 @@ async fn text_survives_server_that_ignores_client_charset() {
     let options =
         ["--skip-character-set-client-handshake", "--character-set-server=latin1", "--init-connect=SET NAMES latin1"];
     let server = tokio::task::spawn_blocking(move || Server::start_with(&options)).await.unwrap();
-    let database = Database::in_server(Arc::new(server)).await;
-    // init_connect does not run for accounts that may do everything.
+    let database = Database::on_server(Arc::new(server)).await;
+    // init_connect does not run for accounts with all privileges.
     database.run("CREATE USER 'plain'@'%' IDENTIFIED BY 'plain'").await;
     database.run("GRANT ALL PRIVILEGES ON clqd.* TO 'plain'@'%'").await;
     let plain = ArchiveSettings { url: database.url().replace("test:test", "plain:plain"), ..database.settings() };
@@ -1011,11 +1016,11 @@ async fn session_that_damages_text_is_refused() {
         ("😀", "????", "would corrupt"),
     ] {
         proxy.plan([Plan::AlterUp(from.as_bytes(), to.as_bytes())]);
-        let error = Archive::connect(&database.settings_by(proxy.address)).await.err().expect("it is refused");
+        let error = Archive::connect(&database.settings_through(proxy.address)).await.err().expect("a refused session");
         assert!(matches!(error, ArchiveError::Charset { .. }), "{error}");
         assert!(error.to_string().contains(want), "{error}");
     }
-    let mut archive = Archive::connect(&database.settings_by(proxy.address)).await.unwrap();
+    let mut archive = Archive::connect(&database.settings_through(proxy.address)).await.unwrap();
     archive.write(&[player(1, ODD_NAME)]).await.unwrap();
     assert_name_is_stored(&database).await;
 }
@@ -1029,7 +1034,7 @@ async fn website_queries_use_indexes() {
     let mut jobs: Vec<ArchiveJob> = (1..=500).map(|key| player(key, &format!("p{key}"))).collect();
     jobs.extend((1..=20).map(|key| ArchiveJob::Map { key: MapKey(key), name: format!("m{key}") }));
     jobs.push(ArchiveJob::Game { key: GameKey(1), name: "baseq3".into() });
-    // So many rows that a full scan is worse than any index.
+    // Enough rows that a full scan costs more than any index.
     jobs.extend((21..=5_000).map(|key| ArchiveJob::Server(Box::new(server(key, &format!("quake3://h{key}:1"))))));
     for key in 1..=20 {
         let listed = clqd::model::archive::ListEntry {
@@ -1156,7 +1161,7 @@ async fn website_account_needs_only_select_and_execute() {
     for view in views.iter().flatten() {
         let query = format!("SELECT * FROM {view}");
         let rows: Vec<mysql_async::Row> = mysql_async::prelude::Queryable::query(&mut conn, query).await.unwrap();
-        assert!(!rows.is_empty() || view == "clq_series_week", "{view} shows nothing");
+        assert!(!rows.is_empty() || view == "clq_series_week", "{view} is empty");
     }
     let call = "CALL clq_series(1, 'hour')";
     mysql_async::prelude::Queryable::query_drop(&mut conn, call).await.unwrap();

@@ -1,5 +1,5 @@
-//! An empty archive in a real MariaDB is filled from a state: once, whatever ends the
-//! daemon on the way, and fast.
+//! A resync fills an empty archive in a real MariaDB from a state, exactly once although the
+//! daemon is killed meanwhile. An ignored test measures how long it takes.
 
 use crate::scans;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn url(server: u32) -> String {
     format!("quake3://10.0.{}.{}:27960", server / 250, server % 250)
 }
 
-/// Some players on each server, and others before them.
+/// Each server has 12 players, who are replaced twice.
 fn play(opened: &mut State) {
     for round in 0..6 {
         for server in 0..SERVERS {
@@ -47,23 +47,25 @@ fn play(opened: &mut State) {
     }
 }
 
-/// The source of a worker, and what it was asked.
+/// The job source of a worker; it records the chunks that were acknowledged.
 #[derive(Clone)]
 struct Source {
     opened: Arc<Mutex<State>>,
-    /// Chunks that were acknowledged, each with where it began.
+    /// The starts of the acknowledged chunks.
     chunks: Arc<Mutex<Vec<ResyncCursor>>>,
-    /// The daemon is killed when so many were acknowledged.
+    /// The daemon is killed after this number of acknowledged chunks.
     kill_at: usize,
 }
 
 impl JobSource for Source {
-    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         let mut opened = self.opened.lock().unwrap();
         opened.commit().unwrap();
-        let jobs =
-            opened.engine.archive_jobs(&opened.store, ask.after, ask.before, ask.entries_max, ask.rows_max).unwrap();
-        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was let go"))).collect())
+        let jobs = opened
+            .engine
+            .archive_jobs(&opened.store, query.after, query.before, query.entries_max, query.rows_max)
+            .unwrap();
+        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect())
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
@@ -86,7 +88,7 @@ impl JobSource for Source {
         postponed: Vec<OutboxKey>,
     ) -> Result<bool, SourceClosed> {
         let is_next = self.opened.lock().unwrap().engine.acknowledge_resync(from, next, &postponed);
-        assert!(is_next, "nothing sets it back");
+        assert!(is_next, "no other resync has started");
         let mut chunks = self.chunks.lock().unwrap();
         chunks.push(from);
         if chunks.len() == self.kill_at { Err(SourceClosed) } else { Ok(is_next) }
@@ -113,33 +115,33 @@ async fn empty_archive_is_filled_once_despite_kills() {
     let dir = tempfile::tempdir().unwrap();
     let mut opened = open(dir.path());
     play(&mut opened);
-    // It is all in another archive already.
+    // Everything was already archived to another database.
     let jobs = opened.engine.archive_jobs(&opened.store, None, None, usize::MAX, usize::MAX).unwrap();
     opened.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
     opened.commit().unwrap();
     assert_eq!((opened.store.outbox_len(), opened.engine.resync_position()), (0, None));
 
     let settings = ArchiveSettings { interval_s: 2, ..database.settings() };
-    let (mut all, mut written, mut lives) = (Vec::new(), 0, 0);
+    let (mut all, mut written, mut runs) = (Vec::new(), 0, 0);
     loop {
-        lives += 1;
-        // The third process goes on to the end.
-        let kill_at = if lives < 3 { 9 } else { usize::MAX };
+        runs += 1;
+        // The third run is not killed.
+        let kill_at = if runs < 3 { 9 } else { usize::MAX };
         let source = Source { opened: Arc::new(Mutex::new(opened)), chunks: Arc::default(), kill_at };
         let (status, seen) = watch::channel(WorkerStatus::default());
         clqd::archive::run(settings.clone(), source.clone(), || 1, async {}, status).await;
         all.extend(source.chunks.lock().unwrap().drain(..));
         written += seen.borrow().entries_written;
         assert_eq!(seen.borrow().failures, 0);
-        drop(Arc::into_inner(source.opened).expect("the worker is gone").into_inner().unwrap());
-        tokio::time::sleep(Duration::from_millis(200)).await; // sled lets its lock go a little late
+        drop(Arc::into_inner(source.opened).expect("the worker has ended").into_inner().unwrap());
+        tokio::time::sleep(Duration::from_millis(200)).await; // sled releases its lock with a delay
         opened = open(dir.path());
         if opened.engine.resync_position().is_none() {
             break;
         }
     }
-    assert_eq!(lives, 3, "it was killed twice on the way");
-    assert!(all.is_sorted(), "it never went back further than one chunk that was not committed: {all:?}");
+    assert_eq!(runs, 3, "killed twice");
+    assert!(all.is_sorted(), "only the chunk that was not committed is repeated: {all:?}");
     assert_eq!(all.iter().filter(|at| **at == ResyncCursor::START).count(), 1, "{all:?}");
 
     let known = u64::from(SERVERS * PLAYERS * 3);
@@ -152,14 +154,17 @@ async fn empty_archive_is_filled_once_despite_kills() {
     ] {
         assert_eq!(database.value(sql).await, want.to_string(), "{sql}");
     }
-    // Each thing once, the players of lists twice, and what a kill repeats.
-    let least = 2 + known + u64::from(SERVERS * PLAYERS) + 2 * u64::from(SERVERS);
-    let most = least + 2 * 4 * u64::from(PLAYERS + 1);
-    assert!((least..=most).contains(&written), "{written} entries, at least {least} and at most {most}");
+    // Every entry once, the players of lists twice, and entries that a kill repeats.
+    let entries_min = 2 + known + u64::from(SERVERS * PLAYERS) + 2 * u64::from(SERVERS);
+    let entries_max = entries_min + 2 * 4 * u64::from(PLAYERS + 1);
+    assert!(
+        (entries_min..=entries_max).contains(&written),
+        "{written} entries; expected {entries_min} to {entries_max}"
+    );
 }
 
-/// A million rows of the running week, each of another player, on a thousand servers.
-fn million(dir: &Path, settings: EngineSettings) {
+/// Writes a million rows of the current week, each of a different player, on a thousand servers.
+fn write_million_rows(dir: &Path, settings: EngineSettings) {
     let from_ms = clqd::clock::system_ms() - 600_000;
     const ROWS_PER_SERVER: u32 = 1_000;
     const SERVERS: u32 = 1_000;
@@ -170,7 +175,7 @@ fn million(dir: &Path, settings: EngineSettings) {
     }
     opened.commit().unwrap();
     drop(opened);
-    std::thread::sleep(Duration::from_millis(500)); // sled lets its lock go a little late
+    std::thread::sleep(Duration::from_millis(500)); // sled releases its lock with a delay
     let mut store = Store::open(dir, store).unwrap();
     let meta = store.load().unwrap().meta;
     let week = meta.weeks[0].week;
@@ -198,14 +203,14 @@ fn row(week: WeekKey, server: ServerKey, player: PlayerKey) -> (RowKey, PackedRo
     (RowKey { window: week.into(), server, player }, PackedRow::pack(&row))
 }
 
-/// `cargo test --release --test archive resync -- --ignored --nocapture`: prints how long it takes.
+/// `cargo test --release --test archive resync -- --ignored --nocapture` prints the duration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement of a minute"]
-async fn resync_of_a_million_rows_is_measured() {
-    // A database as it is installed, but for its memory.
+async fn resync_of_million_rows_is_measured() {
+    // Default settings of MariaDB, except for its memory.
     let options = ["--innodb-buffer-pool-size=1G", "--max-allowed-packet=16M", "--innodb-flush-log-at-trx-commit=1"];
     let server = tokio::task::spawn_blocking(move || Server::start_with(&options)).await.unwrap();
-    let database = Database::in_server(Arc::new(server)).await;
+    let database = Database::on_server(Arc::new(server)).await;
     migrated(&database).await;
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config { state_dir: dir.path().join("state"), ..Config::default() };
@@ -213,7 +218,7 @@ async fn resync_of_a_million_rows_is_measured() {
     config.archive.interval_s = 10;
     let settings = EngineSettings { archive_enabled: false, ..config.engine_settings().unwrap() };
     let state = config.state_dir.clone();
-    tokio::task::spawn_blocking(move || million(&state, settings)).await.unwrap();
+    tokio::task::spawn_blocking(move || write_million_rows(&state, settings)).await.unwrap();
 
     let began = Instant::now();
     let daemon = Daemon::start(config, None, None).await.unwrap();
@@ -229,7 +234,7 @@ async fn resync_of_a_million_rows_is_measured() {
             break;
         }
     }
-    println!("filled in {:.1} s", began.elapsed().as_secs_f64());
+    println!("resync took {:.1} s", began.elapsed().as_secs_f64());
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "1001000");
     assert_eq!(database.value("SELECT COUNT(*) FROM player").await, "1000001");
     daemon.stop().await.unwrap();

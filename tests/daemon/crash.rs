@@ -103,7 +103,7 @@ fn random_kills_neither_lose_nor_double_data() {
             daemon.kill();
             continue;
         }
-        daemon.wait_until_it_answers();
+        daemon.wait_until_ready();
         let mut client = daemon.client().expect("it answers");
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
         let when = KillMoment::choose(&mut rng);
@@ -556,7 +556,7 @@ fn kills_during_a_week_close_change_no_result() {
             let now = phase(&status, &weeks[1]);
             seen.insert(now.clone());
             if now.as_deref() == Some("closed") {
-                daemon.wait_until_it_answers();
+                daemon.wait_until_ready();
                 daemon.stop();
                 break;
             }

@@ -1,11 +1,10 @@
 //! The real daemon in its own temporary directory: config file, state directory,
-//! control socket and log. For tests that use `clqd` as a user does; it does not
-//! depend on what they test.
+//! control socket and log. For tests that use `clqd` as a user does.
 //!
 //! Nothing here sleeps for a fixed time: [`wait_until`] and [`wait_for`] wait for a
-//! condition, for as long as a loaded machine may need.
+//! condition, with a limit that is long enough for a loaded machine.
 
-#![allow(dead_code, reason = "each test that includes this module uses its part of it")]
+#![allow(dead_code, reason = "each test program uses a part of this module")]
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -22,11 +21,11 @@ use serde_json::Value;
 /// Time limit for a condition. A passing test needs seconds.
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
 
-/// Waits until `holds` gives something. Panics when it has not for [`WAIT_MAX`].
-pub fn wait_for<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+/// Waits until `condition` returns a value. Panics after [`WAIT_MAX`].
+pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = holds() {
+        if let Some(found) = condition() {
             return found;
         }
         assert!(began.elapsed() < WAIT_MAX, "not within {WAIT_MAX:?}: {what}");
@@ -34,12 +33,12 @@ pub fn wait_for<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The same for a plain condition.
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    wait_for(what, || holds().then_some(()));
+/// Waits until `condition` is true. Panics after [`WAIT_MAX`].
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    wait_for(what, || condition().then_some(()));
 }
 
-/// A directory with all that a daemon needs.
+/// A temporary directory with the files of a daemon.
 pub struct Sandbox {
     dir: tempfile::TempDir,
     /// Added to the environment of every `clqd`.
@@ -47,13 +46,13 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// With a config that scans loopback addresses every second or two. `extra`
-    /// is TOML: top-level keys first, then sections other than `[scan]` and `[store]`.
+    /// Writes a config that scans loopback addresses every second or two. `extra` is TOML:
+    /// top-level keys first, then sections other than `[scan]` and `[store]`.
     pub fn new(extra: &str) -> Sandbox {
         let dir = tempfile::Builder::new().prefix("clqd-test-").tempdir().expect("a temporary directory");
-        let place = Sandbox { dir, env: Vec::new() };
-        place.configure(extra);
-        place
+        let sandbox = Sandbox { dir, env: Vec::new() };
+        sandbox.configure(extra);
+        sandbox
     }
 
     pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Sandbox {
@@ -82,7 +81,7 @@ impl Sandbox {
         self.configure_scan("", extra);
     }
 
-    /// The same with further keys of `[scan]`.
+    /// Writes the config file again, with further keys of `[scan]`.
     pub fn configure_scan(&self, scan: &str, extra: &str) {
         let (state, socket) = (self.state(), self.socket());
         let text = format!(
@@ -96,11 +95,11 @@ impl Sandbox {
         fs::write(self.config(), text).expect("the config file");
     }
 
-    /// Runs a `clqd` command with this directory's config.
+    /// A `clqd` command with this directory's config.
     pub fn command<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
         command.arg("--config").arg(self.config()).args(args).stdin(Stdio::null());
-        // What the test itself was given is not for the daemon.
+        // Variables of the test's own environment must not affect the daemon.
         command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC").env_remove("JOURNAL_STREAM");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
@@ -110,7 +109,7 @@ impl Sandbox {
         CommandOutput::of(self.command(args).output().expect("clqd starts"))
     }
 
-    /// A command that must succeed; its standard output.
+    /// Runs a command that must succeed. Returns its standard output.
     #[track_caller]
     pub fn ok<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> String {
         let done = self.run(args);
@@ -118,7 +117,7 @@ impl Sandbox {
         done.out
     }
 
-    /// The same with `--json`: its rows.
+    /// Runs a command with `--json`, which must succeed. Returns its rows.
     #[track_caller]
     pub fn json<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Vec<Value> {
         let mut all = vec![std::ffi::OsString::from("--json")];
@@ -138,21 +137,21 @@ impl Sandbox {
         self.ok(["export".as_ref(), "--state".as_ref(), state.as_os_str(), "--week".as_ref(), week.as_ref()])
     }
 
-    /// Starts the daemon and waits until it answers.
+    /// Starts the daemon and waits until it responds.
     pub fn start(&self) -> Daemon {
         let mut daemon = self.spawn();
-        daemon.wait_until_it_answers();
+        daemon.wait_until_ready();
         daemon
     }
 
-    /// The same with additional environment variables for the daemon only.
+    /// Starts the daemon with additional environment variables and waits until it responds.
     pub fn start_with_env(&self, env: &[(&str, &str)]) -> Daemon {
         let mut daemon = self.spawn_with_env(env);
-        daemon.wait_until_it_answers();
+        daemon.wait_until_ready();
         daemon
     }
 
-    /// Starts the daemon without waiting until it answers.
+    /// Starts the daemon without waiting until it responds.
     pub fn spawn(&self) -> Daemon {
         self.spawn_with_env(&[])
     }
@@ -172,7 +171,7 @@ impl Sandbox {
     }
 }
 
-/// A command that has ended.
+/// The result of a command that has ended.
 pub struct CommandOutput {
     pub status: ExitStatus,
     pub out: String,
@@ -186,7 +185,7 @@ impl CommandOutput {
     }
 }
 
-/// Lines of JSON.
+/// Parses lines of JSON.
 #[track_caller]
 pub fn rows(out: &str) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
@@ -205,7 +204,7 @@ impl Daemon {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    pub fn wait_until_it_answers(&mut self) {
+    pub fn wait_until_ready(&mut self) {
         let began = Instant::now();
         loop {
             if let Ok(mut client) = Client::connect(&self.socket)
@@ -213,10 +212,10 @@ impl Daemon {
             {
                 return;
             }
-            if let Some(status) = self.child.try_wait().expect("our child") {
-                panic!("the daemon ended at once, {status}: {}", self.log());
+            if let Some(status) = self.child.try_wait().expect("a child process") {
+                panic!("the daemon ended during its start, {status}: {}", self.log());
             }
-            assert!(began.elapsed() < WAIT_MAX, "the daemon does not answer: {}", self.log());
+            assert!(began.elapsed() < WAIT_MAX, "the daemon does not respond: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -246,23 +245,23 @@ impl Daemon {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal).expect("our child takes signals");
+        kill(self.pid(), signal).expect("a running child");
     }
 
-    /// Its exit status, if it has ended.
+    /// The exit status, if the daemon has ended.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("our child")
+        self.child.try_wait().expect("a child process")
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("our child")
+        self.child.wait().expect("a child process")
     }
 
     /// Sends SIGKILL; panics if the daemon had already ended.
     pub fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         let status = self.wait();
-        assert_eq!(status.signal(), Some(9), "the daemon had ended by itself, {status}: {}", self.log());
+        assert_eq!(status.signal(), Some(9), "the daemon ended before the kill, {status}: {}", self.log());
     }
 
     /// Sends SIGTERM; the daemon must exit successfully.
@@ -278,7 +277,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It has ended already, as a rule.
+        // Usually it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -294,8 +293,8 @@ pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// A busy fleet on free loopback ports: full servers, and game time that runs `speed`
-/// times as fast. Stops when dropped.
+/// A fleet with many players on free loopback ports, with game time that runs `speed` times as
+/// fast. Stops when dropped.
 pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet {
     let start_ms = 1_763_683_200_000;
     let settings = world::WorldSettings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };

@@ -1,7 +1,7 @@
-//! Scans that a test makes up: who is on a server, with how many points. Of what a
-//! snapshot tells besides, a test says only what it is about.
+//! Synthetic snapshots: a test sets the players of a server and their points; the other fields
+//! have defaults.
 
-#![allow(dead_code)] // each test binary uses its part
+#![allow(dead_code)] // each test program uses a part
 
 use clqd::engine::{Event, Outcome};
 use clqd::model::archive::{ArchiveJob, ResyncStep};
@@ -9,7 +9,7 @@ use clqd::model::name::Name;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::state::State;
 
-/// A full one of people with a ping.
+/// A full snapshot of players with a ping.
 pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, i64)>) -> Snapshot {
     let player = |(name, points): (N, i64)| Player {
         name: name.into(),
@@ -32,13 +32,13 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
     }
 }
 
-/// Brings a snapshot of a server in.
+/// Applies a snapshot of a server.
 pub fn apply_snapshot(state: &mut State, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
     state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
 }
 
-/// What a resync hands out, in order and acknowledged; nothing where none is needed.
+/// The jobs of a resync in order, acknowledged; none if no resync is due.
 pub fn resync(state: &mut State) -> Vec<ArchiveJob> {
     let mut jobs = Vec::new();
     loop {
@@ -48,7 +48,7 @@ pub fn resync(state: &mut State) -> Vec<ArchiveJob> {
                 jobs.extend(chunk.names.into_iter().chain(chunk.records));
                 assert!(
                     state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed),
-                    "it was the next one"
+                    "the chunk is the next one"
                 );
             }
             ResyncStep::DrainFirst | ResyncStep::Idle => return jobs,

@@ -6,7 +6,7 @@
 //! Without that, the first test of a process starts a server, which ends with the last
 //! test. If MariaDB is missing, the tests fail; they are not skipped.
 
-#![allow(dead_code)] // each test binary uses its part
+#![allow(dead_code)] // each test program uses a part
 
 pub mod proxy;
 pub mod world;
@@ -23,7 +23,7 @@ use clqd::archive::ArchiveSettings;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 
-/// An empty database of its own.
+/// An empty database for one test.
 pub struct Database {
     pub name: String,
     root_url: String,
@@ -31,7 +31,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Panics where there is no MariaDB.
+    /// Panics if MariaDB is not installed.
     pub async fn new() -> Database {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let (root_url, server) = match std::env::var("CLQD_TEST_MYSQL") {
@@ -43,15 +43,15 @@ impl Database {
         };
         let name = format!("clqd_test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let database = Database { name, root_url, server };
-        let mut conn = Conn::new(Opts::from_url(&database.root_url).unwrap()).await.expect("the test database answers");
+        let mut conn = Conn::new(Opts::from_url(&database.root_url).unwrap()).await.expect("a running test database");
         conn.query_drop(format!("DROP DATABASE IF EXISTS {}", database.name)).await.unwrap();
         conn.query_drop(format!("CREATE DATABASE {} CHARACTER SET utf8mb4", database.name)).await.unwrap();
         conn.disconnect().await.unwrap();
         database
     }
 
-    /// A database on its own server, which the test may kill.
-    pub async fn in_server(server: Arc<Server>) -> Database {
+    /// A database on a server that the test may kill.
+    pub async fn on_server(server: Arc<Server>) -> Database {
         let database = Database { name: "clqd".into(), root_url: server.url(), server: Some(server) };
         let mut conn = Conn::new(Opts::from_url(&database.root_url).unwrap()).await.unwrap();
         conn.query_drop("CREATE DATABASE clqd CHARACTER SET utf8mb4").await.unwrap();
@@ -68,7 +68,7 @@ impl Database {
         format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()).parse().unwrap()
     }
 
-    /// Settings that lead here, quick to try again.
+    /// Settings that connect to this database, with fast retries.
     pub fn settings(&self) -> ArchiveSettings {
         ArchiveSettings {
             url: self.url(),
@@ -81,8 +81,8 @@ impl Database {
         }
     }
 
-    /// Settings that lead here by way of another address.
-    pub fn settings_by(&self, address: SocketAddr) -> ArchiveSettings {
+    /// Settings that connect through a proxy at this address.
+    pub fn settings_through(&self, address: SocketAddr) -> ArchiveSettings {
         let url = self.url().replace(&self.address().to_string(), &address.to_string());
         assert_ne!(url, self.url());
         ArchiveSettings { url, ..self.settings() }
@@ -92,7 +92,7 @@ impl Database {
         self.conn_as(None).await
     }
 
-    /// As an account of its own: user and password.
+    /// Connects with another account: user and password.
     pub async fn conn_as(&self, account: Option<(&str, &str)>) -> Conn {
         let mut opts = OptsBuilder::from_opts(Opts::from_url(&self.url()).unwrap()).prefer_socket(false);
         if let Some((user, password)) = account {
@@ -105,7 +105,7 @@ impl Database {
         self.conn().await.query_drop(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// All rows of an answer, every value as text; no value is `NULL`.
+    /// All rows of a result, every value as text; `NULL` as `"NULL"`.
     pub async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
         let rows: Vec<Row> = self.conn().await.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect()
@@ -122,12 +122,12 @@ impl Database {
 fn text(value: Value) -> String {
     match value {
         Value::NULL => "NULL".into(),
-        Value::Bytes(bytes) => String::from_utf8(bytes).expect("ask for HEX() of what is not text"),
+        Value::Bytes(bytes) => String::from_utf8(bytes).expect("text; select HEX() of binary columns"),
         other => other.as_sql(true),
     }
 }
 
-/// The server of this process: alive while a test has it.
+/// The server of this process; it runs while a test uses it.
 fn shared_server() -> Arc<Server> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -139,52 +139,52 @@ fn shared_server() -> Arc<Server> {
     server
 }
 
-/// A private MariaDB. When this is dropped, it ends and its files are deleted; also when
-/// the test process is killed, because its guardian process then reads the end of a pipe.
+/// A private MariaDB. When this is dropped, it ends and its files are deleted. It also ends when
+/// the test process is killed, because its supervisor process then reads the end of a pipe.
 pub struct Server {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     port: u16,
-    guardian: Mutex<Child>,
-    /// Options besides those of all tests.
+    supervisor: Mutex<Child>,
+    /// Options in addition to those of all tests.
     options: Vec<String>,
 }
 
 /// Waits for the end of its input, then kills the server.
-const GUARDIAN: &str = r#""$@" & server=$!; read -r line; kill -9 $server; wait $server 2>/dev/null"#;
+const SUPERVISOR: &str = r#""$@" & server=$!; read -r line; kill -9 $server; wait $server 2>/dev/null"#;
 
 impl Server {
     pub fn start() -> Server {
         Server::start_with(&[])
     }
 
-    /// With further options, which win over those of all tests.
+    /// Starts a server with further options, which override those of all tests.
     pub fn start_with(options: &[&str]) -> Server {
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         let mariadbd = find("mariadbd").expect(
-            "these tests need MariaDB: apt-get install mariadb-server, or use tests/run, which does it, \
+            "these tests need MariaDB: apt-get install mariadb-server, or use tests/run, which installs it, \
              or set CLQD_TEST_MYSQL=mysql://user:password@host:port",
         );
-        let installer = find("mariadb-install-db").expect("mariadb-install-db stands beside mariadbd");
-        let folder = tempfile::Builder::new().prefix("clqd-test-db-").tempdir().unwrap();
+        let installer = find("mariadb-install-db").expect("mariadb-install-db is installed with mariadbd");
+        let dir = tempfile::Builder::new().prefix("clqd-test-db-").tempdir().unwrap();
         let mut install = Command::new(installer);
         install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
-        install.arg(format!("--datadir={}", folder.path().join("data").display()));
-        if let Some(user) = other_user() {
+        install.arg(format!("--datadir={}", dir.path().join("data").display()));
+        if let Some(user) = unprivileged_user() {
             // mariadbd refuses to run as root.
-            let owned = Command::new("chown").arg(user).arg(folder.path()).status().unwrap();
-            assert!(owned.success());
+            let status = Command::new("chown").arg(user).arg(dir.path()).status().unwrap();
+            assert!(status.success());
             install.arg(format!("--user={user}"));
         }
-        let output = install.env("TMPDIR", folder.path()).output().unwrap();
+        let output = install.env("TMPDIR", dir.path()).output().unwrap();
         assert!(output.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&output.stderr));
         std::fs::write(
-            folder.path().join("init.sql"),
+            dir.path().join("init.sql"),
             "CREATE USER IF NOT EXISTS 'test'@'%' IDENTIFIED BY 'test';\nGRANT ALL ON *.* TO 'test'@'%' WITH GRANT OPTION;\n",
         )
         .unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let guardian = Mutex::new(launch(&mariadbd, folder.path(), port, &options));
-        let server = Server { folder, port, guardian, options };
+        let supervisor = Mutex::new(launch(&mariadbd, dir.path(), port, &options));
+        let server = Server { dir, port, supervisor, options };
         server.wait_until_up();
         server
     }
@@ -193,23 +193,23 @@ impl Server {
         format!("mysql://test:test@127.0.0.1:{}", self.port)
     }
 
-    /// Kills the server, as a power cut does, and restarts it on the same files.
+    /// Kills the server with SIGKILL and restarts it on the same files.
     pub fn kill_and_restart(&self) {
         self.kill();
-        *self.guardian.lock().unwrap() =
-            launch(&find("mariadbd").unwrap(), self.folder.path(), self.port, &self.options);
+        *self.supervisor.lock().unwrap() =
+            launch(&find("mariadbd").unwrap(), self.dir.path(), self.port, &self.options);
         self.wait_until_up();
     }
 
     pub fn kill(&self) {
-        let mut guardian = self.guardian.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        drop(guardian.stdin.take());
-        let _ = guardian.wait();
+        let mut supervisor = self.supervisor.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(supervisor.stdin.take());
+        let _ = supervisor.wait();
     }
 
     fn wait_until_up(&self) {
         for _ in 0..600 {
-            // The first bytes are a greeting, once it takes connections.
+            // A server that accepts connections sends a greeting.
             if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
                 stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
                 if stream.read(&mut [0; 4]).is_ok_and(|len| len > 0) {
@@ -218,8 +218,8 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        panic!("MariaDB did not come up in 30 s: {log}");
+        let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        panic!("MariaDB did not start within 30 s: {log}");
     }
 }
 
@@ -229,38 +229,38 @@ impl Drop for Server {
     }
 }
 
-fn launch(mariadbd: &Path, folder: &Path, port: u16, options: &[String]) -> Child {
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+fn launch(mariadbd: &Path, dir: &Path, port: u16, options: &[String]) -> Child {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
     let mut command = Command::new("sh");
-    command.args(["-c", GUARDIAN, "guardian"]).arg(mariadbd).arg("--no-defaults");
-    command.arg(format!("--datadir={}", folder.join("data").display()));
-    command.arg(format!("--socket={}", folder.join("socket").display()));
-    command.arg(format!("--pid-file={}", folder.join("pid").display()));
-    command.arg(format!("--init-file={}", folder.join("init.sql").display()));
+    command.args(["-c", SUPERVISOR, "supervisor"]).arg(mariadbd).arg("--no-defaults");
+    command.arg(format!("--datadir={}", dir.join("data").display()));
+    command.arg(format!("--socket={}", dir.join("socket").display()));
+    command.arg(format!("--pid-file={}", dir.join("pid").display()));
+    command.arg(format!("--init-file={}", dir.join("init.sql").display()));
     command.arg(format!("--port={port}"));
-    if let Some(user) = other_user() {
+    if let Some(user) = unprivileged_user() {
         command.arg(format!("--user={user}"));
     }
-    // A binary log, because with one functions are harder to create; small
-    // buffers and packets, because tests are.
+    // With a binary log, creating functions requires more privileges. Buffers and packets are
+    // small like the tests.
     command.args([
         "--bind-address=127.0.0.1",
         "--log-bin=binlog",
         "--server-id=1",
         "--innodb-buffer-pool-size=64M",
-        // Survives a killed process, though not a power cut, and spares the disk.
+        // Commits survive a kill of the process, but not a power cut; writes are fewer.
         "--innodb-flush-log-at-trx-commit=2",
         "--innodb-log-file-size=16M",
         "--key-buffer-size=1M",
         "--max-allowed-packet=256K",
         "--performance-schema=OFF",
     ]);
-    command.args(options).env("TMPDIR", folder);
+    command.args(options).env("TMPDIR", dir);
     command.stdin(Stdio::piped()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
-/// Whom to run MariaDB as, where we are root.
-fn other_user() -> Option<&'static str> {
+/// The user that runs MariaDB if the test runs as root.
+fn unprivileged_user() -> Option<&'static str> {
     if !nix::unistd::geteuid().is_root() {
         return None;
     }
@@ -270,7 +270,7 @@ fn other_user() -> Option<&'static str> {
 
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(["/usr/sbin", "/usr/local/sbin", "/usr/bin"].map(PathBuf::from));
-    folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    dirs.extend(["/usr/sbin", "/usr/local/sbin", "/usr/bin"].map(PathBuf::from));
+    dirs.into_iter().map(|dir| dir.join(program)).find(|file| file.is_file())
 }

@@ -1,6 +1,6 @@
-//! A TCP proxy between clqd and its database that fails on purpose.
+//! A TCP proxy between clqd and its database that injects failures.
 //!
-//! Each connection takes the next plan of a queue; without a plan it forwards everything.
+//! Each connection takes the next plan of a queue; without a plan all data are forwarded.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What becomes of one connection. Bytes are counted from its start.
+/// What the proxy does with one connection. Bytes are counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     Pass,
-    /// Closed at once.
+    /// Closes the connection immediately.
     Refuse,
     /// Closes both directions after this many bytes to the database.
     CutUp(usize),
@@ -24,12 +24,12 @@ pub enum Plan {
     /// closing, for this long. Then the withheld bytes are sent to the database, as a delayed
     /// packet may be.
     StallUp(usize, Duration),
-    /// On the way to the database the first text is replaced by the second, which is as
-    /// long, wherever a packet of the network holds it whole.
+    /// Replaces the first text with the second, of the same length, in data to the database
+    /// where one read from the socket contains it completely.
     AlterUp(&'static [u8], &'static [u8]),
     /// The n-th COMMIT reaches the database and is executed, but its reply is lost with the
     /// connection.
-    LoseCommitAnswer(usize),
+    LoseCommitReply(usize),
 }
 
 pub struct Proxy {
@@ -105,7 +105,7 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
     let Ok(mut server) = TcpStream::connect(database).await else { return };
     let (mut up, mut down, mut commits) = (0, 0, 0);
     let (mut from_client, mut from_server) = ([0; 16_384], [0; 16_384]);
-    let mut drop_answer = false;
+    let mut drop_reply = false;
     loop {
         tokio::select! {
             read = client.read(&mut from_client) => {
@@ -120,7 +120,7 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
                         let _ = server.write_all(&bytes[..at - up]).await;
                         tokio::time::sleep(pause).await;
                         let _ = server.write_all(&bytes[at - up..]).await;
-                        // Long enough for the database to act on it.
+                        // Long enough for the database to execute the statement.
                         tokio::time::sleep(Duration::from_millis(300)).await;
                         break;
                     }
@@ -129,19 +129,19 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
                 up += len;
                 if bytes == COMMIT {
                     commits += 1;
-                    drop_answer = plan == Plan::LoseCommitAnswer(commits);
+                    drop_reply = plan == Plan::LoseCommitReply(commits);
                 }
-                let altered = match plan {
-                    Plan::AlterUp(from, to) => altered(bytes, from, to),
+                let forwarded = match plan {
+                    Plan::AlterUp(from, to) => replace_all(bytes, from, to),
                     _ => bytes.to_vec(),
                 };
-                if server.write_all(&altered).await.is_err() {
+                if server.write_all(&forwarded).await.is_err() {
                     break;
                 }
             }
             read = server.read(&mut from_server) => {
                 let Ok(len @ 1..) = read else { break };
-                if drop_answer {
+                if drop_reply {
                     break;
                 }
                 let bytes = &from_server[..len];
@@ -163,13 +163,13 @@ async fn relay(mut client: TcpStream, database: SocketAddr, plan: Plan, shared: 
     (shared.bytes_up, shared.bytes_down, shared.commits) = (up, down, commits);
 }
 
-fn altered(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+fn replace_all(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
-    let mut altered = bytes.to_vec();
+    let mut replaced = bytes.to_vec();
     for at in 0..bytes.len().saturating_sub(from.len() - 1) {
         if bytes[at..].starts_with(from) {
-            altered[at..at + to.len()].copy_from_slice(to);
+            replaced[at..at + to.len()].copy_from_slice(to);
         }
     }
-    altered
+    replaced
 }

@@ -1,5 +1,5 @@
-//! A random world to archive: it changes by a seed, returns jobs as the daemon's outbox
-//! does, and knows the expected content of the tables.
+//! Random data to archive: it changes at random from a seed, returns jobs like the daemon's
+//! outbox, and computes the expected content of the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,11 @@ use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey
 
 use super::Database;
 
-/// Names that a careless statement or collation trips over.
-const ODD: [&str; 14] =
+/// Names that break incorrectly escaped statements or wrong collations.
+const ODD_NAMES: [&str; 14] =
     ["O'Brien", "back\\slash", "\\'", "😀", "ß", "ss", "SS", "é", "e", "\"q\"", "%_", "a;b -- c", "名前", "/*x*/"];
 
-/// A shared world; the source of a worker.
+/// The job source of a worker.
 #[derive(Clone)]
 pub struct Outbox(pub Arc<Mutex<World>>);
 
@@ -27,18 +27,18 @@ impl Outbox {
         Outbox(Arc::new(Mutex::new(World::new(seed))))
     }
 
-    pub fn with<T>(&self, act: impl FnOnce(&mut World) -> T) -> T {
-        act(&mut self.0.lock().unwrap())
+    pub fn with<T>(&self, f: impl FnOnce(&mut World) -> T) -> T {
+        f(&mut self.0.lock().unwrap())
     }
 }
 
 impl JobSource for Outbox {
-    async fn pending_jobs(&self, ask: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         Ok(self.with(|world| {
             let mut rows = 0;
             let mut jobs = Vec::new();
-            for (&key, &seq) in world.pending.iter().filter(|(key, _)| ask.contains(**key)) {
-                if jobs.len() == ask.entries_max || rows >= ask.rows_max {
+            for (&key, &seq) in world.pending.iter().filter(|(key, _)| query.contains(**key)) {
+                if jobs.len() == query.entries_max || rows >= query.rows_max {
                     break;
                 }
                 let job = world.job(key);
@@ -47,10 +47,10 @@ impl JobSource for Outbox {
                 }
                 jobs.push((OutboxEntry { key, seq }, job));
             }
-            // While these are on their way to the database the world goes on.
-            if world.restless && !jobs.is_empty() {
+            // The data change while these jobs are written.
+            if world.changes_concurrently && !jobs.is_empty() {
                 world.step();
-                world.restless = world.dice(4) > 0;
+                world.changes_concurrently = world.random(4) > 0;
             }
             jobs
         }))
@@ -81,7 +81,7 @@ pub struct World {
     /// The current week.
     week: u32,
     /// Changes happen while jobs are being written.
-    pub restless: bool,
+    pub changes_concurrently: bool,
 }
 
 impl World {
@@ -97,13 +97,13 @@ impl World {
             weeks: BTreeMap::new(),
             best: BTreeMap::new(),
             week: 2_900,
-            restless: false,
+            changes_concurrently: false,
         };
         for name in ["baseq3", "cstrike", "map's \\ game"] {
             world.games.push(name.into());
             world.touch(OutboxKey::Game(GameKey(world.games.len() as u32)));
         }
-        for name in ODD {
+        for name in ODD_NAMES {
             world.add_player(name.into());
         }
         for _ in 0..4 {
@@ -112,12 +112,12 @@ impl World {
         world
     }
 
-    pub fn dice(&mut self, sides: u64) -> u64 {
-        // xorshift64*
+    /// A random number below a limit (xorshift64*).
+    fn random(&mut self, limit: u64) -> u64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
-        (self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % sides
+        (self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % limit
     }
 
     fn touch(&mut self, key: OutboxKey) {
@@ -144,7 +144,7 @@ impl World {
         keys
     }
 
-    /// Every job there is, as it is now.
+    /// All jobs with their current content.
     pub fn jobs(&self) -> Vec<ArchiveJob> {
         self.keys().into_iter().map(|key| self.job(key)).collect()
     }
@@ -174,7 +174,7 @@ impl World {
     }
 
     fn add_player(&mut self, name: String) -> PlayerKey {
-        let game = GameKey(1 + self.dice(self.games.len() as u64) as u32);
+        let game = GameKey(1 + self.random(self.games.len() as u64) as u32);
         let display = format!("^1{name}");
         self.players.push((game, name, display));
         let key = PlayerKey(self.players.len() as u32);
@@ -219,9 +219,9 @@ impl World {
         self.touch(OutboxKey::Server(key));
     }
 
-    /// Some change.
+    /// Makes a random change.
     pub fn step(&mut self) {
-        match self.dice(20) {
+        match self.random(20) {
             0 => self.add_server(),
             1 => self.close_week(),
             2..=8 => self.change_server(),
@@ -229,18 +229,18 @@ impl World {
         }
     }
 
-    fn some_server(&mut self) -> usize {
-        self.dice(self.servers.len() as u64) as usize
+    fn random_server(&mut self) -> usize {
+        self.random(self.servers.len() as u64) as usize
     }
 
-    fn some_player(&mut self) -> PlayerKey {
-        if self.dice(5) == 0 {
-            let name = format!("{} {}", ODD[self.dice(ODD.len() as u64) as usize], self.players.len());
+    fn random_player(&mut self) -> PlayerKey {
+        if self.random(5) == 0 {
+            let name = format!("{} {}", ODD_NAMES[self.random(ODD_NAMES.len() as u64) as usize], self.players.len());
             return self.add_player(name);
         }
-        let key = PlayerKey(1 + self.dice(self.players.len() as u64) as u32);
-        if self.dice(3) == 0 {
-            let colour = self.dice(8);
+        let key = PlayerKey(1 + self.random(self.players.len() as u64) as u32);
+        if self.random(3) == 0 {
+            let colour = self.random(8);
             let player = &mut self.players[key.0 as usize - 1];
             player.2 = format!("^{colour}{}", player.1);
             self.touch(OutboxKey::Player(key));
@@ -248,22 +248,22 @@ impl World {
         key
     }
 
-    fn some_map(&mut self) -> MapKey {
-        if self.maps.is_empty() || self.dice(6) == 0 {
+    fn random_map(&mut self) -> MapKey {
+        if self.maps.is_empty() || self.random(6) == 0 {
             return self.add_map();
         }
-        MapKey(1 + self.dice(self.maps.len() as u64) as u32)
+        MapKey(1 + self.random(self.maps.len() as u64) as u32)
     }
 
     fn change_server(&mut self) {
-        let at = self.some_server();
-        let map = self.some_map();
-        let length = self.dice(5);
+        let at = self.random_server();
+        let map = self.random_map();
+        let length = self.random(5);
         let list = (0..length)
             .map(|_| {
-                let player = self.some_player();
+                let player = self.random_player();
                 let (_, name, display) = self.players[player.0 as usize - 1].clone();
-                let points = self.dice(100) as i64 - 10;
+                let points = self.random(100) as i64 - 10;
                 ListEntry {
                     name,
                     display,
@@ -273,34 +273,34 @@ impl World {
                 }
             })
             .collect();
-        let dice: Vec<u64> = (0..1_700).map(|_| self.dice(1 << 20)).collect();
-        let bytes = |from: usize, count: usize| dice[from..from + count].iter().map(|&it| it as u8).collect();
+        let random: Vec<u64> = (0..1_700).map(|_| self.random(1 << 20)).collect();
+        let bytes = |from: usize, count: usize| random[from..from + count].iter().map(|&it| it as u8).collect();
         let week = self.week;
         let server = &mut self.servers[at];
         server.game = Some(GameKey(1));
         server.map = Some(map);
         server.list = list;
-        server.players = dice[0] as u32;
-        server.class = 1 + (dice[1] % 7) as u8;
-        server.last_seen_ms = Some(1_763_000_000_000 + dice[2] as i64);
-        server.greylist_reason = dice[3].is_multiple_of(4).then(|| "it's fake".to_owned());
-        server.removed = dice[4].is_multiple_of(8);
-        server.rank = dice[5].is_multiple_of(2).then_some(dice[5] as u32);
+        server.players = random[0] as u32;
+        server.class = 1 + (random[1] % 7) as u8;
+        server.last_seen_ms = Some(1_763_000_000_000 + random[2] as i64);
+        server.greylist_reason = random[3].is_multiple_of(4).then(|| "it's fake".to_owned());
+        server.removed = random[4].is_multiple_of(8);
+        server.rank = random[5].is_multiple_of(2).then_some(random[5] as u32);
         server.rank_week = server.rank.map(|_| WeekKey(week - 1));
         server.tags = ["ctf", "CTF", "it's", "123"]
             .into_iter()
-            .zip(&dice[6..10])
-            .filter(|(_, dice)| *dice % 2 == 0)
+            .zip(&random[6..10])
+            .filter(|(_, random)| *random % 2 == 0)
             .map(|(tag, _)| tag.to_owned())
             .collect();
-        server.bots_unidentified = dice[13] as u32 % 5;
+        server.bots_unidentified = random[13] as u32 % 5;
         server.screened = ScreenReason::ALL
             .into_iter()
-            .zip(&dice[14..20])
-            .filter(|(_, dice)| *dice % 2 == 0)
-            .map(|(reason, &dice)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + dice as i64 })
+            .zip(&random[14..20])
+            .filter(|(_, random)| *random % 2 == 0)
+            .map(|(reason, &random)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + random as i64 })
             .collect();
-        server.series = (!dice[11].is_multiple_of(5)).then(|| SeriesRecord {
+        server.series = (!random[11].is_multiple_of(5)).then(|| SeriesRecord {
             newest_ten_minutes_ms: 1_763_000_400_000,
             newest_hour_ms: 1_762_999_200_000,
             newest_day_ms: 1_762_905_600_000,
@@ -308,7 +308,7 @@ impl World {
             ten_minutes: bytes(20, 250),
             hours: bytes(300, 768),
             days: bytes(1_100, 365),
-            weeks: bytes(1_500, (dice[12] % 60) as usize),
+            weeks: bytes(1_500, (random[12] % 60) as usize),
             ranks: bytes(1_570, 110),
             newest_rank_week: Some(WeekKey(week - 1)),
         });
@@ -317,40 +317,40 @@ impl World {
     }
 
     fn change_week(&mut self) {
-        let server = self.some_server() as u32 + 1;
+        let server = self.random_server() as u32 + 1;
         let week = self.week;
-        let count = self.dice(8);
+        let count = self.random(8);
         let mut players = BTreeSet::new();
         for _ in 0..count {
-            players.insert(self.some_player());
+            players.insert(self.random_player());
         }
         let mut maps = BTreeSet::new();
         for _ in 0..count / 2 {
-            maps.insert(self.some_map());
+            maps.insert(self.random_map());
         }
         let mut rows = Vec::new();
         for (at, &player) in players.iter().enumerate() {
-            let measured_ms = self.dice(1 << 30);
-            let starts = self.dice(20) as u32;
+            let measured_ms = self.random(1 << 30);
+            let starts = self.random(20) as u32;
             let position = Some(at as u32 + 1);
             rows.push(PlayerWeekArchive {
                 player,
                 measured_ms,
                 starts,
                 time_ms: measured_ms + 60_000 * u64::from(starts),
-                time_est_ms: measured_ms + self.dice(1 << 20),
-                points: self.dice(500) as i64 - 20,
-                points_est: self.dice(500_000) as f64 / 1_000.0,
-                elo: 1_000.0 + self.dice(1 << 30) as f64 / 3.0e7 - 17.9,
-                elo_rounds: self.dice(3) as u32,
-                clq1: self.dice(1 << 40),
-                clq2: self.dice(80),
+                time_est_ms: measured_ms + self.random(1 << 20),
+                points: self.random(500) as i64 - 20,
+                points_est: self.random(500_000) as f64 / 1_000.0,
+                elo: 1_000.0 + self.random(1 << 30) as f64 / 3.0e7 - 17.9,
+                elo_rounds: self.random(3) as u32,
+                clq1: self.random(1 << 40),
+                clq2: self.random(80),
                 positions: [position, None, position.filter(|it| it % 2 == 0), position, position],
             });
         }
         let mut map_rows = Vec::new();
         for &map in &maps {
-            map_rows.push(MapWeekArchive { map, played_ms: self.dice(1 << 29), player_ms: self.dice(1 << 31) });
+            map_rows.push(MapWeekArchive { map, played_ms: self.random(1 << 29), player_ms: self.random(1 << 31) });
         }
         let calendar = Calendar::default();
         let key = WeekKey(week);
@@ -383,8 +383,8 @@ impl World {
             job.server_rank = (job.player_ms > 0).then_some(rank);
             for row in &job.rows {
                 let best = self.best.entry((key.1, row.player.0)).or_default();
-                for which in 0..3 {
-                    best.set(which, row.positions[which], job.week);
+                for ranking in 0..3 {
+                    best.set(ranking, row.positions[ranking], job.week);
                 }
             }
             self.touch(OutboxKey::Week { week: WeekKey(key.0), server: ServerKey(key.1) });
@@ -392,14 +392,14 @@ impl World {
         self.week += 1;
     }
 
-    /// The expected tables when everything is archived.
+    /// The expected tables after everything is archived.
     pub fn tables(&self) -> Tables {
         let mut tables = Tables::new();
         for name in TABLES.map(|(name, _)| name) {
             tables.insert(name, BTreeSet::new());
         }
         let mut put = |table: &'static str, row: Vec<String>| {
-            assert!(tables.get_mut(table).unwrap().insert(row), "a row of {table} twice");
+            assert!(tables.get_mut(table).unwrap().insert(row), "a duplicate row of {table}");
         };
         for job in self.jobs() {
             match job {
@@ -408,7 +408,7 @@ impl World {
                 ArchiveJob::Player { key, game, name, display } => {
                     put("player", vec![text(key), text(game), name, display])
                 }
-                ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key} never goes in this world"),
+                ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key}: no player is removed"),
                 ArchiveJob::Server(it) => {
                     let key = text(it.key);
                     put(
@@ -442,12 +442,12 @@ impl World {
                         let reason = screened.reason.name().to_owned();
                         put("server_screened", vec![key.clone(), reason, text(screened.applied_ms)]);
                     }
-                    for (place, entry) in (1..).zip(it.list) {
+                    for (number, entry) in (1..).zip(it.list) {
                         let points = maybe(entry.points);
                         let spectator = text(u8::from(entry.spectator));
                         let row = vec![
                             key.clone(),
-                            text(place),
+                            text(number),
                             entry.name,
                             entry.display,
                             points,
@@ -466,7 +466,7 @@ impl World {
                         put("server_series", row);
                     }
                 }
-                ArchiveJob::LargeWeek { .. } => panic!("no week of this world is long"),
+                ArchiveJob::LargeWeek { .. } => panic!("no week is large"),
                 ArchiveJob::Week(it) => {
                     let scope = [text(it.week), text(it.server)];
                     let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();
@@ -493,8 +493,8 @@ impl World {
         }
         for (&(server, player), best) in &self.best {
             for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(best.top_three()) {
-                for (place, (position, week)) in (1..).zip(list) {
-                    let row = [text(server), text(player), text(ranking), text(place), text(position), text(week)];
+                for (number, (position, week)) in (1..).zip(list) {
+                    let row = [text(server), text(player), text(ranking), text(number), text(position), text(week)];
                     put("best_position", row.to_vec());
                 }
             }
@@ -506,7 +506,7 @@ impl World {
 /// Rows of each table, every value as text.
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
-/// Tables and what is read of them. Blobs as hex.
+/// Tables and the columns that are read; blobs as hex.
 const TABLES: [(&str, &str); 13] = [
     ("game", "*"),
     ("map", "*"),
@@ -534,7 +534,7 @@ pub async fn read(database: &Database) -> Tables {
         let mut rows = database.rows(&format!("SELECT {columns} FROM {name}")).await;
         if name == "player_week" {
             for row in &mut rows {
-                // The shortest text that reads back the same may be written in two ways.
+                // The database and Rust may print the same number differently.
                 for at in [8, 9] {
                     row[at] = format!("{:?}", row[at].parse::<f64>().unwrap());
                 }
@@ -545,7 +545,7 @@ pub async fn read(database: &Database) -> Tables {
     tables
 }
 
-/// Says where they differ, and not all that they hold.
+/// Panics with the first missing and surplus rows of a table that differs.
 pub fn assert_same(found: &Tables, wanted: &Tables, when: &str) {
     for (name, wanted) in wanted {
         let found = &found[name];
