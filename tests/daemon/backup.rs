@@ -14,62 +14,62 @@ use clqd::state::State;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-fn status(place: &Sandbox) -> Value {
-    place.json(["status"]).remove(0)
+fn status(sandbox: &Sandbox) -> Value {
+    sandbox.json(["status"]).remove(0)
 }
 
-fn players(place: &Sandbox) -> u64 {
-    status(place)["engine"]["players_known"].as_u64().expect("a number")
+fn players(sandbox: &Sandbox) -> u64 {
+    status(sandbox)["engine"]["players_known"].as_u64().expect("a number")
 }
 
 /// Labels of all weeks that a state directory holds.
-fn weeks(place: &Sandbox) -> Vec<String> {
-    let status = status(place);
+fn weeks(sandbox: &Sandbox) -> Vec<String> {
+    let status = status(sandbox);
     let weeks = status["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
 
 /// A daemon that records and watches a lively fleet, and has seen players.
-fn start_with_players(place: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
-    let daemon = place.start();
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    wait_until("there are players", || players(place) > 20);
+fn start_with_players(sandbox: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
+    let daemon = sandbox.start();
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    wait_until("there are players", || players(sandbox) > 20);
     daemon
 }
 
 /// Replays all of the scan log into a state directory.
-fn replay(place: &Sandbox, state: &Path) {
+fn replay(sandbox: &Sandbox, state: &Path) {
     let mut args = vec!["replay".into(), "--state".into(), state.as_os_str().to_owned()];
-    args.extend(scan_logs(&place.path("scans.jsonl")).into_iter().map(Into::into));
-    place.ok(args);
+    args.extend(scan_logs(&sandbox.path("scans.jsonl")).into_iter().map(Into::into));
+    sandbox.ok(args);
 }
 
 #[test]
 fn online_backup_equals_the_state_at_one_time() {
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!("[scan_log]\npath = {record:?}"));
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
     let fleet = fleet(8, 31, 60.0, FaultShares::NONE);
-    let daemon = start_with_players(&place, &fleet);
-    let backup = place.path("backup");
-    let made = place.json(["backup", backup.to_str().unwrap()]);
+    let daemon = start_with_players(&sandbox, &fleet);
+    let backup = sandbox.path("backup");
+    let made = sandbox.json(["backup", backup.to_str().unwrap()]);
     assert_eq!((made.len(), &made[0]["kind"]), (1, &"backup".into()), "{made:?}");
     let moment = made[0]["latest_event_ms"].as_i64().expect("a moment");
     assert!(made[0]["bytes"].as_u64() > Some(0), "{made:?}");
-    let again = place.run(["backup", backup.to_str().unwrap()]);
+    let again = sandbox.run(["backup", backup.to_str().unwrap()]);
     assert!(!again.status.success() && again.err.contains("exists already"), "{}", again.err);
-    let inside = place.run(["backup", place.state().join("b").to_str().unwrap()]);
+    let inside = sandbox.run(["backup", sandbox.state().join("b").to_str().unwrap()]);
     assert!(!inside.status.success() && inside.err.contains("inside the state directory"), "{}", inside.err);
     // It goes on.
-    let known = players(&place);
-    wait_until("there are more players", || players(&place) > known);
+    let known = players(&sandbox);
+    wait_until("there are more players", || players(&sandbox) > known);
     daemon.stop();
-    let weeks = weeks(&place);
+    let weeks = weeks(&sandbox);
 
     // It is what the log gives up to one of the lines of about that moment.
-    let config = clqd::config::Config::load(&place.config()).unwrap();
-    let mut opened = State::open_configured(&config, &place.path("to-moment"), true).unwrap();
-    let of_backup: Vec<String> = weeks.iter().map(|week| place.export(&backup, week)).collect();
+    let config = clqd::config::Config::load(&sandbox.config()).unwrap();
+    let mut opened = State::open_configured(&config, &sandbox.path("to-moment"), true).unwrap();
+    let of_backup: Vec<String> = weeks.iter().map(|week| sandbox.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut is_found = false;
     for line in clqd::scan_log::open(&record).unwrap() {
@@ -89,109 +89,109 @@ fn online_backup_equals_the_state_at_one_time() {
     assert!(is_found, "the backup is of no moment of the log near {moment}");
 
     // Back, and with the rest of the log it is the state of now.
-    let now: Vec<String> = weeks.iter().map(|week| place.export(&place.state(), week)).collect();
-    let printed = place.run(["restore", backup.to_str().unwrap()]);
+    let now: Vec<String> = weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect();
+    let printed = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(printed.status.success() && printed.err.contains("state.before-restore"), "{}", printed.err);
-    let restored: Vec<String> = weeks.iter().map(|week| place.export(&place.state(), week)).collect();
-    assert_eq!(restored, weeks.iter().map(|week| place.export(&backup, week)).collect::<Vec<_>>());
+    let restored: Vec<String> = weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect();
+    assert_eq!(restored, weeks.iter().map(|week| sandbox.export(&backup, week)).collect::<Vec<_>>());
     assert!(restored != now);
-    let before = place.path("state.before-restore");
-    assert_eq!(now, weeks.iter().map(|week| place.export(&before, week)).collect::<Vec<_>>());
-    replay(&place, &place.state());
-    assert_eq!(now, weeks.iter().map(|week| place.export(&place.state(), week)).collect::<Vec<_>>());
-    let daemon = place.start();
-    assert_eq!(place.list(&[]).len(), 8);
+    let before = sandbox.path("state.before-restore");
+    assert_eq!(now, weeks.iter().map(|week| sandbox.export(&before, week)).collect::<Vec<_>>());
+    replay(&sandbox, &sandbox.state());
+    assert_eq!(now, weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect::<Vec<_>>());
+    let daemon = sandbox.start();
+    assert_eq!(sandbox.list(&[]).len(), 8);
     daemon.stop();
 }
 
 #[test]
 fn offline_backup_can_be_restored() {
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     let fleet = fleet(4, 32, 60.0, FaultShares::NONE);
-    start_with_players(&place, &fleet).stop();
-    let weeks = weeks(&place);
-    let backup = place.path("backup");
-    let done = place.ok(["backup", backup.to_str().unwrap()]);
+    start_with_players(&sandbox, &fleet).stop();
+    let weeks = weeks(&sandbox);
+    let backup = sandbox.path("backup");
+    let done = sandbox.ok(["backup", backup.to_str().unwrap()]);
     assert!(done.starts_with(backup.to_str().unwrap()), "{done}");
-    let of = |state: &Path| weeks.iter().map(|week| place.export(state, week)).collect::<String>();
-    let held = of(&place.state());
+    let of = |state: &Path| weeks.iter().map(|week| sandbox.export(state, week)).collect::<String>();
+    let held = of(&sandbox.state());
     assert!(held.lines().count() > 10 && held == of(&backup));
-    fs::remove_dir_all(place.state()).unwrap();
-    let done = place.run(["restore", backup.to_str().unwrap()]);
+    fs::remove_dir_all(sandbox.state()).unwrap();
+    let done = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(done.status.success() && !done.err.contains("before-restore"), "{}", done.err);
-    assert_eq!(of(&place.state()), held);
+    assert_eq!(of(&sandbox.state()), held);
 
     // Never below a daemon.
-    let daemon = place.start();
-    let refused = place.run(["restore", backup.to_str().unwrap()]);
+    let daemon = sandbox.start();
+    let refused = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(!refused.status.success(), "{}", refused.out);
     assert!(refused.err.contains(&format!("in use by process {}", daemon.pid())), "{}", refused.err);
-    assert!(!place.path("state.before-restore").exists() && !place.path("state.restoring").exists());
-    let nothing = place.run(["restore", place.path("nothing").to_str().unwrap()]);
+    assert!(!sandbox.path("state.before-restore").exists() && !sandbox.path("state.restoring").exists());
+    let nothing = sandbox.run(["restore", sandbox.path("nothing").to_str().unwrap()]);
     assert!(!nothing.status.success(), "{}", nothing.out);
     daemon.stop();
 }
 
 /// Sets the minimum of free bytes.
-fn configure(place: &Sandbox, record: &Path, min_bytes: u64) {
-    place.configure(&format!("[scan_log]\npath = {record:?}"));
-    let text = fs::read_to_string(place.config()).unwrap();
+fn configure(sandbox: &Sandbox, record: &Path, min_bytes: u64) {
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+    let text = fs::read_to_string(sandbox.config()).unwrap();
     let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
-    fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
+    fs::write(sandbox.config(), text.replace("[store]\n", &store)).unwrap();
 }
 
 #[test]
 fn nearly_full_disk_stops_only_writes() {
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    configure(&place, &record, 1 << 20);
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    configure(&sandbox, &record, 1 << 20);
     let fleet = fleet(6, 33, 60.0, FaultShares::NONE);
-    let daemon = start_with_players(&place, &fleet);
-    let known = players(&place);
+    let daemon = start_with_players(&sandbox, &fleet);
+    let known = players(&sandbox);
     // More than there is.
-    configure(&place, &record, 1 << 50);
-    place.ok(["reload"]);
+    configure(&sandbox, &record, 1 << 50);
+    sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("the disk is nearly full");
     let lines = |log: &str| log.matches("the disk is nearly full").count();
     assert_eq!(lines(&log), 1, "{log}");
     wait_until("what is scanned waits in memory", || {
-        let status = status(&place);
+        let status = status(&sandbox);
         let store = &status["store"];
         store["paused_since_ms"].is_i64() && store["pending_records"].as_u64() > Some(0)
     });
-    wait_until("answers show it", || players(&place) > known);
-    let said = place.ok(["status"]);
+    wait_until("answers show it", || players(&sandbox) > known);
+    let said = sandbox.ok(["status"]);
     assert!(said.contains("NEARLY FULL") && said.contains("store.disk_free_bytes_min"), "{said}");
     for args in [&["servers", "add", "quake3://127.0.0.1:1"][..], &["greylist", &fleet.urls()[0], "--reason", "x"]] {
-        let refused = place.run(args);
+        let refused = sandbox.run(args);
         assert_eq!(refused.status.code(), Some(1), "{}", refused.out);
         assert!(refused.err.contains("nearly full"), "{}", refused.err);
     }
     // Nothing is written.
-    let sizes = || (fs::metadata(&record).unwrap().len(), fs::metadata(place.state().join("db")).unwrap().len());
-    let (before, known) = (sizes(), players(&place));
-    wait_until("scanning goes on", || players(&place) > known);
+    let sizes = || (fs::metadata(&record).unwrap().len(), fs::metadata(sandbox.state().join("db")).unwrap().len());
+    let (before, known) = (sizes(), players(&sandbox));
+    wait_until("scanning goes on", || players(&sandbox) > known);
     assert_eq!(sizes(), before);
 
-    configure(&place, &record, 0);
-    place.ok(["reload"]);
+    configure(&sandbox, &record, 0);
+    sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("writing resumes");
     assert_eq!(lines(&log), 1, "reported once: {log}");
-    wait_until("it is written", || status(&place)["store"]["paused_since_ms"].is_null());
-    place.ok(["servers", "add", "quake3://127.0.0.1:1"]);
+    wait_until("it is written", || status(&sandbox)["store"]["paused_since_ms"].is_null());
+    sandbox.ok(["servers", "add", "quake3://127.0.0.1:1"]);
     // Full again, and stopped: what waits is written into what was kept free.
-    configure(&place, &record, 1 << 50);
+    configure(&sandbox, &record, 1 << 50);
     daemon.signal(Signal::SIGHUP);
-    wait_until("it is full again", || status(&place)["store"]["paused_since_ms"].is_i64());
-    let known = players(&place);
-    wait_until("there are more players", || players(&place) > known);
-    let known = players(&place);
+    wait_until("it is full again", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
+    let known = players(&sandbox);
+    wait_until("there are more players", || players(&sandbox) > known);
+    let known = players(&sandbox);
     daemon.stop();
-    assert!(players(&place) >= known, "all that was shown is there");
-    let (weeks, fresh) = (weeks(&place), place.path("fresh"));
-    replay(&place, &fresh);
+    assert!(players(&sandbox) >= known, "all that was shown is there");
+    let (weeks, fresh) = (weeks(&sandbox), sandbox.path("fresh"));
+    replay(&sandbox, &fresh);
     for week in weeks {
-        assert_eq!(place.export(&place.state(), &week), place.export(&fresh, &week), "the log has all of it");
+        assert_eq!(sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week), "the log has all of it");
     }
 }
 
@@ -201,8 +201,8 @@ fn writes_stop_before_the_disk_is_full() {
         eprintln!("not tested: only root can mount a small file system");
         return;
     }
-    let place = Sandbox::new("");
-    let small = place.path("small");
+    let sandbox = Sandbox::new("");
+    let small = sandbox.path("small");
     fs::create_dir(&small).unwrap();
     let mount = |args: &[&str]| std::process::Command::new("mount").args(args).arg(&small).output();
     match mount(&["-t", "tmpfs", "-o", "size=32m", "tmpfs"]) {
@@ -219,19 +219,19 @@ fn writes_stop_before_the_disk_is_full() {
         }
     }
     let _unmount = Unmount(&small);
-    configure(&place, &small.join("scans.jsonl"), 8 << 20);
-    let text = fs::read_to_string(place.config()).unwrap();
-    fs::write(place.config(), text.replace(&format!("{:?}", place.state()), &format!("{:?}", small.join("state"))))
+    configure(&sandbox, &small.join("scans.jsonl"), 8 << 20);
+    let text = fs::read_to_string(sandbox.config()).unwrap();
+    fs::write(sandbox.config(), text.replace(&format!("{:?}", sandbox.state()), &format!("{:?}", small.join("state"))))
         .unwrap();
     let fleet = fleet(4, 34, 60.0, FaultShares::NONE);
-    let mut daemon = start_with_players(&place, &fleet);
+    let mut daemon = start_with_players(&sandbox, &fleet);
     // Somebody else takes the room.
     let other = small.join("other");
-    let free = status(&place)["store"]["disk_free_bytes"].as_u64().unwrap();
+    let free = status(&sandbox)["store"]["disk_free_bytes"].as_u64().unwrap();
     fs::write(&other, vec![1; free as usize - (6 << 20)]).unwrap();
     daemon.wait_for_log("the disk is nearly full");
-    let known = players(&place);
-    wait_until("scanning goes on", || players(&place) > known);
+    let known = players(&sandbox);
+    wait_until("scanning goes on", || players(&sandbox) > known);
     assert!(daemon.exit_status().is_none());
     fs::remove_file(&other).unwrap();
     daemon.wait_for_log("writing resumes");

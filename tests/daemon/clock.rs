@@ -20,8 +20,8 @@ use serde_json::Value;
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
-fn status(place: &Sandbox) -> Value {
-    place.json(["status"]).remove(0)
+fn status(sandbox: &Sandbox) -> Value {
+    sandbox.json(["status"]).remove(0)
 }
 
 fn phase(status: &Value, week: &str) -> String {
@@ -39,8 +39,8 @@ fn library() -> String {
 }
 
 /// Measured time of all players on a server in a week, ms.
-fn time_in(place: &Sandbox, url: &str, week: &str) -> u64 {
-    let top = place.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
+fn time_in(sandbox: &Sandbox, url: &str, week: &str) -> u64 {
+    let top = sandbox.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
     let rows: Vec<Value> = sandbox::rows(&top.out);
     rows.iter().flat_map(|top| top["rows"].as_array().unwrap()).map(|row| row["score"].as_f64().unwrap() as u64).sum()
 }
@@ -56,72 +56,72 @@ fn busiest(fleet: &Fleet) -> String {
 #[test]
 fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     let library = library();
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!("[scan_log]\npath = {record:?}\n[clock]\nsynchronised = \"never\""));
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}\n[clock]\nsynchronised = \"never\""));
     let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
     let url = busiest(&fleet);
     let week = week_label(Calendar::default().week(clqd::clock::system_ms()));
 
-    let daemon = place.start();
-    place.ok(["servers", "add", &url]);
+    let daemon = sandbox.start();
+    sandbox.ok(["servers", "add", &url]);
     wait_until("people are seen for a while", || {
-        time_in(&place, &url, &week) > 0 && status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
+        time_in(&sandbox, &url, &week) > 0 && status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
     });
     daemon.stop();
 
     let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
-    let daemon = place.start_with_env(&wrong);
-    wait_until("the week is over, and held", || status(&place)["clock"]["week_pending_close"] == week.as_str());
-    wait_until("it is scanned", || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
-    let text = place.ok(["status"]);
+    let daemon = sandbox.start_with_env(&wrong);
+    wait_until("the week is over, and held", || status(&sandbox)["clock"]["week_pending_close"] == week.as_str());
+    wait_until("it is scanned", || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
+    let text = sandbox.ok(["status"]);
     let printed = text.lines().find(|line| line.starts_with("clock")).unwrap();
     assert!(
         printed.contains("NOT SYNCHRONISED: no week is closed") && printed.contains("clqd clock accept"),
         "{printed}"
     );
     assert!(printed.contains(&format!("week {week} has ended and is not closed yet")), "{printed}");
-    assert_eq!(phase(&status(&place), &week), "running");
-    let printed = place.ok(["clock", "accept"]);
+    assert_eq!(phase(&status(&sandbox), &week), "running");
+    let printed = sandbox.ok(["clock", "accept"]);
     assert!(printed.starts_with("accepted by an admin"), "{printed}");
-    wait_until("the week is closed", || phase(&status(&place), &week) == "closed");
+    wait_until("the week is closed", || phase(&status(&sandbox), &week) == "closed");
     daemon.wait_for_log("the week is closed");
-    assert_eq!(place.json(["servers", "show", &url])[0]["rank"], 1);
+    assert_eq!(sandbox.json(["servers", "show", &url])[0]["rank"], 1);
     let log = daemon.stop();
     assert!(log.contains("the week is over but is not closed"), "{log}");
 
-    let daemon = place.start();
+    let daemon = sandbox.start();
     daemon.wait_for_log("ahead of the system clock");
-    let ahead_ms = status(&place)["clock"]["ahead_ms"].as_i64().unwrap();
+    let ahead_ms = status(&sandbox)["clock"]["ahead_ms"].as_i64().unwrap();
     assert!((7 * DAY..9 * DAY).contains(&ahead_ms), "{ahead_ms}");
-    let refused = place.run(["clock", "reset"]);
+    let refused = sandbox.run(["clock", "reset"]);
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
-    let printed = place.ok(["clock", "reset", "--yes"]);
+    let printed = sandbox.ok(["clock", "reset", "--yes"]);
     assert!(printed.contains(&format!("week {week} is reopened")), "{printed}");
-    wait_until("the week is open", || phase(&status(&place), &week) == "running");
-    assert_eq!(status(&place)["clock"]["ahead_ms"], 0);
-    let before = time_in(&place, &url, &week);
+    wait_until("the week is open", || phase(&status(&sandbox), &week) == "running");
+    assert_eq!(status(&sandbox)["clock"]["ahead_ms"], 0);
+    let before = time_in(&sandbox, &url, &week);
     assert!(before > 0, "its rows are there");
-    wait_until("scans count", || time_in(&place, &url, &week) > before);
-    assert!(place.ok(["week", "reopen", &week]).contains("is open already"));
-    assert!(place.run(["clock", "reset"]).err.contains("nothing to set back"));
+    wait_until("scans count", || time_in(&sandbox, &url, &week) > before);
+    assert!(sandbox.ok(["week", "reopen", &week]).contains("is open already"));
+    assert!(sandbox.run(["clock", "reset"]).err.contains("nothing to set back"));
     daemon.kill();
 
     // What was recorded under the wrong clock is not taken for news.
-    let daemon = place.start();
-    let clock = status(&place)["clock"].clone();
+    let daemon = sandbox.start();
+    let clock = status(&sandbox)["clock"].clone();
     assert!(clock["ahead_ms"].as_i64().unwrap() < DAY, "{clock}");
-    assert_eq!(phase(&status(&place), &week), "running");
+    assert_eq!(phase(&status(&sandbox), &week), "running");
     daemon.stop();
     // And it has files of its own: the others are a scan log.
     let mut logs = sandbox::scan_logs(&record);
     assert_eq!(logs.len(), 3, "{logs:?}");
     logs.remove(1);
-    let again = place.path("again");
+    let again = sandbox.path("again");
     let mut replay = vec!["replay".into(), "--state".into(), again.clone().into_os_string()];
     replay.extend(logs.into_iter().map(Into::into));
-    place.ok(replay);
-    assert!(place.export(&again, &week).lines().count() > 0);
+    sandbox.ok(replay);
+    assert!(sandbox.export(&again, &week).lines().count() > 0);
 }
 
 /// The steady clock and the system clock, set by a test.
@@ -159,8 +159,8 @@ impl TimeSource for FakeClock {
 #[tokio::test(flavor = "multi_thread")]
 async fn large_clock_jump_closes_no_week_until_trusted() {
     let fleet = fleet(8, 4, 60.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let config = Config::load(&place.config()).unwrap();
+    let sandbox = Sandbox::new("");
+    let config = Config::load(&sandbox.config()).unwrap();
     let clocks = FakeClock::new();
     let daemon = Daemon::start_with_time_source(Box::new(clocks.clone()), config, None, None).await.unwrap();
     let url = busiest(&fleet);
@@ -232,34 +232,34 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_committed() {
     let fleet = fleet(8, 5, 60.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
     let configure = |min_bytes: u64| {
-        place.configure(&format!("[scan_log]\npath = {record:?}"));
-        let text = std::fs::read_to_string(place.config()).unwrap();
+        sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+        let text = std::fs::read_to_string(sandbox.config()).unwrap();
         let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
-        std::fs::write(place.config(), text.replace("[store]\n", &store)).unwrap();
+        std::fs::write(sandbox.config(), text.replace("[store]\n", &store)).unwrap();
     };
     configure(0);
-    let config = Config::load(&place.config()).unwrap();
+    let config = Config::load(&sandbox.config()).unwrap();
     let clocks = FakeClock::new();
     let daemon =
-        Daemon::start_with_time_source(Box::new(clocks.clone()), config, Some(place.config()), None).await.unwrap();
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    let scans = || status(&place)["engine"]["counts"]["snapshots"].as_u64().unwrap();
+        Daemon::start_with_time_source(Box::new(clocks.clone()), config, Some(sandbox.config()), None).await.unwrap();
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let scans = || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap();
     let scan_more = |what: &str| {
         let seen = scans();
         wait_until(what, || scans() >= seen + 16);
     };
     scan_more("they are scanned");
     configure(1 << 50);
-    place.ok(["reload"]);
-    wait_until("writing stops", || status(&place)["store"]["paused_since_ms"].is_i64());
+    sandbox.ok(["reload"]);
+    wait_until("writing stops", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
     scan_more("scans wait to be written");
     clocks.jump(60 * MINUTE);
-    wait_until("the leap is seen", || status(&place)["clock"]["pending_jump_ms"].as_i64() > Some(0));
+    wait_until("the leap is seen", || status(&sandbox)["clock"]["pending_jump_ms"].as_i64() > Some(0));
     clocks.advance(11 * MINUTE);
-    wait_until("it is followed", || status(&place)["clock"]["pending_jump_ms"] == 0);
+    wait_until("it is followed", || status(&sandbox)["clock"]["pending_jump_ms"] == 0);
     wait_until("a file is closed and packed", || sandbox::scan_logs(&record).len() == 2);
     scan_more("scans go on");
 
@@ -269,28 +269,28 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     for log in sandbox::scan_logs(&record) {
         std::fs::copy(&log, crashed.path(log.file_name().unwrap().to_str().unwrap())).unwrap();
     }
-    let done = Command::new("cp").arg("-a").arg(place.state()).arg(crashed.state()).status().unwrap();
+    let done = Command::new("cp").arg("-a").arg(sandbox.state()).arg(crashed.state()).status().unwrap();
     assert!(done.success());
     crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("[scan_log]\npath = {copied:?}"));
     crashed.start().stop();
     assert_state_is_the_log(&crashed, &copied);
 
     configure(0);
-    place.ok(["reload"]);
-    wait_until("writing goes on", || status(&place)["store"]["paused_since_ms"].is_null());
+    sandbox.ok(["reload"]);
+    wait_until("writing goes on", || status(&sandbox)["store"]["paused_since_ms"].is_null());
     daemon.stop().await.unwrap();
-    assert_state_is_the_log(&place, &record);
+    assert_state_is_the_log(&sandbox, &record);
 }
 
 /// The state of a stopped daemon equals a replay of its complete log.
-fn assert_state_is_the_log(place: &Sandbox, record: &Path) {
-    let fresh = place.path("fresh");
+fn assert_state_is_the_log(sandbox: &Sandbox, record: &Path) {
+    let fresh = sandbox.path("fresh");
     let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     replay.extend(sandbox::scan_logs(record).into_iter().map(Into::into));
-    place.ok(replay);
-    let weeks = status(place)["engine"]["weeks"].as_array().unwrap().clone();
+    sandbox.ok(replay);
+    let weeks = status(sandbox)["engine"]["weeks"].as_array().unwrap().clone();
     for week in weeks.iter().map(|week| week["week"].as_str().unwrap()) {
-        let (state, log) = (place.export(&place.state(), week), place.export(&fresh, week));
+        let (state, log) = (sandbox.export(&sandbox.state(), week), sandbox.export(&fresh, week));
         assert!(!state.is_empty() && state == log, "{week}: the log holds other scans than the state");
     }
 }

@@ -24,22 +24,22 @@ fn url(server: &Value) -> &str {
 }
 
 /// A daemon that has scanned all servers of a fleet.
-fn start_and_scan_all(place: &Sandbox, fleet: &Fleet) -> Daemon {
-    let daemon = place.start();
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+fn start_and_scan_all(sandbox: &Sandbox, fleet: &Fleet) -> Daemon {
+    let daemon = sandbox.start();
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     wait_until("every server is seen", || {
-        place.list(&[]).iter().filter(|server| !server["last_seen_ms"].is_null()).count() == fleet.servers() as usize
+        sandbox.list(&[]).iter().filter(|server| !server["last_seen_ms"].is_null()).count() == fleet.servers() as usize
     });
     daemon
 }
 
 /// A server that has players on its boards.
-fn busiest(place: &Sandbox) -> String {
+fn busiest(sandbox: &Sandbox) -> String {
     wait_for("somebody has points, clq2 and a rating", || {
-        let servers = place.list(&[]);
+        let servers = sandbox.list(&[]);
         servers.iter().map(url).map(str::to_owned).find(|url| {
             ["points", "clq2", "elo", "time"].iter().all(|ranking| {
-                let top = place.json(["top", "--server", url, "--ranking", ranking]);
+                let top = sandbox.json(["top", "--server", url, "--ranking", ranking]);
                 top[0]["rows"].as_array().expect("rows").len() >= 3
             })
         })
@@ -47,8 +47,8 @@ fn busiest(place: &Sandbox) -> String {
 }
 
 /// Labels of the weeks that a state directory holds; no daemon may run.
-fn weeks(place: &Sandbox) -> Vec<String> {
-    let status = place.json(["status"]);
+fn weeks(sandbox: &Sandbox) -> Vec<String> {
+    let status = sandbox.json(["status"]);
     let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
@@ -59,87 +59,87 @@ fn weeks(place: &Sandbox) -> Vec<String> {
 fn servers_are_added_listed_shown_and_removed() {
     let fleet = fleet(6, 11, 1.0, FaultShares::NONE);
     let urls = fleet.urls();
-    let place = Sandbox::new("");
-    let daemon = place.start();
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
 
-    let out = place.ok(["servers", "add", &urls[0], &urls[1], "--tag", "ctf"]);
+    let out = sandbox.ok(["servers", "add", &urls[0], &urls[1], "--tag", "ctf"]);
     assert_eq!(out, format!("{}  added\n{}  added\n", urls[0], urls[1]));
-    let misspelt = place.run(["--json", "servers", "add", &urls[2], "ftp://127.0.0.1:1"]);
+    let misspelt = sandbox.run(["--json", "servers", "add", &urls[2], "ftp://127.0.0.1:1"]);
     assert_eq!(misspelt.status.code(), Some(2), "{}", misspelt.err);
     assert!(misspelt.out.contains("known are quake3"), "{}", misspelt.out);
-    let mixed = place.json(["servers", "add", &urls[1], &urls[2]]);
+    let mixed = sandbox.json(["servers", "add", &urls[1], &urls[2]]);
     let outcomes: Vec<_> = mixed.iter().map(|row| row["outcome"].as_str().unwrap().to_owned()).collect();
     assert_eq!(outcomes, ["unchanged", "added"], "nothing was added beside what could not be read");
 
-    let list = place.path("servers.txt");
+    let list = sandbox.path("servers.txt");
     let text = format!("# mine\n{} duel\n\n{} duel ctf # both\nquake3://a:0\n{}\n", urls[3], urls[4], urls[0]);
     std::fs::write(&list, text).unwrap();
-    let imported = place.run(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
+    let imported = sandbox.run(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
     assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 added, 1 already known, 1 refused\n"));
     assert!(imported.err.contains(&format!("{}:5: ", list.display())), "{}", imported.err);
 
-    wait_until("all five are seen", || place.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
-    let listed = place.list(&[]);
+    wait_until("all five are seen", || sandbox.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
+    let listed = sandbox.list(&[]);
     assert!(listed.is_sorted_by_key(|row| url(row).to_owned()));
-    let human = place.ok(["servers", "list"]);
+    let human = sandbox.ok(["servers", "list"]);
     assert!(urls[..5].iter().all(|url| human.contains(url)) && !human.contains(&urls[5]), "{human}");
-    let ctf = place.list(&["--tag", "ctf"]);
+    let ctf = sandbox.list(&["--tag", "ctf"]);
     let mut want = [&urls[0], &urls[1], &urls[4]];
     want.sort();
     assert_eq!(ctf.iter().map(url).collect::<Vec<_>>(), want);
-    assert!(place.list(&["--tag", "nothing"]).is_empty());
+    assert!(sandbox.list(&["--tag", "nothing"]).is_empty());
 
-    for (number, row) in [0, 1, 2, 3, 4].map(|n| (n, place.json(["servers", "show", &urls[n as usize]])[0].clone())) {
+    for (number, row) in [0, 1, 2, 3, 4].map(|n| (n, sandbox.json(["servers", "show", &urls[n as usize]])[0].clone())) {
         let truth = fleet.snapshot(number);
         assert_eq!(row["kind"], "server_detail");
         assert_eq!((row["hostname"].as_str(), row["game"].as_str()), (Some(&*truth.hostname), Some(&*truth.game)));
         assert_eq!(row["slots"].as_u64(), Some(truth.slots.into()));
         assert!(matches!(row["class"].as_u64(), Some(1 | 2)) && row["missed"] == 0, "{row}");
     }
-    let shown = place.ok(["servers", "show", &urls[0]]);
+    let shown = sandbox.ok(["servers", "show", &urls[0]]);
     assert!(shown.contains(&urls[0]) && shown.contains("ctf"), "{shown}");
 
-    assert_eq!(place.ok(["servers", "remove", &urls[0]]), format!("{}  removed\n", urls[0]));
-    let again = place.run(["servers", "remove", &urls[0], &urls[5]]);
+    assert_eq!(sandbox.ok(["servers", "remove", &urls[0]]), format!("{}  removed\n", urls[0]));
+    let again = sandbox.run(["servers", "remove", &urls[0], &urls[5]]);
     assert_eq!(again.status.code(), Some(1), "{}", again.out);
     assert!(again.out.lines().all(|line| line.ends_with("not found")), "{}", again.out);
-    assert!(!place.list(&[]).iter().any(|row| url(row) == urls[0]));
-    let gone = place.run(["servers", "show", &urls[0]]);
+    assert!(!sandbox.list(&[]).iter().any(|row| url(row) == urls[0]));
+    let gone = sandbox.run(["servers", "show", &urls[0]]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(gone.err.contains(&urls[0]), "{}", gone.err);
-    let back = place.ok(["servers", "add", &urls[0]]);
+    let back = sandbox.ok(["servers", "add", &urls[0]]);
     assert_eq!(back, format!("{}  restored with its history\n", urls[0]));
     daemon.stop();
 }
 
 #[test]
 fn private_address_is_refused_unless_allowed() {
-    let place = Sandbox::new("");
-    let config = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), config.replace("allow_private = true", "allow_private = false")).unwrap();
-    let daemon = place.start();
-    let done = place.run(["servers", "add", "quake3://127.0.0.1:27960", "quake3://192.168.1.1"]);
+    let sandbox = Sandbox::new("");
+    let config = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(sandbox.config(), config.replace("allow_private = true", "allow_private = false")).unwrap();
+    let daemon = sandbox.start();
+    let done = sandbox.run(["servers", "add", "quake3://127.0.0.1:27960", "quake3://192.168.1.1"]);
     assert_eq!(done.status.code(), Some(1));
     assert_eq!(done.out.matches("scan.allow_private").count(), 2, "{}", done.out);
-    assert!(place.list(&[]).is_empty());
+    assert!(sandbox.list(&[]).is_empty());
     daemon.stop();
 }
 
 #[test]
 fn added_server_is_scanned_after_crash() {
-    let place = Sandbox::new("");
-    let config = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
-    let daemon = place.start();
+    let sandbox = Sandbox::new("");
+    let config = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
+    let daemon = sandbox.start();
     let (late, url) = silent_socket();
-    place.ok(["servers", "add", &url]);
+    sandbox.ok(["servers", "add", &url]);
     // Its scan is in flight and will take a minute.
     daemon.kill();
     late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     while late.recv(&mut [0; 2_048]).is_ok() {}
-    let daemon = place.start();
+    let daemon = sandbox.start();
     let answering = std::thread::spawn(move || reply_to_queries(&late));
-    wait_until("it is scanned", || !place.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
+    wait_until("it is scanned", || !sandbox.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
     daemon.stop();
     answering.join().unwrap();
 }
@@ -149,30 +149,30 @@ fn added_server_is_scanned_after_crash() {
 #[test]
 fn rescan_reports_server_and_class() {
     let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let daemon = start_and_scan_all(&place, &fleet);
+    let sandbox = Sandbox::new("");
+    let daemon = start_and_scan_all(&sandbox, &fleet);
     let nobody = closed_port_url();
-    place.ok(["servers", "add", &nobody]);
+    sandbox.ok(["servers", "add", &nobody]);
     wait_until("who never answers is of class 7", || {
-        place.list(&["--class", "7"]).iter().any(|row| url(row) == nobody)
+        sandbox.list(&["--class", "7"]).iter().any(|row| url(row) == nobody)
     });
 
-    let one = place.json(["rescan", &fleet.url(0)]);
+    let one = sandbox.json(["rescan", &fleet.url(0)]);
     assert_eq!((one.len(), url(&one[0]), &one[0]["result"]), (1, fleet.url(0).as_str(), &Value::from("snapshot")));
     assert_eq!(one[0]["slots"].as_u64(), Some(fleet.snapshot(0).slots.into()));
-    let human = place.ok(["rescan", &fleet.url(1)]);
+    let human = sandbox.ok(["rescan", &fleet.url(1)]);
     assert!(human.starts_with(&fleet.url(1)) && human.contains(&fleet.snapshot(1).game), "{human}");
 
     for which in [["--class", "7"].as_slice(), &["--all-unknown"]] {
-        let printed = place.json([&["rescan"], which].concat());
+        let printed = sandbox.json([&["rescan"], which].concat());
         assert_eq!((printed.len(), url(&printed[0])), (1, nobody.as_str()), "{which:?}");
         assert_eq!((&printed[0]["result"], &printed[0]["class"]), (&Value::from("miss"), &Value::from(7)));
         assert!(printed[0]["reason"].is_string());
     }
-    let none = place.run(["rescan", "--class", "6"]);
+    let none = sandbox.run(["rescan", "--class", "6"]);
     assert_eq!((none.status.code(), none.out.as_str()), (Some(0), ""));
     assert!(none.err.contains("no such servers"), "{}", none.err);
-    let unknown = place.run(["rescan", "quake3://127.9.9.9:1"]);
+    let unknown = sandbox.run(["rescan", "quake3://127.9.9.9:1"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(unknown.err.contains("quake3://127.9.9.9:1"), "{}", unknown.err);
     daemon.stop();
@@ -182,17 +182,17 @@ fn rescan_reports_server_and_class() {
 /// buffers its output until the end would report it as silent.
 #[test]
 fn rescan_prints_each_result_at_once() {
-    let place = Sandbox::new("");
-    place.configure_scan("", "");
-    let config = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
-    let daemon = place.start();
+    let sandbox = Sandbox::new("");
+    sandbox.configure_scan("", "");
+    let config = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
+    let daemon = sandbox.start();
     let (late, late_url) = silent_socket();
     let nobody = closed_port_url();
-    place.ok(["servers", "add", &late_url, &nobody]);
-    wait_until("both are of class 7", || place.list(&["--class", "7"]).len() == 2);
+    sandbox.ok(["servers", "add", &late_url, &nobody]);
+    wait_until("both are of class 7", || sandbox.list(&["--class", "7"]).len() == 2);
 
-    let mut command = place.command(["rescan", "--class", "7"]);
+    let mut command = sandbox.command(["rescan", "--class", "7"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
@@ -209,15 +209,15 @@ fn rescan_prints_each_result_at_once() {
 /// A rescan of a server ends when the server is removed.
 #[test]
 fn rescan_ends_when_its_server_is_removed() {
-    let place = Sandbox::new("");
-    place.configure_scan("", "");
-    let daemon = place.start();
+    let sandbox = Sandbox::new("");
+    sandbox.configure_scan("", "");
+    let daemon = sandbox.start();
     let (_socket, url) = silent_socket();
-    place.ok(["servers", "add", &url]);
-    wait_until("it is of class 7", || place.list(&["--class", "7"]).len() == 1);
-    let mut child = place.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
-    wait_until("it is being scanned", || place.json(["status"])[0]["engine"]["in_flight"] == 1);
-    place.ok(["servers", "remove", &url]);
+    sandbox.ok(["servers", "add", &url]);
+    wait_until("it is of class 7", || sandbox.list(&["--class", "7"]).len() == 1);
+    let mut child = sandbox.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
+    wait_until("it is being scanned", || sandbox.json(["status"])[0]["engine"]["in_flight"] == 1);
+    sandbox.ok(["servers", "remove", &url]);
     wait_until("the rescan ends", || child.try_wait().unwrap().is_some());
     daemon.stop();
 }
@@ -246,11 +246,11 @@ fn reply_to_queries(socket: &std::net::UdpSocket) {
 #[test]
 fn boards_players_and_the_greylist() {
     let fleet = fleet(8, 13, 60.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let daemon = start_and_scan_all(&place, &fleet);
-    let server = busiest(&place);
+    let sandbox = Sandbox::new("");
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let server = busiest(&sandbox);
 
-    let points = place.json(["top", "--server", &server, "--ranking", "points", "-n", "3"])[0].clone();
+    let points = sandbox.json(["top", "--server", &server, "--ranking", "points", "-n", "3"])[0].clone();
     assert_eq!(
         (&points["server"], &points["ranking"], &points["closed"]),
         (&server.as_str().into(), &"points".into(), &false.into())
@@ -259,11 +259,11 @@ fn boards_players_and_the_greylist() {
     assert_eq!(best.iter().map(|row| row["position"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(best.is_sorted_by(|a, b| a["score"].as_f64() >= b["score"].as_f64()), "{points}");
     assert!(points["size"].as_u64() >= Some(3));
-    let human = place.ok(["top", "--server", &server, "--ranking", "time", "-n", "2"]);
+    let human = sandbox.ok(["top", "--server", &server, "--ranking", "time", "-n", "2"]);
     assert!(human.starts_with(&format!("time on {server} in ")) && human.lines().count() == 4, "{human}");
 
     let (name, key) = (best[0]["name"].as_str().unwrap(), &best[0]["player_key"]);
-    let player = place.json(["player", name]);
+    let player = sandbox.json(["player", name]);
     let player = player.iter().find(|row| row["player_key"] == *key).expect("who is on top is known");
     let week = &player["weeks"].as_array().unwrap().iter().find(|week| week["server"] == server.as_str()).unwrap();
     assert!(week["points"].as_f64() >= best[0]["score"].as_f64(), "points only grow: {week} {best:?}");
@@ -271,7 +271,7 @@ fn boards_players_and_the_greylist() {
         week["time_ms"].as_u64(),
         Some(week["measured_ms"].as_u64().unwrap() + 60_000 * week["starts"].as_u64().unwrap())
     );
-    assert!(place.ok(["player", name]).contains(&server));
+    assert!(sandbox.ok(["player", name]).contains(&server));
 
     for (args, code, printed) in [
         (vec!["top", "--server", &server, "--ranking", "pionts"], 2, "did you mean points?"),
@@ -281,23 +281,23 @@ fn boards_players_and_the_greylist() {
         (vec!["player", "nobody is called this"], 1, "nobody is called this"),
         (vec!["greylist", "quake3://127.9.9.9:1", "--reason", "x"], 1, "127.9.9.9:1"),
     ] {
-        let done = place.run(&args);
+        let done = sandbox.run(&args);
         assert_eq!(done.status.code(), Some(code), "{args:?}: {}{}", done.out, done.err);
         assert!(done.err.contains(printed), "{args:?}: {}", done.err);
     }
 
-    let board = || place.json(["top", "--server", &server, "--ranking", "time", "-n", "100"])[0]["rows"].clone();
+    let board = || sandbox.json(["top", "--server", &server, "--ranking", "time", "-n", "100"])[0]["rows"].clone();
     let nobody = Value::Array(Vec::new());
-    let out = place.ok(["greylist", &server, "--reason", "two servers, one list"]);
+    let out = sandbox.ok(["greylist", &server, "--reason", "two servers, one list"]);
     assert_eq!(out, format!("{server}  greylisted: two servers, one list\n"));
-    let show = || place.json(["servers", "show", &server])[0].clone();
+    let show = || sandbox.json(["servers", "show", &server])[0].clone();
     assert_eq!(show()["greylist_reason"], "two servers, one list");
-    assert_eq!(place.json(["status"])[0]["engine"]["greylisted"], 1);
+    assert_eq!(sandbox.json(["status"])[0]["engine"]["greylisted"], 1);
     let seen = show()["last_seen_ms"].as_i64().unwrap();
     wait_until("it is still scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
     assert_eq!(board(), nobody, "and counts for nothing");
 
-    let lifted = place.json(["greylist", &server, "--lift"]);
+    let lifted = sandbox.json(["greylist", &server, "--lift"]);
     assert_eq!(lifted[0]["outcome"], "lifted");
     assert!(show()["greylist_reason"].is_null());
     let before = board();
@@ -309,12 +309,12 @@ fn boards_players_and_the_greylist() {
 #[test]
 fn status_reports_daemon_engine_and_scanner() {
     let fleet = fleet(5, 14, 10.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let daemon = start_and_scan_all(&place, &fleet);
-    let status = place.json(["status"])[0].clone();
+    let sandbox = Sandbox::new("");
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let status = sandbox.json(["status"])[0].clone();
     assert_eq!(status["kind"], "status");
     assert_eq!(status["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
-    assert_eq!(status["daemon"]["config_file"].as_str(), place.config().to_str());
+    assert_eq!(status["daemon"]["config_file"].as_str(), sandbox.config().to_str());
     assert_eq!(status["engine"]["servers"], 5);
     let by_class: u64 =
         status["engine"]["servers_by_class"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum();
@@ -323,7 +323,7 @@ fn status_reports_daemon_engine_and_scanner() {
     assert!(status["archive"].is_null());
     let counters = status["counters"].as_object().unwrap();
     assert!(counters.iter().any(|(name, n)| name.starts_with("scan.") && n.as_u64() >= Some(5)), "{counters:?}");
-    let human = place.ok(["status"]);
+    let human = sandbox.ok(["status"]);
     assert!(human.contains(&format!("pid {}", daemon.pid())) && human.contains("5 known"), "{human}");
     daemon.stop();
 }
@@ -332,17 +332,17 @@ fn status_reports_daemon_engine_and_scanner() {
 
 #[test]
 fn without_daemon_reads_use_state_and_writes_fail() {
-    let place = Sandbox::new("");
-    let nothing = place.run(["status"]);
+    let sandbox = Sandbox::new("");
+    let nothing = sandbox.run(["status"]);
     assert_eq!(nothing.status.code(), Some(1));
-    let state = place.state().display().to_string();
+    let state = sandbox.state().display().to_string();
     assert!(nothing.err.contains("not running") && nothing.err.contains(&state), "{}", nothing.err);
-    assert!(!place.state().exists(), "a reader makes no state directory");
+    assert!(!sandbox.state().exists(), "a reader makes no state directory");
 
     let fleet = fleet(6, 15, 60.0, FaultShares::NONE);
-    let daemon = start_and_scan_all(&place, &fleet);
-    let server = busiest(&place);
-    let name = place.json(["top", "--server", &server, "--ranking", "points"])[0]["rows"][0]["name"].clone();
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let server = busiest(&sandbox);
+    let name = sandbox.json(["top", "--server", &server, "--ranking", "points"])[0]["rows"][0]["name"].clone();
     daemon.stop();
 
     for args in [
@@ -353,7 +353,7 @@ fn without_daemon_reads_use_state_and_writes_fail() {
         vec!["player", name.as_str().unwrap()],
     ] {
         for json in [&["--json"][..], &[]] {
-            let done = place.run([json, &args].concat());
+            let done = sandbox.run([json, &args].concat());
             assert_eq!(done.status.code(), Some(0), "{args:?}: {}", done.err);
             assert!(
                 done.err.contains("not running") && done.err.contains("reading the state directory"),
@@ -363,8 +363,8 @@ fn without_daemon_reads_use_state_and_writes_fail() {
             assert!(!done.out.is_empty(), "{args:?}");
         }
     }
-    assert!(place.json(["status"])[0]["daemon"].is_null());
-    let list = place.path("list");
+    assert!(sandbox.json(["status"])[0]["daemon"].is_null());
+    let list = sandbox.path("list");
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
     for args in [
         vec!["servers", "add", "quake3://127.0.0.1:1"],
@@ -376,22 +376,22 @@ fn without_daemon_reads_use_state_and_writes_fail() {
         vec!["greylist", &server, "--lift"],
         vec!["reload"],
     ] {
-        let done = place.run(&args);
+        let done = sandbox.run(&args);
         assert_eq!((done.status.code(), done.out.as_str()), (Some(1), ""), "{args:?}");
         assert!(done.err.contains("The daemon is not running") && done.err.contains("clqd run"), "{}", done.err);
     }
-    assert_eq!(place.list(&[]).len(), 6, "nothing has changed");
+    assert_eq!(sandbox.list(&[]).len(), 6, "nothing has changed");
 }
 
 // Signals ----------------------------------------------------------------
 
 #[test]
 fn reload_applies_changes_and_keeps_old_config_on_error() {
-    let place = Sandbox::new("");
-    let mut daemon = place.start();
-    let config = place.config();
+    let sandbox = Sandbox::new("");
+    let mut daemon = sandbox.start();
+    let config = sandbox.config();
 
-    place.configure("log_filter = \"info,clqd::scan=debug\"");
+    sandbox.configure("log_filter = \"info,clqd::scan=debug\"");
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("changed: log_filter");
 
@@ -403,41 +403,41 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     let log = daemon.wait_for_log("the old configuration stays");
     assert!(log.contains(&format!("{}:{line}: scan.timeout_mz", config.display())), "{log}");
     assert!(log.contains("ERROR") && log.contains("did you mean") && log.contains("timeout_ms"), "{log}");
-    let refused = place.run(["--socket".as_ref(), place.socket().as_os_str(), "reload".as_ref()]);
+    let refused = sandbox.run(["--socket".as_ref(), sandbox.socket().as_os_str(), "reload".as_ref()]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(refused.err.contains(&format!(":{line}: scan.timeout_mz")), "{}", refused.err);
     assert!(daemon.exit_status().is_none());
 
     // Back to the valid config: nothing of the invalid one was applied.
     std::fs::write(&config, &good).unwrap();
-    let printed = place.run(["reload"]);
+    let printed = sandbox.run(["reload"]);
     assert_eq!(printed.status.code(), Some(0), "{}", printed.err);
     assert!(printed.err.contains("nothing has changed"), "{}", printed.err);
 
-    let elsewhere = place.path("elsewhere");
-    let moved = good.replace(&format!("{:?}", place.state()), &format!("{elsewhere:?}"));
+    let elsewhere = sandbox.path("elsewhere");
+    let moved = good.replace(&format!("{:?}", sandbox.state()), &format!("{elsewhere:?}"));
     assert_ne!(moved, good);
     std::fs::write(&config, moved.replace("timeout_ms = 400", "timeout_ms = 500")).unwrap();
     daemon.signal(Signal::SIGHUP);
     let log = daemon.wait_for_log("kept until a restart: state_dir");
     assert!(log.contains("changed: scan.timeout_ms"), "{log}");
     assert!(!elsewhere.exists());
-    assert_eq!(place.json(["status"])[0]["daemon"]["state_dir"].as_str(), place.state().to_str());
+    assert_eq!(sandbox.json(["status"])[0]["daemon"]["state_dir"].as_str(), sandbox.state().to_str());
     daemon.stop();
 }
 
 #[test]
 fn reload_applies_new_scan_intervals() {
     let fleet = fleet(3, 16, 1.0, FaultShares::NONE);
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     let slow = |text: &str| text.replace("interval_class1_s = 1\ninterval_class2_s = 2", "interval_class1_s = 600");
-    let fast = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), slow(&fast)).unwrap();
-    let daemon = start_and_scan_all(&place, &fleet);
-    let seen = || place.json(["servers", "show", &fleet.url(0)])[0]["last_seen_ms"].as_i64().unwrap();
+    let fast = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(sandbox.config(), slow(&fast)).unwrap();
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let seen = || sandbox.json(["servers", "show", &fleet.url(0)])[0]["last_seen_ms"].as_i64().unwrap();
     let before = seen();
-    std::fs::write(place.config(), &fast).unwrap();
-    place.ok(["reload"]);
+    std::fs::write(sandbox.config(), &fast).unwrap();
+    sandbox.ok(["reload"]);
     wait_until("it is scanned every second or two", || seen() >= before + 4_000);
     daemon.stop();
 }
@@ -446,15 +446,15 @@ fn reload_applies_new_scan_intervals() {
 fn clean_stop_keeps_every_reported_score() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let fleet = fleet(6, 17, 60.0, FaultShares::NONE);
-        let place = Sandbox::new("");
-        let mut daemon = start_and_scan_all(&place, &fleet);
-        let server = busiest(&place);
-        let top = || place.json(["top", "--server", &server, "--ranking", "time", "-n", "1000"])[0].clone();
+        let sandbox = Sandbox::new("");
+        let mut daemon = start_and_scan_all(&sandbox, &fleet);
+        let server = busiest(&sandbox);
+        let top = || sandbox.json(["top", "--server", &server, "--ranking", "time", "-n", "1000"])[0].clone();
         let shown = top();
         daemon.signal(signal);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
         assert!(daemon.log().contains("all state is on disk"), "{}", daemon.log());
-        assert!(!place.socket().exists(), "the socket's file is taken away");
+        assert!(!sandbox.socket().exists(), "the socket's file is taken away");
         let score = |top: &Value, key: &Value| {
             let row = top["rows"].as_array().unwrap().iter().find(|row| row["player_key"] == *key).cloned();
             row.expect("nobody is lost")["score"].as_f64().unwrap()
@@ -464,7 +464,7 @@ fn clean_stop_keeps_every_reported_score() {
             assert!(score(&kept, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         // The next daemon continues from there.
-        let daemon = place.start();
+        let daemon = sandbox.start();
         let next = top();
         for row in kept["rows"].as_array().unwrap() {
             assert!(score(&next, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
@@ -475,50 +475,50 @@ fn clean_stop_keeps_every_reported_score() {
 
 #[test]
 fn second_daemon_is_refused() {
-    let place = Sandbox::new("");
-    let daemon = place.start();
-    let second = place.run(["run"]);
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let second = sandbox.run(["run"]);
     assert_eq!(second.status.code(), Some(1), "{}", second.err);
     assert!(second.err.contains("is in use by process"), "{}", second.err);
-    assert!(second.err.contains(&place.state().display().to_string()), "{}", second.err);
+    assert!(second.err.contains(&sandbox.state().display().to_string()), "{}", second.err);
 
     // Another state, the same socket.
-    let other = place.path("other.toml");
-    let text = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(&other, text.replace(&format!("{:?}", place.state()), "\"/nonexistent\"")).unwrap();
-    let elsewhere = place.path("elsewhere");
-    std::fs::write(&other, text.replace(&format!("{:?}", place.state()), &format!("{elsewhere:?}"))).unwrap();
+    let other = sandbox.path("other.toml");
+    let text = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(&other, text.replace(&format!("{:?}", sandbox.state()), "\"/nonexistent\"")).unwrap();
+    let elsewhere = sandbox.path("elsewhere");
+    std::fs::write(&other, text.replace(&format!("{:?}", sandbox.state()), &format!("{elsewhere:?}"))).unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clqd"));
     let third = command.arg("--config").arg(&other).arg("run").output().unwrap();
     assert_eq!(third.status.code(), Some(1));
     let printed = String::from_utf8_lossy(&third.stderr).into_owned();
     assert!(printed.contains("another daemon is running on") && printed.contains("control.sock"), "{printed}");
 
-    assert_eq!(place.json(["status"])[0]["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
+    assert_eq!(sandbox.json(["status"])[0]["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
     daemon.stop();
 }
 
 #[test]
 fn control_socket_has_mode_0660_and_stale_one_is_replaced() {
-    let place = Sandbox::new("");
-    let daemon = place.start();
-    let mode = std::fs::metadata(place.socket()).unwrap().permissions().mode();
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let mode = std::fs::metadata(sandbox.socket()).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o660, "{mode:o}");
     // A killed daemon leaves its socket; the next one replaces it.
     daemon.kill();
-    assert!(place.socket().exists());
-    assert_eq!(place.run(["rescan", "--all-unknown"]).status.code(), Some(1), "nobody answers on it");
-    place.start().stop();
+    assert!(sandbox.socket().exists());
+    assert_eq!(sandbox.run(["rescan", "--all-unknown"]).status.code(), Some(1), "nobody answers on it");
+    sandbox.start().stop();
 }
 
 #[test]
 fn systemd_receives_ready_reloading_stopping_and_watchdog() {
-    let place = Sandbox::new("");
-    let heard = UnixDatagram::bind(place.path("notify.sock")).unwrap();
+    let sandbox = Sandbox::new("");
+    let heard = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
     heard.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
-    let place = {
-        let socket = place.path("notify.sock").display().to_string();
-        place.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "600000")
+    let sandbox = {
+        let socket = sandbox.path("notify.sock").display().to_string();
+        sandbox.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "600000")
     };
     let hear = || {
         let mut buffer = [0; 1_024];
@@ -535,7 +535,7 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
             }
         }
     };
-    let daemon = place.start();
+    let daemon = sandbox.start();
     let (first, fed) = next();
     assert!(first.contains("READY=1") && fed == 0, "{first}");
     for _ in 0..3 {
@@ -554,12 +554,12 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
 /// SIGSTOP stops the whole process; no missed message may be sent later.
 #[test]
 fn stopped_process_sends_no_watchdog_message() {
-    let place = Sandbox::new("");
-    let heard = UnixDatagram::bind(place.path("notify.sock")).unwrap();
+    let sandbox = Sandbox::new("");
+    let heard = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
     heard.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
-    let socket = place.path("notify.sock").display().to_string();
-    let place = place.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "300000");
-    let daemon = place.start();
+    let socket = sandbox.path("notify.sock").display().to_string();
+    let sandbox = sandbox.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "300000");
+    let daemon = sandbox.start();
     let mut buffer = [0; 1_024];
     let mut hear = || heard.recv(&mut buffer).is_ok_and(|n| n > 0);
     assert!(hear() && hear() && hear());
@@ -586,18 +586,18 @@ fn recorded_scan_log_replays_to_same_state() {
     // Partial snapshots are reported late, after the last time-out.
     let faults: FaultShares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
     let fleet = fleet(24, 18, 60.0, faults);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
     // Small files, so that the log is in several.
-    place.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
-    let daemon = place.start();
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    let server = busiest(&place);
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
+    let daemon = sandbox.start();
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let server = busiest(&sandbox);
     wait_until("the log is in several files", || scan_logs(&record).len() >= 4);
     let log = daemon.stop();
     assert!(!log.contains("ERROR"), "{log}");
-    assert_replay_equals_state(&place, &record);
-    let rows: usize = weeks(&place).iter().map(|week| place.export(&place.state(), week).lines().count()).sum();
+    assert_replay_equals_state(&sandbox, &record);
+    let rows: usize = weeks(&sandbox).iter().map(|week| sandbox.export(&sandbox.state(), week).lines().count()).sum();
     println!("{rows} rows from {} log files; busiest {server}", scan_logs(&record).len());
 }
 
@@ -605,39 +605,39 @@ fn recorded_scan_log_replays_to_same_state() {
 #[test]
 fn start_applies_scans_missing_from_state() {
     let fleet = fleet(2, 19, 60.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!("[scan_log]\npath = {record:?}"));
-    start_and_scan_all(&place, &fleet).stop();
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+    start_and_scan_all(&sandbox, &fleet).stop();
     let log = std::fs::read_to_string(&record).unwrap();
     let mut line = rows(log.lines().last().unwrap()).remove(0);
     line["t"] = Value::from(line["t"].as_i64().unwrap() + 1);
     line["players"] = serde_json::json!([{"name": "^1Late^7comer", "points": 5, "ping": 50, "bot": false}]);
     std::fs::write(&record, format!("{log}{line}\n{{\"t\":17")).unwrap();
 
-    let daemon = place.start();
+    let daemon = sandbox.start();
     daemon.wait_for_log("were not in the state");
-    let known = place.json(["player", "Latecomer"]);
+    let known = sandbox.json(["player", "Latecomer"]);
     assert_eq!(known[0]["weeks"][0]["server"], line["server"]);
-    let again = place.json(["status"])[0]["engine"]["players_known"].clone();
+    let again = sandbox.json(["status"])[0]["engine"]["players_known"].clone();
     daemon.kill();
-    let daemon = place.start();
-    assert!(!daemon.log().contains("were not in the state") || place.json(["player", "Latecomer"]).len() == 1);
-    assert!(place.json(["status"])[0]["engine"]["players_known"].as_u64() >= again.as_u64());
+    let daemon = sandbox.start();
+    assert!(!daemon.log().contains("were not in the state") || sandbox.json(["player", "Latecomer"]).len() == 1);
+    assert!(sandbox.json(["status"])[0]["engine"]["players_known"].as_u64() >= again.as_u64());
     daemon.stop();
-    assert_replay_equals_state(&place, &record);
+    assert_replay_equals_state(&sandbox, &record);
 }
 
-fn assert_replay_equals_state(place: &Sandbox, record: &std::path::Path) {
-    let fresh = place.path("replayed");
+fn assert_replay_equals_state(sandbox: &Sandbox, record: &std::path::Path) {
+    let fresh = sandbox.path("replayed");
     let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     args.extend(scan_logs(record).into_iter().map(|log| log.into_os_string()));
-    let done = place.run(&args);
+    let done = sandbox.run(&args);
     assert!(done.status.success(), "{}", done.err);
-    let weeks = weeks(place);
+    let weeks = weeks(sandbox);
     assert!(!weeks.is_empty());
     for week in weeks {
-        let (live, replayed) = (place.export(&place.state(), &week), place.export(&fresh, &week));
+        let (live, replayed) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week));
         assert!(!live.is_empty(), "{week}: somebody has played");
         let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
         assert!(live == replayed, "{week}: live and replayed are not the same: {different:?}");

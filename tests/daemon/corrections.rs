@@ -49,8 +49,8 @@ impl Server {
                     "statusResponse\n\\challenge\\{nonce}\\mapname\\map{}\\gamename\\baseq3\\sv_hostname\\S\\sv_maxclients\\8\n",
                     answers / 16 % 2
                 );
-                for (place, name) in (1..).zip(of_thread.lock().unwrap().iter()) {
-                    reply += &format!("{} 50 \"{name}\"\n", answers % 16 * place);
+                for (number, name) in (1..).zip(of_thread.lock().unwrap().iter()) {
+                    reply += &format!("{} 50 \"{name}\"\n", answers % 16 * number);
                 }
                 socket.send_to(&[b"\xff\xff\xff\xff".as_slice(), reply.as_bytes()].concat(), asker).unwrap();
             }
@@ -71,23 +71,23 @@ impl Drop for Server {
 }
 
 /// Names on a board of a server, with their times.
-fn times(place: &Sandbox, server: &Server) -> BTreeMap<String, u64> {
-    let top = place.json(["top", "--server", &server.url, "--ranking", "time", "-n", "100"]);
+fn times(sandbox: &Sandbox, server: &Server) -> BTreeMap<String, u64> {
+    let top = sandbox.json(["top", "--server", &server.url, "--ranking", "time", "-n", "100"]);
     let rows = top[0]["rows"].as_array().unwrap().iter();
     rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as u64)).collect()
 }
 
-fn rounds(place: &Sandbox, name: &str) -> u64 {
-    let players = place.run(["--json", "player", name]);
+fn rounds(sandbox: &Sandbox, name: &str) -> u64 {
+    let players = sandbox.run(["--json", "player", name]);
     let players: Vec<Value> = sandbox::rows(&players.out);
     let players = players.iter().filter(|row| row["kind"] == "player");
     players.flat_map(|it| it["weeks"].as_array().unwrap()).map(|week| week["elo_rounds"].as_u64().unwrap()).sum()
 }
 
 /// Opens the state of a daemon that has stopped.
-fn open(place: &Sandbox) -> State {
-    let config = Config::load(&place.config()).unwrap();
-    wait_for("sled lets its lock go", || State::open_configured(&config, &place.state(), false).ok())
+fn open(sandbox: &Sandbox) -> State {
+    let config = Config::load(&sandbox.config()).unwrap();
+    wait_for("sled lets its lock go", || State::open_configured(&config, &sandbox.state(), false).ok())
 }
 
 fn is_stored(state: &State, name: &str) -> bool {
@@ -109,7 +109,7 @@ fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<Stri
             .rows
             .into_iter()
             .map(|row| match row {
-                BoardRow::Entry(place) => place.name,
+                BoardRow::Entry(entry) => entry.name,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -126,51 +126,51 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let value = |sql: &str| runtime.block_on(database.value(sql));
     let one = Server::start(&["Visor", "^1Klesk", "Sarge", "Bones"]);
     let two = Server::start(&["Visor", "Bones", "Doom", "Hunter"]);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!(
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!(
         "[scan_log]\npath = {record:?}\n[archive]\nurl = {:?}\ninterval_s = 2\ndrain_timeout_s = 60",
         database.url()
     ));
-    place.ok(["migrate"]);
-    let daemon = place.start();
-    place.ok(["servers", "add", &one.url, "--tag", "ctf"]);
-    place.ok(["servers", "add", &two.url]);
-    wait_until("rounds are rated", || rounds(&place, "Bones") >= 2);
+    sandbox.ok(["migrate"]);
+    let daemon = sandbox.start();
+    sandbox.ok(["servers", "add", &one.url, "--tag", "ctf"]);
+    sandbox.ok(["servers", "add", &two.url]);
+    wait_until("rounds are rated", || rounds(&sandbox, "Bones") >= 2);
     wait_until("all of them are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
 
     // Greylist, and a crash.
-    assert_eq!(times(&place, &two).len(), 4);
-    place.ok(["greylist", &two.url, "--reason", "fake"]);
-    assert!(times(&place, &two).is_empty());
+    assert_eq!(times(&sandbox, &two).len(), 4);
+    sandbox.ok(["greylist", &two.url, "--reason", "fake"]);
+    assert!(times(&sandbox, &two).is_empty());
     daemon.kill();
-    let daemon = place.start();
-    assert!(times(&place, &two).is_empty());
+    let daemon = sandbox.start();
+    assert!(times(&sandbox, &two).is_empty());
     let weeks_of_two = "SELECT COUNT(*) FROM player_week JOIN server USING (server) WHERE greylist IS NOT NULL";
     wait_until("MySQL follows", || {
         value("SELECT COUNT(*) FROM server WHERE greylist IS NOT NULL") == "1" && value(weeks_of_two) == "0"
     });
-    place.ok(["greylist", &two.url, "--lift"]);
-    assert_eq!(times(&place, &two).len(), 4);
+    sandbox.ok(["greylist", &two.url, "--lift"]);
+    assert_eq!(times(&sandbox, &two).len(), 4);
     wait_until("and back", || value("SELECT COUNT(*) FROM player_week") == "8");
 
     // Tags.
-    assert_eq!(place.ok(["servers", "tag", &two.url, "--add", "ctf"]), format!("{}  tags changed\n", two.url));
-    assert_eq!(place.list(&["--tag", "ctf"]).len(), 2);
-    let none = place.run(["servers", "tag", "quake3://127.9.9.9:1", "--remove", "ctf"]);
+    assert_eq!(sandbox.ok(["servers", "tag", &two.url, "--add", "ctf"]), format!("{}  tags changed\n", two.url));
+    assert_eq!(sandbox.list(&["--tag", "ctf"]).len(), 2);
+    let none = sandbox.run(["servers", "tag", "quake3://127.9.9.9:1", "--remove", "ctf"]);
     assert_eq!(none.status.code(), Some(1), "{}", none.out);
 
     // Merge: Hunter was Doom, on the same server.
-    let hunter = place.json(["player", "Hunter"])[0]["player_key"].as_u64().unwrap();
-    let doom = place.json(["player", "show", "Doom"])[0]["player_key"].as_u64().unwrap();
-    let (before, both) = (times(&place, &two), times(&place, &two));
-    let merged = place.json(["player", "merge", "Hunter", &format!("#{doom}"), "--game", "baseq3"]);
+    let hunter = sandbox.json(["player", "Hunter"])[0]["player_key"].as_u64().unwrap();
+    let doom = sandbox.json(["player", "show", "Doom"])[0]["player_key"].as_u64().unwrap();
+    let (before, both) = (times(&sandbox, &two), times(&sandbox, &two));
+    let merged = sandbox.json(["player", "merge", "Hunter", &format!("#{doom}"), "--game", "baseq3"]);
     assert_eq!((&merged[0]["outcome"], &merged[0]["player_key"]), (&"merged".into(), &hunter.into()));
     daemon.kill();
-    let daemon = place.start();
-    let after = times(&place, &two);
+    let daemon = sandbox.start();
+    let after = times(&sandbox, &two);
     assert!(!after.contains_key("Hunter") && after["Doom"] >= before["Doom"] + both["Hunter"], "{before:?} {after:?}");
-    assert_eq!(place.json(["player", "Hunter"])[0]["player_key"], doom);
+    assert_eq!(sandbox.json(["player", "Hunter"])[0]["player_key"], doom);
     wait_until("MySQL follows", || {
         value("SELECT COUNT(*) FROM player") == "5"
             && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {hunter}")) == "0"
@@ -178,23 +178,23 @@ fn corrections_survive_crashes_in_state_and_archive() {
     });
 
     // Forget, and a crash at once.
-    let unsure = place.run(["player", "forget", "Visor", "--game", "baseq3"]);
+    let unsure = sandbox.run(["player", "forget", "Visor", "--game", "baseq3"]);
     assert_eq!(unsure.status.code(), Some(2));
     assert!(unsure.err.contains("--yes"), "{}", unsure.err);
     let logged = std::fs::read_to_string(&record).unwrap().len();
-    let forgotten = place.json(["player", "forget", "Visor", "--game", "baseq3", "--yes"]);
+    let forgotten = sandbox.json(["player", "forget", "Visor", "--game", "baseq3", "--yes"]);
     daemon.kill();
     let hash = NameHash::of("baseq3", "Visor").to_string();
     assert_eq!(forgotten[0]["hashes"], serde_json::json!([hash]));
-    let daemon = place.start();
-    assert_eq!(place.run(["player", "Visor"]).status.code(), Some(1));
-    assert_eq!(place.json(["player", "forgotten"])[0]["hash"], hash.as_str());
+    let daemon = sandbox.start();
+    assert_eq!(sandbox.run(["player", "Visor"]).status.code(), Some(1));
+    assert_eq!(sandbox.json(["player", "forgotten"])[0]["hash"], hash.as_str());
 
     // He comes back, and others with him.
     one.now(&["^2Vis^3or", "Klesk", "Sarge", "Bones"]);
-    let rated = rounds(&place, "Bones");
-    wait_until("rounds go on", || rounds(&place, "Bones") >= rated + 2);
-    let list = place.json(["servers", "show", &one.url])[0]["players_listed"].clone();
+    let rated = rounds(&sandbox, "Bones");
+    wait_until("rounds go on", || rounds(&sandbox, "Bones") >= rated + 2);
+    let list = sandbox.json(["servers", "show", &one.url])[0]["players_listed"].clone();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["", "Klesk", "Sarge", "Bones"]);
     let printed = daemon.stop();
@@ -208,7 +208,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
         new.iter().find(|it| it.contains("Vis"))
     );
 
-    let mut state = open(&place);
+    let mut state = open(&sandbox);
     assert!(!is_stored(&state, "Visor") && is_stored(&state, "Sarge"));
     let want = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let all = want(&["Bones", "Doom", "Klesk", "Sarge"]);
@@ -234,11 +234,11 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(value("SELECT COUNT(*) FROM player_week LEFT JOIN player USING (player) WHERE name IS NULL"), "0");
 
     // Remembered, he is a new player.
-    let daemon = place.start();
-    place.ok(["player", "remember", &hash]);
-    assert!(place.json(["player", "forgotten"]).is_empty());
+    let daemon = sandbox.start();
+    sandbox.ok(["player", "remember", &hash]);
+    assert!(sandbox.json(["player", "forgotten"]).is_empty());
     let back = wait_for("he is known", || {
-        let players = place.run(["--json", "player", "Visor"]);
+        let players = sandbox.run(["--json", "player", "Visor"]);
         let found = sandbox::rows(&players.out).into_iter().find(|row| row["kind"] == "player");
         found.map(|row| row["player_key"].as_u64().unwrap())
     });

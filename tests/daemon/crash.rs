@@ -75,17 +75,17 @@ fn random_kills_neither_lose_nor_double_data() {
     let faults: FaultShares =
         "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
     let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!(
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!(
         "[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n\
          [scan_log]\npath = {record:?}\nrotate_bytes = 262144\nkeep_files = 0",
         database.url()
     ));
     // The state is small, and is compacted all the time.
-    let config = std::fs::read_to_string(place.config()).unwrap();
-    std::fs::write(place.config(), config.replace("[store]\n", "[store]\ncompact_bytes_min = 1\n")).unwrap();
-    place.ok(["migrate"]);
+    let config = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(sandbox.config(), config.replace("[store]\n", "[store]\ncompact_bytes_min = 1\n")).unwrap();
+    sandbox.ok(["migrate"]);
 
     let mut observer = Observer::new(&fleet);
     let began = Instant::now();
@@ -95,7 +95,7 @@ fn random_kills_neither_lose_nor_double_data() {
     // length of each run is random.
     while life < crashes || (observer.players.len() < 40 && life < 10 * crashes) {
         life += 1;
-        let mut daemon = place.spawn();
+        let mut daemon = sandbox.spawn();
         if rng.bool(0.15) {
             // While it starts, or shortly after.
             *moments.entry("while it starts").or_insert(0) += 1;
@@ -108,7 +108,7 @@ fn random_kills_neither_lose_nor_double_data() {
         observer.check(&mut client, &format!("life {life} of seed {seed}"));
         let when = KillMoment::choose(&mut rng);
         *moments.entry(when.name()).or_insert(0) += 1;
-        let (pid, log, state, socket) = (daemon.pid(), record.clone(), place.state(), place.socket());
+        let (pid, log, state, socket) = (daemon.pid(), record.clone(), sandbox.state(), sandbox.socket());
         let killer = std::thread::spawn(move || {
             when.wait(&log, &state, &socket);
             kill(pid, Signal::SIGKILL).expect("our child");
@@ -129,12 +129,12 @@ fn random_kills_neither_lose_nor_double_data() {
     );
 
     // The last run ends with a clean stop.
-    let daemon = place.start();
+    let daemon = sandbox.start();
     let mut client = daemon.client().unwrap();
     observer.check(&mut client, "the last life");
     let sane: Vec<String> = (0..fleet.servers()).filter(|&n| fleet.fault(n).is_none()).map(|n| fleet.url(n)).collect();
     sandbox::wait_until("every server that was added and answers has been seen", || {
-        let listed = place.list(&[]);
+        let listed = sandbox.list(&[]);
         let unseen = |row: &&Value| row["last_seen_ms"].is_null();
         listed.iter().filter(unseen).all(|row| !sane.iter().any(|url| row["url"] == url.as_str()))
     });
@@ -142,8 +142,8 @@ fn random_kills_neither_lose_nor_double_data() {
     let log = daemon.stop();
     assert!(!log.contains("ERROR") && !log.contains("could not be brought up to date"), "{log}");
 
-    let compared = runtime.block_on(check_archive_equals_state(&place, &database));
-    let lines = check_replay_equals_state(&place, &record);
+    let compared = runtime.block_on(check_archive_equals_state(&sandbox, &database));
+    let lines = check_replay_equals_state(&sandbox, &record);
     say!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
     assert!(compared as u64 > 20, "there was something to lose");
 }
@@ -515,10 +515,10 @@ fn kills_during_a_week_close_change_no_result() {
     let seed = seed();
     say!("seed {seed}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let place_with = |database: &Database| {
-        let place = Sandbox::new("");
+    let sandbox_with = |database: &Database| {
+        let sandbox = Sandbox::new("");
         // The log contains the past of servers that do not exist: they are not scanned.
-        place.configure_scan(
+        sandbox.configure_scan(
             "opt_out = [\"127.0.0.0/8\"]",
             &format!(
                 // A daemon that is killed every second never runs long enough to trust an
@@ -527,14 +527,14 @@ fn kills_during_a_week_close_change_no_result() {
                 database.url()
             ),
         );
-        let config = std::fs::read_to_string(place.config()).unwrap();
+        let config = std::fs::read_to_string(sandbox.config()).unwrap();
         let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", "interval_class1_s = 600");
-        std::fs::write(place.config(), config).unwrap();
-        place.ok(["migrate"]);
-        place
+        std::fs::write(sandbox.config(), config).unwrap();
+        sandbox.ok(["migrate"]);
+        sandbox
     };
     let databases = [runtime.block_on(Database::new()), runtime.block_on(Database::new())];
-    let [killed, whole] = databases.each_ref().map(place_with);
+    let [killed, whole] = databases.each_ref().map(sandbox_with);
 
     let log = killed.path("past.jsonl");
     let weeks = write_past(&log, SERVERS, seed);
@@ -573,9 +573,9 @@ fn kills_during_a_week_close_change_no_result() {
     say!("{kills} kills until the week was closed; seen on the way: {seen:?}");
     assert!(kills >= 2, "it was interrupted");
 
-    let ranks = |place: &Sandbox| {
+    let ranks = |sandbox: &Sandbox| {
         let of = |row: &Value| (row["url"].to_string(), row["rank"].as_u64());
-        place.list(&[]).iter().map(of).collect::<Vec<_>>()
+        sandbox.list(&[]).iter().map(of).collect::<Vec<_>>()
     };
     assert!(ranks(&whole).iter().filter(|(_, rank)| rank.is_some()).count() > 100);
     assert_eq!(ranks(&killed), ranks(&whole));
@@ -636,18 +636,18 @@ fn phase(status: &Value, week: &str) -> Option<String> {
 // The end ----------------------------------------------------------------
 
 /// Labels of the weeks that the state holds.
-fn weeks(place: &Sandbox) -> Vec<String> {
-    let status = place.json(["status"]);
+fn weeks(sandbox: &Sandbox) -> Vec<String> {
+    let status = sandbox.json(["status"]);
     let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
 
 /// Compares MySQL with the state of a stopped daemon. Returns the number of player rows.
-async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usize {
-    assert_eq!(place.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
+async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> usize {
+    assert_eq!(sandbox.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
     let mut want = Vec::new();
-    for week in weeks(place) {
-        let export = place.export(&place.state(), &week);
+    for week in weeks(sandbox) {
+        let export = sandbox.export(&sandbox.state(), &week);
         for (row, line) in rows(&export).iter().zip(export.lines()) {
             let text = |field: &str| row[field].as_str().expect("text").to_owned();
             let elo = exact(line, "elo");
@@ -655,8 +655,8 @@ async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usi
             let fields = ["measured_ms", "starts", "time_ms", "points", "clq1", "clq2", "elo_rounds"];
             line.extend(fields.map(|field| row[field].to_string()));
             line.push(elo);
-            let place = |ranking| row["pos"].get(ranking).map_or("NULL".to_owned(), Value::to_string);
-            line.extend(["clq1", "clq2", "elo", "points", "time"].map(place));
+            let position = |ranking| row["pos"].get(ranking).map_or("NULL".to_owned(), Value::to_string);
+            line.extend(["clq1", "clq2", "elo", "points", "time"].map(position));
             want.push(line);
         }
     }
@@ -708,7 +708,7 @@ async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usi
         "rank",
         "greylist",
     ];
-    let listed = place.list(&[]);
+    let listed = sandbox.list(&[]);
     let mut want: Vec<Vec<String>> = listed.iter().map(|row| fields.map(|field| shown(&row[field])).to_vec()).collect();
     want.sort();
     let mut got = database
@@ -720,7 +720,7 @@ async fn check_archive_equals_state(place: &Sandbox, database: &Database) -> usi
     got.sort();
     let different = got.iter().zip(&want).find(|(got, want)| got != want);
     assert!(got == want, "MySQL has {} servers, the state {}; first: {different:?}", got.len(), want.len());
-    let players = place.json(["status"])[0]["engine"]["players_known"].to_string();
+    let players = sandbox.json(["status"])[0]["engine"]["players_known"].to_string();
     assert_eq!(database.value("SELECT COUNT(*) FROM player").await, players);
     count.parse().expect("a count")
 }
@@ -733,15 +733,15 @@ fn exact(line: &str, field: &str) -> String {
 }
 
 /// Returns the lines of the log.
-fn check_replay_equals_state(place: &Sandbox, record: &Path) -> usize {
-    let fresh = place.path("replayed");
+fn check_replay_equals_state(sandbox: &Sandbox, record: &Path) -> usize {
+    let fresh = sandbox.path("replayed");
     let logs = scan_logs(record);
     let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     args.extend(logs.iter().map(|log| log.clone().into_os_string()));
-    let done = place.run(&args);
+    let done = sandbox.run(&args);
     assert!(done.status.success(), "{}", done.err);
-    for week in weeks(place) {
-        let (live, replayed) = (place.export(&place.state(), &week), place.export(&fresh, &week));
+    for week in weeks(sandbox) {
+        let (live, replayed) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week));
         let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
         assert!(live == replayed, "{week}: the log does not replay to the state: {different:?}");
     }

@@ -10,12 +10,12 @@ use nix::sys::signal::Signal;
 /// Runs a command without and with `--json`; both end with the code. What is said of a
 /// failure contains `said`, without `--json` on standard error, with it on standard output.
 #[track_caller]
-fn check(place: &Sandbox, line: &str, code: i32, said: &str) {
+fn check(sandbox: &Sandbox, line: &str, code: i32, said: &str) {
     let args: Vec<&str> = line.split(' ').collect();
-    let plain = place.run(&args);
+    let plain = sandbox.run(&args);
     assert_eq!(plain.status.code(), Some(code), "{line}: {}{}", plain.out, plain.err);
     assert!((plain.out.clone() + &plain.err).contains(said), "{line}: {}{}", plain.out, plain.err);
-    let json = place.run([&["--json"], &args[..]].concat());
+    let json = sandbox.run([&["--json"], &args[..]].concat());
     assert_eq!(json.status.code(), Some(code), "--json {line}: {}{}", json.out, json.err);
     check_kinds(line, &json);
     if code == 2 {
@@ -73,15 +73,15 @@ const USAGE_ERRORS: &[(&str, &str)] = &[
 
 #[test]
 fn usage_error_exits_2_without_daemon() {
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     for (line, said) in USAGE_ERRORS {
         match line.is_empty() {
-            true => assert_eq!(place.run([] as [&str; 0]).status.code(), Some(2)),
-            false => check(&place, line, 2, said),
+            true => assert_eq!(sandbox.run([] as [&str; 0]).status.code(), Some(2)),
+            false => check(&sandbox, line, 2, said),
         }
     }
     for line in ["--json fleet", "--json demo"] {
-        let done = place.run(line.split(' '));
+        let done = sandbox.run(line.split(' '));
         assert_eq!(done.status.code(), Some(2), "{line}: {}", done.out);
         check_kinds(line, &done);
     }
@@ -89,8 +89,8 @@ fn usage_error_exits_2_without_daemon() {
 
 #[test]
 fn failure_exits_1_without_daemon() {
-    let place = Sandbox::new("");
-    let list = place.path("list");
+    let sandbox = Sandbox::new("");
+    let list = sandbox.path("list");
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
     let (_nobody, silent) = silent_socket();
     for (line, said) in [
@@ -108,24 +108,24 @@ fn failure_exits_1_without_daemon() {
         ("replay /no/log --state /no/state".to_owned(), "/no/log"),
         ("export --state /no/state --week 2026-W47".to_owned(), "/no/state"),
     ] {
-        check(&place, &line, 1, said);
+        check(&sandbox, &line, 1, said);
     }
-    let missing = place.run(["--json", "reload"]);
+    let missing = sandbox.run(["--json", "reload"]);
     let line = &rows(&missing.out)[0];
     assert_eq!((&line["kind"], &line["code"]), (&"error".into(), &"not_running".into()), "{line}");
     assert_eq!(missing.err, "");
     for line in ["--help", "--version", "servers --help", "--json --version"] {
-        assert_eq!(place.run(line.split(' ')).status.code(), Some(0), "{line}");
+        assert_eq!(sandbox.run(line.split(' ')).status.code(), Some(0), "{line}");
     }
-    check(&place, &format!("check-config {}", place.config().display()), 0, "");
-    check(&place, "migrate --print", 0, "CREATE TABLE");
+    check(&sandbox, &format!("check-config {}", sandbox.config().display()), 0, "");
+    check(&sandbox, "migrate --print", 0, "CREATE TABLE");
 }
 
 #[test]
 fn commands_exit_0_1_or_2_with_daemon() {
     let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let daemon = place.start();
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
     let (one, two) = (fleet.url(0), fleet.url(1));
     let unknown = "quake3://127.9.9.9:1";
     for (line, code, said) in [
@@ -153,14 +153,14 @@ fn commands_exit_0_1_or_2_with_daemon() {
         ("status".to_owned(), 0, ""),
         (format!("query {one}"), 0, ""),
     ] {
-        check(&place, &line, code, said);
+        check(&sandbox, &line, code, said);
     }
-    assert_eq!(place.ok(["board", "delete-before", "1763683200000", "--yes"]), "0 windows deleted\n");
-    let tags = &place.json(["servers", "show", &one])[0]["tags"];
+    assert_eq!(sandbox.ok(["board", "delete-before", "1763683200000", "--yes"]), "0 windows deleted\n");
+    let tags = &sandbox.json(["servers", "show", &one])[0]["tags"];
     assert_eq!(tags.to_string(), r#"["ctf","duel","mine"]"#, "tags are added");
-    let at = place.run(["board", "at", "999999", "--server", &one]);
-    assert_eq!(at.out, "", "no heading of a place that nobody has");
-    let reload = &place.json(["reload"])[0];
+    let at = sandbox.run(["board", "at", "999999", "--server", &one]);
+    assert_eq!(at.out, "", "no header without a row");
+    let reload = &sandbox.json(["reload"])[0];
     assert_eq!(reload["kind"], "notes");
     assert_eq!(reload["notes"][0], "nothing has changed");
     daemon.stop();
@@ -168,18 +168,18 @@ fn commands_exit_0_1_or_2_with_daemon() {
 
 #[test]
 fn unresponsive_daemon_times_out_and_is_named() {
-    let place = Sandbox::new("");
-    let daemon = place.start();
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
     daemon.signal(Signal::SIGSTOP);
     for line in ["--timeout 1 status", "--timeout 1 servers add quake3://127.0.0.1:1", "--timeout 1 reload"] {
-        check(&place, line, 1, "the daemon does not respond");
+        check(&sandbox, line, 1, "the daemon does not respond");
     }
-    let done = place.run(["--timeout", "1", "--json", "status"]);
+    let done = sandbox.run(["--timeout", "1", "--json", "status"]);
     let line = &rows(&done.out)[0];
     assert_eq!(line["code"], "timeout", "{line}");
     let message = line["message"].as_str().expect("a message");
     assert!(message.contains(&format!("process {}", daemon.pid())) && message.contains("kill -CONT"), "{message}");
     daemon.signal(Signal::SIGCONT);
-    assert!(place.ok(["status"]).contains("daemon"));
+    assert!(sandbox.ok(["status"]).contains("daemon"));
     daemon.stop();
 }

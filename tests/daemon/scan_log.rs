@@ -32,28 +32,28 @@ fn zst(text: &str) -> Vec<u8> {
 
 /// Replays logs into a state directory of its own.
 struct ReplayRunner {
-    place: Sandbox,
+    sandbox: Sandbox,
     count: u32,
 }
 
 impl ReplayRunner {
     fn new() -> ReplayRunner {
-        ReplayRunner { place: Sandbox::new(""), count: 0 }
+        ReplayRunner { sandbox: Sandbox::new(""), count: 0 }
     }
 
     fn log(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.place.path(name);
+        let path = self.sandbox.path(name);
         fs::write(&path, bytes).expect("written");
         path
     }
 
     fn replay(&mut self, logs: &[&Path], options: &[&str]) -> (CommandOutput, PathBuf) {
         self.count += 1;
-        let state = self.place.path(&format!("state-{}", self.count));
+        let state = self.sandbox.path(&format!("state-{}", self.count));
         let mut args = vec!["replay".into(), "--state".into(), state.clone().into_os_string()];
         args.extend(options.iter().map(Into::into));
         args.extend(logs.iter().map(|log| log.as_os_str().to_owned()));
-        (self.place.run(&args), state)
+        (self.sandbox.run(&args), state)
     }
 
     /// Rows of a replay that must succeed, and its messages.
@@ -61,8 +61,8 @@ impl ReplayRunner {
     fn rows(&mut self, logs: &[&Path], options: &[&str]) -> (String, String) {
         let (done, state) = self.replay(logs, options);
         assert!(done.status.success(), "{}: {}", done.status, done.err);
-        let dir = self.place.path("").display().to_string();
-        (self.place.export(&state, WEEK), done.err.replace(&dir, ""))
+        let dir = self.sandbox.path("").display().to_string();
+        (self.sandbox.export(&state, WEEK), done.err.replace(&dir, ""))
     }
 
     /// The error of a replay that must fail and change nothing.
@@ -71,7 +71,7 @@ impl ReplayRunner {
         let (done, state) = self.replay(logs, options);
         assert_eq!(done.status.code(), Some(1), "{}", done.err);
         assert!(!state.exists(), "nothing was applied");
-        let dir = self.place.path("").display().to_string();
+        let dir = self.sandbox.path("").display().to_string();
         done.err.replace(&dir, "")
     }
 }
@@ -155,10 +155,10 @@ fn duplicate_or_non_file_argument_is_refused() {
     let mut replays = ReplayRunner::new();
     let log = replays.log("g.jsonl", lines(0..20));
     assert_eq!(replays.refused(&[&log, &log], &[]), "clqd: g.jsonl is given twice\n");
-    let link = replays.place.path("link.jsonl");
+    let link = replays.sandbox.path("link.jsonl");
     std::os::unix::fs::symlink(&log, &link).expect("a link");
     assert_eq!(replays.refused(&[&log, &link], &[]), "clqd: g.jsonl and link.jsonl are the same file\n");
-    let dir = replays.place.path("dir");
+    let dir = replays.sandbox.path("dir");
     fs::create_dir(&dir).expect("a directory");
     assert_eq!(replays.refused(&[&dir], &[]), "clqd: dir is not a file; a scan log is read twice\n");
     let error = replays.refused(&[&log, &dir.join("none.jsonl")], &[]);
@@ -188,15 +188,15 @@ fn miss_with_any_reason_replays_the_same() {
             let t_ms = START_MS + minute * 60_000;
             format!("{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true{reason}}}\n")
         };
-        let place = Sandbox::new("");
-        let log = place.path("scans.jsonl");
+        let sandbox = Sandbox::new("");
+        let log = sandbox.path("scans.jsonl");
         fs::write(&log, lines(0..40) + &(40..53).map(miss).collect::<String>() + &line(53)).expect("written");
-        place.ok(["replay".as_ref(), "--state".as_ref(), place.state().as_os_str(), log.as_os_str()]);
-        let after_misses = place.path("misses.jsonl");
+        sandbox.ok(["replay".as_ref(), "--state".as_ref(), sandbox.state().as_os_str(), log.as_os_str()]);
+        let after_misses = sandbox.path("misses.jsonl");
         fs::write(&after_misses, (54..69).map(miss).collect::<String>()).expect("written");
-        place.ok(["replay".as_ref(), "--state".as_ref(), place.state().as_os_str(), after_misses.as_os_str()]);
-        let server = place.json(["servers", "show", "quake3://10.0.0.1:27960"]);
-        (place.export(&place.state(), WEEK), server)
+        sandbox.ok(["replay".as_ref(), "--state".as_ref(), sandbox.state().as_os_str(), after_misses.as_os_str()]);
+        let server = sandbox.json(["servers", "show", "quake3://10.0.0.1:27960"]);
+        (sandbox.export(&sandbox.state(), WEEK), server)
     };
     let (rows, server) = replay("");
     assert_eq!((server[0]["missed"].as_u64(), rows.contains("ann")), (Some(15), true), "{server:?}");
@@ -218,13 +218,13 @@ fn miss_with_any_reason_replays_the_same() {
 
 #[test]
 fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
-    let place = Sandbox::new("");
-    let record = place.path("notes.txt");
-    place.configure(&format!("[scan_log]\npath = {record:?}"));
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("notes.txt");
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
     let text = "first line\nsecond line, without a line feed";
     fs::write(&record, text).expect("written");
     for command in ["run", "check-config"] {
-        let done = place.run([command]);
+        let done = sandbox.run([command]);
         assert_eq!(done.status.code(), Some(1), "{command}: {}", done.err);
         let printed = done.out + &done.err;
         assert!(printed.contains("notes.txt exists and is not a scan log"), "{command}: {printed}");
@@ -235,17 +235,17 @@ fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
 #[test]
 fn daemon_truncates_torn_line_and_appends() {
     let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!("[scan_log]\npath = {record:?}"));
-    let daemon = place.start();
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+    let daemon = sandbox.start();
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     wait_until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
     daemon.stop();
     for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
         let whole = fs::read_to_string(&record).expect("the log");
         fs::write(&record, whole.clone() + end).expect("written");
-        let daemon = place.start();
+        let daemon = sandbox.start();
         daemon.wait_for_log("the last line of the scan log is incomplete");
         wait_until("it goes on", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
         daemon.stop();
@@ -263,25 +263,25 @@ fn daemon_truncates_torn_line_and_appends() {
 #[test]
 fn scan_log_is_synced_before_commit() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
-    let trace = place.path("trace");
-    let clqd = place.command(["run"]);
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
+    let trace = sandbox.path("trace");
+    let clqd = sandbox.command(["run"]);
     let mut strace = Command::new("strace");
     strace.args(["-f", "-y", "-qq", "-e", "trace=write,pwrite64,fsync,fdatasync,/^rename", "-o"]).arg(&trace);
     strace.arg(clqd.get_program()).args(clqd.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
     strace.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
-    strace.stderr(fs::File::create(place.path("daemon.log")).expect("a log"));
+    strace.stderr(fs::File::create(sandbox.path("daemon.log")).expect("a log"));
     let mut strace =
         strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
     wait_until("the daemon answers", || {
         let ended = strace.try_wait().expect("our child");
-        assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(place.path("daemon.log")).expect("the log"));
-        place.socket().exists() && place.run(["status"]).status.success()
+        assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(sandbox.path("daemon.log")).expect("the log"));
+        sandbox.socket().exists() && sandbox.run(["status"]).status.success()
     });
-    let pid = place.json(["status"])[0]["daemon"]["pid"].as_i64().expect("its id");
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let pid = sandbox.json(["status"])[0]["daemon"]["pid"].as_i64().expect("its id");
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     wait_until("the log is in several files", || scan_logs(&record).len() >= 3);
     kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("our daemon");
     strace.wait().expect("our child");
@@ -289,7 +289,7 @@ fn scan_log_is_synced_before_commit() {
     let calls = String::from_utf8_lossy(&fs::read(&trace).expect("the trace")).into_owned();
     let dir = record.parent().expect("a directory");
     let (log, dir) = (format!("<{}>", record.display()), format!("<{}>", dir.display()));
-    let tree = format!("<{}>", place.state().join("db").display());
+    let tree = format!("<{}>", sandbox.state().join("db").display());
     let (mut written, mut renamed) = (0, 0);
     let (mut log_syncs, mut rotations, mut tree_writes) = (0, 0, 0);
     // Calls that another thread's calls have interrupted in the trace, by thread.

@@ -36,28 +36,28 @@ fn tree(path: &Path) -> BTreeMap<PathBuf, Seen> {
     seen
 }
 
-/// A place whose daemon has scanned some servers and is stopped; one of them.
+/// A sandbox whose daemon has scanned some servers and is stopped, and the URL of one of them.
 fn scanned() -> (Sandbox, String) {
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     let fleet = fleet(3, 21, 60.0, FaultShares::NONE);
-    let daemon = place.start();
-    place.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let daemon = sandbox.start();
+    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     wait_until("there are players", || {
-        place.json(["status"])[0]["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
+        sandbox.json(["status"])[0]["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
     });
     daemon.stop();
     let server = fleet.urls().remove(0);
-    (place, server)
+    (sandbox, server)
 }
 
-fn week(place: &Sandbox) -> String {
-    place.json(["status"])[0]["engine"]["week"].as_str().expect("a label").to_owned()
+fn week(sandbox: &Sandbox) -> String {
+    sandbox.json(["status"])[0]["engine"]["week"].as_str().expect("a label").to_owned()
 }
 
 /// Every command that reads a state directory.
-fn reading(place: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
-    let state = place.state().display().to_string();
-    let listed = place.list(&[]).into_iter().find(|row| row["url"] == server).expect("it is listed");
+fn reading(sandbox: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
+    let state = sandbox.state().display().to_string();
+    let listed = sandbox.list(&[]).into_iter().find(|row| row["url"] == server).expect("it is listed");
     let game = listed["game"].as_str().expect("it has answered");
     [
         vec!["--json", "status"],
@@ -82,19 +82,19 @@ fn redo() -> Vec<u8> {
 
 #[test]
 fn offline_read_commands_change_no_file() {
-    let (place, server) = scanned();
-    let week = week(&place);
-    let snapshot = fs::read_dir(place.state()).unwrap().map(|file| file.unwrap().path());
+    let (sandbox, server) = scanned();
+    let week = week(&sandbox);
+    let snapshot = fs::read_dir(sandbox.state()).unwrap().map(|file| file.unwrap().path());
     let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max();
-    let conf = place.state().join("conf");
+    let conf = sandbox.state().join("conf");
     // As a kill or a bad disk may leave it: what a process that writes would repair,
     // apply or remove.
     let mut cases: Vec<(&str, PathBuf, Vec<u8>)> = vec![
-        ("nothing", place.state().join("db"), fs::read(place.state().join("db")).unwrap()),
-        ("a redo file", place.state().join("redo"), redo()),
-        ("a torn redo file", place.state().join("redo"), redo()[..9].to_vec()),
-        ("a first commit that was begun", place.state().join("first"), Vec::new()),
-        ("a snapshot half written", place.state().join("snap.00000000FFFFFFFF.generating"), b"half".to_vec()),
+        ("nothing", sandbox.state().join("db"), fs::read(sandbox.state().join("db")).unwrap()),
+        ("a redo file", sandbox.state().join("redo"), redo()),
+        ("a torn redo file", sandbox.state().join("redo"), redo()[..9].to_vec()),
+        ("a first commit that was begun", sandbox.state().join("first"), Vec::new()),
+        ("a snapshot half written", sandbox.state().join("snap.00000000FFFFFFFF.generating"), b"half".to_vec()),
         ("settings cut short", conf.clone(), fs::read(&conf).unwrap()[..7].to_vec()),
     ];
     if let Some(snapshot) = snapshot {
@@ -106,13 +106,13 @@ fn offline_read_commands_change_no_file() {
     for (what, path, bytes) in cases {
         let was = fs::read(&path).ok();
         fs::write(&path, &bytes).unwrap();
-        let before = tree(&place.state());
+        let before = tree(&sandbox.state());
         let mut printed = Vec::new();
-        for args in reading(&place, &server, &week) {
-            let done = place.run(&args);
+        for args in reading(&sandbox, &server, &week) {
+            let done = sandbox.run(&args);
             assert_eq!(done.status.code(), Some(0), "{what}, {args:?}: {}", done.err);
             printed.push(done.out);
-            let after = tree(&place.state());
+            let after = tree(&sandbox.state());
             let changed: Vec<_> =
                 after.iter().filter(|(path, seen)| before.get(*path) != Some(seen)).map(|(path, _)| path).collect();
             assert!(changed.is_empty() && before.len() == after.len(), "{what}, {args:?} changed {changed:?}");
@@ -124,20 +124,20 @@ fn offline_read_commands_change_no_file() {
             None => fs::remove_file(&path).unwrap(),
         }
     }
-    place.start().stop();
+    sandbox.start().stop();
 }
 
 #[test]
 fn offline_read_leaves_no_temporary_files() {
-    let (place, _) = scanned();
-    let copies = place.path("copies");
+    let (sandbox, _) = scanned();
+    let copies = sandbox.path("copies");
     fs::create_dir(&copies).unwrap();
-    let done = place.command(["status"]).env("TMPDIR", &copies).output().unwrap();
+    let done = sandbox.command(["status"]).env("TMPDIR", &copies).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
 
-    let nowhere = place.path("nowhere");
-    let done = place.command(["status"]).env("TMPDIR", &nowhere).output().unwrap();
+    let nowhere = sandbox.path("nowhere");
+    let done = sandbox.command(["status"]).env("TMPDIR", &nowhere).output().unwrap();
     let err = String::from_utf8_lossy(&done.stderr);
     assert!(!done.status.success() && err.contains("create a directory in") && err.contains("nowhere"), "{err}");
 }
@@ -159,8 +159,8 @@ fn group_member_can_read_but_not_write_the_state() {
     const OWNER: u32 = 64_001;
     const GROUP: u32 = 64_002;
     const MEMBER: u32 = 64_003;
-    let (place, server) = scanned();
-    let week = week(&place);
+    let (sandbox, server) = scanned();
+    let week = week(&sandbox);
     // Where every user may go, and the program beside it.
     let open = tempfile::Builder::new().prefix("clqd-modes-").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(open.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -171,9 +171,9 @@ fn group_member_can_read_but_not_write_the_state() {
     fs::set_permissions(&state, PermissionsExt::from_mode(0o750)).unwrap();
     chown(&state, Some(OWNER), Some(GROUP)).unwrap();
     let config = open.path().join("clqd.toml");
-    let text = fs::read_to_string(place.config()).unwrap();
-    let text = text.replace(&format!("{:?}", place.state()), &format!("{state:?}"));
-    fs::write(&config, text.replace(&format!("{:?}", place.socket()), "\"/nonexistent/control.sock\"")).unwrap();
+    let text = fs::read_to_string(sandbox.config()).unwrap();
+    let text = text.replace(&format!("{:?}", sandbox.state()), &format!("{state:?}"));
+    fs::write(&config, text.replace(&format!("{:?}", sandbox.socket()), "\"/nonexistent/control.sock\"")).unwrap();
     let run = |user: u32, mask: &str, args: &[&str]| {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "umask $0; exec \"$@\"", mask]).arg(&program).arg("--config").arg(&config).args(args);
@@ -232,14 +232,14 @@ fn group_member_can_read_but_not_write_the_state() {
 
 #[test]
 fn daemon_starts_while_readers_loop() {
-    let (place, _) = scanned();
+    let (sandbox, _) = scanned();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = [0, 1].map(|_| {
             scope.spawn(|| {
                 let mut answered = 0;
                 while !over.load(Ordering::Relaxed) {
-                    let done = place.run(["status"]);
+                    let done = sandbox.run(["status"]);
                     answered += u32::from(done.status.success());
                     // Between the stop and the end of the daemon nobody may answer.
                     assert!(
@@ -255,7 +255,7 @@ fn daemon_starts_while_readers_loop() {
             })
         });
         for _ in 0..10 {
-            place.start().stop();
+            sandbox.start().stop();
         }
         over.store(true, Ordering::Relaxed);
         assert!(readers.into_iter().all(|reader| reader.join().expect("no reader failed") > 0));
@@ -264,10 +264,10 @@ fn daemon_starts_while_readers_loop() {
 
 #[test]
 fn locked_state_error_names_the_process() {
-    let (place, _) = scanned();
-    let week = week(&place);
-    let daemon = place.start();
-    let done = place.run(["export", "--state", place.state().to_str().unwrap(), "--week", &week]);
+    let (sandbox, _) = scanned();
+    let week = week(&sandbox);
+    let daemon = sandbox.start();
+    let done = sandbox.run(["export", "--state", sandbox.state().to_str().unwrap(), "--week", &week]);
     assert_eq!(done.status.code(), Some(1));
     let number = daemon.pid();
     assert!(done.err.contains(&format!("is in use by process {number} (")), "{}", done.err);
@@ -277,17 +277,17 @@ fn locked_state_error_names_the_process() {
 
 #[test]
 fn non_state_directory_is_rejected() {
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     let export = |path: &Path| {
-        let done = place.run(["export", "--state", path.to_str().unwrap(), "--week", "2026-W47"]);
+        let done = sandbox.run(["export", "--state", path.to_str().unwrap(), "--week", "2026-W47"]);
         assert_eq!(done.status.code(), Some(1));
         done.err
     };
-    let file = place.path("file");
+    let file = sandbox.path("file");
     fs::write(&file, "text").unwrap();
-    let empty = place.path("empty");
+    let empty = sandbox.path("empty");
     fs::create_dir(&empty).unwrap();
-    assert!(export(&place.path("absent")).contains("does not exist"));
+    assert!(export(&sandbox.path("absent")).contains("does not exist"));
     for path in [&file, &empty] {
         assert!(export(path).contains(&format!("{path:?} is not a state directory of clqd")), "{}", export(path));
     }

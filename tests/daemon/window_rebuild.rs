@@ -38,15 +38,15 @@ fn custom(kind: u32, minutes_ago: i64, now_ms: i64) -> String {
     format!("{kind} base={} duration=10h every=10h keep=0", rfc3339(base_ms))
 }
 
-/// Name, score, tie and moment, from the best place to the last.
+/// Name, score, tie break and time, from the first position to the last.
 type Board = Vec<(String, i64, u64, i64)>;
 
 /// All boards that somebody is on, by window, scope and ranking.
 type Boards = BTreeMap<(String, String, &'static str), Board>;
 
-fn open(place: &Sandbox) -> State {
-    let config = Config::load(&place.config()).expect("the config");
-    wait_for("the state is closed", || State::open_configured(&config, &place.state(), true).ok())
+fn open(sandbox: &Sandbox) -> State {
+    let config = Config::load(&sandbox.config()).expect("the config");
+    wait_for("the state is closed", || State::open_configured(&config, &sandbox.state(), true).ok())
 }
 
 fn boards(state: &mut State) -> Boards {
@@ -64,9 +64,9 @@ fn boards(state: &mut State) -> Boards {
             let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
             // Keys are handed out in order of appearance, also of names that only
             // the live engine knows; names tell the same.
-            let named = |place: clqd::board::BoardEntry| {
-                let record = state.store.player_record(place.player).expect("a store").expect("a player");
-                (record.name.into(), place.score().0, place.tie, place.at_ms)
+            let named = |entry: clqd::board::BoardEntry| {
+                let record = state.store.player_record(entry.player).expect("a store").expect("a player");
+                (record.name.into(), entry.score().0, entry.tie, entry.at_ms)
             };
             let board: Board = set.iter().map(named).collect();
             if !board.is_empty() {
@@ -77,18 +77,18 @@ fn boards(state: &mut State) -> Boards {
     boards
 }
 
-/// A place's state has these logs, replayed by a fresh `clqd replay`.
-fn replay(place: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
+/// Replays these logs into the sandbox's state with `clqd replay`.
+fn replay(sandbox: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
     // Tags are not in the log.
-    let mut state = open(place);
+    let mut state = open(sandbox);
     for url in tagged {
         state.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
     }
     state.commit().expect("a store");
     drop(state);
-    let mut args: Vec<_> = ["replay".into(), "--state".into(), place.state().into_os_string()].into();
+    let mut args: Vec<_> = ["replay".into(), "--state".into(), sandbox.state().into_os_string()].into();
     args.extend(logs.iter().map(|log| log.clone().into_os_string()));
-    wait_for("the state is closed", || place.run(&args).status.success().then_some(()));
+    wait_for("the state is closed", || sandbox.run(&args).status.success().then_some(()));
 }
 
 /// A lively fleet whose scans until now stand in the log.
@@ -125,19 +125,20 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
 }
 
 /// A daemon that has recorded several files of scans of a lively fleet.
-fn recorded(place: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
+fn recorded(sandbox: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
     let fleet = fleet(12, 7, 40.0, FaultShares::default());
-    let daemon = place.start();
+    let daemon = sandbox.start();
     let urls = fleet.urls();
     let (some, others) = urls.split_at(TAGGED);
-    place.ok([&["servers", "add", "--tag", "some"], &some.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    place.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    sandbox
+        .ok([&["servers", "add", "--tag", "some"], &some.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    sandbox.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     wait_until("the log is in several files", || scan_logs(record).len() >= 3);
     (daemon, fleet, urls)
 }
 
-fn is_rebuilt(place: &Sandbox, kind: &str) -> bool {
-    let done = place.run(["board", "top", "--tag", "some", "--window", kind]);
+fn is_rebuilt(sandbox: &Sandbox, kind: &str) -> bool {
+    let done = sandbox.run(["board", "top", "--tag", "some", "--window", kind]);
     assert!(done.status.success() || done.err.contains("is being rebuilt"), "{}", done.err);
     done.status.success()
 }
@@ -145,23 +146,23 @@ fn is_rebuilt(place: &Sandbox, kind: &str) -> bool {
 #[test]
 fn windows_with_new_boundaries_are_rebuilt_from_the_log() {
     let now_ms = system_ms();
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
-    let (daemon, fleet, urls) = recorded(&place, &record);
-    assert!(is_rebuilt(&place, "12") && is_rebuilt(&place, "13"), "nothing had a past");
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    let (daemon, fleet, urls) = recorded(&sandbox, &record);
+    assert!(is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "13"), "nothing had a past");
 
     let windows = [custom(12, 7, now_ms), custom(13, 2, now_ms), "day keep=3".to_owned(), "all-time".to_owned()];
-    place.configure(&config(&record, &windows));
+    sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     let log = daemon.wait_for_log("are being rebuilt from the scan log");
     assert!(log.contains("windows of type all-time, day, 12 are being rebuilt"), "{log}");
     // Others go on, and everything is answered meanwhile.
-    assert!(is_rebuilt(&place, "13") && is_rebuilt(&place, "week"));
-    assert!(place.json(["status"])[0]["engine"]["servers"].as_u64() >= Some(12));
+    assert!(is_rebuilt(&sandbox, "13") && is_rebuilt(&sandbox, "week"));
+    assert!(sandbox.json(["status"])[0]["engine"]["servers"].as_u64() >= Some(12));
     daemon.wait_for_log("windows were rebuilt from the scan log");
-    assert!(["12", "day", "all-time"].iter().all(|kind| is_rebuilt(&place, kind)));
-    let again = place.ok(["reload"]);
+    assert!(["12", "day", "all-time"].iter().all(|kind| is_rebuilt(&sandbox, kind)));
+    let again = sandbox.ok(["reload"]);
     assert!(!again.contains("rebuilt"), "the same settings change nothing: {again}");
 
     // They are credited from then on.
@@ -170,15 +171,15 @@ fn windows_with_new_boundaries_are_rebuilt_from_the_log() {
     let log = daemon.stop();
     assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
     drop(fleet);
-    assert!(!place.state().join("rebuild").exists());
-    equals_a_replay(&place, &record, &windows, &urls);
+    assert!(!sandbox.state().join("rebuild").exists());
+    equals_a_replay(&sandbox, &record, &windows, &urls);
 }
 
-/// The boards of a place whose daemon has ended, which are those of a fresh replay.
-fn equals_a_replay(place: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
+/// Checks that the boards of a sandbox whose daemon has ended equal those of a new replay.
+fn equals_a_replay(sandbox: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
     let fresh = Sandbox::new(&config(record, windows));
     replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
-    let mut state = open(place);
+    let mut state = open(sandbox);
     let (rebuilt, want) = (boards(&mut state), boards(&mut open(&fresh)));
     for (name, board) in &want {
         assert_eq!(rebuilt.get(name), Some(board), "{name:?}");
@@ -191,34 +192,34 @@ fn equals_a_replay(place: &Sandbox, record: &Path, windows: &[String], urls: &[S
 #[test]
 fn windows_with_long_presences_are_rebuilt_exactly() {
     let now_ms = system_ms();
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
     let fleet = fleet_with_past(&record, now_ms);
     let urls = fleet.urls();
-    replay(&place, std::slice::from_ref(&record), &urls[..TAGGED]);
-    let daemon = place.start();
+    replay(&sandbox, std::slice::from_ref(&record), &urls[..TAGGED]);
+    let daemon = sandbox.start();
     // Of the past only what the windows and the day before them need is replayed;
     // then all of it.
     let late = format!("12 base={} duration=2h every=1h keep=0", rfc3339(now_ms - 3 * HOUR_MS - 600_000));
     let windows = [late, custom(13, 2, now_ms)];
-    place.configure(&config(&record, &windows));
+    sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type 12 are being rebuilt");
     daemon.wait_for_log("windows were rebuilt from the scan log");
     let all = ["hour keep=0", "day keep=0", "month keep=0", "all-time"].map(str::to_owned);
     let windows = [&windows[..], &all].concat();
-    place.configure(&config(&record, &windows));
+    sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
     wait_until("they are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
-    let scans = || place.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
+    let scans = || sandbox.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
     let seen = scans();
     wait_until("it goes on recording", || scans() > seen + 20);
     daemon.stop();
     drop(fleet);
 
-    let (state, boards) = equals_a_replay(&place, &record, &windows, &urls);
+    let (state, boards) = equals_a_replay(&sandbox, &record, &windows, &urls);
     for ranking in Ranking::ALL {
         for kind in ["12", "13", "hour", "day", "month", "all-time"] {
             let of = |(label, scope, of): &&(String, String, &str)| {
@@ -242,42 +243,43 @@ fn rfc3339(t_ms: i64) -> String {
 #[test]
 fn rebuild_after_restart_and_crash_equals_replay() {
     let now_ms = system_ms();
-    let place = Sandbox::new("");
-    let record = place.path("scans.jsonl");
-    place.configure(&config(&record, &[custom(12, 1, now_ms)]));
-    let (daemon, fleet, urls) = recorded(&place, &record);
+    let sandbox = Sandbox::new("");
+    let record = sandbox.path("scans.jsonl");
+    sandbox.configure(&config(&record, &[custom(12, 1, now_ms)]));
+    let (daemon, fleet, urls) = recorded(&sandbox, &record);
     daemon.stop();
     let windows = [custom(12, 7, now_ms), "all-time".to_owned()];
-    place.configure(&config(&record, &windows));
+    sandbox.configure(&config(&record, &windows));
     // Killed as soon as it has said so: whatever it was at, the next one begins
     // anew or has nothing left to do.
-    let daemon = place.spawn();
+    let daemon = sandbox.spawn();
     daemon.wait_for_log("windows of type all-time, 12 are being rebuilt");
     daemon.kill();
-    let left = place.state().join("rebuild/left/state");
+    let left = sandbox.state().join("rebuild/left/state");
     std::fs::create_dir_all(&left).expect("made");
     std::fs::write(left.join("db"), "half").expect("written");
-    let daemon = place.start();
+    let daemon = sandbox.start();
     assert!(!left.exists(), "the start removes it");
-    wait_until("they are rebuilt", || is_rebuilt(&place, "12") && is_rebuilt(&place, "all-time"));
+    wait_until("they are rebuilt", || is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "all-time"));
     daemon.stop();
     drop(fleet);
-    equals_a_replay(&place, &record, &windows, &urls);
+    equals_a_replay(&sandbox, &record, &windows, &urls);
 }
 
 #[test]
 fn without_a_scan_log_windows_start_empty_with_a_warning() {
     let now_ms = system_ms();
-    let place = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
+    let sandbox = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
     let fleet = fleet(4, 7, 20.0, FaultShares::default());
-    let daemon = place.start();
+    let daemon = sandbox.start();
     let urls = fleet.urls();
-    place.ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    sandbox
+        .ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     let players =
-        |kind: &str| place.json(["board", "top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
+        |kind: &str| sandbox.json(["board", "top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
     wait_until("players are seen", || players("12") > 3);
-    place.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
-    let printed = place.run(["reload"]);
+    sandbox.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
+    let printed = sandbox.run(["reload"]);
     assert!(printed.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", printed.err);
     assert!(daemon.log().contains("WARN") && daemon.log().contains("begin now"), "{}", daemon.log());
     wait_until("they are credited", || players("12") > 3 && players("all-time") > 3);

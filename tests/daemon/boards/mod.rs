@@ -27,12 +27,12 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// A place whose state is of the small log.
+/// A sandbox whose state is the replay of the small log.
 fn replayed() -> Sandbox {
-    let place = Sandbox::new("");
-    let (log, state) = (fixture("scan-log.jsonl"), place.state());
-    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
-    place
+    let sandbox = Sandbox::new("");
+    let (log, state) = (fixture("scan-log.jsonl"), sandbox.state());
+    sandbox.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+    sandbox
 }
 
 /// Names in order of position, as the export has them.
@@ -59,25 +59,25 @@ fn asked(client: &mut Client, board: &BoardSelector, question: BoardQuery) -> (B
     (*head, rows)
 }
 
-fn places(rows: Vec<Row>) -> Vec<BoardEntryView> {
+fn entries(rows: Vec<Row>) -> Vec<BoardEntryView> {
     rows.into_iter()
         .map(|row| match row {
-            Row::Entry(place) => place,
-            other => panic!("no place: {other:?}"),
+            Row::Entry(entry) => entry,
+            other => panic!("no entry: {other:?}"),
         })
         .collect()
 }
 
 #[test]
 fn daemon_answers_every_query_as_the_export() {
-    let place = replayed();
-    let daemon = place.start();
-    let mut client = Client::connect(&place.socket()).expect("connected");
+    let sandbox = replayed();
+    let daemon = sandbox.start();
+    let mut client = Client::connect(&sandbox.socket()).expect("connected");
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let (client, board) = (&mut client, &board(server, ranking));
         let (head, rows) = asked(client, board, BoardQuery::Top { count: 10_000 });
-        let all = places(rows);
-        let names: Vec<&str> = all.iter().map(|place| place.name.as_str()).collect();
+        let all = entries(rows);
+        let names: Vec<&str> = all.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, exported(server, ranking), "{ranking:?} on {server}");
         assert!(all.len() >= 2 && head.size == all.len() as u64);
         numbered_by_score(&all);
@@ -90,12 +90,12 @@ fn daemon_answers_every_query_as_the_export() {
 
 /// Ordinal, competition and dense positions, counted anew.
 fn numbered_by_score(all: &[BoardEntryView]) {
-    for (i, place) in all.iter().enumerate() {
+    for (i, entry) in all.iter().enumerate() {
         let mut better: Vec<i64> =
-            all[..i].iter().map(|p| p.at.raw_score).filter(|&raw| raw != place.at.raw_score).collect();
+            all[..i].iter().map(|p| p.at.raw_score).filter(|&raw| raw != entry.at.raw_score).collect();
         let competition = better.len() as u64 + 1;
         better.dedup();
-        let got = (place.at.position, place.at.competition, place.at.dense);
+        let got = (entry.at.position, entry.at.competition, entry.at.dense);
         assert_eq!(got, (i as u64 + 1, competition, better.len() as u64 + 1));
     }
 }
@@ -105,27 +105,27 @@ fn pages_join(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]
     let (head, rows) = asked(client, board, BoardQuery::Size {});
     assert_eq!((head.size, rows.len()), (size as u64, 0));
     let (head, rows) = asked(client, board, BoardQuery::Page { position: 1, count: 4 });
-    let (mut there, mut page) = (places(rows), head.page.expect("a page has cursors"));
+    let (mut there, mut page) = (entries(rows), head.page.expect("a page has cursors"));
     for _ in 0..size {
         let (head, rows) = asked(client, board, BoardQuery::After { cursor: page.after, count: 4 });
         page = head.page.expect("a page has cursors");
         assert!(!page.board_changed, "nobody plays");
-        there.extend(places(rows));
+        there.extend(entries(rows));
     }
     assert_eq!(there, all);
     let (_, rows) = asked(client, board, BoardQuery::Before { cursor: page.before, count: 3 });
     let last_three = &all[size.saturating_sub(3)..];
-    assert_eq!(places(rows), last_three);
+    assert_eq!(entries(rows), last_three);
     let (_, rows) = asked(client, board, BoardQuery::Bottom { count: 3 });
-    assert!(places(rows).iter().eq(last_three.iter().rev()));
+    assert!(entries(rows).iter().eq(last_three.iter().rev()));
     for position in [1, size, size + 1] {
         let (_, rows) = asked(client, board, BoardQuery::At { position: position as u32 });
-        assert_eq!(places(rows), all[position - 1..].iter().take(1).cloned().collect::<Vec<_>>());
+        assert_eq!(entries(rows), all[position - 1..].iter().take(1).cloned().collect::<Vec<_>>());
     }
 }
 
 fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
-    for score in all.iter().map(|place| place.at.score) {
+    for score in all.iter().map(|entry| entry.at.score) {
         let exactly = ScoreBounds { at_least: Some(score), at_most: Some(score), ..ScoreBounds::default() };
         let lower = ScoreBounds { below: Some(score), ..ScoreBounds::default() };
         let higher = ScoreBounds { above: Some(score), ..ScoreBounds::default() };
@@ -135,36 +135,36 @@ fn ranges_hold_what_is_shown(client: &mut Client, board: &BoardSelector, all: &[
             (higher, &|x| x > score),
             (ScoreBounds { at_least: Some(score), ..ScoreBounds::default() }, &|x| x >= score),
         ] {
-            let within: Vec<BoardEntryView> = all.iter().filter(|place| fits(place.at.score)).cloned().collect();
+            let within: Vec<BoardEntryView> = all.iter().filter(|entry| fits(entry.at.score)).cloned().collect();
             let (head, rows) = asked(client, board, BoardQuery::Range { scores, start: 1, count: 10_000 });
             assert_eq!(head.range.expect("of a range").count, within.len() as u64);
-            assert_eq!(places(rows), within, "{scores:?}");
+            assert_eq!(entries(rows), within, "{scores:?}");
             let (_, rows) = asked(client, board, BoardQuery::Range { scores, start: 2, count: 1 });
-            assert_eq!(places(rows), within.iter().skip(1).take(1).cloned().collect::<Vec<_>>());
+            assert_eq!(entries(rows), within.iter().skip(1).take(1).cloned().collect::<Vec<_>>());
             let (head, rows) = asked(client, board, BoardQuery::Count { scores });
             assert_eq!((head.range.expect("of a count").count, rows.len()), (within.len() as u64, 0));
         }
         let (_, rows) = asked(client, board, BoardQuery::PositionFor { score });
         let [Row::PositionFor(printed)] = &rows[..] else { panic!("one position: {rows:?}") };
-        let better = all.iter().filter(|place| place.at.score > score).count() as u64;
-        let as_good = all.iter().filter(|place| place.at.score >= score).count() as u64;
+        let better = all.iter().filter(|entry| entry.at.score > score).count() as u64;
+        let as_good = all.iter().filter(|entry| entry.at.score >= score).count() as u64;
         assert_eq!((printed.position, printed.competition), (as_good + 1, better + 1));
     }
 }
 
 fn players_are_found(client: &mut Client, board: &BoardSelector, all: &[BoardEntryView]) {
-    let by_name = |place: &BoardEntryView| PlayerSelector::Name(place.name.clone());
+    let by_name = |entry: &BoardEntryView| PlayerSelector::Name(entry.name.clone());
     let (_, rows) = asked(client, board, BoardQuery::Positions { players: all.iter().map(by_name).collect() });
-    assert_eq!(places(rows), all);
-    for (i, place) in all.iter().enumerate() {
-        for player in [by_name(place), PlayerSelector::Key(place.player_key)] {
+    assert_eq!(entries(rows), all);
+    for (i, entry) in all.iter().enumerate() {
+        for player in [by_name(entry), PlayerSelector::Key(entry.player_key)] {
             let (_, rows) = asked(client, board, BoardQuery::Around { player: player.clone(), count: 3 });
             let first = i.saturating_sub(1).min(all.len().saturating_sub(3));
-            assert!(places(rows).iter().eq(all[first..].iter().take(3)));
+            assert!(entries(rows).iter().eq(all[first..].iter().take(3)));
             let (_, rows) = asked(client, board, BoardQuery::Standing { player });
             let [Row::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
-            assert_eq!((standing.entry, standing.size), (Some(place.at), all.len() as u64));
-            let worse = all.iter().filter(|other| other.at.score < place.at.score).count() as f64;
+            assert_eq!((standing.entry, standing.size), (Some(entry.at), all.len() as u64));
+            let worse = all.iter().filter(|other| other.at.score < entry.at.score).count() as f64;
             assert_eq!(standing.percentile, Some(worse * 100.0 / (all.len() - 1) as f64));
         }
     }
@@ -177,9 +177,9 @@ fn players_are_found(client: &mut Client, board: &BoardSelector, all: &[BoardEnt
 
 #[test]
 fn standings_and_fused_list_match_the_export() {
-    let place = replayed();
-    let daemon = place.start();
-    let mut client = Client::connect(&place.socket()).expect("connected");
+    let sandbox = replayed();
+    let daemon = sandbox.start();
+    let mut client = Client::connect(&sandbox.socket()).expect("connected");
     let server = SERVERS[0];
     let boards: BoardsSelector = board(server, Ranking::Elo).boards();
     let lists = Ranking::ALL.map(|ranking| exported(server, ranking));
@@ -194,7 +194,7 @@ fn standings_and_fused_list_match_the_export() {
         assert!(printed.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
         for standing in &printed.standings {
             let want = position(name, standing.ranking).map(|at| at as u64 + 1);
-            assert_eq!(standing.entry.map(|place| place.position), want, "{name} {:?}", standing.ranking);
+            assert_eq!(standing.entry.map(|entry| entry.position), want, "{name} {:?}", standing.ranking);
             assert_eq!(standing.size, lists[standing.ranking as usize].len() as u64);
         }
     }
@@ -224,9 +224,9 @@ fn standings_and_fused_list_match_the_export() {
 
 #[test]
 fn invalid_board_request_gets_an_error_with_the_reason() {
-    let place = replayed();
-    let daemon = place.start();
-    let mut client = Client::connect(&place.socket()).expect("connected");
+    let sandbox = replayed();
+    let daemon = sandbox.start();
+    let mut client = Client::connect(&sandbox.socket()).expect("connected");
     let elo = board(SERVERS[0], Ranking::Elo);
     let mut refused = |board: &BoardSelector, question: BoardQuery| match send_request(
         &mut client,
@@ -279,14 +279,14 @@ fn board_line<'a>(args: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn board_commands_work_without_a_daemon() {
-    let place = replayed();
-    let top = place.json(board_line(&["top", "-n", "5", "--ranking", "points"]));
+    let sandbox = replayed();
+    let top = sandbox.json(board_line(&["top", "-n", "5", "--ranking", "points"]));
     let head = &top[0];
     assert_eq!((head["kind"].as_str(), head["closed"].as_bool()), (Some("board_head"), Some(true)));
     let names: Vec<&str> = top[1..].iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, exported(SERVERS[0], Ranking::Points)[..5]);
     // The board that `clqd top` shows.
-    let short = place.json(["top", "--server", SERVERS[0], "--week", WEEK, "-n", "5", "--ranking", "points"]);
+    let short = sandbox.json(["top", "--server", SERVERS[0], "--week", WEEK, "-n", "5", "--ranking", "points"]);
     for (long, short) in top[1..].iter().zip(short[0]["rows"].as_array().unwrap()) {
         for field in ["position", "player", "name", "display", "score", "reached_ms"] {
             assert_eq!(long[field], short[field]);
@@ -310,19 +310,19 @@ fn board_commands_work_without_a_daemon() {
         (vec!["fused", "-n", "3"], 5, "together, k 60"),
         (vec!["fused", "--ranking", "elo=2", "--ranking", "time", "-k", "1", "--player", second], 3, "elo x 2"),
     ] {
-        let out = place.ok(board_line(&args));
+        let out = sandbox.ok(board_line(&args));
         assert!(out.lines().count() == lines && out.contains(printed), "{args:?}:\n{out}");
-        assert!(place.json(board_line(&args))[0]["kind"].is_string(), "{args:?}");
+        assert!(sandbox.json(board_line(&args))[0]["kind"].is_string(), "{args:?}");
     }
-    let page = place.json(board_line(&["page", "-n", "4"]));
+    let page = sandbox.json(board_line(&["page", "-n", "4"]));
     let after = page[0]["page"]["after"].as_str().unwrap();
-    let next = place.json(board_line(&["page", "--after", after, "-n", "4"]));
+    let next = sandbox.json(board_line(&["page", "--after", after, "-n", "4"]));
     assert_eq!(next[1]["position"], 5);
     let before = next[0]["page"]["before"].as_str().unwrap();
-    assert_eq!(place.json(board_line(&["page", "--before", before, "-n", "4"]))[1..], page[1..]);
+    assert_eq!(sandbox.json(board_line(&["page", "--before", before, "-n", "4"]))[1..], page[1..]);
 
     let whole = ["board", "top", "--server", SERVERS[0]];
-    let in_time = |time: &str| place.json([&whole[..], &["--window", "week", "--time", time]].concat())[0].clone();
+    let in_time = |time: &str| sandbox.json([&whole[..], &["--window", "week", "--time", time]].concat())[0].clone();
     assert_eq!(
         (&in_time("2025-11-20T12:00:00Z")["window"], &in_time("1763640000000")["window"]),
         (&Value::from(WEEK), &Value::from(WEEK))
@@ -337,27 +337,27 @@ fn board_commands_work_without_a_daemon() {
         (board_line(&["count", "--above", "1", "--at-least", "1"]), 2, "cannot be used with"),
         (board_line(&["fused", "--ranking", "elo", "--ranking", "elo"]), 2, "elo is named twice"),
     ] {
-        let done = place.run(&args);
+        let done = sandbox.run(&args);
         assert_eq!((done.status.code(), done.out.as_str()), (Some(code), ""), "{args:?}: {}", done.err);
         assert!(done.err.contains(printed), "{args:?}: {}", done.err);
     }
 }
 
 /// Replays lines into the state; what it holds already is passed over.
-fn replay(place: &Sandbox, lines: &str) {
-    let (log, state) = (place.path("part.jsonl"), place.state());
+fn replay(sandbox: &Sandbox, lines: &str) {
+    let (log, state) = (sandbox.path("part.jsonl"), sandbox.state());
     std::fs::write(&log, lines).expect("the log");
-    place.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
+    sandbox.ok(["replay".as_ref(), log.as_os_str(), "--state".as_ref(), state.as_os_str()]);
 }
 
 #[test]
 fn cursor_survives_restart_and_reports_a_changed_board() {
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     let log = std::fs::read_to_string(fixture("scan-log.jsonl")).expect("the log");
     let lines: Vec<&str> = log.lines().collect();
-    replay(&place, &lines[..60].join("\n"));
+    replay(&sandbox, &lines[..60].join("\n"));
     let page = |args: &[&str]| {
-        let page = place.json(board_line(&[&["page", "-n", "3", "--ranking", "time"], args].concat()));
+        let page = sandbox.json(board_line(&[&["page", "-n", "3", "--ranking", "time"], args].concat()));
         let names: Vec<Value> = page[1..].iter().map(|row| row["name"].clone()).collect();
         (page[0]["page"].clone(), names)
     };
@@ -365,16 +365,16 @@ fn cursor_survives_restart_and_reports_a_changed_board() {
     let after = first["after"].as_str().expect("a cursor");
     let (same, _) = page(&["--after", after]);
     assert_eq!((&first["board_changed"], &same["board_changed"]), (&false.into(), &false.into()));
-    replay(&place, &lines[..120].join("\n"));
+    replay(&sandbox, &lines[..120].join("\n"));
     let (moved, _) = page(&["--after", after]);
     assert_eq!(moved["board_changed"], true);
-    let human = place.ok(board_line(&["page", "--ranking", "time", "--after", after]));
+    let human = sandbox.ok(board_line(&["page", "--ranking", "time", "--after", after]));
     assert!(human.contains("the board has changed since the cursor was created"), "{human}");
 }
 
 #[test]
 fn name_in_several_games_needs_a_key_or_the_current_game() {
-    let place = Sandbox::new("");
+    let sandbox = Sandbox::new("");
     let scan = |minute: i64, server: &str, game: &str, player: &str| {
         let t = 1_763_683_200_000 + minute * 60_000;
         format!(
@@ -389,9 +389,9 @@ fn name_in_several_games_needs_a_key_or_the_current_game() {
         scan(5, b, "baseoa", "Visor"),
         scan(6, a, "baseoa", "Visor"),
     ];
-    replay(&place, &lines.join("\n"));
+    replay(&sandbox, &lines.join("\n"));
     let on = |server: &str, who: &[&str]| {
-        place.run([&["--json", "board", "standing", "--server", server, "--time", "1763683200000"], who].concat())
+        sandbox.run([&["--json", "board", "standing", "--server", server, "--time", "1763683200000"], who].concat())
     };
     let key = |done: sandbox::CommandOutput| {
         assert!(done.status.success(), "{}", done.err);
@@ -400,7 +400,7 @@ fn name_in_several_games_needs_a_key_or_the_current_game() {
     assert_eq!(key(on(a, &["Visor"])), 2, "of the game that is played now");
     assert_eq!(key(on(b, &["^4Visor"])), 2, "colour codes are not of the name");
     assert_eq!(key(on(a, &["--key", "1"])), 1);
-    replay(&place, &scan(8, a, "q3ut4", "Anarki"));
+    replay(&sandbox, &scan(8, a, "q3ut4", "Anarki"));
     let refused = on(a, &["Visor"]);
     assert_eq!(refused.status.code(), Some(2));
     let printed = "\"Visor\" is a name in several games: baseq3 (player 1), baseoa (player 2); select one by";
@@ -411,7 +411,7 @@ fn name_in_several_games_needs_a_key_or_the_current_game() {
 }
 
 /// What a daemon with windows of every type is asked, and what it answers.
-fn answers_of_the_past(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
+fn answers_of_the_past(sandbox: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     let mut answers = Vec::new();
     type Of = fn(&past::Play) -> bool;
     let scopes: [(&str, &str, Of); 4] = [
@@ -423,7 +423,7 @@ fn answers_of_the_past(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     for window in past.windows() {
         let label = Past::label(window);
         for (option, scope, of_scope) in scopes {
-            let top = place.json(["board", "top", option, scope, "--window", &label, "--ranking", "points"]);
+            let top = sandbox.json(["board", "top", option, scope, "--window", &label, "--ranking", "points"]);
             let printed: Vec<(String, i64)> = top[1..]
                 .iter()
                 .map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as i64))
@@ -437,10 +437,10 @@ fn answers_of_the_past(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
 }
 
 /// `clqd board` with a daemon or without.
-fn other_answers(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
+fn other_answers(sandbox: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     let late = past.plays.iter().find(|play| play.server == B).expect("a play");
     let time = late.t_ms.to_string();
-    let ask = |args: &[&str]| place.json([&["board"], args].concat());
+    let ask = |args: &[&str]| sandbox.json([&["board"], args].concat());
     let in_hour = ["--game", "baseq3", "--window", "hour", "--time", &time];
     let standing = ask(&[&["standing", "Anarki"], &in_hour[..]].concat());
     let positions: Vec<(&str, &Value)> = standing[0]["standings"]
@@ -460,38 +460,38 @@ fn other_answers(place: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
 
 #[test]
 fn boards_of_every_scope_and_window_type_match_the_history() {
-    let place = Sandbox::new(&Past::config());
+    let sandbox = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
-    replay(&place, &past.log());
-    let daemon = place.start();
-    place.ok(["servers", "add", B, C, "--tag", "pro"]);
+    replay(&sandbox, &past.log());
+    let daemon = sandbox.start();
+    sandbox.ok(["servers", "add", B, C, "--tag", "pro"]);
     // Boards at hand answer as before until they are made anew.
-    let tagged = || place.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
+    let tagged = || sandbox.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
     wait_until("the tag has boards", || tagged().len() > 1);
-    let of_daemon = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    let of_daemon = (answers_of_the_past(&sandbox, &past), other_answers(&sandbox, &past));
     for (args, printed) in [
         (["--game", "basq3", "--window", "day"], "did you mean \"baseq3\"?"),
         (["--tag", "prp", "--window", "day"], "did you mean \"pro\"?"),
         (["--game", "baseq3", "--window", "2001-11-21"], "there is no window \"2001-11-21\""),
         (["--game", "baseq3", "--window", "13"], "the types are all-time, hour, day, week, month, 12"),
     ] {
-        let done = place.run([&["board", "top"], &args[..]].concat());
+        let done = sandbox.run([&["board", "top"], &args[..]].concat());
         assert!(done.status.code() == Some(1) && done.err.contains(printed), "{args:?}: {}", done.err);
     }
-    windows_are_listed(&place, &past);
+    windows_are_listed(&sandbox, &past);
     daemon.stop();
 
-    let without = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    let without = (answers_of_the_past(&sandbox, &past), other_answers(&sandbox, &past));
     assert_eq!(of_daemon, without, "from the state directory");
-    windows_are_listed(&place, &past);
-    let daemon = place.start();
-    let again = (answers_of_the_past(&place, &past), other_answers(&place, &past));
+    windows_are_listed(&sandbox, &past);
+    let daemon = sandbox.start();
+    let again = (answers_of_the_past(&sandbox, &past), other_answers(&sandbox, &past));
     assert_eq!(of_daemon, again, "after a restart");
     daemon.stop();
 }
 
-fn windows_are_listed(place: &Sandbox, past: &Past) {
-    let listed = place.json(["board", "windows", "--bytes"]);
+fn windows_are_listed(sandbox: &Sandbox, past: &Past) {
+    let listed = sandbox.json(["board", "windows", "--bytes"]);
     for window in past.windows() {
         let label = Past::label(window);
         let row = listed.iter().find(|row| row["window"] == label.as_str()).unwrap_or_else(|| panic!("{label}"));
@@ -503,25 +503,25 @@ fn windows_are_listed(place: &Sandbox, past: &Past) {
     for kind in ["hour", "day", "month", "12"] {
         assert!(listed.iter().any(|row| row["type"] == kind && row["phase"] == "upcoming"), "the upcoming {kind}");
     }
-    assert!(place.json(["board", "windows"]).iter().all(|row| row["stored"].is_null()));
-    assert!(place.ok(["board", "windows"]).starts_with("type "));
+    assert!(sandbox.json(["board", "windows"]).iter().all(|row| row["stored"].is_null()));
+    assert!(sandbox.ok(["board", "windows"]).starts_with("type "));
 }
 
 /// Boards of closed windows are made when they are asked for: everybody who
 /// asks meanwhile waits.
 #[test]
 fn queries_during_a_board_build_are_answered() {
-    let place = Sandbox::new(&Past::config());
+    let sandbox = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
-    replay(&place, &past.log());
-    let daemon = place.start();
+    replay(&sandbox, &past.log());
+    let daemon = sandbox.start();
     let windows = past.windows();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             for &window in &windows {
-                let (place, past) = (&place, &past);
+                let (sandbox, past) = (&sandbox, &past);
                 scope.spawn(move || {
-                    let mut client = Client::connect(&place.socket()).expect("connected");
+                    let mut client = Client::connect(&sandbox.socket()).expect("connected");
                     let board = BoardSelector {
                         scope: "game:baseq3".parse().expect("a scope"),
                         ranking: Ranking::Points,
@@ -530,9 +530,9 @@ fn queries_during_a_board_build_are_answered() {
                     };
                     let top = Request::Board { board, query: BoardQuery::Top { count: 10 } };
                     let rows = send_request(&mut client, &top).expect("an answer");
-                    let printed: Vec<(String, i64)> = places(rows.into_iter().skip(1).collect())
+                    let printed: Vec<(String, i64)> = entries(rows.into_iter().skip(1).collect())
                         .into_iter()
-                        .map(|place| (place.name, place.at.raw_score))
+                        .map(|entry| (entry.name, entry.at.raw_score))
                         .collect();
                     assert_eq!(printed, past.points(|play| play.server != C, window));
                 });
@@ -544,18 +544,18 @@ fn queries_during_a_board_build_are_answered() {
 
 #[test]
 fn ended_windows_can_be_deleted() {
-    let place = Sandbox::new(&Past::config());
+    let sandbox = Sandbox::new(&Past::config());
     let past = Past::new(clqd::clock::system_ms());
-    replay(&place, &past.log());
-    let daemon = place.start();
+    replay(&sandbox, &past.log());
+    let daemon = sandbox.start();
     let last_ms = past.plays.iter().map(|play| play.t_ms).max().expect("plays");
     let before_ms = last_ms - last_ms.rem_euclid(past::HOUR_MS);
     let before = before_ms.to_string();
-    let refused = place.run(["board", "delete-before", &before]);
+    let refused = sandbox.run(["board", "delete-before", &before]);
     assert!(refused.status.code() == Some(2) && refused.err.contains("--yes"), "{}", refused.err);
 
     // Weeks go when they are closed, which takes a tick.
-    let listed = || place.json(["board", "windows", "--bytes"]);
+    let listed = || sandbox.json(["board", "windows", "--bytes"]);
     let is_over = |row: &Value| row["end_ms"].as_i64().is_some_and(|end_ms| end_ms <= before_ms);
     wait_until("what is over is closed", || {
         listed().iter().filter(|row| is_over(row)).all(|row| row["phase"] == "closed")
@@ -568,23 +568,23 @@ fn ended_windows_can_be_deleted() {
     };
     let over: Vec<Value> = there.iter().filter(|row| is_over(row)).cloned().collect();
     assert!(over.len() >= 4, "two hours, and windows of type 12: {over:?}");
-    let gone = place.json(["board", "delete-before", &before, "--yes"]);
+    let gone = sandbox.json(["board", "delete-before", &before, "--yes"]);
     assert_eq!(labels(&gone), labels(&over));
     let left = listed();
     assert!(left.iter().all(|row| !is_over(row)));
     assert_eq!(labels(&left).len() + labels(&gone).len(), labels(&there).len(), "no other has gone");
     let stays = |rows: &[Value], label: &str| rows.iter().find(|row| row["window"] == label).expect(label).clone();
     assert_eq!(stays(&left, "all-time")["stored"], stays(&there, "all-time")["stored"]);
-    let asked = place.run(["board", "top", "--game", "baseq3", "--window", &labels(&gone)[0]]);
+    let asked = sandbox.run(["board", "top", "--game", "baseq3", "--window", &labels(&gone)[0]]);
     assert!(asked.status.code() == Some(1) && asked.err.contains("there is no window"), "{}", asked.err);
-    assert_eq!(place.json(["board", "delete-before", &before, "--yes"]), Vec::<Value>::new());
+    assert_eq!(sandbox.json(["board", "delete-before", &before, "--yes"]), Vec::<Value>::new());
     daemon.stop();
 
     // The daemon sweeps once a second; what it had not swept, the next does.
     let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
-    let config = clqd::config::Config::load(&place.config()).expect("the config");
+    let config = clqd::config::Config::load(&sandbox.config()).expect("the config");
     let mut opened =
-        clqd::state::State::open(&place.state(), state, config.engine_settings().unwrap()).expect("the state");
+        clqd::state::State::open(&sandbox.state(), state, config.engine_settings().unwrap()).expect("the state");
     while opened.sweep().expect("a store") {}
     for row in &over {
         let label = row["window"].as_str().unwrap();
