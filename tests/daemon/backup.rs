@@ -1,8 +1,8 @@
-//! `clqd backup` and `clqd restore` as an admin uses them: for a running and for a stopped
-//! daemon, and back; and with a disk that is nearly full.
+//! `clqd backup` and `clqd restore`, with a running and with a stopped daemon; and the daemon on
+//! a disk that is nearly full.
 //!
-//! That a backup is the state between two commits, record by record, is tested in
-//! `src/store/backup.rs`.
+//! `src/store/backup.rs` tests that a backup equals the state between two commits, record by
+//! record.
 
 use std::fs;
 use std::path::Path;
@@ -22,18 +22,18 @@ fn players(sandbox: &Sandbox) -> u64 {
     status(sandbox)["engine"]["players_known"].as_u64().expect("a number")
 }
 
-/// Labels of all weeks that a state directory holds.
+/// Labels of all weeks in the state directory.
 fn weeks(sandbox: &Sandbox) -> Vec<String> {
     let status = status(sandbox);
     let weeks = status["engine"]["weeks"].as_array().expect("weeks").iter();
     weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
 
-/// A daemon that records and watches a lively fleet, and has seen players.
+/// A daemon that records scans of a busy fleet and has seen players.
 fn start_with_players(sandbox: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
     let daemon = sandbox.start();
     sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    wait_until("there are players", || players(sandbox) > 20);
+    wait_until("players are seen", || players(sandbox) > 20);
     daemon
 }
 
@@ -45,7 +45,7 @@ fn replay(sandbox: &Sandbox, state: &Path) {
 }
 
 #[test]
-fn online_backup_equals_the_state_at_one_time() {
+fn online_backup_equals_state_at_one_time() {
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
     sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
@@ -54,41 +54,41 @@ fn online_backup_equals_the_state_at_one_time() {
     let backup = sandbox.path("backup");
     let made = sandbox.json(["backup", backup.to_str().unwrap()]);
     assert_eq!((made.len(), &made[0]["kind"]), (1, &"backup".into()), "{made:?}");
-    let moment = made[0]["latest_event_ms"].as_i64().expect("a moment");
+    let backup_ms = made[0]["latest_event_ms"].as_i64().expect("a time");
     assert!(made[0]["bytes"].as_u64() > Some(0), "{made:?}");
-    let again = sandbox.run(["backup", backup.to_str().unwrap()]);
-    assert!(!again.status.success() && again.err.contains("exists already"), "{}", again.err);
+    let second = sandbox.run(["backup", backup.to_str().unwrap()]);
+    assert!(!second.status.success() && second.err.contains("exists already"), "{}", second.err);
     let inside = sandbox.run(["backup", sandbox.state().join("b").to_str().unwrap()]);
     assert!(!inside.status.success() && inside.err.contains("inside the state directory"), "{}", inside.err);
-    // It goes on.
+    // The daemon continues to scan.
     let known = players(&sandbox);
-    wait_until("there are more players", || players(&sandbox) > known);
+    wait_until("more players are seen", || players(&sandbox) > known);
     daemon.stop();
     let weeks = weeks(&sandbox);
 
-    // It is what the log gives up to one of the lines of about that moment.
+    // The backup equals a replay of the log up to a line of about that time.
     let config = clqd::config::Config::load(&sandbox.config()).unwrap();
-    let mut opened = State::open_configured(&config, &sandbox.path("to-moment"), true).unwrap();
+    let mut opened = State::open_configured(&config, &sandbox.path("replayed"), true).unwrap();
     let of_backup: Vec<String> = weeks.iter().map(|week| sandbox.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
-    let mut is_found = false;
+    let mut found = false;
     for line in clqd::scan_log::open(&record).unwrap() {
         let (url, outcome) = line.unwrap();
         let t_ms = outcome.t_ms();
         opened.handle(Event::Replayed { url, outcome }).unwrap();
-        if (t_ms - moment).abs() > 5_000 || is_found {
+        if (t_ms - backup_ms).abs() > 5_000 || found {
             continue;
         }
         opened.commit().unwrap();
-        is_found = weeks.iter().zip(&of_backup).all(|(week, of_backup)| {
+        found = weeks.iter().zip(&of_backup).all(|(week, of_backup)| {
             let mut rows = Vec::new();
             clqd::cli::export::write(&opened, week, &mut rows).unwrap();
             rows == of_backup.as_bytes()
         });
     }
-    assert!(is_found, "the backup is of no moment of the log near {moment}");
+    assert!(found, "no replay up to a time near {backup_ms} equals the backup");
 
-    // Back, and with the rest of the log it is the state of now.
+    // The restored backup with the rest of the log equals the latest state.
     let now: Vec<String> = weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect();
     let printed = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(printed.status.success() && printed.err.contains("state.before-restore"), "{}", printed.err);
@@ -113,22 +113,22 @@ fn offline_backup_can_be_restored() {
     let backup = sandbox.path("backup");
     let done = sandbox.ok(["backup", backup.to_str().unwrap()]);
     assert!(done.starts_with(backup.to_str().unwrap()), "{done}");
-    let of = |state: &Path| weeks.iter().map(|week| sandbox.export(state, week)).collect::<String>();
-    let held = of(&sandbox.state());
-    assert!(held.lines().count() > 10 && held == of(&backup));
+    let export = |state: &Path| weeks.iter().map(|week| sandbox.export(state, week)).collect::<String>();
+    let exported = export(&sandbox.state());
+    assert!(exported.lines().count() > 10 && exported == export(&backup));
     fs::remove_dir_all(sandbox.state()).unwrap();
     let done = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(done.status.success() && !done.err.contains("before-restore"), "{}", done.err);
-    assert_eq!(of(&sandbox.state()), held);
+    assert_eq!(export(&sandbox.state()), exported);
 
-    // Never below a daemon.
+    // Not while a daemon runs.
     let daemon = sandbox.start();
     let refused = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(!refused.status.success(), "{}", refused.out);
     assert!(refused.err.contains(&format!("in use by process {}", daemon.pid())), "{}", refused.err);
     assert!(!sandbox.path("state.before-restore").exists() && !sandbox.path("state.restoring").exists());
-    let nothing = sandbox.run(["restore", sandbox.path("nothing").to_str().unwrap()]);
-    assert!(!nothing.status.success(), "{}", nothing.out);
+    let missing = sandbox.run(["restore", sandbox.path("missing").to_str().unwrap()]);
+    assert!(!missing.status.success(), "{}", missing.out);
     daemon.stop();
 }
 
@@ -148,20 +148,20 @@ fn nearly_full_disk_stops_only_writes() {
     let fleet = fleet(6, 33, 60.0, FaultShares::NONE);
     let daemon = start_with_players(&sandbox, &fleet);
     let known = players(&sandbox);
-    // More than there is.
+    // More than the disk has.
     configure(&sandbox, &record, 1 << 50);
     sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("the disk is nearly full");
     let lines = |log: &str| log.matches("the disk is nearly full").count();
     assert_eq!(lines(&log), 1, "{log}");
-    wait_until("what is scanned waits in memory", || {
+    wait_until("scans are kept in memory", || {
         let status = status(&sandbox);
         let store = &status["store"];
         store["paused_since_ms"].is_i64() && store["pending_records"].as_u64() > Some(0)
     });
-    wait_until("answers show it", || players(&sandbox) > known);
-    let said = sandbox.ok(["status"]);
-    assert!(said.contains("NEARLY FULL") && said.contains("store.disk_free_bytes_min"), "{said}");
+    wait_until("responses include them", || players(&sandbox) > known);
+    let printed = sandbox.ok(["status"]);
+    assert!(printed.contains("NEARLY FULL") && printed.contains("store.disk_free_bytes_min"), "{printed}");
     for args in [&["servers", "add", "quake3://127.0.0.1:1"][..], &["greylist", &fleet.urls()[0], "--reason", "x"]] {
         let refused = sandbox.run(args);
         assert_eq!(refused.status.code(), Some(1), "{}", refused.out);
@@ -170,33 +170,37 @@ fn nearly_full_disk_stops_only_writes() {
     // Nothing is written.
     let sizes = || (fs::metadata(&record).unwrap().len(), fs::metadata(sandbox.state().join("db")).unwrap().len());
     let (before, known) = (sizes(), players(&sandbox));
-    wait_until("scanning goes on", || players(&sandbox) > known);
+    wait_until("scanning continues", || players(&sandbox) > known);
     assert_eq!(sizes(), before);
 
     configure(&sandbox, &record, 0);
     sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("writing resumes");
     assert_eq!(lines(&log), 1, "reported once: {log}");
-    wait_until("it is written", || status(&sandbox)["store"]["paused_since_ms"].is_null());
+    wait_until("writing has resumed", || status(&sandbox)["store"]["paused_since_ms"].is_null());
     sandbox.ok(["servers", "add", "quake3://127.0.0.1:1"]);
-    // Full again, and stopped: what waits is written into what was kept free.
+    // Nearly full again, then stopped: pending records are written to the reserved space.
     configure(&sandbox, &record, 1 << 50);
     daemon.signal(Signal::SIGHUP);
-    wait_until("it is full again", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
+    wait_until("writing is paused again", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
     let known = players(&sandbox);
-    wait_until("there are more players", || players(&sandbox) > known);
+    wait_until("more players are seen", || players(&sandbox) > known);
     let known = players(&sandbox);
     daemon.stop();
-    assert!(players(&sandbox) >= known, "all that was shown is there");
+    assert!(players(&sandbox) >= known, "everything that was reported is stored");
     let (weeks, fresh) = (weeks(&sandbox), sandbox.path("fresh"));
     replay(&sandbox, &fresh);
     for week in weeks {
-        assert_eq!(sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week), "the log has all of it");
+        assert_eq!(
+            sandbox.export(&sandbox.state(), &week),
+            sandbox.export(&fresh, &week),
+            "the log contains all scans"
+        );
     }
 }
 
 #[test]
-fn writes_stop_before_the_disk_is_full() {
+fn writes_stop_before_disk_is_full() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("not tested: only root can mount a small file system");
         return;
@@ -225,13 +229,13 @@ fn writes_stop_before_the_disk_is_full() {
         .unwrap();
     let fleet = fleet(4, 34, 60.0, FaultShares::NONE);
     let mut daemon = start_with_players(&sandbox, &fleet);
-    // Somebody else takes the room.
+    // Another program uses the free space.
     let other = small.join("other");
     let free = status(&sandbox)["store"]["disk_free_bytes"].as_u64().unwrap();
     fs::write(&other, vec![1; free as usize - (6 << 20)]).unwrap();
     daemon.wait_for_log("the disk is nearly full");
     let known = players(&sandbox);
-    wait_until("scanning goes on", || players(&sandbox) > known);
+    wait_until("scanning continues", || players(&sandbox) > known);
     assert!(daemon.exit_status().is_none());
     fs::remove_file(&other).unwrap();
     daemon.wait_for_log("writing resumes");

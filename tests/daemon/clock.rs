@@ -1,6 +1,7 @@
-//! The real daemon with a wrong clock, and its correction: with `faketime` (Debian's
-//! package faketime), and in this process with clocks that the test sets. The clock
-//! itself is tested in `clock`, closing and reopening in `closing`.
+//! The daemon with a wrong clock, and the correction of the time: a real process under
+//! `faketime` (Debian's package faketime), and a daemon in this process with a clock that the
+//! test sets. The clock itself is tested in `src/clock.rs`, closing and reopening weeks in
+//! `tests/engine/week_close.rs`.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,8 +18,8 @@ use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::view::{ClockTrust, Correction};
 use serde_json::Value;
 
-const MINUTE: i64 = 60_000;
-const DAY: i64 = 24 * 60 * MINUTE;
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
 fn status(sandbox: &Sandbox) -> Value {
     sandbox.json(["status"]).remove(0)
@@ -30,32 +31,32 @@ fn phase(status: &Value, week: &str) -> String {
     found.map_or_else(String::new, |state| state["phase"].as_str().unwrap().to_owned())
 }
 
-/// Debian's path of the library that `faketime` loads.
-fn library() -> String {
+/// The path of the library that `faketime` preloads.
+fn faketime_library() -> String {
     let printed = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
     let printed =
         printed.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));
     String::from_utf8(printed.stdout).unwrap().trim().to_owned()
 }
 
-/// Measured time of all players on a server in a week, ms.
+/// Time of all players on a server in a week, ms.
 fn time_in(sandbox: &Sandbox, url: &str, week: &str) -> u64 {
     let top = sandbox.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
     let rows: Vec<Value> = sandbox::rows(&top.out);
     rows.iter().flat_map(|top| top["rows"].as_array().unwrap()).map(|row| row["score"].as_f64().unwrap() as u64).sum()
 }
 
-/// A server with people.
+/// The server with the most players.
 fn busiest(fleet: &Fleet) -> String {
     let server = (0..fleet.servers()).max_by_key(|&server| fleet.snapshot(server).players.len());
     fleet.url(server.expect("there are servers"))
 }
 
-/// A daemon runs, is started again with a clock eight days ahead that closes its week,
-/// and then with the right clock. The admin resets the time.
+/// A daemon runs, is restarted with a clock eight days ahead, with which it closes its week, and
+/// then with the correct clock. The admin resets the time.
 #[test]
-fn week_closed_by_a_wrong_clock_resumes_after_reset() {
-    let library = library();
+fn week_closed_by_wrong_clock_resumes_after_reset() {
+    let library = faketime_library();
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
     sandbox.configure(&format!("[scan_log]\npath = {record:?}\n[clock]\nsynchronised = \"never\""));
@@ -65,15 +66,17 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
 
     let daemon = sandbox.start();
     sandbox.ok(["servers", "add", &url]);
-    wait_until("people are seen for a while", || {
+    wait_until("players are seen for some scans", || {
         time_in(&sandbox, &url, &week) > 0 && status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
     });
     daemon.stop();
 
     let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     let daemon = sandbox.start_with_env(&wrong);
-    wait_until("the week is over, and held", || status(&sandbox)["clock"]["week_pending_close"] == week.as_str());
-    wait_until("it is scanned", || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
+    wait_until("the close of the ended week is pending", || {
+        status(&sandbox)["clock"]["week_pending_close"] == week.as_str()
+    });
+    wait_until("scans continue", || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
     let text = sandbox.ok(["status"]);
     let printed = text.lines().find(|line| line.starts_with("clock")).unwrap();
     assert!(
@@ -93,7 +96,7 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     let daemon = sandbox.start();
     daemon.wait_for_log("ahead of the system clock");
     let ahead_ms = status(&sandbox)["clock"]["ahead_ms"].as_i64().unwrap();
-    assert!((7 * DAY..9 * DAY).contains(&ahead_ms), "{ahead_ms}");
+    assert!((7 * DAY_MS..9 * DAY_MS).contains(&ahead_ms), "{ahead_ms}");
     let refused = sandbox.run(["clock", "reset"]);
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
     let printed = sandbox.ok(["clock", "reset", "--yes"]);
@@ -101,30 +104,30 @@ fn week_closed_by_a_wrong_clock_resumes_after_reset() {
     wait_until("the week is open", || phase(&status(&sandbox), &week) == "running");
     assert_eq!(status(&sandbox)["clock"]["ahead_ms"], 0);
     let before = time_in(&sandbox, &url, &week);
-    assert!(before > 0, "its rows are there");
-    wait_until("scans count", || time_in(&sandbox, &url, &week) > before);
+    assert!(before > 0, "its rows exist");
+    wait_until("scans are counted", || time_in(&sandbox, &url, &week) > before);
     assert!(sandbox.ok(["week", "reopen", &week]).contains("is open already"));
     assert!(sandbox.run(["clock", "reset"]).err.contains("nothing to set back"));
     daemon.kill();
 
-    // What was recorded under the wrong clock is not taken for news.
+    // Scans that were recorded with the wrong clock are not applied again.
     let daemon = sandbox.start();
     let clock = status(&sandbox)["clock"].clone();
-    assert!(clock["ahead_ms"].as_i64().unwrap() < DAY, "{clock}");
+    assert!(clock["ahead_ms"].as_i64().unwrap() < DAY_MS, "{clock}");
     assert_eq!(phase(&status(&sandbox), &week), "running");
     daemon.stop();
-    // And it has files of its own: the others are a scan log.
+    // They are in a separate file; the other files are a consistent scan log.
     let mut logs = sandbox::scan_logs(&record);
     assert_eq!(logs.len(), 3, "{logs:?}");
     logs.remove(1);
-    let again = sandbox.path("again");
-    let mut replay = vec!["replay".into(), "--state".into(), again.clone().into_os_string()];
+    let replayed = sandbox.path("replayed");
+    let mut replay = vec!["replay".into(), "--state".into(), replayed.clone().into_os_string()];
     replay.extend(logs.into_iter().map(Into::into));
     sandbox.ok(replay);
-    assert!(sandbox.export(&again, &week).lines().count() > 0);
+    assert!(sandbox.export(&replayed, &week).lines().count() > 0);
 }
 
-/// The steady clock and the system clock, set by a test.
+/// The monotonic clock and the system clock, set by a test.
 #[derive(Clone)]
 struct FakeClock(Arc<Mutex<(Instant, i64, i64)>>);
 
@@ -133,11 +136,12 @@ impl FakeClock {
         FakeClock(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))))
     }
 
-    /// Both go on by so much.
+    /// Advances both clocks.
     fn advance(&self, ms: i64) {
         self.0.lock().unwrap().1 += ms;
     }
 
+    /// Advances the system clock only.
     fn jump(&self, ms: i64) {
         self.0.lock().unwrap().2 += ms;
     }
@@ -145,9 +149,9 @@ impl FakeClock {
 
 impl TimeSource for FakeClock {
     fn read(&self) -> Reading {
-        let (begun, passed_ms, system_ms) = *self.0.lock().unwrap();
-        let steady_ms = begun.elapsed().as_millis() as i64 + passed_ms;
-        Reading { monotonic_ms: steady_ms, system_ms: system_ms + steady_ms }
+        let (began, advanced_ms, system_ms) = *self.0.lock().unwrap();
+        let monotonic_ms = began.elapsed().as_millis() as i64 + advanced_ms;
+        Reading { monotonic_ms, system_ms: system_ms + monotonic_ms }
     }
 
     fn synchronised(&self) -> Option<bool> {
@@ -155,27 +159,26 @@ impl TimeSource for FakeClock {
     }
 }
 
-/// While the daemon runs the clock jumps a week ahead: for 66 s, then permanently.
+/// While the daemon runs, the clock jumps a week ahead: first for 66 s, then permanently.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_clock_jump_closes_no_week_until_trusted() {
     let fleet = fleet(8, 4, 60.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
     let config = Config::load(&sandbox.config()).unwrap();
-    let clocks = FakeClock::new();
-    let daemon = Daemon::start_with_time_source(Box::new(clocks.clone()), config, None, None).await.unwrap();
+    let fake_clock = FakeClock::new();
+    let daemon = Daemon::start_with_time_source(Box::new(fake_clock.clone()), config, None, None).await.unwrap();
     let url = busiest(&fleet);
     daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new() }).await.unwrap();
-    // Until the engine has looked at the clock a few times.
-    let ask = async || {
+    let read_status = async || {
         let rows = daemon.ask(Request::Status {}).await.unwrap();
         let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };
         status
     };
-    let wait = async |what: &str, holds: &dyn Fn(&clqd::api::protocol::Status) -> bool| {
+    let wait = async |what: &str, condition: &dyn Fn(&clqd::api::protocol::Status) -> bool| {
         let began = Instant::now();
         loop {
-            let status = ask().await;
-            if holds(&status) {
+            let status = read_status().await;
+            if condition(&status) {
                 return status;
             }
             assert!(began.elapsed() < WAIT_MAX, "not within {WAIT_MAX:?}: {what}: {status:?}");
@@ -185,52 +188,54 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let trust = |trust| move |status: &clqd::api::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
     let snapshots = |n| move |status: &clqd::api::protocol::Status| status.engine.counts.snapshots >= n;
     wait("scans", &snapshots(2)).await;
-    assert_eq!(ask().await.clock.unwrap().trust, ClockTrust::Untrusted);
-    clocks.advance(10 * MINUTE);
-    let before = wait("it runs steadily", &trust(ClockTrust::Stable)).await;
+    assert_eq!(read_status().await.clock.unwrap().trust, ClockTrust::Untrusted);
+    fake_clock.advance(10 * MINUTE_MS);
+    let before = wait("the clock is stable", &trust(ClockTrust::Stable)).await;
     let weeks = before.engine.weeks.clone();
 
-    clocks.jump(7 * DAY + 30 * MINUTE);
-    let status = wait("the leap is seen", &trust(ClockTrust::Untrusted)).await;
-    clocks.advance(66_000);
-    let status_later = wait("scans go on", &snapshots(status.engine.counts.snapshots + 3)).await;
+    fake_clock.jump(7 * DAY_MS + 30 * MINUTE_MS);
+    let status = wait("the jump is detected", &trust(ClockTrust::Untrusted)).await;
+    fake_clock.advance(66_000);
+    let status_later = wait("scans continue", &snapshots(status.engine.counts.snapshots + 3)).await;
     let clock = status_later.clock.unwrap();
-    assert!(clock.pending_jump_ms > 7 * DAY && clock.now_ms < before.engine.now_ms + DAY, "{clock:?}");
+    assert!(clock.pending_jump_ms > 7 * DAY_MS && clock.now_ms < before.engine.now_ms + DAY_MS, "{clock:?}");
     assert_eq!(status_later.engine.weeks, weeks);
-    clocks.jump(-7 * DAY - 30 * MINUTE);
-    let clock = wait("it is back", &|status| status.clock.as_ref().unwrap().pending_jump_ms == 0).await.clock.unwrap();
+    fake_clock.jump(-7 * DAY_MS - 30 * MINUTE_MS);
+    let clock =
+        wait("the jump has ended", &|status| status.clock.as_ref().unwrap().pending_jump_ms == 0).await.clock.unwrap();
     assert_eq!(clock.ahead_ms, 0);
-    clocks.advance(10 * MINUTE);
-    wait("it runs steadily", &trust(ClockTrust::Stable)).await;
+    fake_clock.advance(10 * MINUTE_MS);
+    wait("the clock is stable", &trust(ClockTrust::Stable)).await;
 
-    clocks.jump(7 * DAY + 30 * MINUTE);
-    wait("the leap is seen", &trust(ClockTrust::Untrusted)).await;
-    clocks.advance(11 * MINUTE);
-    let followed = wait("it is followed", &|status| status.clock.as_ref().unwrap().week_pending_close.is_some()).await;
-    assert_eq!(followed.clock.unwrap().week_pending_close.as_ref(), Some(&weeks[0].week));
-    assert_eq!(followed.engine.weeks[0], weeks[0]);
-    clocks.advance(10 * MINUTE);
+    fake_clock.jump(7 * DAY_MS + 30 * MINUTE_MS);
+    wait("the jump is detected", &trust(ClockTrust::Untrusted)).await;
+    fake_clock.advance(11 * MINUTE_MS);
+    let jumped =
+        wait("the new time is used", &|status| status.clock.as_ref().unwrap().week_pending_close.is_some()).await;
+    assert_eq!(jumped.clock.unwrap().week_pending_close.as_ref(), Some(&weeks[0].week));
+    assert_eq!(jumped.engine.weeks[0], weeks[0]);
+    fake_clock.advance(10 * MINUTE_MS);
     let closed =
         |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed;
-    wait("after ten more minutes it is closed", &closed).await;
+    wait("the week is closed after ten more minutes", &closed).await;
 
-    // It was wrong after all.
-    clocks.jump(-7 * DAY - 30 * MINUTE);
-    wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY).await;
+    // The new time was wrong.
+    fake_clock.jump(-7 * DAY_MS - 30 * MINUTE_MS);
+    wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY_MS).await;
     let rows = daemon.ask(Request::ClockReset { force: true }).await.unwrap();
     let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(reopened[..], [weeks[0].week.clone()]);
     let open =
         |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Running;
-    let status = wait("it is open", &open).await;
-    wait("scans count", &snapshots(status.engine.counts.snapshots + 3)).await;
+    let status = wait("the week is open", &open).await;
+    wait("scans are counted", &snapshots(status.engine.counts.snapshots + 3)).await;
     daemon.stop().await.unwrap();
 }
 
-/// A leap is followed while nothing can be committed, which begins a new file of the
-/// scan log; then the machine dies. The next start reads the running file alone.
+/// The clock jumps while nothing can be committed, so that a new file of the scan log begins;
+/// then the machine crashes. The next start reads only the current file.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_committed() {
+async fn clock_jump_with_full_disk_closes_no_file_with_uncommitted_scans() {
     let fleet = fleet(8, 5, 60.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
@@ -242,28 +247,29 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     };
     configure(0);
     let config = Config::load(&sandbox.config()).unwrap();
-    let clocks = FakeClock::new();
-    let daemon =
-        Daemon::start_with_time_source(Box::new(clocks.clone()), config, Some(sandbox.config()), None).await.unwrap();
+    let fake_clock = FakeClock::new();
+    let daemon = Daemon::start_with_time_source(Box::new(fake_clock.clone()), config, Some(sandbox.config()), None)
+        .await
+        .unwrap();
     sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     let scans = || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap();
     let scan_more = |what: &str| {
         let seen = scans();
         wait_until(what, || scans() >= seen + 16);
     };
-    scan_more("they are scanned");
+    scan_more("the servers are scanned");
     configure(1 << 50);
     sandbox.ok(["reload"]);
     wait_until("writing stops", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
-    scan_more("scans wait to be written");
-    clocks.jump(60 * MINUTE);
-    wait_until("the leap is seen", || status(&sandbox)["clock"]["pending_jump_ms"].as_i64() > Some(0));
-    clocks.advance(11 * MINUTE);
-    wait_until("it is followed", || status(&sandbox)["clock"]["pending_jump_ms"] == 0);
-    wait_until("a file is closed and packed", || sandbox::scan_logs(&record).len() == 2);
-    scan_more("scans go on");
+    scan_more("scans are pending");
+    fake_clock.jump(60 * MINUTE_MS);
+    wait_until("the jump is detected", || status(&sandbox)["clock"]["pending_jump_ms"].as_i64() > Some(0));
+    fake_clock.advance(11 * MINUTE_MS);
+    wait_until("the new time is used", || status(&sandbox)["clock"]["pending_jump_ms"] == 0);
+    wait_until("a file is closed and compressed", || sandbox::scan_logs(&record).len() == 2);
+    scan_more("scans continue");
 
-    // What is on disk then.
+    // A copy of the files on disk, as after a crash.
     let crashed = Sandbox::new("");
     let copied = crashed.path("scans.jsonl");
     for log in sandbox::scan_logs(&record) {
@@ -273,17 +279,17 @@ async fn a_leap_while_the_disk_is_full_closes_no_file_with_scans_that_are_not_co
     assert!(done.success());
     crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("[scan_log]\npath = {copied:?}"));
     crashed.start().stop();
-    assert_state_is_the_log(&crashed, &copied);
+    assert_replay_equals_state(&crashed, &copied);
 
     configure(0);
     sandbox.ok(["reload"]);
-    wait_until("writing goes on", || status(&sandbox)["store"]["paused_since_ms"].is_null());
+    wait_until("writing has resumed", || status(&sandbox)["store"]["paused_since_ms"].is_null());
     daemon.stop().await.unwrap();
-    assert_state_is_the_log(&sandbox, &record);
+    assert_replay_equals_state(&sandbox, &record);
 }
 
 /// The state of a stopped daemon equals a replay of its complete log.
-fn assert_state_is_the_log(sandbox: &Sandbox, record: &Path) {
+fn assert_replay_equals_state(sandbox: &Sandbox, record: &Path) {
     let fresh = sandbox.path("fresh");
     let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
     replay.extend(sandbox::scan_logs(record).into_iter().map(Into::into));
@@ -291,7 +297,7 @@ fn assert_state_is_the_log(sandbox: &Sandbox, record: &Path) {
     let weeks = status(sandbox)["engine"]["weeks"].as_array().unwrap().clone();
     for week in weeks.iter().map(|week| week["week"].as_str().unwrap()) {
         let (state, log) = (sandbox.export(&sandbox.state(), week), sandbox.export(&fresh, week));
-        assert!(!state.is_empty() && state == log, "{week}: the log holds other scans than the state");
+        assert!(!state.is_empty() && state == log, "{week}: the replayed log differs from the state");
     }
 }
 
@@ -300,9 +306,9 @@ fn systemd_unit_allows_adjtimex() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
     let text = std::fs::read_to_string(unit).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    assert!(!lines.iter().any(|line| line.starts_with("ProtectClock=")), "it forbids adjtimex");
+    assert!(!lines.iter().any(|line| line.starts_with("ProtectClock=")), "ProtectClock forbids adjtimex");
     let mut filters = lines.iter().filter_map(|line| line.strip_prefix("SystemCallFilter="));
-    assert!(filters.next_back().unwrap().contains("adjtimex"), "the last line allows it again");
+    assert!(filters.next_back().unwrap().contains("adjtimex"), "the last filter allows adjtimex");
     let ordered = |key: &str| lines.iter().any(|line| line.starts_with(key) && line.contains("time-sync.target"));
     assert!(ordered("After=") && ordered("Wants="));
 }

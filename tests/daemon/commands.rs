@@ -1,9 +1,9 @@
-//! Tests the real daemon and the real commands as an admin uses them: a fleet of
-//! simulated servers on the loopback interface, a daemon that scans it every second or
-//! two, and `clqd` commands. Tests the output, errors, signals and systemd
-//! notifications, and that a recorded log replays to the same state.
+//! Tests the daemon and the commands as an admin uses them: a fleet of simulated servers on the
+//! loopback interface, a daemon that scans it every second or two, and `clqd` commands. Tests
+//! output, errors, signals and systemd notifications, and that a recorded log replays to the
+//! same state.
 //!
-//! Rankings are tested in `replay_equals_oracle`, the archive in `archive`, crashes in
+//! Rankings are tested in `replay_equals_oracle`, the archive in `tests/archive`, crashes in
 //! `crash`.
 
 use std::io::{BufRead, BufReader};
@@ -35,7 +35,7 @@ fn start_and_scan_all(sandbox: &Sandbox, fleet: &Fleet) -> Daemon {
 
 /// A server that has players on its boards.
 fn busiest(sandbox: &Sandbox) -> String {
-    wait_for("somebody has points, clq2 and a rating", || {
+    wait_for("a server has players on all boards", || {
         let servers = sandbox.list(&[]);
         servers.iter().map(url).map(str::to_owned).find(|url| {
             ["points", "clq2", "elo", "time"].iter().all(|ranking| {
@@ -46,7 +46,7 @@ fn busiest(sandbox: &Sandbox) -> String {
     })
 }
 
-/// Labels of the weeks that a state directory holds; no daemon may run.
+/// Labels of the weeks in the state directory; the daemon must be stopped.
 fn weeks(sandbox: &Sandbox) -> Vec<String> {
     let status = sandbox.json(["status"]);
     let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
@@ -69,7 +69,7 @@ fn servers_are_added_listed_shown_and_removed() {
     assert!(misspelt.out.contains("known are quake3"), "{}", misspelt.out);
     let mixed = sandbox.json(["servers", "add", &urls[1], &urls[2]]);
     let outcomes: Vec<_> = mixed.iter().map(|row| row["outcome"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(outcomes, ["unchanged", "added"], "nothing was added beside what could not be read");
+    assert_eq!(outcomes, ["unchanged", "added"], "a request with an invalid URL added nothing");
 
     let list = sandbox.path("servers.txt");
     let text = format!("# mine\n{} duel\n\n{} duel ctf # both\nquake3://a:0\n{}\n", urls[3], urls[4], urls[0]);
@@ -131,17 +131,17 @@ fn added_server_is_scanned_after_crash() {
     let config = std::fs::read_to_string(sandbox.config()).unwrap();
     std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
     let daemon = sandbox.start();
-    let (late, url) = silent_socket();
+    let (socket, url) = silent_socket();
     sandbox.ok(["servers", "add", &url]);
-    // Its scan is in flight and will take a minute.
+    // Its scan is in flight and would take a minute.
     daemon.kill();
-    late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    while late.recv(&mut [0; 2_048]).is_ok() {}
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    while socket.recv(&mut [0; 2_048]).is_ok() {}
     let daemon = sandbox.start();
-    let answering = std::thread::spawn(move || reply_to_queries(&late));
-    wait_until("it is scanned", || !sandbox.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
+    let replies = std::thread::spawn(move || reply_to_queries(&socket));
+    wait_until("the server is scanned", || !sandbox.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
     daemon.stop();
-    answering.join().unwrap();
+    replies.join().unwrap();
 }
 
 // Rescan -----------------------------------------------------------------
@@ -151,10 +151,10 @@ fn rescan_reports_server_and_class() {
     let fleet = fleet(2, 12, 1.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
     let daemon = start_and_scan_all(&sandbox, &fleet);
-    let nobody = closed_port_url();
-    sandbox.ok(["servers", "add", &nobody]);
-    wait_until("who never answers is of class 7", || {
-        sandbox.list(&["--class", "7"]).iter().any(|row| url(row) == nobody)
+    let closed_url = closed_port_url();
+    sandbox.ok(["servers", "add", &closed_url]);
+    wait_until("the silent server has class 7", || {
+        sandbox.list(&["--class", "7"]).iter().any(|row| url(row) == closed_url)
     });
 
     let one = sandbox.json(["rescan", &fleet.url(0)]);
@@ -165,7 +165,7 @@ fn rescan_reports_server_and_class() {
 
     for which in [["--class", "7"].as_slice(), &["--all-unknown"]] {
         let printed = sandbox.json([&["rescan"], which].concat());
-        assert_eq!((printed.len(), url(&printed[0])), (1, nobody.as_str()), "{which:?}");
+        assert_eq!((printed.len(), url(&printed[0])), (1, closed_url.as_str()), "{which:?}");
         assert_eq!((&printed[0]["result"], &printed[0]["class"]), (&Value::from("miss"), &Value::from(7)));
         assert!(printed[0]["reason"].is_string());
     }
@@ -181,42 +181,41 @@ fn rescan_reports_server_and_class() {
 /// The second server replies only after the first result line was read: a command that
 /// buffers its output until the end would report it as silent.
 #[test]
-fn rescan_prints_each_result_at_once() {
+fn rescan_prints_each_result_immediately() {
     let sandbox = Sandbox::new("");
     sandbox.configure_scan("", "");
     let config = std::fs::read_to_string(sandbox.config()).unwrap();
     std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
     let daemon = sandbox.start();
     let (late, late_url) = silent_socket();
-    let nobody = closed_port_url();
-    sandbox.ok(["servers", "add", &late_url, &nobody]);
-    wait_until("both are of class 7", || sandbox.list(&["--class", "7"]).len() == 2);
+    let closed_url = closed_port_url();
+    sandbox.ok(["servers", "add", &late_url, &closed_url]);
+    wait_until("both have class 7", || sandbox.list(&["--class", "7"]).len() == 2);
 
     let mut command = sandbox.command(["rescan", "--class", "7"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
-    assert!(first.starts_with(&nobody) && first.contains("no response"), "{first}");
+    assert!(first.starts_with(&closed_url) && first.contains("no response"), "{first}");
     late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let answering = std::thread::spawn(move || reply_to_queries(&late));
+    let replies = std::thread::spawn(move || reply_to_queries(&late));
     let second = lines.next().unwrap().unwrap();
     assert!(second.starts_with(&late_url) && second.contains("late_map"), "{second}");
     assert!(lines.next().is_none() && child.wait().unwrap().success());
     daemon.stop();
-    answering.join().unwrap();
+    replies.join().unwrap();
 }
 
-/// A rescan of a server ends when the server is removed.
 #[test]
-fn rescan_ends_when_its_server_is_removed() {
+fn rescan_ends_when_server_is_removed() {
     let sandbox = Sandbox::new("");
     sandbox.configure_scan("", "");
     let daemon = sandbox.start();
     let (_socket, url) = silent_socket();
     sandbox.ok(["servers", "add", &url]);
-    wait_until("it is of class 7", || sandbox.list(&["--class", "7"]).len() == 1);
+    wait_until("the server has class 7", || sandbox.list(&["--class", "7"]).len() == 1);
     let mut child = sandbox.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
-    wait_until("it is being scanned", || sandbox.json(["status"])[0]["engine"]["in_flight"] == 1);
+    wait_until("a scan is in flight", || sandbox.json(["status"])[0]["engine"]["in_flight"] == 1);
     sandbox.ok(["servers", "remove", &url]);
     wait_until("the rescan ends", || child.try_wait().unwrap().is_some());
     daemon.stop();
@@ -227,7 +226,7 @@ fn reply_to_queries(socket: &std::net::UdpSocket) {
     let mut buffer = [0; 2_048];
     let mut quiet = 0;
     while quiet < 60 {
-        let Ok((len, asker)) = socket.recv_from(&mut buffer) else {
+        let Ok((len, client)) = socket.recv_from(&mut buffer) else {
             quiet += 1;
             continue;
         };
@@ -237,14 +236,14 @@ fn reply_to_queries(socket: &std::net::UdpSocket) {
         let info =
             format!("\\challenge\\{nonce}\\mapname\\late_map\\gamename\\baseq3\\sv_hostname\\L\\sv_maxclients\\8");
         let reply = [b"\xff\xff\xff\xffstatusResponse\n".as_slice(), info.as_bytes(), b"\n5 50 \"A\"\n"].concat();
-        socket.send_to(&reply, asker).unwrap();
+        socket.send_to(&reply, client).unwrap();
     }
 }
 
 // Boards -----------------------------------------------------------------
 
 #[test]
-fn boards_players_and_the_greylist() {
+fn top_player_and_greylist_commands_agree() {
     let fleet = fleet(8, 13, 60.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
     let daemon = start_and_scan_all(&sandbox, &fleet);
@@ -264,7 +263,7 @@ fn boards_players_and_the_greylist() {
 
     let (name, key) = (best[0]["name"].as_str().unwrap(), &best[0]["player_key"]);
     let player = sandbox.json(["player", name]);
-    let player = player.iter().find(|row| row["player_key"] == *key).expect("who is on top is known");
+    let player = player.iter().find(|row| row["player_key"] == *key).expect("the first player is known");
     let week = &player["weeks"].as_array().unwrap().iter().find(|week| week["server"] == server.as_str()).unwrap();
     assert!(week["points"].as_f64() >= best[0]["score"].as_f64(), "points only grow: {week} {best:?}");
     assert_eq!(
@@ -287,22 +286,22 @@ fn boards_players_and_the_greylist() {
     }
 
     let board = || sandbox.json(["top", "--server", &server, "--ranking", "time", "-n", "100"])[0]["rows"].clone();
-    let nobody = Value::Array(Vec::new());
+    let no_rows = Value::Array(Vec::new());
     let out = sandbox.ok(["greylist", &server, "--reason", "two servers, one list"]);
     assert_eq!(out, format!("{server}  greylisted: two servers, one list\n"));
     let show = || sandbox.json(["servers", "show", &server])[0].clone();
     assert_eq!(show()["greylist_reason"], "two servers, one list");
     assert_eq!(sandbox.json(["status"])[0]["engine"]["greylisted"], 1);
     let seen = show()["last_seen_ms"].as_i64().unwrap();
-    wait_until("it is still scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
-    assert_eq!(board(), nobody, "and counts for nothing");
+    wait_until("the greylisted server is scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
+    assert_eq!(board(), no_rows, "a greylisted server is not ranked");
 
     let lifted = sandbox.json(["greylist", &server, "--lift"]);
     assert_eq!(lifted[0]["outcome"], "lifted");
     assert!(show()["greylist_reason"].is_null());
     let before = board();
-    assert_ne!(before, nobody, "what it had counts again");
-    wait_until("statistics go on", || board() != before);
+    assert_ne!(before, no_rows, "its rows are ranked again");
+    wait_until("statistics continue", || board() != before);
     daemon.stop();
 }
 
@@ -333,11 +332,11 @@ fn status_reports_daemon_engine_and_scanner() {
 #[test]
 fn without_daemon_reads_use_state_and_writes_fail() {
     let sandbox = Sandbox::new("");
-    let nothing = sandbox.run(["status"]);
-    assert_eq!(nothing.status.code(), Some(1));
+    let done = sandbox.run(["status"]);
+    assert_eq!(done.status.code(), Some(1));
     let state = sandbox.state().display().to_string();
-    assert!(nothing.err.contains("not running") && nothing.err.contains(&state), "{}", nothing.err);
-    assert!(!sandbox.state().exists(), "a reader makes no state directory");
+    assert!(done.err.contains("not running") && done.err.contains(&state), "{}", done.err);
+    assert!(!sandbox.state().exists(), "a read command creates no state directory");
 
     let fleet = fleet(6, 15, 60.0, FaultShares::NONE);
     let daemon = start_and_scan_all(&sandbox, &fleet);
@@ -408,7 +407,7 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     assert!(refused.err.contains(&format!(":{line}: scan.timeout_mz")), "{}", refused.err);
     assert!(daemon.exit_status().is_none());
 
-    // Back to the valid config: nothing of the invalid one was applied.
+    // The valid config again: nothing of the invalid one was applied.
     std::fs::write(&config, &good).unwrap();
     let printed = sandbox.run(["reload"]);
     assert_eq!(printed.status.code(), Some(0), "{}", printed.err);
@@ -438,12 +437,12 @@ fn reload_applies_new_scan_intervals() {
     let before = seen();
     std::fs::write(sandbox.config(), &fast).unwrap();
     sandbox.ok(["reload"]);
-    wait_until("it is scanned every second or two", || seen() >= before + 4_000);
+    wait_until("the new interval is used", || seen() >= before + 4_000);
     daemon.stop();
 }
 
 #[test]
-fn clean_stop_keeps_every_reported_score() {
+fn clean_stop_keeps_reported_scores() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let fleet = fleet(6, 17, 60.0, FaultShares::NONE);
         let sandbox = Sandbox::new("");
@@ -454,10 +453,10 @@ fn clean_stop_keeps_every_reported_score() {
         daemon.signal(signal);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
         assert!(daemon.log().contains("all state is on disk"), "{}", daemon.log());
-        assert!(!sandbox.socket().exists(), "the socket's file is taken away");
+        assert!(!sandbox.socket().exists(), "the socket's file is removed");
         let score = |top: &Value, key: &Value| {
             let row = top["rows"].as_array().unwrap().iter().find(|row| row["player_key"] == *key).cloned();
-            row.expect("nobody is lost")["score"].as_f64().unwrap()
+            row.expect("a row of each player")["score"].as_f64().unwrap()
         };
         let kept = top();
         for row in shown["rows"].as_array().unwrap() {
@@ -482,7 +481,7 @@ fn second_daemon_is_refused() {
     assert!(second.err.contains("is in use by process"), "{}", second.err);
     assert!(second.err.contains(&sandbox.state().display().to_string()), "{}", second.err);
 
-    // Another state, the same socket.
+    // Another state directory with the same socket.
     let other = sandbox.path("other.toml");
     let text = std::fs::read_to_string(sandbox.config()).unwrap();
     std::fs::write(&other, text.replace(&format!("{:?}", sandbox.state()), "\"/nonexistent\"")).unwrap();
@@ -507,39 +506,39 @@ fn control_socket_has_mode_0660_and_stale_one_is_replaced() {
     // A killed daemon leaves its socket; the next one replaces it.
     daemon.kill();
     assert!(sandbox.socket().exists());
-    assert_eq!(sandbox.run(["rescan", "--all-unknown"]).status.code(), Some(1), "nobody answers on it");
+    assert_eq!(sandbox.run(["rescan", "--all-unknown"]).status.code(), Some(1), "no daemon listens on it");
     sandbox.start().stop();
 }
 
 #[test]
 fn systemd_receives_ready_reloading_stopping_and_watchdog() {
     let sandbox = Sandbox::new("");
-    let heard = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
-    heard.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
+    let notify_socket = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
+    notify_socket.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
     let sandbox = {
         let socket = sandbox.path("notify.sock").display().to_string();
         sandbox.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "600000")
     };
-    let hear = || {
+    let receive = || {
         let mut buffer = [0; 1_024];
-        let n = heard.recv(&mut buffer).expect("systemd is notified in time");
+        let n = notify_socket.recv(&mut buffer).expect("systemd is notified in time");
         String::from_utf8_lossy(&buffer[..n]).into_owned()
     };
     // The next message other than WATCHDOG, and the number of WATCHDOG messages before it.
     let next = || {
-        let mut fed = 0;
+        let mut watchdog_messages = 0;
         loop {
-            match hear() {
-                text if text.contains("WATCHDOG=1") => fed += 1,
-                text => return (text, fed),
+            match receive() {
+                text if text.contains("WATCHDOG=1") => watchdog_messages += 1,
+                text => return (text, watchdog_messages),
             }
         }
     };
     let daemon = sandbox.start();
-    let (first, fed) = next();
-    assert!(first.contains("READY=1") && fed == 0, "{first}");
+    let (first, watchdog_messages) = next();
+    assert!(first.contains("READY=1") && watchdog_messages == 0, "{first}");
     for _ in 0..3 {
-        assert!(hear().contains("WATCHDOG=1"));
+        assert!(receive().contains("WATCHDOG=1"));
     }
     daemon.signal(Signal::SIGHUP);
     let (reloading, _) = next();
@@ -555,27 +554,27 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
 #[test]
 fn stopped_process_sends_no_watchdog_message() {
     let sandbox = Sandbox::new("");
-    let heard = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
-    heard.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
+    let notify_socket = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
+    notify_socket.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
     let socket = sandbox.path("notify.sock").display().to_string();
     let sandbox = sandbox.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "300000");
     let daemon = sandbox.start();
     let mut buffer = [0; 1_024];
-    let mut hear = || heard.recv(&mut buffer).is_ok_and(|n| n > 0);
-    assert!(hear() && hear() && hear());
+    let mut receive = || notify_socket.recv(&mut buffer).is_ok_and(|n| n > 0);
+    assert!(receive() && receive() && receive());
     daemon.signal(Signal::SIGSTOP);
-    wait_until("it has stopped", || {
+    wait_until("the process is stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
     });
-    heard.set_nonblocking(true).unwrap();
-    while heard.recv(&mut [0; 1_024]).is_ok() {}
+    notify_socket.set_nonblocking(true).unwrap();
+    while notify_socket.recv(&mut [0; 1_024]).is_ok() {}
     std::thread::sleep(Duration::from_millis(700));
-    assert!(heard.recv(&mut [0; 1_024]).is_err(), "nothing comes from a daemon that stands still");
-    heard.set_nonblocking(false).unwrap();
+    assert!(notify_socket.recv(&mut [0; 1_024]).is_err(), "a stopped daemon sends nothing");
+    notify_socket.set_nonblocking(false).unwrap();
     daemon.signal(Signal::SIGCONT);
-    heard.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
-    assert!(heard.recv(&mut [0; 1_024]).is_ok());
+    notify_socket.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
+    assert!(notify_socket.recv(&mut [0; 1_024]).is_ok());
     daemon.stop();
 }
 
@@ -588,12 +587,12 @@ fn recorded_scan_log_replays_to_same_state() {
     let fleet = fleet(24, 18, 60.0, faults);
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
-    // Small files, so that the log is in several.
+    // Small files, so that the log consists of several.
     sandbox.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
     let daemon = sandbox.start();
     sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
     let server = busiest(&sandbox);
-    wait_until("the log is in several files", || scan_logs(&record).len() >= 4);
+    wait_until("the log has several files", || scan_logs(&record).len() >= 4);
     let log = daemon.stop();
     assert!(!log.contains("ERROR"), "{log}");
     assert_replay_equals_state(&sandbox, &record);
@@ -617,13 +616,13 @@ fn start_applies_scans_missing_from_state() {
 
     let daemon = sandbox.start();
     daemon.wait_for_log("were not in the state");
-    let known = sandbox.json(["player", "Latecomer"]);
-    assert_eq!(known[0]["weeks"][0]["server"], line["server"]);
-    let again = sandbox.json(["status"])[0]["engine"]["players_known"].clone();
+    let player = sandbox.json(["player", "Latecomer"]);
+    assert_eq!(player[0]["weeks"][0]["server"], line["server"]);
+    let players_known = sandbox.json(["status"])[0]["engine"]["players_known"].clone();
     daemon.kill();
     let daemon = sandbox.start();
     assert!(!daemon.log().contains("were not in the state") || sandbox.json(["player", "Latecomer"]).len() == 1);
-    assert!(sandbox.json(["status"])[0]["engine"]["players_known"].as_u64() >= again.as_u64());
+    assert!(sandbox.json(["status"])[0]["engine"]["players_known"].as_u64() >= players_known.as_u64());
     daemon.stop();
     assert_replay_equals_state(&sandbox, &record);
 }
@@ -638,8 +637,8 @@ fn assert_replay_equals_state(sandbox: &Sandbox, record: &std::path::Path) {
     assert!(!weeks.is_empty());
     for week in weeks {
         let (live, replayed) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week));
-        assert!(!live.is_empty(), "{week}: somebody has played");
+        assert!(!live.is_empty(), "{week}: the export has rows");
         let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
-        assert!(live == replayed, "{week}: live and replayed are not the same: {different:?}");
+        assert!(live == replayed, "{week}: live and replayed rows differ: {different:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Tests the program as a user runs it: the daemon in a directory of its own, its commands,
-//! files and signals.
+//! Tests the program as a user runs it: the daemon in a temporary directory, its commands, files
+//! and signals.
 
 mod backup;
 mod boards;

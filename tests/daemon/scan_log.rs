@@ -1,5 +1,5 @@
-//! Scan logs as a crash, a power cut or a failing disk leaves them: what the daemon
-//! has written before each commit, and what `clqd replay` makes of the rest.
+//! Scan logs after a crash, a power cut or a disk failure: what the daemon writes before each
+//! commit, and how `clqd replay` handles damaged logs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -27,10 +27,10 @@ fn lines(minutes: std::ops::Range<i64>) -> String {
 }
 
 fn zst(text: &str) -> Vec<u8> {
-    zstd::encode_all(text.as_bytes(), 3).expect("packed")
+    zstd::encode_all(text.as_bytes(), 3).expect("compressed")
 }
 
-/// Replays logs into a state directory of its own.
+/// Replays logs, each time into a new state directory.
 struct ReplayRunner {
     sandbox: Sandbox,
     count: u32,
@@ -56,7 +56,7 @@ impl ReplayRunner {
         (self.sandbox.run(&args), state)
     }
 
-    /// Rows of a replay that must succeed, and its messages.
+    /// Runs a replay that must succeed. Returns the exported rows and the messages.
     #[track_caller]
     fn rows(&mut self, logs: &[&Path], options: &[&str]) -> (String, String) {
         let (done, state) = self.replay(logs, options);
@@ -65,7 +65,7 @@ impl ReplayRunner {
         (self.sandbox.export(&state, WEEK), done.err.replace(&dir, ""))
     }
 
-    /// The error of a replay that must fail and change nothing.
+    /// Runs a replay that must fail without a change. Returns the error.
     #[track_caller]
     fn refused(&mut self, logs: &[&Path], options: &[&str]) -> String {
         let (done, state) = self.replay(logs, options);
@@ -143,7 +143,7 @@ fn truncated_older_file_is_refused_without_salvage() {
         assert!(printed.starts_with(&format!("clqd: warning: {name}:11: ")), "{printed}");
         let whole = replays.log("whole.jsonl", first.clone() + &last);
         assert_eq!(rows, replays.rows(&[&whole], &[]).0);
-        // The last one may end early beside a file that does not.
+        // Only the last file may be truncated.
         let cut_end = replays.log("scans.jsonl", last.clone() + "{\"t\":");
         let first_whole = replays.log("first.jsonl", &first);
         assert_eq!(rows, replays.rows(&[&cut_end, &first_whole], &[]).0);
@@ -179,10 +179,9 @@ fn unfinished_compressed_file_is_skipped() {
     assert!(printed.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{printed}");
 }
 
-/// Versions of clqd have written different reasons. A replay must give the same state
-/// with each of them.
+/// Versions of clqd write different reasons. A replay must give the same state with each of them.
 #[test]
-fn miss_with_any_reason_replays_the_same() {
+fn miss_with_any_reason_replays_to_same_state() {
     let replay = |reason: &str| {
         let miss = |minute: i64| {
             let t_ms = START_MS + minute * 60_000;
@@ -201,11 +200,11 @@ fn miss_with_any_reason_replays_the_same() {
     let (rows, server) = replay("");
     assert_eq!((server[0]["missed"].as_u64(), rows.contains("ann")), (Some(15), true), "{server:?}");
     for reason in [
-        // Written by clqd 0.1.0 before its release.
+        // Written by clqd before release 0.1.0.
         "no_protocol",
         "unsendable",
         "overrun",
-        // Written now.
+        // Written by this version.
         "timeout",
         "unsupported_scheme",
         "send_failed",
@@ -217,7 +216,7 @@ fn miss_with_any_reason_replays_the_same() {
 }
 
 #[test]
-fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
+fn existing_other_file_is_refused_and_unchanged() {
     let sandbox = Sandbox::new("");
     let record = sandbox.path("notes.txt");
     sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
@@ -228,7 +227,7 @@ fn existing_file_that_is_no_scan_log_is_refused_unchanged() {
         assert_eq!(done.status.code(), Some(1), "{command}: {}", done.err);
         let printed = done.out + &done.err;
         assert!(printed.contains("notes.txt exists and is not a scan log"), "{command}: {printed}");
-        assert_eq!(fs::read_to_string(&record).expect("still there"), text);
+        assert_eq!(fs::read_to_string(&record).expect("the file"), text);
     }
 }
 
@@ -240,14 +239,14 @@ fn daemon_truncates_torn_line_and_appends() {
     sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
     let daemon = sandbox.start();
     sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    wait_until("something is recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
+    wait_until("scans are recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
     daemon.stop();
     for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
         let whole = fs::read_to_string(&record).expect("the log");
         fs::write(&record, whole.clone() + end).expect("written");
         let daemon = sandbox.start();
         daemon.wait_for_log("the last line of the scan log is incomplete");
-        wait_until("it goes on", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
+        wait_until("recording continues", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
         daemon.stop();
         let now = fs::read_to_string(&record).expect("the log");
         assert!(now.starts_with(&whole));
@@ -257,9 +256,9 @@ fn daemon_truncates_torn_line_and_appends() {
     }
 }
 
-/// Reads the daemon's system calls in their order: the state is written only while all
-/// of the log, and the names of its files, are on disk. So a power cut at any moment
-/// leaves a log that has all that the state has.
+/// Checks the order of the daemon's system calls: the state is written only when all of the log
+/// and the names of its files are on disk. So after a power cut at any time the log contains
+/// every scan of the state.
 #[test]
 fn scan_log_is_synced_before_commit() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
@@ -275,16 +274,16 @@ fn scan_log_is_synced_before_commit() {
     strace.stderr(fs::File::create(sandbox.path("daemon.log")).expect("a log"));
     let mut strace =
         strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
-    wait_until("the daemon answers", || {
-        let ended = strace.try_wait().expect("our child");
+    wait_until("the daemon responds", || {
+        let ended = strace.try_wait().expect("a child process");
         assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(sandbox.path("daemon.log")).expect("the log"));
         sandbox.socket().exists() && sandbox.run(["status"]).status.success()
     });
-    let pid = sandbox.json(["status"])[0]["daemon"]["pid"].as_i64().expect("its id");
+    let pid = sandbox.json(["status"])[0]["daemon"]["pid"].as_i64().expect("a process id");
     sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    wait_until("the log is in several files", || scan_logs(&record).len() >= 3);
-    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("our daemon");
-    strace.wait().expect("our child");
+    wait_until("the log has several files", || scan_logs(&record).len() >= 3);
+    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("a running daemon");
+    strace.wait().expect("a child process");
 
     let calls = String::from_utf8_lossy(&fs::read(&trace).expect("the trace")).into_owned();
     let dir = record.parent().expect("a directory");
@@ -292,28 +291,28 @@ fn scan_log_is_synced_before_commit() {
     let tree = format!("<{}>", sandbox.state().join("db").display());
     let (mut written, mut renamed) = (0, 0);
     let (mut log_syncs, mut rotations, mut tree_writes) = (0, 0, 0);
-    // Calls that another thread's calls have interrupted in the trace, by thread.
-    let mut begun: HashMap<&str, &str> = HashMap::new();
+    // Calls whose trace is interrupted by calls of other threads, by thread.
+    let mut unfinished: HashMap<&str, &str> = HashMap::new();
     for line in calls.lines() {
-        let (thread, call) = line.split_once(' ').expect("a thread and its call");
+        let (thread, call) = line.split_once(' ').expect("a thread and a call");
         let call = call.trim_start();
-        let done = call.ends_with("= 0");
+        let succeeded = call.ends_with("= 0");
         let is_end = call.starts_with("<... ");
-        let call = if is_end { begun.remove(thread).unwrap_or_default() } else { call };
+        let call = if is_end { unfinished.remove(thread).unwrap_or_default() } else { call };
         if call.ends_with("<unfinished ...>") && !is_end {
-            begun.insert(thread, call);
+            unfinished.insert(thread, call);
         }
         if call.starts_with("write(") && call.contains(&log) {
             written += 1;
-        } else if call.starts_with("fdatasync(") && call.contains(&log) && done {
+        } else if call.starts_with("fdatasync(") && call.contains(&log) && succeeded {
             (log_syncs, written) = (log_syncs + 1, 0);
         } else if call.starts_with("rename") && call.contains(".1.packing\"") && !is_end {
             renamed += 1;
-        } else if call.starts_with("fsync(") && call.contains(&dir) && done {
+        } else if call.starts_with("fsync(") && call.contains(&dir) && succeeded {
             (rotations, renamed) = (rotations + renamed, 0);
         } else if call.starts_with("pwrite64(") && call.contains(&tree) && !is_end {
             tree_writes += 1;
-            assert_eq!((written, renamed), (0, 0), "the log is not on disk before: {line}");
+            assert_eq!((written, renamed), (0, 0), "the log is not on disk before the state: {line}");
         }
     }
     assert!(log_syncs > 5 && rotations >= 2 && tree_writes > 5, "{log_syncs} {rotations} {tree_writes}");

@@ -1,8 +1,8 @@
-//! The state directory as an admin meets it: commands that read it while the
-//! daemon is stopped change nothing in it, whoever runs them; a start waits for
-//! who has it open; errors name the file and what to do.
+//! The state directory: commands that read it while the daemon is stopped change nothing in it,
+//! whichever user runs them; a start waits for processes that have it open; errors name the file
+//! and the remedy.
 //!
-//! Not a test of what is in it (`state_equals_oracle`), nor of crashes (`crash`).
+//! Its content is tested in `state_equals_oracle`, crashes in `crash`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +16,18 @@ use crate::sandbox::{Sandbox, fleet, wait_until};
 use clqd::fleet::FaultShares;
 use nix::unistd::geteuid;
 
-/// All that can be seen of a file from outside: mode, owner, group, times, number,
-/// and what is in it.
-type Seen = ((u32, u32, u32), (i64, i64, i64, i64), u64, Vec<u8>);
+/// The metadata and content of a file: mode, owner and group, times, inode, content.
+type FileState = ((u32, u32, u32), (i64, i64, i64, i64), u64, Vec<u8>);
 
 /// Every file and directory at and below a path.
-fn tree(path: &Path) -> BTreeMap<PathBuf, Seen> {
+fn tree(path: &Path) -> BTreeMap<PathBuf, FileState> {
     let mut seen = BTreeMap::new();
-    let mut left = vec![path.to_owned()];
-    while let Some(path) = left.pop() {
-        let file = fs::symlink_metadata(&path).expect("it is there");
+    let mut pending = vec![path.to_owned()];
+    while let Some(path) = pending.pop() {
+        let file = fs::symlink_metadata(&path).expect("metadata");
         let bytes = if file.is_dir() { Vec::new() } else { fs::read(&path).expect("readable") };
         if file.is_dir() {
-            left.extend(fs::read_dir(&path).expect("readable").map(|entry| entry.expect("an entry").path()));
+            pending.extend(fs::read_dir(&path).expect("readable").map(|entry| entry.expect("an entry").path()));
         }
         let times = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
         seen.insert(path, ((file.mode(), file.uid(), file.gid()), times, file.ino(), bytes));
@@ -37,12 +36,12 @@ fn tree(path: &Path) -> BTreeMap<PathBuf, Seen> {
 }
 
 /// A sandbox whose daemon has scanned some servers and is stopped, and the URL of one of them.
-fn scanned() -> (Sandbox, String) {
+fn stopped_sandbox() -> (Sandbox, String) {
     let sandbox = Sandbox::new("");
     let fleet = fleet(3, 21, 60.0, FaultShares::NONE);
     let daemon = sandbox.start();
     sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    wait_until("there are players", || {
+    wait_until("players are seen", || {
         sandbox.json(["status"])[0]["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
     });
     daemon.stop();
@@ -55,10 +54,10 @@ fn week(sandbox: &Sandbox) -> String {
 }
 
 /// Every command that reads a state directory.
-fn reading(sandbox: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
+fn read_commands(sandbox: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
     let state = sandbox.state().display().to_string();
-    let listed = sandbox.list(&[]).into_iter().find(|row| row["url"] == server).expect("it is listed");
-    let game = listed["game"].as_str().expect("it has answered");
+    let listed = sandbox.list(&[]).into_iter().find(|row| row["url"] == server).expect("a listed server");
+    let game = listed["game"].as_str().expect("a game");
     [
         vec!["--json", "status"],
         vec!["--json", "servers", "list"],
@@ -74,7 +73,7 @@ fn reading(sandbox: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>> {
     .to_vec()
 }
 
-/// A redo file that holds no change. The next process that writes removes it.
+/// A redo file without a change. The next process that writes removes it.
 fn redo() -> Vec<u8> {
     let magic = b"clqdredo";
     [&magic[..], &crc32fast::hash(magic).to_le_bytes()].concat()
@@ -82,44 +81,44 @@ fn redo() -> Vec<u8> {
 
 #[test]
 fn offline_read_commands_change_no_file() {
-    let (sandbox, server) = scanned();
+    let (sandbox, server) = stopped_sandbox();
     let week = week(&sandbox);
     let snapshot = fs::read_dir(sandbox.state()).unwrap().map(|file| file.unwrap().path());
     let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max();
     let conf = sandbox.state().join("conf");
-    // As a kill or a bad disk may leave it: what a process that writes would repair,
+    // Files that a crash or a disk failure may leave, and that a process that writes would repair,
     // apply or remove.
     let mut cases: Vec<(&str, PathBuf, Vec<u8>)> = vec![
         ("nothing", sandbox.state().join("db"), fs::read(sandbox.state().join("db")).unwrap()),
         ("a redo file", sandbox.state().join("redo"), redo()),
         ("a torn redo file", sandbox.state().join("redo"), redo()[..9].to_vec()),
-        ("a first commit that was begun", sandbox.state().join("first"), Vec::new()),
-        ("a snapshot half written", sandbox.state().join("snap.00000000FFFFFFFF.generating"), b"half".to_vec()),
-        ("settings cut short", conf.clone(), fs::read(&conf).unwrap()[..7].to_vec()),
+        ("an unfinished first commit", sandbox.state().join("first"), Vec::new()),
+        ("an unfinished snapshot", sandbox.state().join("snap.00000000FFFFFFFF.generating"), b"half".to_vec()),
+        ("truncated settings", conf.clone(), fs::read(&conf).unwrap()[..7].to_vec()),
     ];
     if let Some(snapshot) = snapshot {
         let mut bytes = fs::read(&snapshot).unwrap();
         bytes[0] ^= 1;
         cases.push(("a damaged snapshot", snapshot, bytes));
     }
-    let mut answers = None;
-    for (what, path, bytes) in cases {
-        let was = fs::read(&path).ok();
+    let mut outputs = None;
+    for (case, path, bytes) in cases {
+        let original = fs::read(&path).ok();
         fs::write(&path, &bytes).unwrap();
         let before = tree(&sandbox.state());
         let mut printed = Vec::new();
-        for args in reading(&sandbox, &server, &week) {
+        for args in read_commands(&sandbox, &server, &week) {
             let done = sandbox.run(&args);
-            assert_eq!(done.status.code(), Some(0), "{what}, {args:?}: {}", done.err);
+            assert_eq!(done.status.code(), Some(0), "{case}, {args:?}: {}", done.err);
             printed.push(done.out);
             let after = tree(&sandbox.state());
             let changed: Vec<_> =
                 after.iter().filter(|(path, seen)| before.get(*path) != Some(seen)).map(|(path, _)| path).collect();
-            assert!(changed.is_empty() && before.len() == after.len(), "{what}, {args:?} changed {changed:?}");
+            assert!(changed.is_empty() && before.len() == after.len(), "{case}, {args:?} changed {changed:?}");
         }
-        assert!(printed.last().unwrap().lines().count() > 5, "{what}: there is something to read: {printed:?}");
-        assert_eq!(*answers.get_or_insert(printed.clone()), printed, "{what}");
-        match was {
+        assert!(printed.last().unwrap().lines().count() > 5, "{case}: the state has rows: {printed:?}");
+        assert_eq!(*outputs.get_or_insert(printed.clone()), printed, "{case}");
+        match original {
             Some(bytes) => fs::write(&path, bytes).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
@@ -129,29 +128,29 @@ fn offline_read_commands_change_no_file() {
 
 #[test]
 fn offline_read_leaves_no_temporary_files() {
-    let (sandbox, _) = scanned();
-    let copies = sandbox.path("copies");
-    fs::create_dir(&copies).unwrap();
-    let done = sandbox.command(["status"]).env("TMPDIR", &copies).output().unwrap();
+    let (sandbox, _) = stopped_sandbox();
+    let tmpdir = sandbox.path("tmpdir");
+    fs::create_dir(&tmpdir).unwrap();
+    let done = sandbox.command(["status"]).env("TMPDIR", &tmpdir).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&tmpdir).unwrap().count(), 0);
 
-    let nowhere = sandbox.path("nowhere");
-    let done = sandbox.command(["status"]).env("TMPDIR", &nowhere).output().unwrap();
+    let missing = sandbox.path("missing");
+    let done = sandbox.command(["status"]).env("TMPDIR", &missing).output().unwrap();
     let err = String::from_utf8_lossy(&done.stderr);
-    assert!(!done.status.success() && err.contains("create a directory in") && err.contains("nowhere"), "{err}");
+    assert!(!done.status.success() && err.contains("create a directory in") && err.contains("missing"), "{err}");
 }
 
-/// Of the unit: the mask that systemd gives the daemon.
+/// The umask that the systemd unit sets for the daemon.
 fn unit_mask() -> String {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
     let text = fs::read_to_string(unit).unwrap();
-    assert!(text.contains("StateDirectoryMode=0750"), "the group may enter");
-    text.lines().find_map(|line| line.strip_prefix("UMask=")).expect("the unit sets it").to_owned()
+    assert!(text.contains("StateDirectoryMode=0750"), "the group may enter the state directory");
+    text.lines().find_map(|line| line.strip_prefix("UMask=")).expect("UMask in the unit").to_owned()
 }
 
 #[test]
-fn group_member_can_read_but_not_write_the_state() {
+fn group_member_can_read_but_not_write_state() {
     if !geteuid().is_root() {
         eprintln!("not tested: only root can run commands as other users");
         return;
@@ -159,18 +158,18 @@ fn group_member_can_read_but_not_write_the_state() {
     const OWNER: u32 = 64_001;
     const GROUP: u32 = 64_002;
     const MEMBER: u32 = 64_003;
-    let (sandbox, server) = scanned();
+    let (sandbox, server) = stopped_sandbox();
     let week = week(&sandbox);
-    // Where every user may go, and the program beside it.
-    let open = tempfile::Builder::new().prefix("clqd-modes-").tempdir_in("/var/tmp").unwrap();
-    fs::set_permissions(open.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let program = open.path().join("clqd");
+    // A directory that every user may enter, with a copy of the program.
+    let shared = tempfile::Builder::new().prefix("clqd-modes-").tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let program = shared.path().join("clqd");
     fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
-    let state = open.path().join("state");
+    let state = shared.path().join("state");
     fs::create_dir(&state).unwrap();
     fs::set_permissions(&state, PermissionsExt::from_mode(0o750)).unwrap();
     chown(&state, Some(OWNER), Some(GROUP)).unwrap();
-    let config = open.path().join("clqd.toml");
+    let config = shared.path().join("clqd.toml");
     let text = fs::read_to_string(sandbox.config()).unwrap();
     let text = text.replace(&format!("{:?}", sandbox.state()), &format!("{state:?}"));
     fs::write(&config, text.replace(&format!("{:?}", sandbox.socket()), "\"/nonexistent/control.sock\"")).unwrap();
@@ -185,8 +184,8 @@ fn group_member_can_read_but_not_write_the_state() {
             String::from_utf8_lossy(&done.stderr).into_owned(),
         )
     };
-    // A log of the scans, replayed by the owner as the daemon runs.
-    let log = open.path().join("log.jsonl");
+    // A scan log, replayed by the owner with the daemon's umask.
+    let log = shared.path().join("log.jsonl");
     fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scan-log.jsonl"), &log).unwrap();
     let state_name = state.display().to_string();
     let replay = ["replay", log.to_str().unwrap(), "--state", &state_name];
@@ -194,7 +193,7 @@ fn group_member_can_read_but_not_write_the_state() {
 
     for stricter in [false, true] {
         if stricter {
-            // As an earlier clqd has left them, whose unit had UMask=0077.
+            // Modes that an earlier clqd wrote, whose unit had UMask=0077.
             for (path, _) in tree(&state).into_iter().filter(|(path, _)| *path != state) {
                 let mode = if path.is_dir() { 0o700 } else { 0o600 };
                 fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
@@ -206,23 +205,23 @@ fn group_member_can_read_but_not_write_the_state() {
                 "{}",
                 refused.2
             );
-            // The next start of the daemon lets them be read.
+            // The next process that writes makes them readable.
             assert_eq!(run(OWNER, &unit_mask(), &replay).0, Some(0));
         }
         let before = tree(&state);
         for (path, ((mode, owner, group), ..)) in &before {
             assert_eq!((*owner, *group), (OWNER, GROUP), "{path:?}");
-            assert_eq!(mode & 0o027, 0, "not for others, nor for the group to write: {path:?} {mode:o}");
-            assert_eq!(mode & 0o040, 0o040, "for the group to read: {path:?} {mode:o}");
+            assert_eq!(mode & 0o027, 0, "no access for others, no write access for the group: {path:?} {mode:o}");
+            assert_eq!(mode & 0o040, 0o040, "read access for the group: {path:?} {mode:o}");
         }
         for args in [&["status"][..], &["servers", "list"], &["export", "--state", &state_name, "--week", "2025-W47"]] {
             let done = run(MEMBER, "0077", args);
             assert_eq!(done.0, Some(0), "{args:?}: {}", done.2);
         }
-        // Root with a strict mask, which once gave the files to root.
+        // A read by root changes no owner.
         let done = Command::new(&program).arg("--config").arg(&config).arg("status").output().unwrap();
         assert!(done.status.success());
-        assert!(before == tree(&state), "as it was");
+        assert!(before == tree(&state), "no file has changed");
         let refused = run(MEMBER, "0027", &replay);
         assert_eq!(refused.0, Some(1), "a member of the group cannot write");
         assert!(refused.2.contains("cannot write to") && refused.2.contains("/state"), "{}", refused.2);
@@ -232,45 +231,45 @@ fn group_member_can_read_but_not_write_the_state() {
 
 #[test]
 fn daemon_starts_while_readers_loop() {
-    let (sandbox, _) = scanned();
-    let over = AtomicBool::new(false);
+    let (sandbox, _) = stopped_sandbox();
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = [0, 1].map(|_| {
             scope.spawn(|| {
-                let mut answered = 0;
-                while !over.load(Ordering::Relaxed) {
-                    let done = sandbox.run(["status"]);
-                    answered += u32::from(done.status.success());
-                    // Between the stop and the end of the daemon nobody may answer.
+                let mut succeeded = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let output = sandbox.run(["status"]);
+                    succeeded += u32::from(output.status.success());
+                    // While the daemon stops, it may not respond.
                     assert!(
-                        done.status.success()
-                            || done.err.contains("closed the connection")
-                            || done.err.contains("stopping")
-                            || done.err.contains("broke"),
+                        output.status.success()
+                            || output.err.contains("closed the connection")
+                            || output.err.contains("stopping")
+                            || output.err.contains("broke"),
                         "{}",
-                        done.err
+                        output.err
                     );
                 }
-                answered
+                succeeded
             })
         });
         for _ in 0..10 {
             sandbox.start().stop();
         }
-        over.store(true, Ordering::Relaxed);
+        done.store(true, Ordering::Relaxed);
         assert!(readers.into_iter().all(|reader| reader.join().expect("no reader failed") > 0));
     });
 }
 
 #[test]
-fn locked_state_error_names_the_process() {
-    let (sandbox, _) = scanned();
+fn locked_state_error_names_process() {
+    let (sandbox, _) = stopped_sandbox();
     let week = week(&sandbox);
     let daemon = sandbox.start();
     let done = sandbox.run(["export", "--state", sandbox.state().to_str().unwrap(), "--week", &week]);
     assert_eq!(done.status.code(), Some(1));
-    let number = daemon.pid();
-    assert!(done.err.contains(&format!("is in use by process {number} (")), "{}", done.err);
+    let pid = daemon.pid();
+    assert!(done.err.contains(&format!("is in use by process {pid} (")), "{}", done.err);
     assert!(done.err.contains("stop the daemon before an export"), "{}", done.err);
     daemon.stop();
 }
@@ -291,5 +290,5 @@ fn non_state_directory_is_rejected() {
     for path in [&file, &empty] {
         assert!(export(path).contains(&format!("{path:?} is not a state directory of clqd")), "{}", export(path));
     }
-    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "nothing was made in it");
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "no file was created in it");
 }

@@ -1,14 +1,14 @@
-//! `systemd/clqd.service` as systemd itself reads it. The test needs
-//! `systemd-analyze` and fails without it: `tests/run` installs it.
+//! Checks `systemd/clqd.service` with `systemd-analyze`. The test fails without it; `tests/run`
+//! installs it.
 
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn systemd_analyze_accepts_the_unit() {
+fn unit_passes_systemd_analyze() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
-    let text = std::fs::read_to_string(&unit).expect("the unit is there");
-    // systemd refuses a unit whose program is not installed; ours stands here.
+    let text = std::fs::read_to_string(&unit).expect("the unit");
+    // systemd refuses a unit whose program does not exist; use the program under test.
     let installed = text.replace("/usr/local/bin/clqd", env!("CARGO_BIN_EXE_clqd"));
     assert_ne!(installed, text, "the unit runs /usr/local/bin/clqd");
     let dir = tempfile::tempdir().expect("a directory");
@@ -17,8 +17,8 @@ fn systemd_analyze_accepts_the_unit() {
     match Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&copy).output() {
         Ok(done) => {
             let printed = String::from_utf8_lossy(&done.stderr);
-            let of_ours: Vec<&str> = printed.lines().filter(|line| line.contains("clqd")).collect();
-            assert!(done.status.success() && of_ours.is_empty(), "systemd-analyze verify: {}\n{printed}", done.status);
+            let warnings: Vec<&str> = printed.lines().filter(|line| line.contains("clqd")).collect();
+            assert!(done.status.success() && warnings.is_empty(), "systemd-analyze verify: {}\n{printed}", done.status);
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             panic!("systemd-analyze is not installed; on Debian: apt-get install systemd")
