@@ -20,8 +20,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use clqd::board::tree::{Direction, Set};
-use clqd::board::{BoardEntry, Score};
+use clqd::board::order::Direction;
+use clqd::board::{Board, BoardEntry, Score};
 use clqd::model::PlayerKey;
 
 const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
@@ -35,15 +35,15 @@ fn main() -> Result<()> {
     let sizes = std::env::var("CLQD_ENTRIES").unwrap_or_else(|_| "1000000,10000000".into());
     let has_redis = Command::new("redis-server").arg("--version").output().is_ok();
     for size in sizes.split(',') {
-        println!("{size} places, load average {}", load());
-        println!("                     update/s    rank/s  select/s      page/s  bytes/place  build s");
+        println!("{size} entries, load average {}", load());
+        println!("                     update/s    rank/s  select/s      page/s  bytes/entry  build s");
         let board = run("board", size)?;
-        let many = run("board-by-64", size)?;
+        let many = run("board-ranks-by-64", size)?;
         run("indexset", size)?;
         run("sorted-vec", size)?;
         if has_redis {
             let redis = run("redis", size)?;
-            for (name, own) in [("one by one", &board), ("by 64", &many)] {
+            for (name, own) in [("one by one", &board), ("ranks by 64", &many)] {
                 let ratio = |i: usize| own[i] / redis[i];
                 println!(
                     "  board {name} : redis  update {:.1} x, rank {:.1} x, select {:.1} x, memory 1/{:.1}",
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
         }
     }
     println!("how a board's costs grow: ns a call, load average {}", load());
-    println!("      places  update  update by 64  rank  rank by 64  select  page of 50  rank of a score  dense");
+    println!("      entries  update  rank  rank by 64  select  page of 50  rank of a score  dense");
     let mut sizes = vec![10_000, 100_000, 1_000_000, 10_000_000];
     sizes.extend(std::env::var("CLQD_LARGEST").ok().and_then(|v| v.parse::<u32>().ok()));
     for size in sizes {
@@ -89,7 +89,7 @@ fn run(name: &str, size: &str) -> Result<Vec<f64>> {
 fn run_contender(name: &str, size: u32) -> Result<()> {
     match name {
         "board" => board(size, 1),
-        "board-by-64" => board(size, PIPELINE),
+        "board-ranks-by-64" => board(size, PIPELINE),
         "indexset" => index_set(size),
         "sorted-vec" => sorted_vec(size),
         "redis" => redis(size)?,
@@ -111,7 +111,7 @@ impl Numbers {
     }
 
     /// A score like points or milliseconds: seldom repeated.
-    fn place(&mut self, player: u32) -> BoardEntry {
+    fn entry(&mut self, player: u32) -> BoardEntry {
         let score = i64::from(self.below(100_000_000));
         BoardEntry::new(Score(score), START_MS + i64::from(self.below(604_800_000)), PlayerKey(player))
     }
@@ -124,7 +124,7 @@ fn player(n: u32) -> u32 {
 
 fn field(size: u32) -> Vec<BoardEntry> {
     let mut numbers = Numbers(1);
-    (0..size).map(|n| numbers.place(player(n))).collect()
+    (0..size).map(|n| numbers.entry(player(n))).collect()
 }
 
 /// Random players with new scores.
@@ -133,7 +133,7 @@ fn updates(size: u32, n: usize) -> Vec<BoardEntry> {
     (0..n)
         .map(|_| {
             let who = player(numbers.below(size));
-            numbers.place(who)
+            numbers.entry(who)
         })
         .collect()
 }
@@ -161,66 +161,59 @@ fn report(rates: [f64; 4], bytes: f64, build: Duration) {
     println!("{update} {rank} {select} {page} {bytes} {}", build.as_secs_f64());
 }
 
-fn board(size: u32, at_once: usize) {
+fn board(size: u32, ranks_at_once: usize) {
     let field = field(size);
     let started = Instant::now();
-    let mut set = Set::build(Direction::HighIsBetter, 1, field);
+    let mut board = Board::build(Direction::HighIsBetter, 1, field);
     let build = started.elapsed();
     let some = updates(size, 2_000_000);
-    let players: Vec<PlayerKey> = some.iter().map(|place| place.player).collect();
+    let players: Vec<PlayerKey> = some.iter().map(|entry| entry.player).collect();
     // Updated twice: the second time the blocks are filled as unevenly as possible.
     let mut update = 0.0;
     for _ in 0..2 {
-        update = per_second(some.len(), || match at_once {
-            1 => each(&some, |place| set.put(place)),
-            _ => some.chunks(at_once).for_each(|some| {
-                set.put_all(some, |_, change| {
-                    black_box(change);
-                })
-            }),
-        });
+        update = per_second(some.len(), || each(&some, |entry| board.put(entry)));
     }
-    let rank = per_second(some.len(), || match at_once {
-        1 => each(&players, |player| set.position(player)),
-        _ => players.chunks(at_once).for_each(|some| each(&[some], |some| set.positions(some))),
+    let rank = per_second(some.len(), || match ranks_at_once {
+        1 => each(&players, |player| board.position(player)),
+        _ => players.chunks(ranks_at_once).for_each(|some| each(&[some], |some| board.positions(some))),
     });
     let mut numbers = Numbers(3);
     let positions: Vec<u32> = (0..some.len()).map(|_| numbers.below(size) + 1).collect();
-    let select = per_second(some.len(), || each(&positions, |p| set.at(p)));
-    let page = per_second(100_000, || each(&positions[..100_000], |p| set.page(p, 50)));
-    report([update, rank, select, page], set.heap_bytes() as f64 / f64::from(size), build);
+    let select = per_second(some.len(), || each(&positions, |p| board.entry_at(p)));
+    let page = per_second(100_000, || each(&positions[..100_000], |p| board.page(p, 50)));
+    report([update, rank, select, page], board.heap_bytes() as f64 / f64::from(size), build);
 }
 
 type Tuple = (Reverse<i64>, i64, u32);
 
-fn tuple(place: &BoardEntry) -> Tuple {
-    (Reverse(place.score().0), place.at_ms, place.player.0)
+fn tuple(entry: &BoardEntry) -> Tuple {
+    (Reverse(entry.score().0), entry.at_ms, entry.player.0)
 }
 
 fn index_set(size: u32) {
     let field = field(size);
     let before = resident();
     let started = Instant::now();
-    let mut places: HashMap<u32, (i64, i64)> = HashMap::with_capacity(size as usize);
-    places.extend(field.iter().map(|place| (place.player.0, (place.score().0, place.at_ms))));
+    let mut entries: HashMap<u32, (i64, i64)> = HashMap::with_capacity(size as usize);
+    entries.extend(field.iter().map(|entry| (entry.player.0, (entry.score().0, entry.at_ms))));
     let mut set = indexset::BTreeSet::<Tuple>::new();
-    for place in &field {
-        set.insert(tuple(place));
+    for entry in &field {
+        set.insert(tuple(entry));
     }
     let build = started.elapsed();
     let bytes = (resident() - before) / f64::from(size);
     let some = updates(size, 1_000_000);
     let update = per_second(some.len(), || {
-        for place in &some {
-            let old = places.insert(place.player.0, (place.score().0, place.at_ms)).expect("is on the board");
-            set.remove(&(Reverse(old.0), old.1, place.player.0));
-            set.insert(tuple(place));
+        for entry in &some {
+            let old = entries.insert(entry.player.0, (entry.score().0, entry.at_ms)).expect("is on the board");
+            set.remove(&(Reverse(old.0), old.1, entry.player.0));
+            set.insert(tuple(entry));
         }
     });
     let rank = per_second(some.len(), || {
-        for place in &some {
-            let (score, at_ms) = places[&place.player.0];
-            black_box(set.rank(&(Reverse(score), at_ms, place.player.0)));
+        for entry in &some {
+            let (score, at_ms) = entries[&entry.player.0];
+            black_box(set.rank(&(Reverse(score), at_ms, entry.player.0)));
         }
     });
     let mut numbers = Numbers(3);
@@ -238,8 +231,8 @@ fn sorted_vec(size: u32) {
     let field = field(size);
     let before = resident();
     let started = Instant::now();
-    let mut places: HashMap<u32, (i64, i64)> = HashMap::with_capacity(size as usize);
-    places.extend(field.iter().map(|place| (place.player.0, (place.score().0, place.at_ms))));
+    let mut entries: HashMap<u32, (i64, i64)> = HashMap::with_capacity(size as usize);
+    entries.extend(field.iter().map(|entry| (entry.player.0, (entry.score().0, entry.at_ms))));
     let mut sorted: Vec<Tuple> = field.iter().map(tuple).collect();
     sorted.sort_unstable();
     let build = started.elapsed();
@@ -247,18 +240,18 @@ fn sorted_vec(size: u32) {
     let some = updates(size, 1_000_000);
     let few = &some[..1_000]; // each moves a large part of the board
     let update = per_second(few.len(), || {
-        for place in few {
-            let old = places.insert(place.player.0, (place.score().0, place.at_ms)).expect("is on the board");
-            let at = sorted.binary_search(&(Reverse(old.0), old.1, place.player.0)).expect("is in order");
+        for entry in few {
+            let old = entries.insert(entry.player.0, (entry.score().0, entry.at_ms)).expect("is on the board");
+            let at = sorted.binary_search(&(Reverse(old.0), old.1, entry.player.0)).expect("is in order");
             sorted.remove(at);
-            let at = sorted.partition_point(|kept| *kept < tuple(place));
-            sorted.insert(at, tuple(place));
+            let at = sorted.partition_point(|kept| *kept < tuple(entry));
+            sorted.insert(at, tuple(entry));
         }
     });
     let rank = per_second(some.len(), || {
-        for place in &some {
-            let (score, at_ms) = places[&place.player.0];
-            black_box(sorted.binary_search(&(Reverse(score), at_ms, place.player.0)).is_ok());
+        for entry in &some {
+            let (score, at_ms) = entries[&entry.player.0];
+            black_box(sorted.binary_search(&(Reverse(score), at_ms, entry.player.0)).is_ok());
         }
     });
     let mut numbers = Numbers(3);
@@ -344,13 +337,13 @@ fn redis(size: u32) -> Result<()> {
     let mut redis = Redis::start()?;
     let (mut out, mut line) = (Vec::new(), Vec::new());
     let before = redis.used_memory()?;
-    let add = |place: &BoardEntry, out: &mut Vec<u8>| {
-        request(out, &["ZADD", "board", &place.score().0.to_string(), &place.player.0.to_string()]);
+    let add = |entry: &BoardEntry, out: &mut Vec<u8>| {
+        request(out, &["ZADD", "board", &entry.score().0.to_string(), &entry.player.0.to_string()]);
     };
     let started = Instant::now();
     for some in field(size).chunks(PIPELINE) {
         out.clear();
-        some.iter().for_each(|place| add(place, &mut out));
+        some.iter().for_each(|entry| add(entry, &mut out));
         redis.pipeline(&out, some.len(), &mut line)?;
     }
     let build = started.elapsed();
@@ -391,30 +384,22 @@ fn redis(size: u32) -> Result<()> {
 }
 
 fn growth(size: u32) {
-    let mut set = Set::build(Direction::HighIsBetter, 1, field(size));
+    let mut board = Board::build(Direction::HighIsBetter, 1, field(size));
     let some = updates(size, 1_000_000);
-    let players: Vec<PlayerKey> = some.iter().map(|place| place.player).collect();
+    let players: Vec<PlayerKey> = some.iter().map(|entry| entry.player).collect();
     let mut numbers = Numbers(3);
     let positions: Vec<u32> = (0..some.len()).map(|_| numbers.below(size) + 1).collect();
     let n = some.len();
-    let update = per_second(n, || each(&some, |place| set.put(place)));
-    let again = updates(size, 2_000_000).split_off(n);
-    let by_64 = per_second(n, || {
-        again.chunks(PIPELINE).for_each(|some| {
-            set.put_all(some, |_, c| {
-                black_box(c);
-            })
-        })
-    });
-    let rank = per_second(n, || each(&players, |player| set.position(player)));
-    let ranks = per_second(n, || players.chunks(PIPELINE).for_each(|some| each(&[some], |some| set.positions(some))));
-    let select = per_second(n, || each(&positions, |p| set.at(p)));
-    let page = per_second(100_000, || each(&positions[..100_000], |p| set.page(p, 50)));
-    let score = per_second(n, || each(&some, |place| set.better(place.score())));
-    let dense = per_second(n, || each(&players, |player| set.dense(player)));
-    let [update, by_64, rank, ranks, select, page, score, dense] =
-        [update, by_64, rank, ranks, select, page, score, dense].map(|rate| 1e9 / rate);
+    let update = per_second(n, || each(&some, |entry| board.put(entry)));
+    let rank = per_second(n, || each(&players, |player| board.position(player)));
+    let ranks = per_second(n, || players.chunks(PIPELINE).for_each(|some| each(&[some], |some| board.positions(some))));
+    let select = per_second(n, || each(&positions, |p| board.entry_at(p)));
+    let page = per_second(100_000, || each(&positions[..100_000], |p| board.page(p, 50)));
+    let score = per_second(n, || each(&some, |entry| board.better_count(entry.score())));
+    let dense = per_second(n, || each(&players, |player| board.dense_rank(player)));
+    let [update, rank, ranks, select, page, score, dense] =
+        [update, rank, ranks, select, page, score, dense].map(|rate| 1e9 / rate);
     println!(
-        "  {size:>10} {update:>7.0} {by_64:>13.0} {rank:>5.0} {ranks:>11.0} {select:>7.0} {page:>11.0} {score:>16.0} {dense:>6.0}"
+        "  {size:>10} {update:>7.0} {rank:>5.0} {ranks:>11.0} {select:>7.0} {page:>11.0} {score:>16.0} {dense:>6.0}"
     );
 }

@@ -1,8 +1,8 @@
-//! The text form of cursors, for clients that page over a stateless connection.
+//! Cursors, and their text form for clients that page over a stateless connection.
 //!
-//! A token is opaque, URL-safe (base64url without padding, never a leading dash) and at
-//! most 67 characters. It has a version byte, the board's generation and version, the edge,
-//! and a CRC-32 over all of it. The CRC detects truncated or mistyped tokens; it is not a
+//! The text form is a token. It is opaque, URL-safe (base64url without padding, never a
+//! leading dash) and at most 67 characters. It has a version byte, the board's generation
+//! and version, the edge, and a CRC-32 over all of it. The CRC detects truncated or mistyped tokens; it is not a
 //! signature, and a forged token can only name some position of a board.
 
 use std::fmt;
@@ -12,7 +12,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::{BoardEntry, Score};
-use crate::board::tree::lookup::{Cursor, CursorEdge};
 use crate::model::PlayerKey;
 
 /// First byte of a token. Its value makes the first character a letter.
@@ -21,8 +20,37 @@ const VERSION: u8 = 2;
 /// Version, generation, the board's version, and the kind of edge.
 const HEAD_BYTES: usize = 1 + 8 + 8 + 1;
 /// Score, tie, time, player.
-const PLACE_BYTES: usize = 8 + 8 + 8 + 4;
+const ENTRY_BYTES: usize = 8 + 8 + 8 + 4;
 const CRC_BYTES: usize = 4;
+
+/// A position between two entries, identified by a neighbouring entry instead of a number.
+/// A client that pages by cursor therefore sees every entry that does not move exactly
+/// once, whatever other entries do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Generation of the board; a board of another generation rejects the cursor.
+    pub generation: u64,
+    /// Version of the board when the cursor was created.
+    pub version: u64,
+    pub edge: CursorEdge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CursorEdge {
+    Start,
+    Before(BoardEntry),
+    After(BoardEntry),
+    End,
+}
+
+/// A cursor of another board than the queried one: of an earlier window, or of this board
+/// before it was rebuilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the cursor belongs to another board (generation {cursor}, now {board}): start again from the first page")]
+pub struct StaleCursor {
+    pub cursor: u64,
+    pub board: u64,
+}
 
 /// A text that is not a valid cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,22 +63,22 @@ pub enum BadCursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + PLACE_BYTES + CRC_BYTES);
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + ENTRY_BYTES + CRC_BYTES);
         bytes.push(VERSION);
         bytes.extend(self.generation.to_be_bytes());
         bytes.extend(self.version.to_be_bytes());
-        let (edge, place) = match self.edge {
+        let (edge, entry) = match self.edge {
             CursorEdge::Start => (0, None),
-            CursorEdge::Before(place) => (1, Some(place)),
-            CursorEdge::After(place) => (2, Some(place)),
+            CursorEdge::Before(entry) => (1, Some(entry)),
+            CursorEdge::After(entry) => (2, Some(entry)),
             CursorEdge::End => (3, None),
         };
         bytes.push(edge);
-        if let Some(place) = place {
-            bytes.extend(place.score().0.to_be_bytes());
-            bytes.extend(place.tie.to_be_bytes());
-            bytes.extend(place.at_ms.to_be_bytes());
-            bytes.extend(place.player.0.to_be_bytes());
+        if let Some(entry) = entry {
+            bytes.extend(entry.score().0.to_be_bytes());
+            bytes.extend(entry.tie.to_be_bytes());
+            bytes.extend(entry.at_ms.to_be_bytes());
+            bytes.extend(entry.player.0.to_be_bytes());
         }
         let crc = crc32fast::hash(&bytes);
         bytes.extend(crc.to_be_bytes());
@@ -65,7 +93,7 @@ impl FromStr for Cursor {
         let shown = || text.chars().take(80).collect::<String>();
         let damaged = || BadCursor::Damaged(shown());
         // Longer than any token: do not decode.
-        if text.len() > (4 * (HEAD_BYTES + PLACE_BYTES + CRC_BYTES)).div_ceil(3) {
+        if text.len() > (4 * (HEAD_BYTES + ENTRY_BYTES + CRC_BYTES)).div_ceil(3) {
             return Err(damaged());
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| damaged())?;
@@ -88,15 +116,15 @@ fn read(rest: &mut &[u8]) -> Option<Cursor> {
     let version = u64::from_be_bytes(take(rest)?);
     let edge = match take(rest)? {
         [0] => CursorEdge::Start,
-        [1] => CursorEdge::Before(read_place(rest)?),
-        [2] => CursorEdge::After(read_place(rest)?),
+        [1] => CursorEdge::Before(read_entry(rest)?),
+        [2] => CursorEdge::After(read_entry(rest)?),
         [3] => CursorEdge::End,
         [_] => return None,
     };
     Some(Cursor { generation, version, edge })
 }
 
-fn read_place(rest: &mut &[u8]) -> Option<BoardEntry> {
+fn read_entry(rest: &mut &[u8]) -> Option<BoardEntry> {
     let score = Score(i64::from_be_bytes(take(rest)?));
     let tie = u64::from_be_bytes(take(rest)?);
     let at_ms = i64::from_be_bytes(take(rest)?);
@@ -116,13 +144,13 @@ mod tests {
     use super::*;
 
     fn edges() -> impl Strategy<Value = CursorEdge> {
-        let place = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>()).prop_map(|(score, tie, at_ms, player)| {
+        let entry = (any::<i64>(), any::<u64>(), any::<i64>(), any::<u32>()).prop_map(|(score, tie, at_ms, player)| {
             BoardEntry::new(Score(score), at_ms, PlayerKey(player)).with_tie_break(tie)
         });
-        (0..4, place).prop_map(|(edge, place)| match edge {
+        (0..4, entry).prop_map(|(edge, entry)| match edge {
             0 => CursorEdge::Start,
-            1 => CursorEdge::Before(place),
-            2 => CursorEdge::After(place),
+            1 => CursorEdge::Before(entry),
+            2 => CursorEdge::After(entry),
             _ => CursorEdge::End,
         })
     }

@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
 
-use crate::board::tree::Set;
+use crate::board::Board;
 use crate::model::PlayerKey;
 
 /// Default of the constant `k`. A larger `k` reduces the advantage of the first positions
@@ -32,7 +32,7 @@ pub const K_DEFAULT: f64 = 60.0;
 /// A board and its weight. The weight is finite and above 0.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBoard<'s> {
-    pub set: &'s Set,
+    pub board: &'s Board,
     pub weight: f64,
 }
 
@@ -55,8 +55,8 @@ pub fn top(boards: &[WeightedBoard], k: f64, n: usize) -> Vec<FusedEntry> {
 /// Returns the best `n` players, best first, and the depth to which the boards were read.
 fn walk(boards: &[WeightedBoard], k: f64, n: usize) -> (Vec<Candidate>, u32) {
     assert!(k >= 0.0 && k.is_finite() && boards.iter().all(|board| board.weight > 0.0 && board.weight.is_finite()));
-    let mut readers: Vec<_> = boards.iter().map(|board| board.set.iter()).collect();
-    let longest = boards.iter().map(|board| board.set.len()).max().unwrap_or(0);
+    let mut readers: Vec<_> = boards.iter().map(|weighted| weighted.board.iter()).collect();
+    let longest = boards.iter().map(|weighted| weighted.board.len()).max().unwrap_or(0);
     let mut seen = FxHashSet::default();
     // A min-heap of at most `n` players: the worst of them is on top.
     let mut best: BinaryHeap<Reverse<Candidate>> = BinaryHeap::new();
@@ -93,12 +93,16 @@ pub fn of_players(boards: &[WeightedBoard], k: f64, players: &[PlayerKey]) -> Ve
 /// No term is smaller than in the player's [`score`], and the terms are added in the same
 /// order, so rounding cannot make the bound too small.
 fn upper_bound(boards: &[WeightedBoard], k: f64, depth: u32) -> f64 {
-    boards.iter().map(|board| if depth <= board.set.len() { contribution(board.weight, k, depth) } else { 0.0 }).sum()
+    let bound = |weighted: &WeightedBoard| match depth <= weighted.board.len() {
+        true => contribution(weighted.weight, k, depth),
+        false => 0.0,
+    };
+    boards.iter().map(bound).sum()
 }
 
 fn score(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> f64 {
-    let board_contribution = |board: &WeightedBoard| {
-        board.set.position(player).map_or(0.0, |position| contribution(board.weight, k, position))
+    let board_contribution = |weighted: &WeightedBoard| {
+        weighted.board.position(player).map_or(0.0, |position| contribution(weighted.weight, k, position))
     };
     boards.iter().map(board_contribution).sum()
 }
@@ -108,7 +112,7 @@ fn contribution(weight: f64, k: f64, position: u32) -> f64 {
 }
 
 fn fused(boards: &[WeightedBoard], k: f64, player: PlayerKey) -> FusedEntry {
-    let positions = boards.iter().map(|board| board.set.position(player)).collect();
+    let positions = boards.iter().map(|weighted| weighted.board.position(player)).collect();
     FusedEntry { player, score: score(boards, k, player), positions }
 }
 
@@ -145,17 +149,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::board::tree::Direction;
+    use crate::board::order::Direction;
     use crate::board::{BoardEntry, Score};
 
-    fn set(places: impl IntoIterator<Item = (u32, i64)>) -> Set {
-        let places = places.into_iter().map(|(player, score)| BoardEntry::new(Score(score), 0, PlayerKey(player)));
-        Set::build(Direction::HighIsBetter, 1, places)
+    fn board(entries: impl IntoIterator<Item = (u32, i64)>) -> Board {
+        let entries = entries.into_iter().map(|(player, score)| BoardEntry::new(Score(score), 0, PlayerKey(player)));
+        Board::build(Direction::HighIsBetter, 1, entries)
     }
 
     fn brute_force(boards: &[WeightedBoard], k: f64, n: usize) -> Vec<FusedEntry> {
         let mut players: Vec<PlayerKey> =
-            boards.iter().flat_map(|board| board.set.iter()).map(|place| place.player).collect();
+            boards.iter().flat_map(|weighted| weighted.board.iter()).map(|entry| entry.player).collect();
         players.sort_unstable();
         players.dedup();
         let mut all = of_players(boards, k, &players);
@@ -170,9 +174,9 @@ mod tests {
             k in prop_oneof![Just(0.0), Just(K_DEFAULT), 0.0..500.0],
             n in 0..70_usize,
         ) {
-            let sets: Vec<(Set, f64)> =
-                boards.into_iter().map(|(places, weight)| (set(places), f64::from(weight))).collect();
-            let boards: Vec<WeightedBoard> = sets.iter().map(|(set, weight)| WeightedBoard { set, weight: *weight }).collect();
+            let weighted: Vec<(Board, f64)> =
+                boards.into_iter().map(|(entries, weight)| (board(entries), f64::from(weight))).collect();
+            let boards: Vec<WeightedBoard> = weighted.iter().map(|(board, weight)| WeightedBoard { board, weight: *weight }).collect();
             prop_assert_eq!(top(&boards, k, n), brute_force(&boards, k, n));
             let (_, depth) = walk(&boards, k, n);
             prop_assert!(f64::from(depth) <= boards.len() as f64 * (k + n as f64) + 1.0);
@@ -183,9 +187,9 @@ mod tests {
     /// equal scores.
     #[test]
     fn opposite_boards_equal_brute_force_within_the_depth_bound() {
-        let up = set((0..500).map(|n| (n, i64::from(n))));
-        let down = set((0..500).map(|n| (n, -i64::from(n))));
-        let boards = [WeightedBoard { set: &up, weight: 1.0 }, WeightedBoard { set: &down, weight: 1.0 }];
+        let up = board((0..500).map(|n| (n, i64::from(n))));
+        let down = board((0..500).map(|n| (n, -i64::from(n))));
+        let boards = [WeightedBoard { board: &up, weight: 1.0 }, WeightedBoard { board: &down, weight: 1.0 }];
         for n in [1, 2, 9, 499, 500, 900] {
             assert_eq!(top(&boards, K_DEFAULT, n), brute_force(&boards, K_DEFAULT, n));
         }
@@ -195,16 +199,16 @@ mod tests {
 
     #[test]
     fn equal_boards_are_read_n_entries_deep() {
-        let one = set((0..10_000).map(|n| (n, i64::from(n))));
-        let boards = [WeightedBoard { set: &one, weight: 1.0 }; 5];
+        let one = board((0..10_000).map(|n| (n, i64::from(n))));
+        let boards = [WeightedBoard { board: &one, weight: 1.0 }; 5];
         assert_eq!(walk(&boards, K_DEFAULT, 10).1, 10);
         assert_eq!(top(&boards, K_DEFAULT, 2).iter().map(|f| f.player.0).collect::<Vec<_>>(), [9_999, 9_998]);
     }
 
     #[test]
     fn fused_scores_equal_a_hand_calculation() {
-        let (a, b) = (set([(1, 30), (2, 20), (3, 10)]), set([(2, 9), (4, 8)]));
-        let boards = [WeightedBoard { set: &a, weight: 1.0 }, WeightedBoard { set: &b, weight: 2.0 }];
+        let (a, b) = (board([(1, 30), (2, 20), (3, 10)]), board([(2, 9), (4, 8)]));
+        let boards = [WeightedBoard { board: &a, weight: 1.0 }, WeightedBoard { board: &b, weight: 2.0 }];
         let list = top(&boards, K_DEFAULT, 10);
         assert_eq!(list.iter().map(|f| f.player.0).collect::<Vec<_>>(), [2, 4, 1, 3]);
         assert_eq!(list[0].score, 1.0 / 62.0 + 2.0 / 61.0);
@@ -220,8 +224,8 @@ mod tests {
 
     #[test]
     fn equal_fused_scores_order_by_player_key() {
-        let (a, b) = (set([(7, 2), (5, 1)]), set([(5, 2), (7, 1)]));
-        let boards = [WeightedBoard { set: &a, weight: 1.0 }, WeightedBoard { set: &b, weight: 1.0 }];
+        let (a, b) = (board([(7, 2), (5, 1)]), board([(5, 2), (7, 1)]));
+        let boards = [WeightedBoard { board: &a, weight: 1.0 }, WeightedBoard { board: &b, weight: 1.0 }];
         assert_eq!(top(&boards, K_DEFAULT, 1)[0].player, PlayerKey(5));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Pure code of layer 1. [`order`] defines how a board is ordered. A server's board of a
 //! few hundred players is sorted on request; nothing is stored that can be rebuilt from the
-//! rows. A board of all players, of millions, is a [`tree::Set`], and [`tree::lookup`]
+//! rows. A board of all players, of millions, is a [`Board`], and [`tree::lookup`]
 //! reads it. [`query`] has these reads as values, for the API. [`fusion`] combines several
-//! boards into one list, [`score_unit`] converts scores to their display units, `cursor` is
-//! the text form of a cursor.
+//! boards into one list, [`score_unit`] converts scores to their display units, [`cursor`] is
+//! for paging.
 
-mod cursor;
+pub mod cursor;
 pub mod fusion;
 pub mod order;
 pub mod query;
@@ -15,10 +15,10 @@ pub mod score_unit;
 pub mod tree;
 pub mod window;
 
-pub use cursor::BadCursor;
+pub use tree::Board;
 
+use crate::model::PlayerKey;
 use crate::model::row::{PlayerRow, Ranking};
-use crate::model::{PlayerKey, ServerKey};
 
 /// A score that sorts as a number. The board's order defines which end is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct Score(pub i64);
 pub struct BoardEntry {
     score: Score,
     /// Tie-break value: compared after the score and before the time, smaller is better; 0
-    /// on boards without a tie-breaker. Set by [`Orders::place`](order::Orders::place).
+    /// on boards without a tie-breaker. Set by [`Orders::entry`](order::Orders::entry).
     pub tie: u64,
     pub at_ms: i64,
     pub player: PlayerKey,
@@ -56,7 +56,7 @@ fn score_of(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
         Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),
         Ranking::Clq2 => (row.clq2() as i64, row.clq2_games.at_ms()?),
         Ranking::Elo if row.elo_rounds == 0 => return None,
-        Ranking::Elo => (sortable(row.elo), row.elo_at_ms),
+        Ranking::Elo => (float_to_ordered(row.elo), row.elo_at_ms),
         Ranking::Points if !row.has_points => return None,
         Ranking::Points => (row.points, row.points_at_ms),
         Ranking::Time => (row.time_ms() as i64, row.time_at_ms),
@@ -65,22 +65,14 @@ fn score_of(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
 }
 
 /// A finite `f64` as an integer of the same order.
-fn sortable(x: f64) -> i64 {
+fn float_to_ordered(x: f64) -> i64 {
     let bits = (x + 0.0).to_bits() as i64; // -0.0 becomes 0.0
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// Inverse of [`sortable`].
-fn unsortable(sorted: i64) -> f64 {
+/// Inverse of [`float_to_ordered`].
+fn ordered_to_float(sorted: i64) -> f64 {
     f64::from_bits((sorted ^ (((sorted >> 63) as u64) >> 1) as i64) as u64)
-}
-
-/// Servers in order of player-milliseconds of a week, descending, then smaller key, each
-/// with its rank from 1. A server without any has no rank (docs/rules.md section 10).
-pub fn server_ranks(mut player_ms: Vec<(ServerKey, u64)>) -> Vec<(ServerKey, u32)> {
-    player_ms.retain(|&(_, ms)| ms > 0);
-    player_ms.sort_unstable_by_key(|&(server, ms)| (std::cmp::Reverse(ms), server));
-    player_ms.iter().zip(1..).map(|(&(server, _), rank)| (server, rank)).collect()
 }
 
 #[cfg(test)]
@@ -90,9 +82,9 @@ mod tests {
     #[test]
     fn ordered_integers_sort_like_their_floats() {
         let values = [-1e300, -2.0, -1.5, -0.0, 0.0, 1e-300, 887.5, 1000.0, 1e300];
-        let sorted: Vec<i64> = values.iter().map(|&v| sortable(v)).collect();
+        let sorted: Vec<i64> = values.iter().map(|&v| float_to_ordered(v)).collect();
         assert!(sorted.is_sorted());
-        assert_eq!(sortable(-0.0), sortable(0.0));
-        assert!(values.iter().all(|&v| unsortable(sortable(v)) == v));
+        assert_eq!(float_to_ordered(-0.0), float_to_ordered(0.0));
+        assert!(values.iter().all(|&v| ordered_to_float(float_to_ordered(v)) == v));
     }
 }

@@ -1,14 +1,44 @@
 //! The order of the boards of a scope, for each ranking: the only module that compares rows
 //! (docs/rules.md section 8), used wherever a position is shown or stored.
 //! [`crate::model::board_order`] parses orders from the configuration; a board of millions
-//! applies its order in a [`Set`](crate::board::tree::Set).
+//! applies its order in a [`Board`](crate::board::Board).
 
-use super::{BoardEntry, score_of};
-use crate::board::tree::Direction;
+use super::{BoardEntry, Score, score_of};
 use crate::model::PlayerKey;
 pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreaker};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::scope::Scope;
+
+/// Which scores are best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Direction {
+    #[default]
+    HighIsBetter,
+    LowIsBetter,
+}
+
+impl Direction {
+    /// The sign bit: flipped, it makes unsigned order equal to signed order.
+    pub(super) const SIGN: u64 = 1 << 63;
+
+    /// The sort value of a score: ascending, best first. Every `i64` has one.
+    pub(super) fn sort_value(self, score: Score) -> u64 {
+        let ascending = score.0 as u64 ^ Direction::SIGN;
+        match self {
+            Direction::HighIsBetter => !ascending,
+            Direction::LowIsBetter => ascending,
+        }
+    }
+
+    /// The score of a sort value.
+    pub(super) fn score(self, sort_value: u64) -> Score {
+        let ascending = match self {
+            Direction::HighIsBetter => !sort_value,
+            Direction::LowIsBetter => sort_value,
+        };
+        Score((ascending ^ Direction::SIGN) as i64)
+    }
+}
 
 /// The order of one board: by score, then by the tie-breaker, then by the earlier time at
 /// which the score was reached, then by the smaller player key.
@@ -59,31 +89,31 @@ impl Orders {
 
     /// The entry of a row in a ranking; `None`: the row has no score and is absent from the
     /// board.
-    pub fn place(&self, player: PlayerKey, row: &PlayerRow, ranking: Ranking) -> Option<BoardEntry> {
+    pub fn entry(&self, player: PlayerKey, row: &PlayerRow, ranking: Ranking) -> Option<BoardEntry> {
         let (score, at_ms) = score_of(row, ranking)?;
-        let place = BoardEntry::new(score, at_ms, player);
-        let Some((by, direction)) = self.order(ranking).tie else { return Some(place) };
+        let entry = BoardEntry::new(score, at_ms, player);
+        let Some((by, direction)) = self.order(ranking).tie else { return Some(entry) };
         // A player without a score in the tie-breaker comes after all players with one.
-        Some(place.with_tie_break(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
+        Some(entry.with_tie_break(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
     }
 
     /// The sort key of an entry on its board.
-    pub fn key(&self, ranking: Ranking, place: &BoardEntry) -> OrderKey {
+    pub fn sort_key(&self, ranking: Ranking, entry: &BoardEntry) -> OrderKey {
         let Order { direction, .. } = self.order(ranking);
-        (direction.sort_value(place.score()), place.tie, place.at_ms, place.player)
+        (direction.sort_value(entry.score()), entry.tie, entry.at_ms, entry.player)
     }
 
     /// Sorts the entries of one board, best first.
-    pub fn sort(&self, ranking: Ranking, places: &mut [BoardEntry]) {
-        places.sort_unstable_by_key(|place| self.key(ranking, place));
+    pub fn sort(&self, ranking: Ranking, entries: &mut [BoardEntry]) {
+        entries.sort_unstable_by_key(|entry| self.sort_key(ranking, entry));
     }
 
     /// The board: entries best first, position 1 at index 0.
     pub fn board(&self, rows: &[(PlayerKey, PlayerRow)], ranking: Ranking) -> Vec<BoardEntry> {
-        let places = rows.iter().filter_map(|(player, row)| self.place(*player, row, ranking));
-        let mut places: Vec<BoardEntry> = places.collect();
-        self.sort(ranking, &mut places);
-        places
+        let entries = rows.iter().filter_map(|(player, row)| self.entry(*player, row, ranking));
+        let mut entries: Vec<BoardEntry> = entries.collect();
+        self.sort(ranking, &mut entries);
+        entries
     }
 
     /// Positions of every row in the five rankings, in the order of the rows, which
@@ -92,9 +122,9 @@ impl Orders {
         debug_assert!(rows.is_sorted_by_key(|(player, _)| *player));
         let mut positions = vec![[None; 5]; rows.len()];
         for ranking in Ranking::ALL {
-            for (index, place) in self.board(rows, ranking).into_iter().enumerate() {
+            for (index, entry) in self.board(rows, ranking).into_iter().enumerate() {
                 let row = rows
-                    .binary_search_by_key(&place.player, |(player, _)| *player)
+                    .binary_search_by_key(&entry.player, |(player, _)| *player)
                     .expect("the board was built from these rows");
                 positions[row][ranking as usize] = Some(index as u32 + 1);
             }
@@ -119,7 +149,7 @@ mod tests {
     }
 
     fn players(orders: &Orders, ranking: Ranking) -> Vec<u32> {
-        orders.board(&rows(), ranking).iter().map(|place| place.player.0).collect()
+        orders.board(&rows(), ranking).iter().map(|entry| entry.player.0).collect()
     }
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
             let orders = Orders::for_scope(&low, &[tie.parse().unwrap()], None);
             let board = orders.board(rows, Ranking::Points);
             assert_eq!(orders.positions(rows)[0][Ranking::Points as usize], Some(4));
-            board.iter().map(|place| place.player.0).collect::<Vec<_>>()
+            board.iter().map(|entry| entry.player.0).collect::<Vec<_>>()
         };
         (rows[0].1.measured_ms, rows[1].1.measured_ms) = (9, 1);
         assert_eq!(board(&rows, &[], "points time"), [5, 2, 3, 1, 4]);

@@ -12,7 +12,7 @@
 
 use std::ops::Bound;
 
-use super::{Score, sortable, unsortable};
+use super::{Score, float_to_ordered, ordered_to_float};
 use crate::model::Ranking;
 
 /// Raw clq1 score of one point per second. Raw clq1 scores are thousandths of a point, summed
@@ -28,7 +28,7 @@ pub fn display_score(ranking: Ranking, score: Score) -> f64 {
     match ranking {
         Ranking::Clq1 => raw as f64 / CLQ1_PER_POINT_PER_SECOND,
         Ranking::Clq2 | Ranking::Points => raw as f64,
-        Ranking::Elo => unsortable(raw),
+        Ranking::Elo => ordered_to_float(raw),
         Ranking::Time => raw as f64 / TIME_PER_SECOND,
     }
 }
@@ -40,7 +40,7 @@ pub struct DisplayRange {
     pub high: Option<Bound<f64>>,
 }
 
-/// A range of raw scores, the argument of [`Set::range`](super::tree::Set::range).
+/// A range of raw scores, the argument of [`Board::positions_with_scores`](super::Board::positions_with_scores).
 pub type RawRange = (Bound<i64>, Bound<i64>);
 
 impl DisplayRange {
@@ -82,7 +82,7 @@ fn above(ranking: Ranking, x: f64) -> Bound<i64> {
 fn first_raw_where(ranking: Ranking, holds: impl Fn(f64) -> bool) -> Bound<i64> {
     let (mut low, mut high) = match ranking {
         // Raw scores beyond the infinities are NaN.
-        Ranking::Elo => (sortable(f64::NEG_INFINITY), sortable(f64::INFINITY)),
+        Ranking::Elo => (float_to_ordered(f64::NEG_INFINITY), float_to_ordered(f64::INFINITY)),
         _ => (i64::MIN, i64::MAX),
     };
     if !holds(display_score(ranking, Score(high))) {
@@ -119,7 +119,9 @@ mod tests {
 
     fn raw(ranking: Ranking) -> impl Strategy<Value = i64> {
         match ranking {
-            Ranking::Elo => prop_oneof![(0.0..3_000.0).prop_map(sortable), (-1e9..1e9).prop_map(sortable)].boxed(),
+            Ranking::Elo => {
+                prop_oneof![(0.0..3_000.0).prop_map(float_to_ordered), (-1e9..1e9).prop_map(float_to_ordered)].boxed()
+            }
             _ => prop_oneof![0..1_000_i64, 0..1_i64 << 40, any::<i64>(), Just(i64::MIN), Just(i64::MAX)].boxed(),
         }
     }
@@ -168,8 +170,8 @@ mod tests {
         assert_eq!(at_least(Ranking::Clq1, 2.5), Bound::Included(18_000_000));
         assert_eq!(at_least(Ranking::Time, 0.0015), Bound::Included(2));
         assert_eq!(at_least(Ranking::Points, -3.0), Bound::Included(-3));
-        assert_eq!(at_least(Ranking::Elo, 1_000.0), Bound::Included(sortable(1_000.0)));
-        assert_eq!(display_score(Ranking::Elo, Score(sortable(-887.25))), -887.25);
+        assert_eq!(at_least(Ranking::Elo, 1_000.0), Bound::Included(float_to_ordered(1_000.0)));
+        assert_eq!(display_score(Ranking::Elo, Score(float_to_ordered(-887.25))), -887.25);
         assert_eq!(at_least(Ranking::Clq2, 1e300), Bound::Excluded(i64::MAX), "no raw score");
         assert_eq!(raw_range(Ranking::Points, 0.5), (Bound::Included(1), Bound::Excluded(1)));
     }

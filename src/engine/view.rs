@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Engine, ServerState, StateReader};
-use crate::board::BadCursor;
+use crate::board::cursor::{BadCursor, StaleCursor};
 use crate::board::score_unit::display_score;
-use crate::board::tree::lookup::StaleCursor;
 use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
@@ -154,7 +153,7 @@ impl Engine {
         })
     }
 
-    /// The first `n` places of a server's board, in the current week unless `label` names
+    /// The first `n` entries of a server's board, in the current week unless `label` names
     /// another.
     pub fn top<S: StateReader>(
         &self,
@@ -181,15 +180,15 @@ impl Engine {
             size: board.len() as u64,
             rows: Vec::new(),
         };
-        for (place, position) in board.into_iter().zip(1..).take(n) {
-            let (name, display) = self.player_names(source, place.player)?;
+        for (entry, position) in board.into_iter().zip(1..).take(n) {
+            let (name, display) = self.player_names(source, entry.player)?;
             top.rows.push(TopRow {
                 position,
-                player_key: place.player.0,
+                player_key: entry.player.0,
                 name,
                 display,
-                score: display_score(ranking, place.score()),
-                reached_ms: place.at_ms,
+                score: display_score(ranking, entry.score()),
+                reached_ms: entry.at_ms,
             });
         }
         Ok(top)

@@ -12,6 +12,7 @@ pub mod player_list;
 pub mod points;
 pub mod round;
 pub mod screen;
+pub mod server_ranks;
 
 pub use clq2::Quarter;
 pub use elo::EloRules;

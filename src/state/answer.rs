@@ -106,7 +106,7 @@ pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
 pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiError> {
     for row in rows {
         let Row::Window(listed) = row else { continue };
-        let Ok(window) = window::parse(&listed.window.window) else { continue };
+        let Ok(window) = window::parse_label(&listed.window.window) else { continue };
         let stored =
             reader.stored_size(window).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
         listed.stored = Some(stored);

@@ -58,17 +58,17 @@ fn boards(state: &mut State) -> Boards {
     let mut boards = Boards::new();
     for listed in state.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Upcoming) {
         let label = listed.window.window;
-        state.commit_and_build_boards(window::parse(&label).expect("a label")).expect("a store");
+        state.commit_and_build_boards(window::parse_label(&label).expect("a label")).expect("a store");
         for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
             let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), at_ms: None };
-            let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+            let (_, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
             // Keys are handed out in order of appearance, also of names that only
             // the live engine knows; names tell the same.
             let named = |entry: clqd::board::BoardEntry| {
                 let record = state.store.player_record(entry.player).expect("a store").expect("a player");
                 (record.name.into(), entry.score().0, entry.tie, entry.at_ms)
             };
-            let board: Board = set.iter().map(named).collect();
+            let board: Board = board.iter().map(named).collect();
             if !board.is_empty() {
                 boards.insert((label.clone(), scope.to_string(), ranking.name()), board);
             }
@@ -223,13 +223,13 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     for ranking in Ranking::ALL {
         for kind in ["12", "13", "hour", "day", "month", "all-time"] {
             let of = |(label, scope, of): &&(String, String, &str)| {
-                let window = window::parse(label).expect("a label");
+                let window = window::parse_label(label).expect("a label");
                 window::type_name(window.kind) == kind && !scope.starts_with("server:") && *of == ranking.name()
             };
             assert!(boards.keys().filter(of).count() >= 2, "{kind}: {} of games and the tag", ranking.name());
         }
     }
-    let all_time = window::parse("all-time").expect("a label");
+    let all_time = window::parse_label("all-time").expect("a label");
     let rows = (0..=urls.len() as u32).flat_map(|key| state.store.rows(all_time, ServerKey(key)).expect("a store"));
     let rich = rows.filter(|(_, row)| row.clq1_segments.values().count() >= 4 && row.clq2_games.values().count() >= 2);
     let rich = rich.filter(|(_, row)| row.elo_rounds >= 3).count();

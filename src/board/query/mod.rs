@@ -7,16 +7,17 @@
 
 use std::ops::RangeBounds;
 
-use super::{BoardEntry, Score};
+use super::BoardEntry;
+use crate::board::Board;
+use crate::board::cursor::{Cursor, StaleCursor};
 use crate::board::score_unit::RawRange;
-use crate::board::tree::Set;
-use crate::board::tree::lookup::{Cursor, Page, StaleCursor, Standing};
+use crate::board::tree::lookup::{Page, Standing};
 use crate::model::PlayerKey;
 
 /// A query of a board. The first position is 1. A page that begins after the last entry is
 /// empty. `count` is the maximum number of entries in the result.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Question {
+pub enum Query {
     /// The number of players on the board.
     Size,
     /// The best entries, best first.
@@ -27,16 +28,16 @@ pub enum Question {
     Page { position: u32, count: u32 },
     /// The entry at a position.
     At { position: u32 },
-    /// The entries around a player, including the player's ([`Set::around`]).
+    /// The entries around a player, including the player's ([`Board::around`]).
     Around { player: PlayerKey, count: u32 },
     /// Entries with scores in a range. `start` is the position of the first returned entry among
     /// these entries, not on the board.
     Range { scores: RawRange, start: u32, count: u32 },
     /// The number of entries with scores in a range.
     Count { scores: RawRange },
-    /// The position that a new player would have with a given displayed score. `alike` is the
+    /// The ranks that a new player would have with a given displayed score. `scores` is the
     /// range of raw scores with that displayed score. It is empty if no raw score has it.
-    PositionFor { alike: RawRange },
+    PositionFor { scores: RawRange },
     /// A player's entry with all ranks and the percentile.
     Standing { player: PlayerKey },
     /// The entries of several players.
@@ -51,22 +52,22 @@ pub enum Question {
 pub struct QueryResult {
     /// Players on the board.
     pub size: u32,
-    pub found: QueryData,
+    pub data: QueryData,
 }
 
 /// The part of a result that depends on the query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryData {
-    /// The result of [`Question::Size`]. The size is [`QueryResult::size`].
+    /// The result of [`Query::Size`]. The size is [`QueryResult::size`].
     Size,
-    /// The result of [`Question::Top`], `Bottom`, `At` and `Around`.
-    Places(Vec<RankedEntry>),
+    /// The result of [`Query::Top`], `Bottom`, `At` and `Around`.
+    Entries(Vec<RankedEntry>),
     /// `count` players have scores in the range, and `first` is the position of the best of
-    /// them. `places` are the requested entries of these players.
-    Range { first: u32, count: u32, places: Vec<RankedEntry> },
-    /// The result of [`Question::Page`], `After` and `Before`.
+    /// them. `entries` are the requested entries of these players.
+    Range { first: u32, count: u32, entries: Vec<RankedEntry> },
+    /// The result of [`Query::Page`], `After` and `Before`.
     Page {
-        places: Vec<RankedEntry>,
+        entries: Vec<RankedEntry>,
         /// Whether the board has changed since the cursor of the query was created.
         board_changed: bool,
         /// The cursor before the first entry, for the previous page.
@@ -77,7 +78,7 @@ pub enum QueryData {
     /// `count` players have scores in the range, and `first` is the position of the best of
     /// them.
     Count { first: u32, count: u32 },
-    /// The result of [`Question::PositionFor`].
+    /// The result of [`Query::PositionFor`].
     Position(Ranks),
     /// `None`: the player is not on the board.
     Standing(Option<Standing>),
@@ -88,8 +89,8 @@ pub enum QueryData {
 /// An entry with its three ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankedEntry {
-    pub place: BoardEntry,
-    pub positions: Ranks,
+    pub entry: BoardEntry,
+    pub ranks: Ranks,
 }
 
 /// The three ranks of an entry. They differ only in how they number equal scores.
@@ -114,107 +115,102 @@ pub enum QueryError {
 }
 
 /// Runs a query on a board.
-pub fn run(set: &Set, question: &Question) -> Result<QueryResult, QueryError> {
-    let found = match *question {
-        Question::Size => QueryData::Size,
-        Question::Top { count } => QueryData::Places(ranked_page(set, 1, count)),
-        Question::Bottom { count } => {
-            let count = count.min(set.len());
-            let mut places = ranked_page(set, set.len() - count + 1, count);
-            places.reverse();
-            QueryData::Places(places)
+pub fn run(board: &Board, query: &Query) -> Result<QueryResult, QueryError> {
+    let data = match *query {
+        Query::Size => QueryData::Size,
+        Query::Top { count } => QueryData::Entries(ranked_page(board, 1, count)),
+        Query::Bottom { count } => {
+            let count = count.min(board.len());
+            let mut entries = ranked_page(board, board.len() - count + 1, count);
+            entries.reverse();
+            QueryData::Entries(entries)
         }
-        Question::Page { position, count } => {
+        Query::Page { position, count } => {
             // Reads from the cursor before `position`: the result of `page_after` contains
             // the cursors of the neighbouring pages.
-            let page = set.page_after(&set.cursor_at(position.max(1)), count)?;
-            found_page(set, page)
+            let page = board.page_after(&board.cursor_at(position.max(1)), count)?;
+            page_data(board, page)
         }
-        Question::At { position } => {
-            let count = u32::from(set.at(position).is_some());
-            QueryData::Places(ranked_page(set, position, count))
+        Query::At { position } => {
+            let count = u32::from(board.entry_at(position).is_some());
+            QueryData::Entries(ranked_page(board, position, count))
         }
-        Question::Around { player, count } => {
-            let run = set.around(player, count).ok_or(QueryError::Absent(player))?;
-            QueryData::Places(ranked(set, run.position, run.places))
+        Query::Around { player, count } => {
+            let slice = board.around(player, count).ok_or(QueryError::Absent(player))?;
+            QueryData::Entries(ranked(board, slice.position, slice.entries))
         }
-        Question::Range { scores, start, count } => {
-            let within = set.range(scores);
+        Query::Range { scores, start, count } => {
+            let within = board.positions_with_scores(scores);
             let from = within.start.saturating_add(start.max(1) - 1).min(within.end);
-            let places = ranked_page(set, from, count.min(within.end - from));
-            QueryData::Range { first: within.start, count: within.len() as u32, places }
+            let entries = ranked_page(board, from, count.min(within.end - from));
+            QueryData::Range { first: within.start, count: within.len() as u32, entries }
         }
-        Question::Count { scores } => {
-            let within = set.range(scores);
+        Query::Count { scores } => {
+            let within = board.positions_with_scores(scores);
             QueryData::Count { first: within.start, count: within.len() as u32 }
         }
-        Question::PositionFor { alike } => QueryData::Position(positions_for(set, alike)),
-        Question::Standing { player } => QueryData::Standing(set.standing(player)),
-        Question::Positions { ref players } => QueryData::Positions(of_players(set, players)),
-        Question::After { cursor, count } => found_page(set, set.page_after(&cursor, count)?),
-        Question::Before { cursor, count } => found_page(set, set.page_before(&cursor, count)?),
+        Query::PositionFor { scores } => QueryData::Position(ranks_for_scores(board, scores)),
+        Query::Standing { player } => QueryData::Standing(board.standing(player)),
+        Query::Positions { ref players } => QueryData::Positions(entries_of_players(board, players)),
+        Query::After { cursor, count } => page_data(board, board.page_after(&cursor, count)?),
+        Query::Before { cursor, count } => page_data(board, board.page_before(&cursor, count)?),
     };
-    Ok(QueryResult { size: set.len(), found })
+    Ok(QueryResult { size: board.len(), data })
 }
 
-fn found_page(set: &Set, page: Page) -> QueryData {
-    let Page { run, board_changed, start, end } = page;
-    QueryData::Page { places: ranked(set, run.position, run.places), board_changed, start, end }
+fn page_data(board: &Board, page: Page) -> QueryData {
+    let Page { slice, board_changed, start, end } = page;
+    QueryData::Page { entries: ranked(board, slice.position, slice.entries), board_changed, start, end }
 }
 
-fn ranked_page(set: &Set, position: u32, count: u32) -> Vec<RankedEntry> {
-    let run = set.page(position, count);
-    ranked(set, run.position, run.places)
+fn ranked_page(board: &Board, position: u32, count: u32) -> Vec<RankedEntry> {
+    let slice = board.page(position, count);
+    ranked(board, slice.position, slice.entries)
 }
 
 /// Adds ranks to consecutive entries, the first of which is at `position`. Looks up the ranks
 /// of the first entry on the board and derives the ranks of the others from it.
-fn ranked(set: &Set, position: u32, places: Vec<BoardEntry>) -> Vec<RankedEntry> {
-    let Some(first) = places.first() else { return Vec::new() };
-    let first_ranks = set.competition(first.player).zip(set.dense(first.player));
+fn ranked(board: &Board, position: u32, entries: Vec<BoardEntry>) -> Vec<RankedEntry> {
+    let Some(first) = entries.first() else { return Vec::new() };
+    let first_ranks = board.competition_rank(first.player).zip(board.dense_rank(first.player));
     let (mut competition, mut dense) = first_ranks.expect("the entry is on the board");
     let mut score = first.score();
-    let numbered = (position..).zip(places);
+    let numbered = (position..).zip(entries);
     numbered
-        .map(|(ordinal, place)| {
-            if place.score() != score {
-                (score, competition, dense) = (place.score(), ordinal, dense + 1);
+        .map(|(ordinal, entry)| {
+            if entry.score() != score {
+                (score, competition, dense) = (entry.score(), ordinal, dense + 1);
             }
-            RankedEntry { place, positions: Ranks { ordinal, competition, dense } }
+            RankedEntry { entry, ranks: Ranks { ordinal, competition, dense } }
         })
         .collect()
 }
 
-fn of_players(set: &Set, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
+fn entries_of_players(board: &Board, players: &[PlayerKey]) -> Vec<Option<RankedEntry>> {
     // `positions` prefetches in batches, so the lookups of the other ranks find the memory in
     // the CPU cache.
-    let ordinals = set.positions(players);
+    let ordinals = board.positions(players);
     let with_ordinals = players.iter().zip(ordinals);
     with_ordinals
         .map(|(&player, ordinal)| {
-            let positions =
-                Ranks { ordinal: ordinal?, competition: set.competition(player)?, dense: set.dense(player)? };
-            Some(RankedEntry { place: set.get(player)?, positions })
+            let ranks = Ranks {
+                ordinal: ordinal?,
+                competition: board.competition_rank(player)?,
+                dense: board.dense_rank(player)?,
+            };
+            Some(RankedEntry { entry: board.get(player)?, ranks })
         })
         .collect()
 }
 
-/// The ranks of a new player whose score is in `alike`. The ordinal position is after all
+/// The ranks of a new player whose score is in `scores`. The ordinal position is after all
 /// players with such a score. The competition and dense ranks equal theirs, if there are any.
-fn positions_for(set: &Set, alike: RawRange) -> Ranks {
-    let positions = set.range((alike.start_bound().cloned(), alike.end_bound().cloned()));
+fn ranks_for_scores(board: &Board, scores: RawRange) -> Ranks {
+    let positions = board.positions_with_scores((scores.start_bound().cloned(), scores.end_bound().cloned()));
     // The number of distinct better scores is the dense rank of the last better entry.
     let last_better = positions.start - 1;
-    let dense = set.at(last_better).and_then(|place| set.dense(place.player));
+    let dense = board.entry_at(last_better).and_then(|entry| board.dense_rank(entry.player));
     Ranks { ordinal: positions.end, competition: positions.start, dense: dense.map_or(1, |dense| dense + 1) }
-}
-
-impl Question {
-    /// The query for the position that a new player would have with a raw score.
-    pub fn position_for(score: Score) -> Question {
-        let score = std::ops::Bound::Included(score.0);
-        Question::PositionFor { alike: (score, score) }
-    }
 }
 
 #[cfg(test)]

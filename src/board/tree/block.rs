@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 /// Most entries in a block: half full to full, 1.3 KiB. At 10 million entries block sizes
 /// of 64 to 256 are equally fast (cache misses dominate); smaller blocks have more headers
 /// (2 bytes an entry at 64), larger ones move more data.
-pub(in crate::board) const BLOCK_MAX: usize = 128;
+pub(super) const BLOCK_MAX: usize = 128;
 
 /// Capacity is allocated in steps of this many entries.
 const CAPACITY_STEP: usize = 16;
@@ -28,17 +28,17 @@ const PADDING: usize = 8;
 
 /// An entry as four unsigned numbers that all sort ascending, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::board) struct SortKey {
+pub(super) struct SortKey {
     pub score: u64,
     pub tie: u64,
-    pub at: u64,
+    pub time: u64,
     pub player: u32,
 }
 
 impl SortKey {
     /// Sorts before all keys with this score and after all better ones.
     pub fn first_of(score: u64) -> SortKey {
-        SortKey { score, tie: 0, at: 0, player: 0 }
+        SortKey { score, tie: 0, time: 0, player: 0 }
     }
 }
 
@@ -46,23 +46,23 @@ impl SortKey {
 /// allocated separately.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(in crate::board) struct Block {
+pub(super) struct Block {
     bytes: Box<[u8]>,
     score_base: u64,
-    at_base: u64,
+    time_base: u64,
     tie_base: u64,
     /// The parent group, and the index among its children.
     pub group: u32,
     pub index: u32,
     len: u16,
-    room: u16,
+    capacity: u16,
     /// Number of distinct scores in the block.
-    kinds: u16,
+    distinct_scores: u16,
     score_width: u8,
-    at_width: u8,
+    time_width: u8,
     tie_width: u8,
     /// The first score equals the last one of the previous block.
-    pub joined: bool,
+    pub continues_score: bool,
 }
 
 fn width(difference: u64) -> u8 {
@@ -84,41 +84,41 @@ fn store(bytes: &mut [u8], at: usize, mask: u64, value: u64) {
 
 impl Block {
     /// A block of keys in order, at most [`BLOCK_MAX`].
-    pub fn of(keys: &[SortKey]) -> Block {
+    pub fn new(keys: &[SortKey]) -> Block {
         assert!(keys.len() <= BLOCK_MAX, "{} keys in a block", keys.len());
         let score_base = keys.first().map_or(0, |key| key.score);
         let score_width = width(keys.last().map_or(0, |key| key.score) - score_base);
-        let at_base = keys.iter().map(|key| key.at).min().unwrap_or(0);
-        let at_width = width(keys.iter().map(|key| key.at).max().unwrap_or(0) - at_base);
+        let time_base = keys.iter().map(|key| key.time).min().unwrap_or(0);
+        let time_width = width(keys.iter().map(|key| key.time).max().unwrap_or(0) - time_base);
         let tie_base = keys.iter().map(|key| key.tie).min().unwrap_or(0);
         let tie_width = width(keys.iter().map(|key| key.tie).max().unwrap_or(0) - tie_base);
-        let room = keys.len().next_multiple_of(CAPACITY_STEP);
+        let capacity = keys.len().next_multiple_of(CAPACITY_STEP);
         let mut block = Block {
-            bytes: vec![0; room * Block::stride(score_width, at_width, tie_width) + PADDING].into(),
+            bytes: vec![0; capacity * Block::stride(score_width, time_width, tie_width) + PADDING].into(),
             score_base,
-            at_base,
+            time_base,
             tie_base,
             group: 0,
             index: 0,
             len: keys.len() as u16,
-            room: room as u16,
-            kinds: 0,
+            capacity: capacity as u16,
+            distinct_scores: 0,
             score_width,
-            at_width,
+            time_width,
             tie_width,
-            joined: false,
+            continues_score: false,
         };
         let mut before = None;
         for (i, key) in keys.iter().enumerate() {
             block.write(i, key);
-            block.kinds += u16::from(before != Some(key.score));
+            block.distinct_scores += u16::from(before != Some(key.score));
             before = Some(key.score);
         }
         block
     }
 
-    fn stride(score_width: u8, at_width: u8, tie_width: u8) -> usize {
-        usize::from(score_width) + usize::from(at_width) + 4 + usize::from(tie_width)
+    fn stride(score_width: u8, time_width: u8, tie_width: u8) -> usize {
+        usize::from(score_width) + usize::from(time_width) + 4 + usize::from(tie_width)
     }
 
     pub fn len(&self) -> usize {
@@ -127,34 +127,34 @@ impl Block {
 
     /// Number of distinct scores that start in this block: without one continued from the
     /// previous block.
-    pub fn new_scores(&self) -> u32 {
-        u32::from(self.kinds) - u32::from(self.joined)
+    pub fn new_distinct_scores(&self) -> u32 {
+        u32::from(self.distinct_scores) - u32::from(self.continues_score)
     }
 
     /// Number of distinct scores among the first `n` entries.
-    pub fn kinds_before(&self, n: usize) -> u32 {
-        let mut kinds = u32::from(n > 0);
+    pub fn distinct_scores_before(&self, n: usize) -> u32 {
+        let mut distinct_scores = u32::from(n > 0);
         for i in 1..n {
-            kinds += u32::from(self.score_delta(i) != self.score_delta(i - 1));
+            distinct_scores += u32::from(self.score_delta(i) != self.score_delta(i - 1));
         }
-        kinds
+        distinct_scores
     }
 
     pub fn heap_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    fn at_column(&self) -> usize {
-        usize::from(self.room) * usize::from(self.score_width)
+    fn time_column(&self) -> usize {
+        usize::from(self.capacity) * usize::from(self.score_width)
     }
 
     fn player_column(&self) -> usize {
-        usize::from(self.room) * (usize::from(self.score_width) + usize::from(self.at_width))
+        usize::from(self.capacity) * (usize::from(self.score_width) + usize::from(self.time_width))
     }
 
     /// The last column, so that the others have the same offsets as without it.
     fn tie_column(&self) -> usize {
-        self.player_column() + 4 * usize::from(self.room)
+        self.player_column() + 4 * usize::from(self.capacity)
     }
 
     #[inline]
@@ -168,8 +168,8 @@ impl Block {
     }
 
     #[inline]
-    fn at(&self, i: usize) -> u64 {
-        self.at_base + load(&self.bytes, self.at_column() + i * usize::from(self.at_width), mask(self.at_width))
+    fn time(&self, i: usize) -> u64 {
+        self.time_base + load(&self.bytes, self.time_column() + i * usize::from(self.time_width), mask(self.time_width))
     }
 
     #[inline]
@@ -187,7 +187,7 @@ impl Block {
 
     pub fn key(&self, i: usize) -> SortKey {
         assert!(i < self.len());
-        SortKey { score: self.score(i), tie: self.tie(i), at: self.at(i), player: self.player(i) }
+        SortKey { score: self.score(i), tie: self.tie(i), time: self.time(i), player: self.player(i) }
     }
 
     pub fn keys(&self) -> impl ExactSizeIterator<Item = SortKey> + '_ {
@@ -195,10 +195,10 @@ impl Block {
     }
 
     fn write(&mut self, i: usize, key: &SortKey) {
-        let (at, player) = (self.at_column(), self.player_column());
-        let (score_width, at_width) = (usize::from(self.score_width), usize::from(self.at_width));
+        let (at, player) = (self.time_column(), self.player_column());
+        let (score_width, time_width) = (usize::from(self.score_width), usize::from(self.time_width));
         store(&mut self.bytes, i * score_width, mask(self.score_width), key.score - self.score_base);
-        store(&mut self.bytes, at + i * at_width, mask(self.at_width), key.at - self.at_base);
+        store(&mut self.bytes, at + i * time_width, mask(self.time_width), key.time - self.time_base);
         self.bytes[player + 4 * i..player + 4 * i + 4].copy_from_slice(&key.player.to_le_bytes());
         if self.tie_width > 0 {
             self.write_tie(i, key.tie);
@@ -229,7 +229,7 @@ impl Block {
 
     /// Touches every cache line.
     #[inline]
-    pub fn read_ahead(&self) -> u8 {
+    pub fn prefetch(&self) -> u8 {
         self.bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |seen, byte| seen ^ byte)
     }
 
@@ -247,22 +247,22 @@ impl Block {
         if from == self.len() || self.score(from) != key.score {
             return from;
         }
-        self.before_equal(from, key)
+        self.before_in_equal_scores(from, key)
     }
 
     /// Like [`Block::before`], where the entry at `from` is the first with this score. A
     /// separate function, so that the common path stays short.
     #[inline(never)]
-    fn before_equal(&self, from: usize, key: &SortKey) -> usize {
+    fn before_in_equal_scores(&self, from: usize, key: &SortKey) -> usize {
         let delta = key.score - self.score_base;
         let to = self.partition(from, self.len(), |block, i| block.score_delta(i) <= delta);
-        let (from, to) = self.with_tie(from, to, key.tie);
-        self.partition(from, to, |block, i| (block.at(i), block.player(i)) < (key.at, key.player))
+        let (from, to) = self.tie_range(from, to, key.tie);
+        self.partition(from, to, |block, i| (block.time(i), block.player(i)) < (key.time, key.player))
     }
 
     /// The range of entries with this tie among entries of one score, or where it would be.
     #[inline]
-    fn with_tie(&self, from: usize, to: usize, tie: u64) -> (usize, usize) {
+    fn tie_range(&self, from: usize, to: usize, tie: u64) -> (usize, usize) {
         if self.tie_width == 0 {
             // All entries of the block have the same tie.
             return match self.tie_base.cmp(&tie) {
@@ -291,13 +291,13 @@ impl Block {
 
     fn fits(&self, key: &SortKey) -> bool {
         key.score.checked_sub(self.score_base).is_some_and(|delta| delta <= mask(self.score_width))
-            && key.at.checked_sub(self.at_base).is_some_and(|delta| delta <= mask(self.at_width))
+            && key.time.checked_sub(self.time_base).is_some_and(|delta| delta <= mask(self.time_width))
             && key.tie.checked_sub(self.tie_base).is_some_and(|delta| delta <= mask(self.tie_width))
     }
 
     /// Whether an entry of this score between the indices `before` and `after` adds a
     /// distinct score.
-    fn is_new_kind(&self, score: u64, before: Option<usize>, after: usize) -> bool {
+    fn adds_distinct_score(&self, score: u64, before: Option<usize>, after: usize) -> bool {
         !(before.is_some_and(|i| self.score(i) == score) || (after < self.len() && self.score(after) == score))
     }
 
@@ -308,11 +308,11 @@ impl Block {
             let mut keys: Vec<SortKey> = Vec::with_capacity(BLOCK_MAX);
             keys.extend(self.keys());
             keys.insert(i, *key);
-            self.pack(&keys);
+            self.repack(&keys);
             return;
         }
-        self.kinds += u16::from(self.is_new_kind(key.score, i.checked_sub(1), i));
-        if self.len == self.room {
+        self.distinct_scores += u16::from(self.adds_distinct_score(key.score, i.checked_sub(1), i));
+        if self.len == self.capacity {
             self.set_capacity(self.len() + CAPACITY_STEP);
         }
         self.slide(i, i + 1, self.len() - i);
@@ -323,10 +323,10 @@ impl Block {
     /// Removes the entry at index `i`.
     pub fn remove(&mut self, i: usize) -> SortKey {
         let key = self.key(i);
-        self.kinds -= u16::from(self.is_new_kind(key.score, i.checked_sub(1), i + 1));
+        self.distinct_scores -= u16::from(self.adds_distinct_score(key.score, i.checked_sub(1), i + 1));
         self.slide(i + 1, i, self.len() - i - 1);
         self.len -= 1;
-        if self.len() + 2 * CAPACITY_STEP < usize::from(self.room) {
+        if self.len() + 2 * CAPACITY_STEP < usize::from(self.capacity) {
             self.set_capacity(self.len().next_multiple_of(CAPACITY_STEP));
         }
         key
@@ -338,19 +338,19 @@ impl Block {
         if !self.fits(key) {
             return false;
         }
-        self.kinds -= u16::from(self.is_new_kind(self.score(from), from.checked_sub(1), from + 1));
+        self.distinct_scores -= u16::from(self.adds_distinct_score(self.score(from), from.checked_sub(1), from + 1));
         match from < to {
             true => self.slide(from + 1, from, to - from),
             false => self.slide(to, to + 1, from - to),
         }
-        self.kinds += u16::from(self.is_new_kind(key.score, to.checked_sub(1), to + 1));
+        self.distinct_scores += u16::from(self.adds_distinct_score(key.score, to.checked_sub(1), to + 1));
         self.write(to, key);
         true
     }
 
     /// Moves `n` entries of every column.
     fn slide(&mut self, from: usize, to: usize, n: usize) {
-        let columns = [(0, self.score_width), (self.at_column(), self.at_width), (self.player_column(), 4)];
+        let columns = [(0, self.score_width), (self.time_column(), self.time_width), (self.player_column(), 4)];
         for (column, width) in columns {
             self.slide_column(column, width, from, to, n);
         }
@@ -372,36 +372,36 @@ impl Block {
         self.bytes.copy_within(start..start + n * width, column + to * width);
     }
 
-    fn set_capacity(&mut self, room: usize) {
+    fn set_capacity(&mut self, capacity: usize) {
         let old = [
             (0, self.score_width),
-            (self.at_column(), self.at_width),
+            (self.time_column(), self.time_width),
             (self.player_column(), 4),
             (self.tie_column(), self.tie_width),
         ];
-        let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
-        let mut bytes = vec![0; room * stride + PADDING].into_boxed_slice();
+        let stride = Block::stride(self.score_width, self.time_width, self.tie_width);
+        let mut bytes = vec![0; capacity * stride + PADDING].into_boxed_slice();
         let mut column = 0;
         for (from, width) in old {
             let n = self.len() * usize::from(width);
             bytes[column..column + n].copy_from_slice(&self.bytes[from..from + n]);
-            column += room * usize::from(width);
+            column += capacity * usize::from(width);
         }
         self.bytes = bytes;
-        self.room = room as u16;
+        self.capacity = capacity as u16;
     }
 
     /// Replaces the entries of the block by `keys`.
-    fn pack(&mut self, keys: &[SortKey]) {
-        let (group, index, joined) = (self.group, self.index, self.joined);
-        *self = Block { group, index, joined, ..Block::of(keys) };
+    fn repack(&mut self, keys: &[SortKey]) {
+        let (group, index, continues_score) = (self.group, self.index, self.continues_score);
+        *self = Block { group, index, continues_score, ..Block::new(keys) };
     }
 
     /// Removes and returns the entries from index `i` on.
     pub fn split_off(&mut self, i: usize) -> Vec<SortKey> {
         let mut keys: Vec<SortKey> = self.keys().collect();
         let tail = keys.split_off(i);
-        self.pack(&keys);
+        self.repack(&keys);
         tail
     }
 
@@ -409,7 +409,7 @@ impl Block {
     pub fn append(&mut self, tail: &[SortKey]) {
         let mut keys: Vec<SortKey> = self.keys().collect();
         keys.extend_from_slice(tail);
-        self.pack(&keys);
+        self.repack(&keys);
     }
 
     /// Panics if a derived field differs from the columns.
@@ -417,9 +417,9 @@ impl Block {
     pub fn check(&self) {
         let keys: Vec<SortKey> = self.keys().collect();
         assert!(keys.is_sorted() && !keys.is_empty());
-        assert_eq!(u32::from(self.kinds), self.kinds_before(keys.len()));
-        assert!(self.len <= self.room && usize::from(self.room) <= BLOCK_MAX + 2 * CAPACITY_STEP);
-        let stride = Block::stride(self.score_width, self.at_width, self.tie_width);
-        assert_eq!(self.bytes.len(), usize::from(self.room) * stride + PADDING);
+        assert_eq!(u32::from(self.distinct_scores), self.distinct_scores_before(keys.len()));
+        assert!(self.len <= self.capacity && usize::from(self.capacity) <= BLOCK_MAX + 2 * CAPACITY_STEP);
+        let stride = Block::stride(self.score_width, self.time_width, self.tie_width);
+        assert_eq!(self.bytes.len(), usize::from(self.capacity) * stride + PADDING);
     }
 }

@@ -9,22 +9,22 @@ use super::block::SortKey;
 
 /// Counts of a part of a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::board) struct NodeCounts {
-    pub places: u32,
+pub(super) struct NodeCounts {
+    pub entries: u32,
     /// Number of distinct scores, counted as entries at which a new score starts.
-    pub starts: u32,
+    pub distinct_scores: u32,
 }
 
 /// A node (see the [module documentation](self)).
 #[derive(Clone, Debug, Default)]
-pub(in crate::board) struct Node {
+pub(super) struct Node {
     scores: Vec<u64>,
     /// Empty while all are 0: on a board without a tie-breaker it takes no memory.
     ties: Vec<u64>,
-    ats: Vec<u64>,
+    times: Vec<u64>,
     players: Vec<u32>,
-    places: Vec<u32>,
-    starts: Vec<u32>,
+    entries: Vec<u32>,
+    distinct_scores: Vec<u32>,
     pub children: Vec<u32>,
     /// Index of this node among its parent's children.
     pub index: u32,
@@ -36,7 +36,7 @@ impl Node {
     }
 
     pub fn low(&self, i: usize) -> SortKey {
-        SortKey { score: self.scores[i], tie: self.tie(i), at: self.ats[i], player: self.players[i] }
+        SortKey { score: self.scores[i], tie: self.tie(i), time: self.times[i], player: self.players[i] }
     }
 
     #[inline]
@@ -50,7 +50,7 @@ impl Node {
     }
 
     pub fn set_low(&mut self, i: usize, low: SortKey) {
-        (self.scores[i], self.ats[i], self.players[i]) = (low.score, low.at, low.player);
+        (self.scores[i], self.times[i], self.players[i]) = (low.score, low.time, low.player);
         if low.tie != self.tie(i) {
             self.allocate_tie_breaks();
             self.ties[i] = low.tie;
@@ -67,7 +67,7 @@ impl Node {
             let (mut size, mut base) = (upto - from, from);
             while size > 0 {
                 let mid = base + size / 2;
-                match (self.tie(mid), self.ats[mid], self.players[mid]) <= (key.tie, key.at, key.player) {
+                match (self.tie(mid), self.times[mid], self.players[mid]) <= (key.tie, key.time, key.player) {
                     true => (base, size) = (mid + 1, size - size / 2 - 1),
                     false => size /= 2,
                 }
@@ -79,22 +79,22 @@ impl Node {
 
     #[cfg(test)]
     pub fn counts(&self, i: usize) -> NodeCounts {
-        NodeCounts { places: self.places[i], starts: self.starts[i] }
+        NodeCounts { entries: self.entries[i], distinct_scores: self.distinct_scores[i] }
     }
 
     /// Number of entries in the children before `i`.
     #[inline]
-    pub fn places_before(&self, i: usize) -> u32 {
-        self.places[..i].iter().sum()
+    pub fn entries_before(&self, i: usize) -> u32 {
+        self.entries[..i].iter().sum()
     }
 
     #[inline]
-    pub fn starts_before(&self, i: usize) -> u32 {
-        self.starts[..i].iter().sum()
+    pub fn distinct_scores_before(&self, i: usize) -> u32 {
+        self.distinct_scores[..i].iter().sum()
     }
 
     pub fn total(&self) -> NodeCounts {
-        NodeCounts { places: self.places.iter().sum(), starts: self.starts.iter().sum() }
+        NodeCounts { entries: self.entries.iter().sum(), distinct_scores: self.distinct_scores.iter().sum() }
     }
 
     /// The child that has entry `n` (from 0), and the entry's index in it.
@@ -102,7 +102,7 @@ impl Node {
     pub fn child_at(&self, n: u32) -> (usize, u32) {
         let mut rest = n;
         let mut first = 0;
-        for eight in self.places.chunks_exact(8) {
+        for eight in self.entries.chunks_exact(8) {
             let sum: u32 = eight.iter().sum();
             if rest < sum {
                 break;
@@ -110,20 +110,20 @@ impl Node {
             rest -= sum;
             first += 8;
         }
-        for (i, &places) in self.places[first..].iter().enumerate() {
-            if rest < places {
+        for (i, &entries) in self.entries[first..].iter().enumerate() {
+            if rest < entries {
                 return (first + i, rest);
             }
-            rest -= places;
+            rest -= entries;
         }
-        unreachable!("entry {n} of {}", self.total().places)
+        unreachable!("entry {n} of {}", self.total().entries)
     }
 
     /// Sets the counts of a child; returns the previous ones.
     #[inline]
     pub fn set(&mut self, i: usize, counts: NodeCounts) -> NodeCounts {
-        let before = NodeCounts { places: self.places[i], starts: self.starts[i] };
-        (self.places[i], self.starts[i]) = (counts.places, counts.starts);
+        let before = NodeCounts { entries: self.entries[i], distinct_scores: self.distinct_scores[i] };
+        (self.entries[i], self.distinct_scores[i]) = (counts.entries, counts.distinct_scores);
         before
     }
 
@@ -131,8 +131,8 @@ impl Node {
     /// `to`.
     #[inline]
     pub fn add_delta(&mut self, i: usize, from: NodeCounts, to: NodeCounts) {
-        self.places[i] = self.places[i] + to.places - from.places;
-        self.starts[i] = self.starts[i] + to.starts - from.starts;
+        self.entries[i] = self.entries[i] + to.entries - from.entries;
+        self.distinct_scores[i] = self.distinct_scores[i] + to.distinct_scores - from.distinct_scores;
     }
 
     pub fn insert(&mut self, i: usize, low: SortKey, counts: NodeCounts, child: u32) {
@@ -141,10 +141,10 @@ impl Node {
             self.ties.insert(i, low.tie);
         }
         self.scores.insert(i, low.score);
-        self.ats.insert(i, low.at);
+        self.times.insert(i, low.time);
         self.players.insert(i, low.player);
-        self.places.insert(i, counts.places);
-        self.starts.insert(i, counts.starts);
+        self.entries.insert(i, counts.entries);
+        self.distinct_scores.insert(i, counts.distinct_scores);
         self.children.insert(i, child);
     }
 
@@ -153,10 +153,10 @@ impl Node {
         if !self.ties.is_empty() {
             self.ties.remove(i);
         }
-        self.ats.remove(i);
+        self.times.remove(i);
         self.players.remove(i);
-        self.places.remove(i);
-        self.starts.remove(i);
+        self.entries.remove(i);
+        self.distinct_scores.remove(i);
         self.children.remove(i);
     }
 
@@ -164,10 +164,10 @@ impl Node {
         Node {
             scores: self.scores.split_off(i),
             ties: self.ties.split_off(i.min(self.ties.len())),
-            ats: self.ats.split_off(i),
+            times: self.times.split_off(i),
             players: self.players.split_off(i),
-            places: self.places.split_off(i),
-            starts: self.starts.split_off(i),
+            entries: self.entries.split_off(i),
+            distinct_scores: self.distinct_scores.split_off(i),
             children: self.children.split_off(i),
             index: 0,
         }
@@ -180,15 +180,18 @@ impl Node {
             self.ties.append(&mut tail.ties);
         }
         self.scores.append(&mut tail.scores);
-        self.ats.append(&mut tail.ats);
+        self.times.append(&mut tail.times);
         self.players.append(&mut tail.players);
-        self.places.append(&mut tail.places);
-        self.starts.append(&mut tail.starts);
+        self.entries.append(&mut tail.entries);
+        self.distinct_scores.append(&mut tail.distinct_scores);
         self.children.append(&mut tail.children);
     }
 
     pub fn heap_bytes(&self) -> usize {
-        8 * (self.scores.capacity() + self.ties.capacity() + self.ats.capacity())
-            + 4 * (self.players.capacity() + self.places.capacity() + self.starts.capacity() + self.children.capacity())
+        8 * (self.scores.capacity() + self.ties.capacity() + self.times.capacity())
+            + 4 * (self.players.capacity()
+                + self.entries.capacity()
+                + self.distinct_scores.capacity()
+                + self.children.capacity())
     }
 }

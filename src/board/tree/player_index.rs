@@ -24,7 +24,7 @@ struct Bucket([u32; SLOTS]);
 
 /// The location of an entry; valid until the next change of the table.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::board) struct EntryRef {
+pub(super) struct EntryRef {
     shard: u32,
     bucket: u32,
     slot: u32,
@@ -32,7 +32,7 @@ pub(in crate::board) struct EntryRef {
 
 /// The index (see the [module documentation](self)).
 #[derive(Clone, Debug)]
-pub(in crate::board) struct PlayerIndex {
+pub(super) struct PlayerIndex {
     shards: Vec<Shard>,
     shard_bits: u32,
     len: usize,
@@ -52,7 +52,7 @@ impl PlayerIndex {
     }
 
     /// An empty index with capacity for `len` players in `blocks` blocks.
-    pub fn with_room(len: usize, blocks: usize) -> PlayerIndex {
+    pub fn with_capacity(len: usize, blocks: usize) -> PlayerIndex {
         let shard_bits = if len >= SHARD_LEN_MIN { SHARD_BITS } else { 0 };
         let shards = 1 << shard_bits;
         let shard_len = len.div_ceil(shards);
@@ -162,7 +162,7 @@ impl PlayerIndex {
 
     /// Divides a single shard into 2^[`SHARD_BITS`].
     fn split_into_shards(&mut self, block: u32) {
-        let old = std::mem::replace(self, PlayerIndex::with_room(SHARD_LEN_MIN, block as usize + 1));
+        let old = std::mem::replace(self, PlayerIndex::with_capacity(SHARD_LEN_MIN, block as usize + 1));
         let bits = 32 - self.shard_bits;
         for (hash, block) in old.shards.iter().flat_map(Shard::iter) {
             self.shards[(hash >> bits) as usize].insert(hash & ((1 << bits) - 1), block);
@@ -185,7 +185,8 @@ struct Shard {
     block_bits: u32,
     /// With fewer players the table is rebuilt: a third of its maximum so far.
     shrink_below: usize,
-    turn: u32,
+    /// Pseudorandom: selects the entry to displace.
+    victim_seed: u32,
 }
 
 impl Shard {
@@ -202,7 +203,7 @@ impl Shard {
             known_bits,
             block_bits: 31 + known_bits - hash_bits,
             shrink_below: 0,
-            turn: 0,
+            victim_seed: 0,
         }
     }
 
@@ -278,28 +279,28 @@ impl Shard {
     fn insert(&mut self, hash: u32, block: u32) {
         if block >= self.block_mask() || (self.len + 1) * 16 > self.buckets.len() * SLOTS * 15 {
             self.rebuild(self.buckets.len() * 5 / 4, block + 1, Some((hash, block)));
-        } else if let Err(homeless) = self.place(hash, block) {
-            self.rebuild(self.buckets.len() * 5 / 4, block + 1, Some(homeless));
+        } else if let Err(unplaced) = self.try_insert(hash, block) {
+            self.rebuild(self.buckets.len() * 5 / 4, block + 1, Some(unplaced));
         }
     }
 
     /// Inserts a hash that is not in the table, displacing others. Fails with the entry
     /// that finds no slot in the end.
-    fn place(&mut self, hash: u32, block: u32) -> Result<(), (u32, u32)> {
+    fn try_insert(&mut self, hash: u32, block: u32) -> Result<(), (u32, u32)> {
         let (first, rest) = self.split_hash(hash);
         let (mut bucket, mut entry) = (first, self.entry(rest, 0, block));
         for _ in 0..KICKS_MAX {
-            if self.put(bucket, entry) {
+            if self.put_in_bucket(bucket, entry) {
                 return self.count_insert();
             }
             let rest = entry >> self.block_bits >> 1;
             let other = self.alternate_bucket(bucket, rest);
             let moved = entry ^ 1 << self.block_bits;
-            if self.put(other, moved) {
+            if self.put_in_bucket(other, moved) {
                 return self.count_insert();
             }
-            self.turn = self.turn.wrapping_mul(0x915f_77f5).wrapping_add(1);
-            let slot = (self.turn >> 28) as usize;
+            self.victim_seed = self.victim_seed.wrapping_mul(0x915f_77f5).wrapping_add(1);
+            let slot = (self.victim_seed >> 28) as usize;
             let victim = std::mem::replace(&mut self.buckets[other].0[slot], moved);
             entry = victim ^ 1 << self.block_bits;
             bucket = self.alternate_bucket(other, victim >> self.block_bits >> 1);
@@ -315,19 +316,19 @@ impl Shard {
         Ok(())
     }
 
-    fn put(&mut self, bucket: usize, entry: u32) -> bool {
+    fn put_in_bucket(&mut self, bucket: usize, entry: u32) -> bool {
         let free = self.buckets[bucket].0.iter_mut().find(|slot| **slot == 0);
         free.map(|slot| *slot = entry).is_some()
     }
 
     /// Rebuilds the table with this many buckets, or more if needed, for block numbers
     /// below `blocks` and those in the table.
-    fn rebuild(&mut self, buckets: usize, blocks: u32, homeless: Option<(u32, u32)>) {
+    fn rebuild(&mut self, buckets: usize, blocks: u32, unplaced: Option<(u32, u32)>) {
         let blocks = blocks.max(self.iter().map(|(_, block)| block + 1).max().unwrap_or(0));
         let mut buckets = buckets;
         loop {
             let mut table = Shard::new(self.hash_bits, buckets, blocks);
-            if self.iter().chain(homeless).all(|(hash, block)| table.place(hash, block).is_ok()) {
+            if self.iter().chain(unplaced).all(|(hash, block)| table.try_insert(hash, block).is_ok()) {
                 *self = table;
                 return;
             }
@@ -371,42 +372,42 @@ mod tests {
     #[test]
     fn player_index_equals_a_hash_map() {
         for (step, blocks) in [(1, 3), (7_919, 1_000), (7_919, 1 << 17)] {
-            let (mut members, mut truth) = (PlayerIndex::new(), HashMap::new());
-            let check = |members: &PlayerIndex, truth: &HashMap<u32, u32>| {
-                assert_eq!(members.len(), truth.len());
-                assert!(truth.iter().all(|(&player, &block)| members.block(player) == Some(block)));
-                assert!((0..10_000).all(|n| truth.contains_key(&mix(n)) || members.block(mix(n)).is_none()));
+            let (mut index, mut truth) = (PlayerIndex::new(), HashMap::new());
+            let check = |index: &PlayerIndex, truth: &HashMap<u32, u32>| {
+                assert_eq!(index.len(), truth.len());
+                assert!(truth.iter().all(|(&player, &block)| index.block(player) == Some(block)));
+                assert!((0..10_000).all(|n| truth.contains_key(&mix(n)) || index.block(mix(n)).is_none()));
             };
             for n in 0..120_000_u32 {
                 let (player, block) = (n.wrapping_mul(step), mix(n) % blocks);
-                assert_eq!(members.insert(player, block), truth.insert(player, block).is_none());
-                assert!(!members.insert(player, 0), "the player is already in the index");
+                assert_eq!(index.insert(player, block), truth.insert(player, block).is_none());
+                assert!(!index.insert(player, 0), "the player is already in the index");
                 if n % 3 == 0 {
-                    members.move_to(player, block / 2);
+                    index.move_to(player, block / 2);
                     truth.insert(player, block / 2);
                 }
                 if n % 5 == 0 {
                     let old = (n / 2).wrapping_mul(step);
-                    if let Some((_, slot)) = members.find(old) {
-                        members.remove(slot);
+                    if let Some((_, slot)) = index.find(old) {
+                        index.remove(slot);
                     }
                     truth.remove(&old);
                 }
                 if n.is_power_of_two() {
-                    check(&members, &truth);
+                    check(&index, &truth);
                 }
             }
-            check(&members, &truth);
-            let full = members.heap_bytes();
+            check(&index, &truth);
+            let full = index.heap_bytes();
             let few_blocks = blocks <= 1_000; // many blocks need wide entries, so a large table
             assert!(!few_blocks || full < 9 * truth.len(), "{full} bytes for {}", truth.len());
             for player in truth.keys().copied().skip(100).collect::<Vec<_>>() {
-                let (_, slot) = members.find(player).expect("the player is in the index");
-                members.remove(slot);
+                let (_, slot) = index.find(player).expect("the player is in the index");
+                index.remove(slot);
                 truth.remove(&player);
             }
-            check(&members, &truth);
-            assert!(!few_blocks || members.heap_bytes() * 2 < full);
+            check(&index, &truth);
+            assert!(!few_blocks || index.heap_bytes() * 2 < full);
         }
     }
 }

@@ -36,13 +36,13 @@ pub fn parse_type(text: &str) -> Result<WindowType, UnknownType> {
     }
     if let Some(number) = number(text) {
         let kind = u16::try_from(number).ok().map(WindowType).filter(|kind| kind.is_custom());
-        return kind.ok_or_else(|| UnknownType { text: shown(text), advice: numbers() });
+        return kind.ok_or_else(|| UnknownType { text: shown(text), suggestion: numbers() });
     }
-    let advice = match nearest(text, NAMES.map(|(_, name)| name)) {
+    let suggestion = match nearest(text, NAMES.map(|(_, name)| name)) {
         Some(name) => format!("did you mean {name:?}?"),
         None => format!("expected {}, or a custom type, {}", NAMES.map(|(_, name)| name).join(", "), range()),
     };
-    Err(UnknownType { text: shown(text), advice })
+    Err(UnknownType { text: shown(text), suggestion })
 }
 
 /// The numbers of custom types, for error messages.
@@ -77,7 +77,7 @@ fn calendar_label(key: WindowKey) -> Option<String> {
 
 /// The window with a label. Does not check that its type is configured:
 /// [`super::WindowTypes::span`] does.
-pub fn parse(text: &str) -> Result<WindowKey, BadLabel> {
+pub fn parse_label(text: &str) -> Result<WindowKey, BadLabel> {
     let parsed = if let Some((kind, index)) = text.split_once('#') {
         custom(kind, index)
     } else if text == "all-time" {
@@ -132,10 +132,10 @@ fn shown(text: &str) -> String {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a window type; {advice}")]
+#[error("{text:?} is not a window type; {suggestion}")]
 pub struct UnknownType {
     text: String,
-    advice: String,
+    suggestion: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,12 +167,12 @@ mod tests {
         ] {
             let key = WindowKey { kind, index };
             assert_eq!(label(key), text);
-            assert_eq!(parse(text), Ok(key));
+            assert_eq!(parse_label(text), Ok(key));
         }
         for kind in [WindowType::HOUR, WindowType::DAY, WindowType::WEEK] {
             for index in (0..400_000).step_by(7) {
                 let key = WindowKey { kind, index };
-                assert_eq!(parse(&label(key)), Ok(key));
+                assert_eq!(parse_label(&label(key)), Ok(key));
             }
         }
     }
@@ -207,9 +207,9 @@ mod tests {
             "all_time",
             "2026\u{2013}11",
         ] {
-            assert_eq!(parse(bad), Err(BadLabel(bad.to_owned())));
+            assert_eq!(parse_label(bad), Err(BadLabel(bad.to_owned())));
         }
-        let error = parse(&"x".repeat(1_000)).unwrap_err().to_string();
+        let error = parse_label(&"x".repeat(1_000)).unwrap_err().to_string();
         assert!(error.len() < 300 && error.contains("the day \"2026-11-21\""), "{error}");
     }
 
@@ -219,7 +219,10 @@ mod tests {
             for index in [0, 1, 3_000_000, 70_389_504, u32::MAX - 1, u32::MAX] {
                 let key = WindowKey { kind, index };
                 let text = label(key);
-                assert!(parse(&text).is_ok_and(|key_read| key_read == key) || !kind.is_custom(), "{key:?} is {text}");
+                assert!(
+                    parse_label(&text).is_ok_and(|key_read| key_read == key) || !kind.is_custom(),
+                    "{key:?} is {text}"
+                );
             }
         }
     }

@@ -10,16 +10,16 @@
 //! windows, [`spec`] their form in the configuration.
 
 pub mod label;
+mod recurrence;
 pub mod spec;
-#[cfg(test)]
-mod tests;
 
 use std::ops::Range;
 
 use chrono::{Datelike, Days, NaiveDate};
-pub use label::{BadLabel, UnknownType, label, parse, parse_type, type_name};
+pub use label::{BadLabel, UnknownType, label, parse_label, parse_type, type_name};
 pub use spec::{BadSpec, Shape, SpecError, WindowSpec};
 
+use self::recurrence::Recurrence;
 use crate::model::calendar::Calendar;
 use crate::model::{WeekKey, WindowKey, WindowType};
 
@@ -86,7 +86,7 @@ impl WindowTypes {
     pub fn stable_range(&self, t_ms: i64) -> Range<i64> {
         let t_ms = clamp_time(t_ms);
         let ranges = self.specs.iter().map(|spec| match Recurrence::of(spec.shape) {
-            Some(repeats) => repeats.unchanged(t_ms),
+            Some(recurrence) => recurrence.stable_range(t_ms),
             None => self.unit_span(spec.shape, self.containing(spec.shape, t_ms).start),
         });
         let all = ranges.fold(i64::MIN..i64::MAX, |all, one| all.start.max(one.start)..all.end.min(one.end));
@@ -100,10 +100,10 @@ impl WindowTypes {
     /// is no such type or window.
     pub fn span(&self, key: WindowKey) -> Option<Range<i64>> {
         let shape = self.spec(key.kind)?.shape;
-        if let Some(repeats) = Recurrence::of(shape) {
+        if let Some(recurrence) = Recurrence::of(shape) {
             let index = i64::from(key.index);
-            let exists = index < repeats.count && repeats.start(index) <= TIME_MS_MAX;
-            return exists.then(|| repeats.start(index)..repeats.end(index));
+            let exists = index < recurrence.count && recurrence.start(index) <= TIME_MS_MAX;
+            return exists.then(|| recurrence.start(index)..recurrence.end(index));
         }
         let (first, last) = (self.containing(shape, 0).start, self.containing(shape, TIME_MS_MAX).start);
         let span = (first..=last).contains(&key.index).then(|| self.unit_span(shape, key.index))?;
@@ -111,18 +111,12 @@ impl WindowTypes {
         (!span.is_empty()).then_some(span)
     }
 
-    /// The oldest window of the type that contains the time.
-    pub fn oldest_containing(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
-        let index = self.containing(self.spec(kind)?.shape, clamp_time(t_ms)).next()?;
-        Some(WindowKey { kind, index })
-    }
-
     /// The first window of the type that begins after the time.
-    pub fn next(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
+    pub fn next_after(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
         let (shape, t_ms) = (self.spec(kind)?.shape, clamp_time(t_ms));
-        let index = if let Some(repeats) = Recurrence::of(shape) {
-            let index = repeats.begun(t_ms);
-            (index < repeats.count && repeats.start(index) <= TIME_MS_MAX).then_some(index as u32)?
+        let index = if let Some(recurrence) = Recurrence::of(shape) {
+            let index = recurrence.started_count(t_ms);
+            (index < recurrence.count && recurrence.start(index) <= TIME_MS_MAX).then_some(index as u32)?
         } else {
             let end_ms = self.unit_span(shape, self.containing(shape, t_ms).start).end;
             (end_ms <= TIME_MS_MAX).then(|| self.containing(shape, end_ms).start)?
@@ -164,8 +158,8 @@ impl WindowTypes {
 
     /// The numbers of the windows that contain the time.
     fn containing(&self, shape: Shape, t_ms: i64) -> Range<u32> {
-        if let Some(repeats) = Recurrence::of(shape) {
-            return repeats.ended(t_ms) as u32..repeats.begun(t_ms) as u32;
+        if let Some(recurrence) = Recurrence::of(shape) {
+            return recurrence.ended_count(t_ms) as u32..recurrence.started_count(t_ms) as u32;
         }
         let index = self.unit(shape, t_ms);
         index..index + 1
@@ -237,49 +231,5 @@ fn first_day_of_month(month: u32) -> i64 {
     day_of_date(date.expect("years of months have at most five digits"))
 }
 
-/// The windows of a custom type: of one length, at one distance.
-#[derive(Clone, Copy)]
-struct Recurrence {
-    base_ms: i64,
-    duration_ms: i64,
-    every_ms: i64,
-    count: i64,
-}
-
-impl Recurrence {
-    fn of(shape: Shape) -> Option<Recurrence> {
-        let Shape::Custom { base_ms, duration_ms, every_ms, repeat } = shape else { return None };
-        // Without an end the count is the largest number, which is beyond the year 9999.
-        let count = i64::from(if repeat == 0 { u32::MAX } else { repeat });
-        Some(Recurrence { base_ms, duration_ms, every_ms, count })
-    }
-
-    fn start(&self, index: i64) -> i64 {
-        self.base_ms.saturating_add(self.every_ms.saturating_mul(index))
-    }
-
-    fn end(&self, index: i64) -> i64 {
-        self.start(index).saturating_add(self.duration_ms)
-    }
-
-    /// The number of windows that have begun by the time: the index of the next one.
-    fn begun(&self, t_ms: i64) -> i64 {
-        if t_ms < self.base_ms { 0 } else { ((t_ms - self.base_ms) / self.every_ms + 1).min(self.count) }
-    }
-
-    /// The number of windows that have ended: the index of the oldest that has not.
-    fn ended(&self, t_ms: i64) -> i64 {
-        self.begun(t_ms - self.duration_ms)
-    }
-
-    fn unchanged(&self, t_ms: i64) -> Range<i64> {
-        let (begun, ended) = (self.begun(t_ms), self.ended(t_ms));
-        let before =
-            |count: i64, of: fn(&Recurrence, i64) -> i64| if count > 0 { of(self, count - 1) } else { i64::MIN };
-        let after =
-            |count: i64, of: fn(&Recurrence, i64) -> i64| if count < self.count { of(self, count) } else { i64::MAX };
-        let start = before(begun, Recurrence::start).max(before(ended, Recurrence::end));
-        let end = after(begun, Recurrence::start).min(after(ended, Recurrence::end));
-        start..end
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,14 @@ const BUILT_IN: [(WindowType, Shape); 5] = [
     (WindowType::MONTH, Shape::Month),
 ];
 
+impl WindowTypes {
+    /// The oldest window of the type that contains the time.
+    fn oldest_containing(&self, kind: WindowType, t_ms: i64) -> Option<WindowKey> {
+        let index = self.containing(self.spec(kind)?.shape, clamp_time(t_ms)).next()?;
+        Some(WindowKey { kind, index })
+    }
+}
+
 fn ms(text: &str) -> i64 {
     chrono::DateTime::parse_from_rfc3339(text).expect("a time").timestamp_millis()
 }
@@ -51,7 +59,7 @@ fn windows(zone: &str, customs: impl IntoIterator<Item = WindowSpec>) -> WindowT
 #[track_caller]
 fn spans(zone: &str, label: &str, first: &str, end: &str) {
     let windows = windows(zone, []);
-    let key = parse(label).expect("a label");
+    let key = parse_label(label).expect("a label");
     let span = windows.span(key).expect("a window");
     assert_eq!(span, ms(first)..ms(end), "{label} in {zone}");
     for (t_ms, inside) in [(span.start - 1, false), (span.start, true), (span.end - 1, true), (span.end, false)] {
@@ -92,8 +100,8 @@ fn bounds_across_dst_and_the_date_line() {
     // A day was skipped.
     spans("Pacific/Apia", "2011-12-29", "2011-12-29T00:00:00-10:00", "2011-12-31T00:00:00+14:00");
     let apia = windows("Pacific/Apia", []);
-    assert_eq!(apia.span(parse("2011-12-30").unwrap()), None);
-    let next = apia.next(WindowType::DAY, ms("2011-12-29T12:00:00-10:00"));
+    assert_eq!(apia.span(parse_label("2011-12-30").unwrap()), None);
+    let next = apia.next_after(WindowType::DAY, ms("2011-12-29T12:00:00-10:00"));
     assert_eq!(next.map(label).as_deref(), Some("2011-12-31"));
 }
 
@@ -121,20 +129,23 @@ fn overlapping_windows_all_contain_the_time() {
     let key = |index| WindowKey { kind: twelve, index };
     assert!(at(base - 1).is_empty());
     assert_eq!(windows.oldest_containing(twelve, base - 1), None);
-    assert_eq!(windows.next(twelve, base - 1), Some(key(0)));
+    assert_eq!(windows.next_after(twelve, base - 1), Some(key(0)));
     assert_eq!(at(base), [0]);
-    assert_eq!(windows.next(twelve, base), Some(key(1)), "it begins after the time, not at it");
+    assert_eq!(windows.next_after(twelve, base), Some(key(1)), "it begins after the time, not at it");
     assert_eq!(at(base + 2 * DAY_MS), [0, 1, 2]);
     assert_eq!(windows.oldest_containing(twelve, base + 3 * DAY_MS - 1), Some(key(0)));
     assert_eq!(windows.oldest_containing(twelve, base + 3 * DAY_MS), Some(key(1)));
     assert_eq!(at(base + 4 * DAY_MS), [2, 3, 4]);
-    assert_eq!(windows.next(twelve, base + 4 * DAY_MS), None, "there are only five");
+    assert_eq!(windows.next_after(twelve, base + 4 * DAY_MS), None, "there are only five");
     assert_eq!(at(base + 7 * DAY_MS - 1), [4]);
     assert!(at(base + 7 * DAY_MS).is_empty());
     assert_eq!(windows.span(key(4)), Some(base + 4 * DAY_MS..base + 7 * DAY_MS));
     assert_eq!(windows.span(key(5)), None);
     assert_eq!(windows.span(WindowKey { kind: WindowType(13), index: 0 }), None);
-    assert_eq!((windows.oldest_containing(WindowType(13), base), windows.next(WindowType(13), base)), (None, None));
+    assert_eq!(
+        (windows.oldest_containing(WindowType(13), base), windows.next_after(WindowType(13), base)),
+        (None, None)
+    );
 }
 
 #[test]
@@ -143,7 +154,7 @@ fn no_window_contains_a_time_in_a_gap() {
     let windows = windows("UTC", [custom(12, base, DAY_MS, 7 * DAY_MS, 0)]);
     let twelve = WindowType(12);
     assert_eq!(windows.oldest_containing(twelve, base + 8 * DAY_MS), None);
-    assert_eq!(windows.next(twelve, base + 8 * DAY_MS), Some(WindowKey { kind: twelve, index: 2 }));
+    assert_eq!(windows.next_after(twelve, base + 8 * DAY_MS), Some(WindowKey { kind: twelve, index: 2 }));
     assert_eq!(windows.oldest_containing(twelve, base + 7 * DAY_MS), Some(WindowKey { kind: twelve, index: 1 }));
 }
 
@@ -152,10 +163,10 @@ fn all_time_is_one_window() {
     let windows = windows("UTC", []);
     assert_eq!(windows.span(WindowKey::ALL_TIME), Some(i64::MIN..i64::MAX));
     assert_eq!(windows.span(WindowKey { index: 1, ..WindowKey::ALL_TIME }), None);
-    assert_eq!(windows.next(WindowType::ALL_TIME, 0), None);
+    assert_eq!(windows.next_after(WindowType::ALL_TIME, 0), None);
     assert_eq!(windows.oldest_containing(WindowType::ALL_TIME, 5), Some(WindowKey::ALL_TIME));
     let only_weeks = WindowTypes::new(Calendar::default(), []).expect("weeks");
-    assert_eq!(only_weeks.windows_at(ms("2026-11-21T00:00:00Z")), [parse("2026-W47").unwrap()]);
+    assert_eq!(only_weeks.windows_at(ms("2026-11-21T00:00:00Z")), [parse_label("2026-W47").unwrap()]);
     assert_eq!(only_weeks.span(WindowKey::ALL_TIME), None, "only configured types exist");
     assert_eq!(
         only_weeks.stable_range(ms("2026-11-21T00:00:00Z")),
@@ -212,10 +223,10 @@ fn windows_at_extreme_times() {
             let unchanged = windows.stable_range(t_ms);
             assert!(unchanged.contains(&t_ms) || t_ms == i64::MAX && unchanged.end == t_ms, "{zone} {t_ms}");
             for key in keys {
-                assert_eq!(parse(&label(key)), Ok(key));
+                assert_eq!(parse_label(&label(key)), Ok(key));
                 let span = windows.span(key).expect("a window that contains the time");
                 assert!(span.contains(&clamp_time(t_ms)), "{zone} {t_ms} {}", label(key));
-                if let Some(next) = windows.next(key.kind, t_ms) {
+                if let Some(next) = windows.next_after(key.kind, t_ms) {
                     assert!(windows.span(next).expect("a window").start > clamp_time(t_ms));
                 }
             }
@@ -273,12 +284,12 @@ proptest! {
                     prop_assert!(!span(index).is_some_and(|span| span.contains(&t_ms)));
                 }
             }
-            let next = windows.next(kind, t_ms).map(|key| span(key.index).expect("a window"));
+            let next = windows.next_after(kind, t_ms).map(|key| span(key.index).expect("a window"));
             match (spec.shape, next) {
                 (Shape::AllTime, next) => prop_assert_eq!(next, None),
                 (Shape::Custom { .. }, Some(next)) => {
                     prop_assert!(next.start > t_ms);
-                    let before = windows.next(kind, t_ms).and_then(|key| span(key.index.checked_sub(1)?));
+                    let before = windows.next_after(kind, t_ms).and_then(|key| span(key.index.checked_sub(1)?));
                     prop_assert!(before.is_none_or(|before| before.start <= t_ms));
                 }
                 // Calendar windows have no gaps.

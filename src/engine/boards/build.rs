@@ -3,7 +3,7 @@
 //! There are two passes over the store, each split into parts that the caller's [`Workers`] run
 //! in parallel: over the players, for their ratings and to find players with rows on several
 //! servers; then over the rows. Then the boards are sorted, again in parallel. At 10 million
-//! rows this takes, in addition to the result, 32 bytes for each place, 400 for each player
+//! rows this takes, in addition to the result, 32 bytes for each entry, 400 for each player
 //! with rows on several servers of a group, and 40 for each rated player of a group whose board
 //! is ordered by both rating and row.
 
@@ -12,8 +12,8 @@ use std::sync::Mutex;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::board::Board;
 use crate::board::BoardEntry;
-use crate::board::tree::Set;
 use crate::engine::boards::cache::{BoardOrders, Group, GroupBoards, WindowBoards};
 use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
@@ -60,9 +60,9 @@ pub struct BuildPlan {
     pub(in crate::engine) players_end: u32,
 }
 
-type Places = FxHashMap<Group, [ChunkedVec; 5]>;
+type EntriesByGroup = FxHashMap<Group, [ChunkedVec; 5]>;
 
-/// Places in chunks of one size. A list of millions that doubles when it is full is copied, and
+/// Entries in chunks of one size. A list of millions that doubles when it is full is copied, and
 /// the system clears twice the memory.
 #[derive(Default)]
 struct ChunkedVec(Vec<Vec<BoardEntry>>);
@@ -70,13 +70,13 @@ struct ChunkedVec(Vec<Vec<BoardEntry>>);
 impl ChunkedVec {
     const LEN: usize = 16_384;
 
-    fn push(&mut self, place: BoardEntry) {
+    fn push(&mut self, entry: BoardEntry) {
         if self.0.last().is_none_or(|chunk| chunk.len() == ChunkedVec::LEN) {
             // The first chunk grows: most groups of a part are small.
             let capacity = if self.0.is_empty() { 0 } else { ChunkedVec::LEN };
             self.0.push(Vec::with_capacity(capacity));
         }
-        self.0.last_mut().expect("was pushed").push(place);
+        self.0.last_mut().expect("was pushed").push(entry);
     }
 }
 
@@ -88,7 +88,7 @@ struct PlayerPass {
     games: Vec<u32>,
     /// Players with rows on several servers of a tag.
     multi_server: Vec<(TagKey, PlayerKey)>,
-    rated: Places,
+    rated: EntriesByGroup,
     /// In groups whose boards are ordered by both rating and row.
     ratings: Vec<((Group, PlayerKey), Rating)>,
 }
@@ -110,7 +110,7 @@ struct PlayerIndex {
 /// The result of the second pass for a part of the rows.
 #[derive(Default)]
 struct RowPass {
-    places: Places,
+    entries: EntriesByGroup,
     /// Merged rows of players on several servers of this part.
     multi_server_rows: FxHashMap<(Group, PlayerKey), PlayerRow>,
 }
@@ -122,10 +122,10 @@ impl BuildPlan {
 
     pub fn build<S: WindowReader>(&self, source: &S, workers: &dyn Workers) -> Result<WindowBoards, S::Error> {
         let mut all: FxHashMap<Group, [Vec<Vec<BoardEntry>>; 5]> = FxHashMap::default();
-        let mut add = |places: Places| {
-            for (group, places) in places {
-                let group_places = all.entry(group).or_default();
-                group_places.iter_mut().zip(places).for_each(|(all, some)| all.extend(some.0));
+        let mut add = |entries: EntriesByGroup| {
+            for (group, entries) in entries {
+                let group_entries = all.entry(group).or_default();
+                group_entries.iter_mut().zip(entries).for_each(|(all, some)| all.extend(some.0));
             }
         };
 
@@ -141,19 +141,19 @@ impl BuildPlan {
         let servers_end = self.excluded_servers.len() as u32;
         let mut gathered: FxHashMap<(Group, PlayerKey), PlayerRow> = FxHashMap::default();
         for read in run_parts(workers, |part| self.read_rows(source, key_range(part, servers_end), &players))? {
-            add(read.places);
+            add(read.entries);
             for (key, row) in read.multi_server_rows {
                 gathered.entry(key).and_modify(|sum| sum.merge(&row)).or_insert(row);
             }
         }
-        let mut places = Places::default();
-        gathered.drain().for_each(|((group, player), row)| self.add_row(&mut places, &players, group, player, &row));
-        add(places);
+        let mut entries = EntriesByGroup::default();
+        gathered.drain().for_each(|((group, player), row)| self.add_row(&mut entries, &players, group, player, &row));
+        add(entries);
         drop((gathered, players));
 
         let mut jobs = Vec::new();
-        for (group, places) in all {
-            jobs.extend(Ranking::ALL.into_iter().zip(places).map(|(ranking, places)| (group, ranking, places)));
+        for (group, entries) in all {
+            jobs.extend(Ranking::ALL.into_iter().zip(entries).map(|(ranking, entries)| (group, ranking, entries)));
         }
         Ok(self.order(jobs, workers))
     }
@@ -210,7 +210,7 @@ impl BuildPlan {
                     let sum = read.multi_server_rows.entry((group, player));
                     sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
                 } else {
-                    self.add_row(&mut read.places, players, group, player, &row);
+                    self.add_row(&mut read.entries, players, group, player, &row);
                 }
             }
         })?;
@@ -224,19 +224,19 @@ impl BuildPlan {
         let jobs = Mutex::new(jobs);
         workers.run(count, &|_| {
             let job = jobs.lock().expect("no thread panics while it holds the lock").pop();
-            let (group, ranking, places) = job.expect("one for each call");
+            let (group, ranking, entries) = job.expect("one for each call");
             let empty = self.rules.empty(self.window, group, ranking);
-            let set = Set::build_unique(empty.direction(), empty.generation(), places);
-            ordered.lock().expect("no thread panics while it holds the lock").push((group, ranking, set));
+            let board = Board::build_unique(empty.direction(), empty.generation(), entries);
+            ordered.lock().expect("no thread panics while it holds the lock").push((group, ranking, board));
         });
-        for (group, ranking, set) in ordered.into_inner().expect("no thread panics while it holds the lock") {
-            let GroupBoards(sets) = boards.boards_mut(group);
-            sets[ranking as usize] = set;
+        for (group, ranking, board) in ordered.into_inner().expect("no thread panics while it holds the lock") {
+            let GroupBoards(group_boards) = boards.boards_mut(group);
+            group_boards[ranking as usize] = board;
         }
         boards
     }
 
-    /// Adds a place by rating. If the order needs the row too, only stores the rating.
+    /// Adds an entry by rating. If the order needs the row too, only stores the rating.
     fn add_rating(&self, known: &mut PlayerPass, group: Group, player: PlayerKey, rating: Rating) {
         let orders = self.rules.orders(group);
         if orders.tie_break_uses_rating() {
@@ -245,14 +245,21 @@ impl BuildPlan {
         }
         let mut row = PlayerRow::new(0, 0.0);
         row.set_rating(rating);
-        if let Some(place) = orders.place(player, &row, Ranking::Elo) {
-            known.rated.entry(group).or_default()[Ranking::Elo as usize].push(place);
+        if let Some(entry) = orders.entry(player, &row, Ranking::Elo) {
+            known.rated.entry(group).or_default()[Ranking::Elo as usize].push(entry);
         }
     }
 
-    /// Adds places in all rankings except the rating, which is not in the rows. If the order
-    /// needs rating and row, adds that place too.
-    fn add_row(&self, places: &mut Places, players: &PlayerIndex, group: Group, player: PlayerKey, row: &PlayerRow) {
+    /// Adds entries in all rankings except the rating, which is not in the rows. If the order
+    /// needs rating and row, adds that entry too.
+    fn add_row(
+        &self,
+        entries: &mut EntriesByGroup,
+        players: &PlayerIndex,
+        group: Group,
+        player: PlayerKey,
+        row: &PlayerRow,
+    ) {
         let orders = self.rules.orders(group);
         let uses_both = orders.tie_break_uses_rating();
         let mut row = Cow::Borrowed(row);
@@ -261,10 +268,10 @@ impl BuildPlan {
             let rating = players.ratings.get(&(group, player)).copied();
             row.to_mut().set_rating(rating.unwrap_or(Rating::UNRATED));
         }
-        let group_places = places.entry(group).or_default();
+        let group_entries = entries.entry(group).or_default();
         for ranking in Ranking::ALL.into_iter().filter(|ranking| *ranking != Ranking::Elo || uses_both) {
-            if let Some(place) = orders.place(player, &row, ranking) {
-                group_places[ranking as usize].push(place);
+            if let Some(entry) = orders.entry(player, &row, ranking) {
+                group_entries[ranking as usize].push(entry);
             }
         }
     }

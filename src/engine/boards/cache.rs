@@ -1,7 +1,7 @@
 //! The boards of games and tags, held in memory: built from rows, and updated when rows change
 //! (docs/rules.md section 8).
 //!
-//! The cache is not stored. A place is computed from the player's rows on the servers of the
+//! The cache is not stored. An entry is computed from the player's rows on the servers of the
 //! scope and their rating in it. Code that changes a row, for a snapshot or a correction, only
 //! marks the player dirty. So all boards agree. The boards of one window are built together, on
 //! another thread if necessary ([`BuildPlan`]); players who change during the build are
@@ -19,8 +19,8 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use crate::board::Board;
 use crate::board::order::{Order, Orders};
-use crate::board::tree::Set;
 use crate::engine::boards::build::BuildPlan;
 use crate::engine::rows::RowPage;
 use crate::engine::{Engine, GlobalState, ServerState, StateReader};
@@ -37,21 +37,21 @@ pub enum Group {
 
 /// The five boards of one group.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct GroupBoards(pub(in crate::engine) [Set; 5]);
+pub(in crate::engine) struct GroupBoards(pub(in crate::engine) [Board; 5]);
 
 impl GroupBoards {
     fn put(&mut self, orders: &Orders, player: PlayerKey, row: &PlayerRow) {
         for ranking in Ranking::ALL {
-            let set = &mut self.0[ranking as usize];
-            match orders.place(player, row, ranking) {
-                Some(place) => _ = set.put(place),
-                None => _ = set.remove(player),
+            let board = &mut self.0[ranking as usize];
+            match orders.entry(player, row, ranking) {
+                Some(entry) => _ = board.put(entry),
+                None => _ = board.remove(player),
             }
         }
     }
 
     fn remove(&mut self, player: PlayerKey) {
-        self.0.iter_mut().for_each(|set| _ = set.remove(player));
+        self.0.iter_mut().for_each(|board| _ = board.remove(player));
     }
 }
 
@@ -72,7 +72,7 @@ impl WindowBoards {
         self.window
     }
 
-    pub fn board(&self, group: Group, ranking: Ranking) -> Option<&Set> {
+    pub fn board(&self, group: Group, ranking: Ranking) -> Option<&Board> {
         self.boards.get(&group).map(|boards| &boards.0[ranking as usize])
     }
 
@@ -82,7 +82,7 @@ impl WindowBoards {
     }
 
     /// An empty board.
-    pub(in crate::engine) fn empty_board(&self, group: Group, ranking: Ranking) -> Set {
+    pub(in crate::engine) fn empty_board(&self, group: Group, ranking: Ranking) -> Board {
         self.rules.empty(self.window, group, ranking)
     }
 
@@ -93,11 +93,11 @@ impl WindowBoards {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.boards.values().flat_map(|boards| &boards.0).map(Set::heap_bytes).sum()
+        self.boards.values().flat_map(|boards| &boards.0).map(Board::heap_bytes).sum()
     }
 
     fn compact(&mut self) {
-        self.boards.values_mut().flat_map(|boards| &mut boards.0).for_each(Set::compact);
+        self.boards.values_mut().flat_map(|boards| &mut boards.0).for_each(Board::compact);
     }
 
     /// Adopts new board orders if they do not change the order of any cached board. Returns
@@ -134,9 +134,9 @@ impl BoardOrders {
         self.by_group.get(&group).copied().unwrap_or(self.default)
     }
 
-    pub(in crate::engine) fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Set {
+    pub(in crate::engine) fn empty(&self, window: WindowKey, group: Group, ranking: Ranking) -> Board {
         let order = self.orders(group).order(ranking);
-        Set::new(order.direction, board_id(window, group, ranking, order))
+        Board::new(order.direction, board_id(window, group, ranking, order))
     }
 }
 
@@ -168,7 +168,7 @@ pub(in crate::engine) struct BoardCache {
     dirty_servers: FxHashMap<(WindowKey, ServerKey), Groups>,
     /// The dirty server whose players are being marked, and the last player marked.
     expanding: Option<DirtyServer>,
-    /// Groups that were visited to refresh places.
+    /// Groups that were visited to refresh entries.
     groups_visited: u64,
 }
 
@@ -183,7 +183,7 @@ struct DirtyServer {
     groups_left: Groups,
 }
 
-/// Players whose places must be refreshed.
+/// Players whose entries must be refreshed.
 #[derive(Debug, Default)]
 struct DirtyPlayers {
     players: FxHashSet<PlayerKey>,
@@ -459,7 +459,7 @@ impl Engine {
         cache.windows.iter().filter(|(_, cached)| is_old(cached)).map(|(window, _)| *window).collect()
     }
 
-    /// Refreshes the places of up to `most` dirty players, or marks players dirty. All changes
+    /// Refreshes the entries of up to `most` dirty players, or marks players dirty. All changes
     /// must be committed: boards only show durable data. Returns whether there are more.
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;

@@ -39,8 +39,8 @@ impl<const N: usize> PositionBuilder<N> {
         for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
             let numbered = (first..).zip(rows);
             let key = |(number, (_, row)): (u32, &(PlayerKey, PlayerRow))| {
-                let place = self.orders.place(PlayerKey(number), row, ranking)?;
-                Some(self.orders.key(ranking, &place))
+                let entry = self.orders.entry(PlayerKey(number), row, ranking)?;
+                Some(self.orders.sort_key(ranking, &entry))
             };
             runs.push(numbered.filter_map(key).collect());
         }

@@ -9,11 +9,10 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
-use crate::board::order::{Order, Orders};
+use crate::board::order::{Direction, Order, Orders};
 use crate::board::query::{self, QueryData, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
-use crate::board::tree::{Direction, Set};
-use crate::board::{BoardEntry, fusion, window};
+use crate::board::{Board, BoardEntry, fusion, window};
 use crate::engine::boards::cache::board_id;
 use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
@@ -33,7 +32,7 @@ const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SEC
 struct ScopeBoards<'e> {
     window: WindowView,
     orders: Orders,
-    sets: Vec<Cow<'e, Set>>,
+    boards: Vec<Cow<'e, Board>>,
 }
 
 /// The window type of a query that names none.
@@ -52,20 +51,20 @@ impl Engine {
         &self,
         source: &S,
         name: &BoardSelector,
-    ) -> Result<(BoardHead, Cow<'_, Set>), ViewError<S::Error>> {
-        let ScopeBoards { window, orders, mut sets } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
+    ) -> Result<(BoardHead, Cow<'_, Board>), ViewError<S::Error>> {
+        let ScopeBoards { window, orders, mut boards } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
         let order = orders.order(name.ranking);
-        let set = sets.pop().expect("a board for each ranking");
+        let board = boards.pop().expect("a board for each ranking");
         let head = BoardHead {
             scope: name.scope.clone(),
             window,
             ranking: name.ranking,
             order: order_view(order),
-            size: set.len().into(),
+            size: board.len().into(),
             range: None,
             page: None,
         };
-        Ok((head, set))
+        Ok((head, board))
     }
 
     /// Runs a query on a board.
@@ -75,8 +74,9 @@ impl Engine {
         name: &BoardSelector,
         query: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
-        let (mut head, set) = self.board(source, name)?;
-        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, sets: &[set] };
+        let (mut head, board) = self.board(source, name)?;
+        let context =
+            QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, boards: &[board] };
         // Only `positions` accepts unknown players.
         let players = match query {
             BoardQuery::Positions { players } => context.players(players)?,
@@ -85,36 +85,36 @@ impl Engine {
             }
             _ => Vec::new(),
         };
-        let question = context.to_raw_query(query, &players)?;
-        let answer = query::run(&context.sets[0], &question).map_err(|error| match error {
+        let raw_query = context.to_raw_query(query, &players)?;
+        let answer = query::run(&context.boards[0], &raw_query).map_err(|error| match error {
             QueryError::Absent(_) => context.not_on_board(query, &head),
             QueryError::Stale(stale) => ViewError::Stale(stale),
         })?;
         let mut rows = Vec::new();
-        match answer.found {
+        match answer.data {
             QueryData::Size => (),
-            QueryData::Places(places) => context.places(&places, &mut rows)?,
-            QueryData::Range { first, count, places } => {
+            QueryData::Entries(entries) => context.push_entries(&entries, &mut rows)?,
+            QueryData::Range { first, count, entries } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
-                context.places(&places, &mut rows)?;
+                context.push_entries(&entries, &mut rows)?;
             }
-            QueryData::Page { places, board_changed, start, end } => {
+            QueryData::Page { entries, board_changed, start, end } => {
                 head.page = Some(PageView { board_changed, before: start.to_string(), after: end.to_string() });
-                context.places(&places, &mut rows)?;
+                context.push_entries(&entries, &mut rows)?;
             }
             QueryData::Count { first, count } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
             }
             QueryData::Position(positions) => rows.push(context.position_for(query, positions)),
             QueryData::Standing(standing) => {
-                rows.push(BoardRow::Standing(standing_view(name.ranking, &context.sets[0], standing)));
+                rows.push(BoardRow::Standing(standing_view(name.ranking, &context.boards[0], standing)));
             }
             QueryData::Positions(found) => context.positions(query, &players, found, &mut rows)?,
         }
         Ok(BoardAnswer { head, rows })
     }
 
-    /// The place of one player on the boards of several rankings.
+    /// The entry of one player on the boards of several rankings.
     pub fn standings<S: StateReader>(
         &self,
         source: &S,
@@ -122,18 +122,19 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
-        let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, rankings)?;
-        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+        let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, rankings)?;
+        let context =
+            QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
         let player = context.require_player(player)?;
         let (shown_name, display) = self.player_names(source, player)?;
-        let boards = rankings.iter().zip(&sets);
+        let boards = rankings.iter().zip(&boards);
         Ok(StandingsView {
             scope: name.scope.clone(),
             window,
             player_key: player.0,
             name: shown_name,
             display,
-            standings: boards.map(|(&ranking, set)| standing_view(ranking, set, set.standing(player))).collect(),
+            standings: boards.map(|(&ranking, board)| standing_view(ranking, board, board.standing(player))).collect(),
         })
     }
 
@@ -149,16 +150,16 @@ impl Engine {
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
-        let ScopeBoards { window, sets, .. } = self.scope_boards(source, name, &names)?;
-        let boards: Vec<fusion::WeightedBoard> =
-            rankings.iter().zip(&sets).map(|(r, set)| fusion::WeightedBoard { set, weight: r.weight }).collect();
+        let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, &names)?;
+        let weighted: Vec<fusion::WeightedBoard> =
+            rankings.iter().zip(&boards).map(|(r, board)| fusion::WeightedBoard { board, weight: r.weight }).collect();
         let (list, first) = match query {
-            FusedQuery::Top { count } => (fusion::top(&boards, k, *count as usize), Some(1)),
+            FusedQuery::Top { count } => (fusion::top(&weighted, k, *count as usize), Some(1)),
             FusedQuery::Players { players } => {
                 let context =
-                    QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, sets: &sets };
+                    QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
                 let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| context.require_player(p)).collect();
-                (fusion::of_players(&boards, k, &players?), None)
+                (fusion::of_players(&weighted, k, &players?), None)
             }
         };
         let mut views = Vec::with_capacity(list.len());
@@ -174,9 +175,10 @@ impl Engine {
                 positions: on.filter_map(|(&ranking, &position)| Some((ranking, position?))).collect(),
             });
         }
-        let of = rankings.iter().zip(&sets);
-        let rankings =
-            of.map(|(r, set)| FusedRanking { ranking: r.ranking, weight: r.weight, size: set.len().into() }).collect();
+        let of = rankings.iter().zip(&boards);
+        let rankings = of
+            .map(|(r, board)| FusedRanking { ranking: r.ranking, weight: r.weight, size: board.len().into() })
+            .collect();
         Ok((FusedHead { scope: name.scope.clone(), window, k, rankings }, views))
     }
 
@@ -196,14 +198,14 @@ impl Engine {
                 let orders = self.server_orders(server);
                 let board = |&ranking: &Ranking| {
                     let order = orders.order(ranking);
-                    let places: Vec<BoardEntry> =
-                        rows.iter().filter_map(|(player, row)| orders.place(*player, row, ranking)).collect();
+                    let entries: Vec<BoardEntry> =
+                        rows.iter().filter_map(|(player, row)| orders.entry(*player, row, ranking)).collect();
                     let generation = board_id(key, server, ranking, order);
-                    let version = places_digest(&places);
-                    Cow::Owned(Set::build_unique(order.direction, generation, vec![places]).with_version(version))
+                    let version = entries_digest(&entries);
+                    Cow::Owned(Board::build_unique(order.direction, generation, vec![entries]).with_version(version))
                 };
-                let sets = rankings.iter().map(board).collect();
-                return Ok(ScopeBoards { window, orders, sets });
+                let boards = rankings.iter().map(board).collect();
+                return Ok(ScopeBoards { window, orders, boards });
             }
             Scope::Game(game) => Group::Game(self.find_game(game)?),
             Scope::Tag(tag) => Group::Tag(TagKey(self.global.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
@@ -214,10 +216,10 @@ impl Engine {
         let boards =
             self.global.board_cache.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;
         let board = |&ranking: &Ranking| match boards.board(group, ranking) {
-            Some(set) => Cow::Borrowed(set),
+            Some(board) => Cow::Borrowed(board),
             None => Cow::Owned(boards.empty_board(group, ranking)),
         };
-        Ok(ScopeBoards { window, orders: boards.orders(group), sets: rankings.iter().map(board).collect() })
+        Ok(ScopeBoards { window, orders: boards.orders(group), boards: rankings.iter().map(board).collect() })
     }
 
     /// How the boards of a server are ordered.
@@ -254,7 +256,7 @@ impl Engine {
                     Err(kind) if !text.contains(|c: char| c.is_ascii_digit()) => ViewError::BadWindow(kind.to_string()),
                     _ => ViewError::BadWindow(label.to_string()),
                 };
-                Some(window::parse(text).map_err(bad)?).filter(exists)
+                Some(window::parse_label(text).map_err(bad)?).filter(exists)
             }
         };
         if let Some(window) = found.filter(|window| self.global.is_rebuilding(*window)) {
@@ -286,7 +288,7 @@ impl Engine {
         let now_ms = self.now_ms();
         let mut keys: Vec<WindowKey> = self.global.meta.kept_windows().collect();
         keys.extend(windows.windows_at(now_ms));
-        keys.extend(windows.specs().iter().filter_map(|spec| windows.next(spec.kind, now_ms)));
+        keys.extend(windows.specs().iter().filter_map(|spec| windows.next_after(spec.kind, now_ms)));
         keys.sort_unstable_by_key(|key| (key.kind, std::cmp::Reverse(key.index)));
         keys.dedup();
         keys.into_iter()
@@ -320,14 +322,14 @@ fn rfc3339(t_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.to_rfc3339())
 }
 
-/// The version of a board that does not count its changes: a digest of its places.
-fn places_digest(places: &[BoardEntry]) -> u64 {
+/// The version of a board that does not count its changes: a digest of its entries.
+fn entries_digest(entries: &[BoardEntry]) -> u64 {
     let mut hash = SipHasher24::new();
-    for place in places {
-        hash.write_i64(place.score().0);
-        hash.write_u64(place.tie);
-        hash.write_i64(place.at_ms);
-        hash.write_u32(place.player.0);
+    for entry in entries {
+        hash.write_i64(entry.score().0);
+        hash.write_u64(entry.tie);
+        hash.write_i64(entry.at_ms);
+        hash.write_u32(entry.player.0);
     }
     hash.finish()
 }

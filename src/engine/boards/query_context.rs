@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
-use crate::board::BoardEntry;
-use crate::board::query::{Question, RankedEntry, Ranks};
+use crate::board::cursor::Cursor;
+use crate::board::query::{Query, RankedEntry, Ranks};
 use crate::board::score_unit::{self, DisplayRange};
-use crate::board::tree::Set;
-use crate::board::tree::lookup::{Cursor, Standing};
+use crate::board::tree::lookup::Standing;
+use crate::board::{Board, BoardEntry};
 use crate::engine::{Engine, StateReader, ViewError};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::scope::Scope;
@@ -25,7 +25,7 @@ pub(super) struct QueryContext<'a, S> {
     pub scope: &'a Scope,
     pub ranking: Ranking,
     /// The queried boards. A name is more likely to mean a player on one of them.
-    pub sets: &'a [Cow<'a, Set>],
+    pub boards: &'a [Cow<'a, Board>],
 }
 
 impl<S: StateReader> QueryContext<'_, S> {
@@ -63,7 +63,7 @@ impl<S: StateReader> QueryContext<'_, S> {
             Scope::Tag(_) => (),
         }
         if found.len() > 1 {
-            let on_board = |player| self.sets.iter().any(|set| set.get(player).is_some());
+            let on_board = |player| self.boards.iter().any(|board| board.get(player).is_some());
             let mut on_boards = found.iter().filter(|(_, player)| on_board(*player));
             if let (Some(&only), None) = (on_boards.next(), on_boards.next()) {
                 found = vec![only];
@@ -87,43 +87,43 @@ impl<S: StateReader> QueryContext<'_, S> {
         &self,
         query: &BoardQuery,
         players: &[Option<PlayerKey>],
-    ) -> Result<Question, ViewError<S::Error>> {
+    ) -> Result<Query, ViewError<S::Error>> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a query of one player has a known player");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
         let cursor = |text: &str| text.parse::<Cursor>().map_err(ViewError::BadCursor);
         Ok(match query {
-            BoardQuery::Size {} => Question::Size,
-            &BoardQuery::Top { count } => Question::Top { count },
-            &BoardQuery::Bottom { count } => Question::Bottom { count },
-            &BoardQuery::Page { position, count } => Question::Page { position, count },
-            &BoardQuery::At { position } => Question::At { position },
-            &BoardQuery::Around { count, .. } => Question::Around { player: player(), count },
+            BoardQuery::Size {} => Query::Size,
+            &BoardQuery::Top { count } => Query::Top { count },
+            &BoardQuery::Bottom { count } => Query::Bottom { count },
+            &BoardQuery::Page { position, count } => Query::Page { position, count },
+            &BoardQuery::At { position } => Query::At { position },
+            &BoardQuery::Around { count, .. } => Query::Around { player: player(), count },
             BoardQuery::Range { scores, start, count } => {
-                Question::Range { scores: raw(scores), start: *start, count: *count }
+                Query::Range { scores: raw(scores), start: *start, count: *count }
             }
-            BoardQuery::Count { scores } => Question::Count { scores: raw(scores) },
+            BoardQuery::Count { scores } => Query::Count { scores: raw(scores) },
             &BoardQuery::PositionFor { score } => {
-                Question::PositionFor { alike: score_unit::raw_range(self.ranking, score) }
+                Query::PositionFor { scores: score_unit::raw_range(self.ranking, score) }
             }
-            BoardQuery::Standing { .. } => Question::Standing { player: player() },
-            BoardQuery::Positions { .. } => Question::Positions { players: known().collect() },
-            BoardQuery::After { cursor: text, count } => Question::After { cursor: cursor(text)?, count: *count },
-            BoardQuery::Before { cursor: text, count } => Question::Before { cursor: cursor(text)?, count: *count },
+            BoardQuery::Standing { .. } => Query::Standing { player: player() },
+            BoardQuery::Positions { .. } => Query::Positions { players: known().collect() },
+            BoardQuery::After { cursor: text, count } => Query::After { cursor: cursor(text)?, count: *count },
+            BoardQuery::Before { cursor: text, count } => Query::Before { cursor: cursor(text)?, count: *count },
         })
     }
 
-    pub fn places(&self, places: &[RankedEntry], rows: &mut Vec<BoardRow>) -> Result<(), ViewError<S::Error>> {
-        for ranked in places {
-            rows.push(self.place(ranked)?);
+    pub fn push_entries(&self, entries: &[RankedEntry], rows: &mut Vec<BoardRow>) -> Result<(), ViewError<S::Error>> {
+        for ranked in entries {
+            rows.push(self.entry_row(ranked)?);
         }
         Ok(())
     }
 
-    fn place(&self, ranked: &RankedEntry) -> Result<BoardRow, ViewError<S::Error>> {
-        let (name, display) = self.engine.player_names(self.source, ranked.place.player)?;
-        let at = entry_score(self.ranking, &ranked.place, ranked.positions);
-        Ok(BoardRow::Entry(BoardEntryView { player_key: ranked.place.player.0, name, display, at }))
+    fn entry_row(&self, ranked: &RankedEntry) -> Result<BoardRow, ViewError<S::Error>> {
+        let (name, display) = self.engine.player_names(self.source, ranked.entry.player)?;
+        let at = entry_score(self.ranking, &ranked.entry, ranked.ranks);
+        Ok(BoardRow::Entry(BoardEntryView { player_key: ranked.entry.player.0, name, display, at }))
     }
 
     /// A row for each queried player; `found` has the known ones.
@@ -138,7 +138,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         let mut found = found.into_iter();
         for (name, player) in names.iter().zip(players) {
             rows.push(match (player, player.and_then(|_| found.next().flatten())) {
-                (_, Some(ranked)) => self.place(&ranked)?,
+                (_, Some(ranked)) => self.entry_row(&ranked)?,
                 (Some(player), None) => {
                     let (name, _) = self.engine.player_names(self.source, *player)?;
                     BoardRow::Absent(MissingPlayer { player_key: Some(player.0), name })
@@ -181,24 +181,24 @@ fn shown_range(scores: &ScoreBounds) -> DisplayRange {
     DisplayRange { low: bound(scores.at_least, scores.above), high: bound(scores.at_most, scores.below) }
 }
 
-pub(super) fn standing_view(ranking: Ranking, set: &Set, standing: Option<Standing>) -> StandingView {
+pub(super) fn standing_view(ranking: Ranking, board: &Board, standing: Option<Standing>) -> StandingView {
     StandingView {
         ranking,
-        size: set.len().into(),
-        entry: standing.map(|Standing { place, position, competition, dense, .. }| {
-            entry_score(ranking, &place, Ranks { ordinal: position, competition, dense })
+        size: board.len().into(),
+        entry: standing.map(|Standing { entry, position, competition, dense, .. }| {
+            entry_score(ranking, &entry, Ranks { ordinal: position, competition, dense })
         }),
         percentile: standing.map(|standing| standing.percentile),
     }
 }
 
-fn entry_score(ranking: Ranking, place: &BoardEntry, positions: Ranks) -> EntryScore {
+fn entry_score(ranking: Ranking, entry: &BoardEntry, positions: Ranks) -> EntryScore {
     EntryScore {
         position: positions.ordinal.into(),
         competition: positions.competition.into(),
         dense: positions.dense.into(),
-        score: score_unit::display_score(ranking, place.score()),
-        raw_score: place.score().0,
-        reached_ms: place.at_ms,
+        score: score_unit::display_score(ranking, entry.score()),
+        raw_score: entry.score().0,
+        reached_ms: entry.at_ms,
     }
 }

@@ -11,11 +11,11 @@ pub(in crate::engine) mod reopen;
 
 use super::rows::RowPage;
 use super::{Engine, GlobalState, StateReader};
-use crate::board;
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::row::BestPositions;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::rank::server_ranks::server_ranks;
 use crate::series::slots;
 
 /// A week is closed this long after its end, so that replies in flight are still credited to
@@ -82,7 +82,7 @@ impl WeekClose {
     fn rank(&mut self, server: ServerKey) -> Option<u32> {
         let ranks = self.ranks.get_or_insert_with(|| {
             let mut ranks = vec![0; self.closed.last().map_or(0, |(server, _)| server.0 as usize + 1)];
-            for (server, rank) in board::server_ranks(self.closed.clone()) {
+            for (server, rank) in server_ranks(self.closed.clone()) {
                 ranks[server.0 as usize] = rank;
             }
             ranks

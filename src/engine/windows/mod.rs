@@ -140,7 +140,7 @@ impl GlobalState {
         let kinds: Vec<WindowType> = self.settings.windows.specs().iter().map(|spec| spec.kind).collect();
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
             let current = self.settings.windows.windows_at(now_ms).into_iter().filter(|window| window.kind == kind);
-            for window in current.chain(self.settings.windows.next(kind, now_ms)).collect::<Vec<_>>() {
+            for window in current.chain(self.settings.windows.next_after(kind, now_ms)).collect::<Vec<_>>() {
                 if !self.is_being_deleted(source, window) && !self.is_rebuilding(window) {
                     self.open_window(window);
                 }

@@ -588,7 +588,7 @@ fn ended_windows_can_be_deleted() {
     while opened.sweep().expect("a store") {}
     for row in &over {
         let label = row["window"].as_str().unwrap();
-        let window = clqd::board::window::parse(label).expect("a label");
+        let window = clqd::board::window::parse_label(label).expect("a label");
         let stored = opened.store.reader().stored_size(window).expect("a store");
         assert_eq!((stored.records, stored.bytes), (0, 0), "{label}");
         assert!(row["stored"]["records"].as_u64() >= Some(2), "{label} held something before");

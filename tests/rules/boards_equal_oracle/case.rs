@@ -116,19 +116,19 @@ impl Case {
 
     /// Name, score as shown, and when it was reached; best first.
     pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
-        self.state().commit_and_build_boards(window::parse(label).expect("a label")).expect("a store");
+        self.state().commit_and_build_boards(window::parse_label(label).expect("a label")).expect("a store");
         self.board_at_hand(scope, label, ranking)
     }
 
     pub fn board_at_hand(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
         let state = self.state();
         let name = name(scope, label, ranking, None);
-        let (_, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+        let (_, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
         let named = |place: clqd::board::BoardEntry| {
             let record = state.store.player_record(place.player).expect("a store").expect("a player");
             (record.name.into_string(), display_score(ranking, place.score()), place.at_ms)
         };
-        set.iter().map(named).collect()
+        board.iter().map(named).collect()
     }
 
     /// Name and points.
@@ -159,7 +159,7 @@ impl Case {
 
     /// Records that the store holds of a window. Closes the state and opens it again.
     pub fn records(&mut self, window: &str) -> usize {
-        let WindowKey { kind, index } = window::parse(window).expect("a label");
+        let WindowKey { kind, index } = window::parse_label(window).expect("a label");
         let prefix = [&b"W"[..], &kind.0.to_be_bytes(), &index.to_be_bytes()].concat();
         self.stored(&prefix)
     }

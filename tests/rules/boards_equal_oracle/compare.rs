@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clqd::board::BoardEntry;
-use clqd::board::order::TieBreaker;
+use clqd::board::order::{Direction, TieBreaker};
 use clqd::board::score_unit::display_score;
-use clqd::board::tree::Direction;
 use clqd::board::window::{self, WindowSpec};
 use clqd::engine::EngineSettings;
 use clqd::model::row::Ranking;
@@ -50,7 +49,7 @@ pub fn listed(state: &State) -> Vec<WindowSummary> {
 
 /// All windows that the engine lists.
 pub fn windows_of(state: &State) -> Vec<WindowKey> {
-    let keys = listed(state).into_iter().map(|listed| window::parse(&listed.window.window).expect("a label"));
+    let keys = listed(state).into_iter().map(|listed| window::parse_label(&listed.window.window).expect("a label"));
     keys.collect()
 }
 
@@ -71,19 +70,19 @@ pub fn read(state: &State, scopes: &[Named], windows: &[WindowKey]) -> Boards {
 
 pub fn read_one(state: &State, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
     let name = BoardSelector { scope: scope.clone(), ranking, window: Some(window::label(window)), at_ms: None };
-    let (head, set) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
-    let places: Vec<BoardEntry> = set.iter().collect();
+    let (head, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+    let places: Vec<BoardEntry> = board.iter().collect();
     assert_eq!(head.size, places.len() as u64, "{name:?}");
-    assert_eq!(head.order.low_is_better, set.direction() == Direction::LowIsBetter, "{name:?}");
+    assert_eq!(head.order.low_is_better, board.direction() == Direction::LowIsBetter, "{name:?}");
     for (place, position) in places.iter().zip(1..) {
-        assert_eq!(set.position(place.player), Some(position), "{name:?}: position of {place:?}");
-        assert_eq!(set.get(place.player), Some(*place), "{name:?}");
+        assert_eq!(board.position(place.player), Some(position), "{name:?}: position of {place:?}");
+        assert_eq!(board.get(place.player), Some(*place), "{name:?}");
     }
     Board {
         places,
         low_is_better: head.order.low_is_better,
         tie: head.order.tie_breaker,
-        generation: set.start().generation,
+        generation: board.start_cursor().generation,
     }
 }
 

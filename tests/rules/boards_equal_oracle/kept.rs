@@ -4,7 +4,7 @@
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clqd::board::window::{label, parse};
+use clqd::board::window::{label, parse_label};
 use clqd::model::WindowKey;
 use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, BoardRow};
@@ -14,7 +14,7 @@ use super::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
 const DAY: &str = "2026-11-18";
 
 fn day() -> WindowKey {
-    parse(DAY).expect("a label")
+    parse_label(DAY).expect("a label")
 }
 
 /// A round on each server every ten minutes, from a given time on, for a given duration.
@@ -170,7 +170,7 @@ fn cached_boards_adopt_orders_of_a_new_game() {
     case.state().commit_and_build_boards(day()).unwrap();
     let plan = case.state().engine.plan_boards(day());
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-    let week = parse("2026-W47").expect("a label");
+    let week = parse_label("2026-W47").expect("a label");
     let plan = case.state().engine.plan_boards(week);
     let made_of_week = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
@@ -321,7 +321,7 @@ fn deleted_window_evicts_its_boards() {
     case.restart();
     let t = ms("2026-11-18T10:10:00Z");
     rounds(&mut case, t, 5);
-    let gone = [parse("2026-11-18T10Z").expect("a label"), parse("2026-W47").expect("a label")];
+    let gone = [parse_label("2026-11-18T10Z").expect("a label"), parse_label("2026-W47").expect("a label")];
     gone.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
     assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_some()));
     let plan = case.state().engine.plan_boards(gone[0]);
@@ -338,7 +338,7 @@ fn deleted_window_evicts_its_boards() {
     let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.state().engine.install_boards(made);
     assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
-    let newest = parse("2026-W49").expect("a label");
+    let newest = parse_label("2026-W49").expect("a label");
     case.state().commit_and_build_boards(newest).unwrap();
     assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
 }
@@ -347,7 +347,7 @@ fn deleted_window_evicts_its_boards() {
 fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T09:10:00Z");
-    let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse(hour).expect("a label"));
+    let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse_label(hour).expect("a label"));
     for hour in 0..3 {
         case.state()
             .engine

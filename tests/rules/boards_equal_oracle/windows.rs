@@ -89,7 +89,7 @@ fn expired_windows_and_their_records_are_deleted() {
     let mut after = Vec::new();
     for hours in 0..6 {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7)]);
-        case.state().commit_and_build_boards(clqd::board::window::parse("all-time").unwrap()).unwrap();
+        case.state().commit_and_build_boards(clqd::board::window::parse_label("all-time").unwrap()).unwrap();
         case.settle(t + hours * HOUR_MS + 5 * MINUTE_MS);
         after.push(case.records_of_windows());
     }
@@ -109,11 +109,11 @@ fn next_window_is_opened_in_advance() {
     let mut case = Case::new("Europe/Amsterdam", &windows);
     let t = ms("2026-11-18T10:10:00Z");
     play(&mut case, t, A, &[("ann", 1)]);
-    case.state().commit_and_build_boards(clqd::board::window::parse("2026-11-18T10Z").unwrap()).unwrap();
+    case.state().commit_and_build_boards(clqd::board::window::parse_label("2026-11-18T10Z").unwrap()).unwrap();
     case.tick(t + 3 * MINUTE_MS);
     for (kind, label) in [("hour", "2026-11-18T11Z"), ("day", "2026-11-19"), ("month", "2026-12"), ("12", "12#3")] {
         assert_eq!(case.windows(kind, WindowPhase::Upcoming), [label]);
-        let window = clqd::board::window::parse(label).unwrap();
+        let window = clqd::board::window::parse_label(label).unwrap();
         assert!(case.state().engine.boards(window).is_some(), "the boards of {label} are at hand, and empty");
         assert!(case.board_at_hand("game:baseq3", label, Ranking::Time).is_empty());
     }
@@ -188,7 +188,7 @@ fn months_and_years_split_at_their_boundaries() {
     let mut case = Case::new("Pacific/Auckland", &["month keep=0", "day keep=0", "hour keep=0"]);
     let months = [("2026-02-01", "2026-02"), ("2026-03-01", "2026-03"), ("2027-01-01", "2027-01")];
     for (day, _) in months {
-        let start = case.settings.windows.span(clqd::board::window::parse(day).unwrap()).unwrap().start;
+        let start = case.settings.windows.span(clqd::board::window::parse_label(day).unwrap()).unwrap().start;
         case.scan(start - 5 * MINUTE_MS, A, &[("ann", 0)]);
         case.scan(start - 1, A, &[("ann", 2)]);
         case.scan(start, A, &[("ann", 5)]);
@@ -204,7 +204,7 @@ fn months_and_years_split_at_their_boundaries() {
 fn days_with_clock_change_have_23_or_25_hours() {
     let mut case = Case::new("Europe/Amsterdam", &["day keep=0", "hour keep=0", "month keep=0"]);
     for (day, hours) in [("2026-03-29", 23), ("2026-10-25", 25)] {
-        let span = case.settings.windows.span(clqd::board::window::parse(day).unwrap()).unwrap();
+        let span = case.settings.windows.span(clqd::board::window::parse_label(day).unwrap()).unwrap();
         assert_eq!(span.end - span.start, hours * HOUR_MS, "{day}");
         case.scan(span.start, A, &[("ann", 0)]);
         case.scan(span.start + 2 * MINUTE_MS, A, &[("ann", 1)]);
@@ -239,7 +239,7 @@ fn player_without_score_is_absent_from_that_board_only() {
     // He leaves, and his row is in the store.
     case.scan(t + 14 * MINUTE_MS, A, &[("ann", 12)]);
     case.state().commit().unwrap();
-    let window = clqd::board::window::parse("2026-11-18T10Z").unwrap();
+    let window = clqd::board::window::parse_label("2026-11-18T10Z").unwrap();
     let key = clqd::model::commit::RowKey { window, server: ServerKey(1), player: PlayerKey(2) };
     let row = case.state().store.row(key).unwrap().expect("a row");
     assert_eq!((row.points, row.clq1(), row.measured_ms), (0, 0, 720_000));
