@@ -1,8 +1,8 @@
-//! Checks the architecture that the crate page describes: which layer imports which, and
+//! Checks the layers and invariants of docs/architecture.md: which layer may import which, and
 //! which modules may use a runtime, a database or a clock.
 //!
 //! The test reads text, not Rust: it removes comments and test code, and searches the rest
-//! for names. It finds mistakes; it is no protection against someone who evades it.
+//! for names. It finds mistakes, not deliberate evasion.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,15 +40,15 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (
         &["Instant::now"],
         &[
-            // The monotonic clock that the others are held against.
+            // The monotonic clock that the system clock is compared with.
             "clock", // Round trips and send pacing; never a snapshot's time.
-            "scan",  // Progress shown to people.
+            "scan",  // Progress output.
             "cli",   // The simulated world's own time.
             "fleet",
         ],
         "only the clock reads the time; an Instant may measure how long something takes",
     ),
-    (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine makes a commit"),
+    (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine creates a commit"),
 ];
 
 /// Names that layers 0 to 2 must not use.
@@ -105,12 +105,12 @@ fn layer_of(module: &str) -> Option<u8> {
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder of src") {
+    let mut dirs = vec![root.clone()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(&dir).expect("a directory of src") {
             let path: PathBuf = entry.expect("an entry").path();
             if path.is_dir() {
-                folders.push(path);
+                dirs.push(path);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let name = path.strip_prefix(&root).expect("below src").display().to_string();
                 found.push(Source::new(&name, &std::fs::read_to_string(&path).expect("text")));
@@ -204,18 +204,18 @@ fn modules_named(source: &Source) -> BTreeSet<String> {
     modules
 }
 
-/// What is wrong with a source, one sentence each.
-fn faults(source: &Source) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut fault = |text: String| faults.push(format!("src/{}: {text}", source.path));
+/// The violations in a source, one sentence each.
+fn violations(source: &Source) -> Vec<String> {
+    let mut violations = Vec::new();
+    let mut report = |text: String| violations.push(format!("src/{}: {text}", source.path));
     if !source.whole.starts_with("//!") {
-        fault("has no module documentation".to_owned());
+        report("has no module documentation".to_owned());
     }
     if source.code.contains("unsafe ") && !source.code.contains("forbid(unsafe_code)") {
-        fault("names unsafe".to_owned());
+        report("names unsafe".to_owned());
     }
     if is_test_file(&source.path) || source.module.is_empty() {
-        return faults;
+        return violations;
     }
     let layer = source.layer();
     for module in modules_named(source) {
@@ -224,46 +224,46 @@ fn faults(source: &Source) -> Vec<String> {
         }
         if module == "clock" {
             if layer < 3 {
-                fault(format!("layer {layer} uses the clock; pass time as an argument"));
+                report(format!("layer {layer} uses the clock; pass time as an argument"));
             }
             continue;
         }
         let Some(other) = layer_of(&module) else {
             // The crate root contains only modules.
-            fault(format!("names crate::{module}, which is not a module; is it in tests/architecture.rs?"));
+            report(format!("names crate::{module}, which is not a module; is it in tests/architecture.rs?"));
             continue;
         };
         if module == "daemon" && source.module != "cli" {
-            fault("imports daemon".to_owned());
+            report("imports daemon".to_owned());
         } else if other > layer {
-            fault(format!("layer {layer} imports {module}, which is on layer {other}"));
+            report(format!("layer {layer} imports {module}, which is on layer {other}"));
         } else if other == layer && matches!(layer, 1 | 4) {
-            fault(format!("imports its sibling {module}"));
+            report(format!("imports its sibling {module}"));
         }
     }
     for (names, modules, why) in RESTRICTED_NAMES {
         for name in *names {
             if source.code.contains(name) && !modules.contains(&source.module.as_str()) {
-                fault(format!("names {name}: {why}"));
+                report(format!("names {name}: {why}"));
             }
         }
     }
     if layer <= 2 {
         for name in NOT_IN_PURE_LAYERS {
             if source.code.contains(name) {
-                fault(format!(
+                report(format!(
                     "layer {layer} names {name}; layers 0 to 2 use no runtime, file, socket, clock or randomness"
                 ));
             }
         }
     }
-    faults
+    violations
 }
 
 #[test]
 fn modules_import_only_lower_layers() {
-    let faults: Vec<String> = sources().iter().flat_map(faults).collect();
-    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+    let violations: Vec<String> = sources().iter().flat_map(violations).collect();
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
 #[test]
@@ -274,17 +274,17 @@ fn every_module_has_a_layer_and_every_listed_module_exists() {
     // `clock` has no layer: see `MODULES`.
     let listed: BTreeSet<String> = with_layer.iter().cloned().chain(["clock".to_owned()]).collect();
     let missing: Vec<_> = found.symmetric_difference(&listed).collect();
-    assert!(missing.is_empty(), "{missing:?} are in src/ or in tests/architecture.rs, and not in both");
+    assert!(missing.is_empty(), "{missing:?} are only in one of src/ and tests/architecture.rs");
     let allowed: BTreeSet<String> =
         RESTRICTED_NAMES.iter().flat_map(|(_, modules, _)| modules.iter().map(|module| (*module).to_owned())).collect();
     let unknown: Vec<_> = allowed.difference(&found).collect();
-    assert!(unknown.is_empty(), "{unknown:?} are allowed names in tests/architecture.rs, and are not in src/");
+    assert!(unknown.is_empty(), "{unknown:?} are allowed names in tests/architecture.rs but not in src/");
 }
 
-/// Compares the beginning of each row (key, default, range, what a change needs) with
-/// the shipped file. The last column is written for the page.
+/// Compares the first columns of each row (key, default, range, what a change requires) with
+/// the shipped config file.
 #[test]
-fn every_setting_is_in_the_configuration_docs() {
+fn every_setting_is_in_configuration_docs() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
     let docs = std::fs::read_to_string(path).expect("docs/configuration.md");
     let mut section = "";
@@ -303,44 +303,44 @@ fn every_setting_is_in_the_configuration_docs() {
         before = line;
     }
     assert_eq!(rows, clqd::config::keys::KEYS.len());
-    let written = docs.lines().filter(|line| line.starts_with("| `") && line.matches(" | ").count() == 3);
-    let keys = written.filter(|line| line.contains("reload | ") || line.contains("restart | "));
+    let doc_rows = docs.lines().filter(|line| line.starts_with("| `") && line.matches(" | ").count() == 3);
+    let keys = doc_rows.filter(|line| line.contains("reload | ") || line.contains("restart | "));
     assert_eq!(keys.count(), rows, "docs/configuration.md has rows of keys that do not exist");
 }
 
 #[test]
 fn each_rule_reports_a_violation() {
     #[track_caller]
-    fn found(path: &str, code: &str, want: &str) {
-        let faults = faults(&Source::new(path, &format!("//! A file.\n{code}\n")));
+    fn check(path: &str, code: &str, want: &str) {
+        let violations = violations(&Source::new(path, &format!("//! A file.\n{code}\n")));
         match want {
-            "" => assert!(faults.is_empty(), "{faults:?}"),
-            want => assert!(faults.len() == 1 && faults[0].contains(want), "{want}: {faults:?}"),
+            "" => assert!(violations.is_empty(), "{violations:?}"),
+            want => assert!(violations.len() == 1 && violations[0].contains(want), "{want}: {violations:?}"),
         }
     }
-    found("rank/mod.rs", "use crate::model::row::WeekRow;", "");
-    found("rank/mod.rs", "use crate::board::Board;", "sibling board");
-    found("rank/elo.rs", "use crate::{model::row, series::{self, Ring}};", "sibling series");
-    found("rank/mod.rs", "fn f() { super::board::g() }", "sibling board");
-    found("rank/elo.rs", "fn f() { super::super::board::g() }", "sibling board");
-    found("rank/elo.rs", "use super::round::f;", "");
-    found("rank/mod.rs", "use crate::engine::Event;", "layer 1 imports engine");
-    found("model/row.rs", "use crate::clock;", "uses the clock");
-    found("store/mod.rs", "use crate::archive::Job;", "sibling archive");
-    found("store/mod.rs", "use crate::config::Config;", "layer 4 imports config");
-    found("fleet/mod.rs", "use crate::daemon::run;", "imports daemon");
-    found("cli/run.rs", "use crate::daemon::run;", "");
-    found("engine/mod.rs", "use tokio::sync::mpsc;", "names tokio");
-    found("engine/mod.rs", "use std::collections::HashMap;", "names collections::HashMap");
-    found("scan/mod.rs", "let db = sled::open(path);", "names sled::");
-    found("daemon.rs", "use mysql_async::Pool;", "names mysql_async");
-    found("store/mod.rs", "let now = Utc::now();", "names Utc::now");
-    found("store/mod.rs", "let now = Instant::now();", "names Instant::now");
-    found("store/mod.rs", "let c = Commit::default();", "only the engine");
-    found("store/mod.rs", "unsafe { x() }", "unsafe");
-    found("store/mod.rs", "// sled, tokio: see crate::daemon\nlet url = \"x://y\"; // crate::archive", "");
-    found("store/mod.rs", "#[cfg(test)]\nmod tests { use crate::archive::Job; }", "");
-    found("store/mod.rs", "use crate::nonsense::x;", "not a module");
-    let silent = faults(&Source::new("store/mod.rs", "use std::io;\n"));
-    assert!(silent.len() == 1 && silent[0].contains("module documentation"));
+    check("rank/mod.rs", "use crate::model::row::WeekRow;", "");
+    check("rank/mod.rs", "use crate::board::Board;", "sibling board");
+    check("rank/elo.rs", "use crate::{model::row, series::{self, Ring}};", "sibling series");
+    check("rank/mod.rs", "fn f() { super::board::g() }", "sibling board");
+    check("rank/elo.rs", "fn f() { super::super::board::g() }", "sibling board");
+    check("rank/elo.rs", "use super::round::f;", "");
+    check("rank/mod.rs", "use crate::engine::Event;", "layer 1 imports engine");
+    check("model/row.rs", "use crate::clock;", "uses the clock");
+    check("store/mod.rs", "use crate::archive::Job;", "sibling archive");
+    check("store/mod.rs", "use crate::config::Config;", "layer 4 imports config");
+    check("fleet/mod.rs", "use crate::daemon::run;", "imports daemon");
+    check("cli/run.rs", "use crate::daemon::run;", "");
+    check("engine/mod.rs", "use tokio::sync::mpsc;", "names tokio");
+    check("engine/mod.rs", "use std::collections::HashMap;", "names collections::HashMap");
+    check("scan/mod.rs", "let db = sled::open(path);", "names sled::");
+    check("daemon.rs", "use mysql_async::Pool;", "names mysql_async");
+    check("store/mod.rs", "let now = Utc::now();", "names Utc::now");
+    check("store/mod.rs", "let now = Instant::now();", "names Instant::now");
+    check("store/mod.rs", "let c = Commit::default();", "only the engine");
+    check("store/mod.rs", "unsafe { x() }", "unsafe");
+    check("store/mod.rs", "// sled, tokio: see crate::daemon\nlet url = \"x://y\"; // crate::archive", "");
+    check("store/mod.rs", "#[cfg(test)]\nmod tests { use crate::archive::Job; }", "");
+    check("store/mod.rs", "use crate::nonsense::x;", "not a module");
+    let undocumented = violations(&Source::new("store/mod.rs", "use std::io;\n"));
+    assert!(undocumented.len() == 1 && undocumented[0].contains("module documentation"));
 }

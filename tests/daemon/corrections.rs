@@ -1,8 +1,8 @@
-//! Corrections as an admin makes them: the real daemon and commands, two servers on the
-//! loopback whose lists the test writes, and MariaDB. After each command the daemon is
-//! killed, or stopped and its state is checked.
+//! Corrections with the real daemon and commands: two servers on the loopback interface whose
+//! player lists the test sets, and MariaDB. After each command the daemon is killed, or stopped
+//! and its state checked.
 //!
-//! The effect of corrections on boards is tested in `corrections`.
+//! The effect of corrections on boards is tested in `tests/engine/corrections.rs`.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -25,8 +25,8 @@ use serde_json::Value;
 struct Server {
     url: String,
     list: Arc<Mutex<Vec<&'static str>>>,
-    over: Arc<AtomicBool>,
-    answering: Option<JoinHandle<()>>,
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -35,38 +35,38 @@ impl Server {
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let url = format!("quake3://127.0.0.1:{}", socket.local_addr().unwrap().port());
         let list = Arc::new(Mutex::new(list.to_vec()));
-        let over = Arc::new(AtomicBool::new(false));
-        let (of_thread, until_over) = (list.clone(), over.clone());
-        let answering = std::thread::spawn(move || {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (thread_list, thread_stopping) = (list.clone(), stopping.clone());
+        let thread = std::thread::spawn(move || {
             let mut buffer = [0; 2_048];
-            let mut answers = 0;
-            while !until_over.load(Ordering::Relaxed) {
-                let Ok((len, asker)) = socket.recv_from(&mut buffer) else { continue };
+            let mut replies = 0;
+            while !thread_stopping.load(Ordering::Relaxed) {
+                let Ok((len, client)) = socket.recv_from(&mut buffer) else { continue };
                 let Some(nonce) = buffer[..len].strip_prefix(b"\xff\xff\xff\xffgetstatus ") else { continue };
                 let nonce = String::from_utf8_lossy(nonce.trim_ascii()).into_owned();
-                answers += 1;
+                replies += 1;
                 let mut reply = format!(
                     "statusResponse\n\\challenge\\{nonce}\\mapname\\map{}\\gamename\\baseq3\\sv_hostname\\S\\sv_maxclients\\8\n",
-                    answers / 16 % 2
+                    replies / 16 % 2
                 );
-                for (number, name) in (1..).zip(of_thread.lock().unwrap().iter()) {
-                    reply += &format!("{} 50 \"{name}\"\n", answers % 16 * number);
+                for (number, name) in (1..).zip(thread_list.lock().unwrap().iter()) {
+                    reply += &format!("{} 50 \"{name}\"\n", replies % 16 * number);
                 }
-                socket.send_to(&[b"\xff\xff\xff\xff".as_slice(), reply.as_bytes()].concat(), asker).unwrap();
+                socket.send_to(&[b"\xff\xff\xff\xff".as_slice(), reply.as_bytes()].concat(), client).unwrap();
             }
         });
-        Server { url, list, over, answering: Some(answering) }
+        Server { url, list, stopping, thread: Some(thread) }
     }
 
-    fn now(&self, list: &[&'static str]) {
+    fn set_list(&self, list: &[&'static str]) {
         *self.list.lock().unwrap() = list.to_vec();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        self.answering.take().map(JoinHandle::join);
+        self.stopping.store(true, Ordering::Relaxed);
+        self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -87,20 +87,20 @@ fn rounds(sandbox: &Sandbox, name: &str) -> u64 {
 /// Opens the state of a daemon that has stopped.
 fn open(sandbox: &Sandbox) -> State {
     let config = Config::load(&sandbox.config()).unwrap();
-    wait_for("sled lets its lock go", || State::open_configured(&config, &sandbox.state(), false).ok())
+    wait_for("sled releases its lock", || State::open_configured(&config, &sandbox.state(), false).ok())
 }
 
 fn is_stored(state: &State, name: &str) -> bool {
     state.store.contains_bytes(name.as_bytes()).unwrap()
 }
 
-/// The players on the boards of every scope by time, in the current week.
-fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
+/// The players on the time board of every scope in the current week.
+fn time_boards(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
     let week = state.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
     state.commit_and_build_boards(week).unwrap();
     let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
-    let mut standing = BTreeMap::new();
+    let mut boards = BTreeMap::new();
     for scope in scopes.chain(groups) {
         let shown = scope.to_string();
         let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), at_ms: None };
@@ -114,9 +114,9 @@ fn standing(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<Stri
             })
             .collect();
         names.sort();
-        standing.insert(shown, names);
+        boards.insert(shown, names);
     }
-    standing
+    boards
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
     sandbox.ok(["servers", "add", &one.url, "--tag", "ctf"]);
     sandbox.ok(["servers", "add", &two.url]);
     wait_until("rounds are rated", || rounds(&sandbox, "Bones") >= 2);
-    wait_until("all of them are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
+    wait_until("all rows are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
 
     // Greylist, and a crash.
     assert_eq!(times(&sandbox, &two).len(), 4);
@@ -147,12 +147,12 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let daemon = sandbox.start();
     assert!(times(&sandbox, &two).is_empty());
     let weeks_of_two = "SELECT COUNT(*) FROM player_week JOIN server USING (server) WHERE greylist IS NOT NULL";
-    wait_until("MySQL follows", || {
+    wait_until("MySQL is updated", || {
         value("SELECT COUNT(*) FROM server WHERE greylist IS NOT NULL") == "1" && value(weeks_of_two) == "0"
     });
     sandbox.ok(["greylist", &two.url, "--lift"]);
     assert_eq!(times(&sandbox, &two).len(), 4);
-    wait_until("and back", || value("SELECT COUNT(*) FROM player_week") == "8");
+    wait_until("the rows are in MySQL again", || value("SELECT COUNT(*) FROM player_week") == "8");
 
     // Tags.
     assert_eq!(sandbox.ok(["servers", "tag", &two.url, "--add", "ctf"]), format!("{}  tags changed\n", two.url));
@@ -160,7 +160,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let none = sandbox.run(["servers", "tag", "quake3://127.9.9.9:1", "--remove", "ctf"]);
     assert_eq!(none.status.code(), Some(1), "{}", none.out);
 
-    // Merge: Hunter was Doom, on the same server.
+    // Merge of two players of the same server.
     let hunter = sandbox.json(["player", "Hunter"])[0]["player_key"].as_u64().unwrap();
     let doom = sandbox.json(["player", "show", "Doom"])[0]["player_key"].as_u64().unwrap();
     let (before, both) = (times(&sandbox, &two), times(&sandbox, &two));
@@ -171,16 +171,16 @@ fn corrections_survive_crashes_in_state_and_archive() {
     let after = times(&sandbox, &two);
     assert!(!after.contains_key("Hunter") && after["Doom"] >= before["Doom"] + both["Hunter"], "{before:?} {after:?}");
     assert_eq!(sandbox.json(["player", "Hunter"])[0]["player_key"], doom);
-    wait_until("MySQL follows", || {
+    wait_until("MySQL is updated", || {
         value("SELECT COUNT(*) FROM player") == "5"
             && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {hunter}")) == "0"
             && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {doom}")) == "1"
     });
 
-    // Forget, and a crash at once.
-    let unsure = sandbox.run(["player", "forget", "Visor", "--game", "baseq3"]);
-    assert_eq!(unsure.status.code(), Some(2));
-    assert!(unsure.err.contains("--yes"), "{}", unsure.err);
+    // Forget, and an immediate crash.
+    let unconfirmed = sandbox.run(["player", "forget", "Visor", "--game", "baseq3"]);
+    assert_eq!(unconfirmed.status.code(), Some(2));
+    assert!(unconfirmed.err.contains("--yes"), "{}", unconfirmed.err);
     let logged = std::fs::read_to_string(&record).unwrap().len();
     let forgotten = sandbox.json(["player", "forget", "Visor", "--game", "baseq3", "--yes"]);
     daemon.kill();
@@ -190,17 +190,17 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(sandbox.run(["player", "Visor"]).status.code(), Some(1));
     assert_eq!(sandbox.json(["player", "forgotten"])[0]["hash"], hash.as_str());
 
-    // He comes back, and others with him.
-    one.now(&["^2Vis^3or", "Klesk", "Sarge", "Bones"]);
+    // The player returns.
+    one.set_list(&["^2Vis^3or", "Klesk", "Sarge", "Bones"]);
     let rated = rounds(&sandbox, "Bones");
-    wait_until("rounds go on", || rounds(&sandbox, "Bones") >= rated + 2);
+    wait_until("rounds are rated", || rounds(&sandbox, "Bones") >= rated + 2);
     let list = sandbox.json(["servers", "show", &one.url])[0]["players_listed"].clone();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["", "Klesk", "Sarge", "Bones"]);
     let printed = daemon.stop();
     assert!(!printed.contains("Visor"), "{printed}");
     let log = std::fs::read_to_string(&record).unwrap();
-    assert!(log[..logged].contains("Visor"), "what was recorded before stays");
+    assert!(log[..logged].contains("Visor"), "earlier lines are unchanged");
     let new = log[logged..].lines().skip(1).collect::<Vec<_>>();
     assert!(
         new.len() > 10 && !new.iter().any(|line| line.contains("Vis")),
@@ -212,8 +212,8 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert!(!is_stored(&state, "Visor") && is_stored(&state, "Sarge"));
     let want = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let all = want(&["Bones", "Doom", "Klesk", "Sarge"]);
-    let standing = standing(&mut state, &[&one, &two]);
-    let of = |scope: &str| standing[scope].clone();
+    let boards = time_boards(&mut state, &[&one, &two]);
+    let of = |scope: &str| boards[scope].clone();
     assert_eq!((of("game:baseq3"), of("tag:ctf")), (all.clone(), all));
     assert_eq!(of(&format!("server:{}", one.url)), want(&["Bones", "Klesk", "Sarge"]));
     assert_eq!(of(&format!("server:{}", two.url)), want(&["Bones", "Doom"]));
@@ -233,16 +233,16 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(value("SELECT COUNT(*) FROM player_week"), "5");
     assert_eq!(value("SELECT COUNT(*) FROM player_week LEFT JOIN player USING (player) WHERE name IS NULL"), "0");
 
-    // Remembered, he is a new player.
+    // After `player remember`, the name is a new player.
     let daemon = sandbox.start();
     sandbox.ok(["player", "remember", &hash]);
     assert!(sandbox.json(["player", "forgotten"]).is_empty());
-    let back = wait_for("he is known", || {
+    let new_key = wait_for("the name is known", || {
         let players = sandbox.run(["--json", "player", "Visor"]);
         let found = sandbox::rows(&players.out).into_iter().find(|row| row["kind"] == "player");
         found.map(|row| row["player_key"].as_u64().unwrap())
     });
-    assert!(back > doom.max(hunter));
+    assert!(new_key > doom.max(hunter));
     daemon.stop();
-    assert_eq!(value("SELECT player FROM player WHERE name = 'Visor'"), back.to_string());
+    assert_eq!(value("SELECT player FROM player WHERE name = 'Visor'"), new_key.to_string());
 }

@@ -1,6 +1,6 @@
-//! Kills the real daemon repeatedly, with a real MariaDB, at times chosen by a seed
-//! that is printed. Acknowledged data must not be lost and no data may be
-//! duplicated, in either store.
+//! Kills the real daemon repeatedly, with a real MariaDB, at random times from a seed that is
+//! printed. Acknowledged data must not be lost and no data may be duplicated, neither in the
+//! state nor in MySQL.
 //!
 //! `CLQD_CRASHES` is the number of kills of the first test (15; `bash tests/run
 //! --crash N`), `CLQD_SEED` the seed. Rankings and database failures have their own
@@ -47,27 +47,27 @@ use serde_json::Value;
 
 /// Prints to standard error directly, so that the seed and the figures are visible
 /// whether or not the test passes.
-macro_rules! say {
-    ($($told:tt)*) => {
-        writeln!(std::io::stderr(), $($told)*).expect("standard error takes it")
+macro_rules! print_always {
+    ($($arg:tt)*) => {
+        writeln!(std::io::stderr(), $($arg)*).expect("standard error")
     };
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
 }
 
 fn seed() -> u64 {
-    let by_time = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as u64 % 1_000_000;
-    number("CLQD_SEED", by_time)
+    let random = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as u64 % 1_000_000;
+    number("CLQD_SEED", random)
 }
 
-// At random moments ------------------------------------------------------
+// Kills at random times ---------------------------------------------------
 
 #[test]
-fn random_kills_neither_lose_nor_double_data() {
+fn random_kills_neither_lose_nor_duplicate_data() {
     let (crashes, seed) = (number("CLQD_CRASHES", 15), seed());
-    say!("seed {seed}, {crashes} kills");
+    print_always!("seed {seed}, {crashes} kills");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let database = runtime.block_on(Database::new());
     let mut rng = Rng::new(&[seed, 1]);
@@ -82,45 +82,45 @@ fn random_kills_neither_lose_nor_double_data() {
          [scan_log]\npath = {record:?}\nrotate_bytes = 262144\nkeep_files = 0",
         database.url()
     ));
-    // The state is small, and is compacted all the time.
+    // The state is small and is compacted continuously.
     let config = std::fs::read_to_string(sandbox.config()).unwrap();
     std::fs::write(sandbox.config(), config.replace("[store]\n", "[store]\ncompact_bytes_min = 1\n")).unwrap();
     sandbox.ok(["migrate"]);
 
     let mut observer = Observer::new(&fleet);
     let began = Instant::now();
-    let (mut moments, mut asked) = (BTreeMap::new(), 0);
-    let mut life = 0;
-    // At least the configured number of kills, and more while there was little to lose: the
+    let (mut kill_times, mut responses) = (BTreeMap::new(), 0);
+    let mut kills = 0;
+    // At least the configured number of kills, and more until enough data were acknowledged: the
     // length of each run is random.
-    while life < crashes || (observer.players.len() < 40 && life < 10 * crashes) {
-        life += 1;
+    while kills < crashes || (observer.players.len() < 40 && kills < 10 * crashes) {
+        kills += 1;
         let mut daemon = sandbox.spawn();
         if rng.bool(0.15) {
-            // While it starts, or shortly after.
-            *moments.entry("while it starts").or_insert(0) += 1;
+            // During the start or shortly after.
+            *kill_times.entry("during the start").or_insert(0) += 1;
             std::thread::sleep(Duration::from_millis(rng.below(400) as u64));
             daemon.kill();
             continue;
         }
         daemon.wait_until_ready();
-        let mut client = daemon.client().expect("it answers");
-        observer.check(&mut client, &format!("life {life} of seed {seed}"));
-        let when = KillMoment::choose(&mut rng);
-        *moments.entry(when.name()).or_insert(0) += 1;
+        let mut client = daemon.client().expect("a connection");
+        observer.check(&mut client, &format!("run {kills} of seed {seed}"));
+        let kill_time = KillTime::choose(&mut rng);
+        *kill_times.entry(kill_time.name()).or_insert(0) += 1;
         let (pid, log, state, socket) = (daemon.pid(), record.clone(), sandbox.state(), sandbox.socket());
         let killer = std::thread::spawn(move || {
-            when.wait(&log, &state, &socket);
-            kill(pid, Signal::SIGKILL).expect("our child");
+            kill_time.wait(&log, &state, &socket);
+            kill(pid, Signal::SIGKILL).expect("a child process");
         });
-        asked += observer.request_until_killed(&mut client, &mut rng);
+        responses += observer.request_until_killed(&mut client, &mut rng);
         killer.join().unwrap();
         let status = daemon.wait();
-        assert_eq!(status.signal(), Some(9), "the daemon ended by itself, {status}: {}", daemon.log());
+        assert_eq!(status.signal(), Some(9), "the daemon ended before the kill, {status}: {}", daemon.log());
     }
-    say!(
-        "{life} kills in {:?}: {moments:?}; {asked} answers; told of {} servers, {} players, \
-         {} weeks of them, {} places in top lists",
+    print_always!(
+        "{kills} kills in {:?}: {kill_times:?}; {responses} responses; acknowledged: {} servers, {} players, \
+         {} weeks of them, {} entries of top lists",
         began.elapsed(),
         observer.servers.len(),
         observer.players.len(),
@@ -131,12 +131,13 @@ fn random_kills_neither_lose_nor_double_data() {
     // The last run ends with a clean stop.
     let daemon = sandbox.start();
     let mut client = daemon.client().unwrap();
-    observer.check(&mut client, "the last life");
-    let sane: Vec<String> = (0..fleet.servers()).filter(|&n| fleet.fault(n).is_none()).map(|n| fleet.url(n)).collect();
-    sandbox::wait_until("every server that was added and answers has been seen", || {
+    observer.check(&mut client, "the last run");
+    let replying: Vec<String> =
+        (0..fleet.servers()).filter(|&n| fleet.fault(n).is_none()).map(|n| fleet.url(n)).collect();
+    sandbox::wait_until("every added server that replies has been seen", || {
         let listed = sandbox.list(&[]);
         let unseen = |row: &&Value| row["last_seen_ms"].is_null();
-        listed.iter().filter(unseen).all(|row| !sane.iter().any(|url| row["url"] == url.as_str()))
+        listed.iter().filter(unseen).all(|row| !replying.iter().any(|url| row["url"] == url.as_str()))
     });
     observer.check(&mut client, "before the end");
     let log = daemon.stop();
@@ -144,77 +145,76 @@ fn random_kills_neither_lose_nor_double_data() {
 
     let compared = runtime.block_on(check_archive_equals_state(&sandbox, &database));
     let lines = check_replay_equals_state(&sandbox, &record);
-    say!("MySQL holds the {compared} rows of the state; {lines} recorded scans replay to the same, bit for bit");
-    assert!(compared as u64 > 20, "there was something to lose");
+    print_always!("MySQL has the {compared} rows of the state; {lines} recorded scans replay to the same state");
+    assert!(compared as u64 > 20, "there are enough rows");
 }
 
-/// When the daemon is killed, after it answers.
-enum KillMoment {
+/// When the daemon is killed after it responds.
+enum KillTime {
     /// At a random time.
     After(Duration),
     /// Early, during the archive's first pass.
     Early(Duration),
     /// As soon as the scan log has grown: the commit of the same scans follows.
     BetweenLogAndCommit(Duration),
-    /// As soon as an entry was deleted from the outbox, at the archive's next pass: it must
-    /// be in MySQL by then.
+    /// As soon as an entry was deleted from the outbox in the archive's next pass: it must be in
+    /// MySQL by then.
     Trimmed,
-    /// When another database exists next to the current one.
+    /// While a second database exists next to the current one.
     Compacting(Duration),
 }
 
-impl KillMoment {
-    fn choose(rng: &mut Rng) -> KillMoment {
+impl KillTime {
+    fn choose(rng: &mut Rng) -> KillTime {
         let mut within = |ms| Duration::from_millis(rng.below(ms) as u64);
-        let (any, early, then, short) = (within(2_500), within(150), within(1_000), within(30));
+        let (any, early, second, short) = (within(2_500), within(150), within(1_000), within(30));
         match rng.below(12) {
-            0 | 1 => KillMoment::Early(early),
-            2..5 => KillMoment::BetweenLogAndCommit(then),
-            5 => KillMoment::Trimmed,
-            6 | 7 => KillMoment::Compacting(short),
-            _ => KillMoment::After(any),
+            0 | 1 => KillTime::Early(early),
+            2..5 => KillTime::BetweenLogAndCommit(second),
+            5 => KillTime::Trimmed,
+            6 | 7 => KillTime::Compacting(short),
+            _ => KillTime::After(any),
         }
     }
 
     fn name(&self) -> &'static str {
         match self {
-            KillMoment::After(_) => "any time",
-            KillMoment::Early(_) => "early",
-            KillMoment::BetweenLogAndCommit(_) => "between log and commit",
-            KillMoment::Trimmed => "after a trim",
-            KillMoment::Compacting(_) => "while the state is compacted",
+            KillTime::After(_) => "any time",
+            KillTime::Early(_) => "early",
+            KillTime::BetweenLogAndCommit(_) => "between log and commit",
+            KillTime::Trimmed => "after a trim",
+            KillTime::Compacting(_) => "while the state is compacted",
         }
     }
 
     fn wait(&self, log: &Path, state: &Path, socket: &Path) {
         match self {
-            KillMoment::Compacting(wait) => {
+            KillTime::Compacting(wait) => {
                 let databases = || {
                     let names = std::fs::read_dir(state).expect("the state directory");
                     let other = names.filter(|name| name.as_ref().is_ok_and(|name| name.path().join("db").exists()));
                     other.count() + usize::from(state.join("db").exists())
                 };
                 let began = Instant::now();
-                // During the copy, the switch, or the removal of the old one.
+                // During the copy, the switch, or the removal of the old database.
                 while databases() < 2 && began.elapsed() < Duration::from_secs(8) {
                     std::thread::sleep(Duration::from_micros(200));
                 }
                 std::thread::sleep(*wait);
             }
-            KillMoment::After(wait) | KillMoment::Early(wait) => std::thread::sleep(*wait),
-            KillMoment::BetweenLogAndCommit(wait) => {
+            KillTime::After(wait) | KillTime::Early(wait) => std::thread::sleep(*wait),
+            KillTime::BetweenLogAndCommit(wait) => {
                 std::thread::sleep(*wait);
                 let len = || std::fs::metadata(log).map_or(0, |file| file.len());
                 let (before, began) = (len(), Instant::now());
-                // Nothing is scanned for a while where there are no servers yet.
+                // Without servers nothing is scanned.
                 while len() == before && began.elapsed() < Duration::from_secs(3) {
                     std::hint::spin_loop();
                 }
             }
-            KillMoment::Trimmed => {
-                let mut client = Client::connect(socket).expect("it answers");
-                let mut outbox = || match send_request(&mut client, &Request::Status {}).expect("it answers").as_slice()
-                {
+            KillTime::Trimmed => {
+                let mut client = Client::connect(socket).expect("a connection");
+                let mut outbox = || match send_request(&mut client, &Request::Status {}).expect("a status").as_slice() {
                     [Row::Status(status)] => status.outbox_entries,
                     other => panic!("{other:?}"),
                 };
@@ -233,18 +233,19 @@ impl KillMoment {
 
 /// Sends requests, and checks later responses against earlier ones.
 struct Observer {
-    /// URLs of the fleet that are still to be added; the next is the last.
-    left: Vec<String>,
-    /// An address without a listener: greylisted and lifted, removed and added again.
-    grey: String,
-    moody: String,
+    /// URLs of the fleet that are not added yet; the next is the last.
+    not_added: Vec<String>,
+    /// An address without a listener that is greylisted and removed from the greylist.
+    greylist_url: String,
+    /// An address without a listener that is added and removed.
+    removal_url: String,
     /// Last acknowledged values; `None`: requested but not acknowledged.
-    greylisted: Option<Option<String>>,
+    greylist_reason: Option<Option<String>>,
     present: Option<bool>,
-    /// Servers whose addition was requested and may have happened.
-    perhaps: BTreeSet<String>,
-    servers: BTreeMap<String, ToldServer>,
-    players: BTreeMap<(String, String), ToldPlayer>,
+    /// Servers whose addition was requested; it may have happened.
+    maybe_added: BTreeSet<String>,
+    servers: BTreeMap<String, AcknowledgedServer>,
+    players: BTreeMap<(String, String), AcknowledgedPlayer>,
     /// Points by server and player key.
     tops: BTreeMap<(String, u32), f64>,
     names: Vec<String>,
@@ -252,7 +253,7 @@ struct Observer {
 }
 
 #[derive(Clone, Debug, Default)]
-struct ToldServer {
+struct AcknowledgedServer {
     /// Key and time of adding, once acknowledged.
     constant: Option<(u32, i64)>,
     last_scan_ms: Option<i64>,
@@ -260,7 +261,7 @@ struct ToldServer {
 }
 
 #[derive(Clone, Debug)]
-struct ToldPlayer {
+struct AcknowledgedPlayer {
     key: u32,
     /// By week and server.
     weeks: BTreeMap<(String, String), PlayerWeekView>,
@@ -268,15 +269,15 @@ struct ToldPlayer {
 
 impl Observer {
     fn new(fleet: &Fleet) -> Observer {
-        let mut left = fleet.urls();
-        left.reverse();
+        let mut not_added = fleet.urls();
+        not_added.reverse();
         Observer {
-            left,
-            grey: closed_port_url(),
-            moody: closed_port_url(),
-            greylisted: Some(None),
+            not_added,
+            greylist_url: closed_port_url(),
+            removal_url: closed_port_url(),
+            greylist_reason: Some(None),
             present: Some(false),
-            perhaps: BTreeSet::new(),
+            maybe_added: BTreeSet::new(),
             servers: BTreeMap::new(),
             players: BTreeMap::new(),
             tops: BTreeMap::new(),
@@ -293,57 +294,62 @@ impl Observer {
         for row in send_request(client, &list).expect("a list") {
             let Row::Server(row) = row else { panic!("{row:?}") };
             assert!(keys.insert(row.key), "{when}: two servers with key {}", row.key);
-            assert!(listed.insert(row.url.clone(), row).is_none(), "{when}: a server stands twice in the list");
+            assert!(listed.insert(row.url.clone(), row).is_none(), "{when}: a server is listed twice");
         }
-        for (url, told) in &self.servers {
+        for (url, acknowledged) in &self.servers {
             let Some(row) = listed.get(url) else { panic!("{when}: {url} was acknowledged and is lost") };
             assert!(
-                told.constant.is_none_or(|constant| constant == (row.key, row.added_ms)),
-                "{when}: {told:?} {row:?}"
+                acknowledged.constant.is_none_or(|constant| constant == (row.key, row.added_ms)),
+                "{when}: {acknowledged:?} {row:?}"
             );
             assert!(
-                row.last_scan_ms >= told.last_scan_ms && row.last_seen_ms >= told.last_seen_ms,
-                "{when}: {told:?} {row:?}"
+                row.last_scan_ms >= acknowledged.last_scan_ms && row.last_seen_ms >= acknowledged.last_seen_ms,
+                "{when}: {acknowledged:?} {row:?}"
             );
         }
-        if let (Some(greylisted), Some(row)) = (&self.greylisted, listed.get(&self.grey)) {
-            assert_eq!(&row.greylist_reason, greylisted, "{when}: the greylist holds");
+        if let (Some(reason), Some(row)) = (&self.greylist_reason, listed.get(&self.greylist_url)) {
+            assert_eq!(&row.greylist_reason, reason, "{when}: the reason of the greylist");
         }
         if let Some(present) = self.present {
-            assert_eq!(listed.contains_key(&self.moody), present, "{when}: what was removed is removed");
+            assert_eq!(listed.contains_key(&self.removal_url), present, "{when}: the server is listed");
         }
         let known = |url: &String| {
-            self.servers.contains_key(url) || self.perhaps.contains(url) || *url == self.moody || *url == self.grey
+            self.servers.contains_key(url)
+                || self.maybe_added.contains(url)
+                || *url == self.removal_url
+                || *url == self.greylist_url
         };
-        assert!(listed.keys().all(known), "{when}: nobody asked for all of {:?}", listed.keys());
+        assert!(listed.keys().all(known), "{when}: servers without a request: {:?}", listed.keys());
 
-        for ((game, name), told) in &self.players {
-            let answer =
-                send_request(client, &Request::Player { name: name.clone() }).expect("a player who was told of");
+        for ((game, name), acknowledged) in &self.players {
+            let answer = send_request(client, &Request::Player { name: name.clone() }).expect("an acknowledged player");
             let mut found = answer.iter().filter_map(|row| match row {
                 Row::Player(player) if player.game == *game => Some(player),
                 _ => None,
             });
             let Some(now) = found.next() else { panic!("{when}: {name} in {game} is lost") };
             assert!(
-                found.next().is_none() && now.player_key == told.key && now.name == *name,
-                "{when}: {told:?} {now:?}"
+                found.next().is_none() && now.player_key == acknowledged.key && now.name == *name,
+                "{when}: {acknowledged:?} {now:?}"
             );
             let weeks = by_week(&now.weeks, when);
-            for (at, told) in &told.weeks {
-                let Some(now) = weeks.get(at) else { panic!("{when}: {name} has lost {at:?}") };
-                assert!(has_grown(told, now), "{when}: {name}\ntold {told:?}\nnow  {now:?}");
+            for (week, acknowledged) in &acknowledged.weeks {
+                let Some(now) = weeks.get(week) else { panic!("{when}: {name} has lost {week:?}") };
+                assert!(
+                    has_grown(acknowledged, now),
+                    "{when}: {name}\nacknowledged {acknowledged:?}\nnow          {now:?}"
+                );
             }
         }
         let servers: BTreeSet<String> = self.tops.keys().map(|(server, _)| server.clone()).collect();
         for server in servers {
-            let top = self.top(client, &server).expect("a top list that was told");
+            let top = self.top(client, &server).expect("an acknowledged top list");
             let now: BTreeMap<u32, f64> = top.rows.iter().map(|row| (row.player_key, row.score)).collect();
-            assert_eq!(now.len(), top.rows.len(), "{when}: a player stands twice on {server}");
-            for ((_, player), told) in self.tops.iter().filter(|((of, _), _)| *of == server) {
+            assert_eq!(now.len(), top.rows.len(), "{when}: a player is listed twice on {server}");
+            for ((_, player), acknowledged) in self.tops.iter().filter(|((url, _), _)| *url == server) {
                 assert!(
-                    now.get(player).is_some_and(|now| now >= told),
-                    "{when}: {player} on {server}: {told}, {now:?}"
+                    now.get(player).is_some_and(|now| now >= acknowledged),
+                    "{when}: {player} on {server}: {acknowledged}, {now:?}"
                 );
             }
         }
@@ -351,27 +357,27 @@ impl Observer {
 
     /// Sends various requests until the connection breaks. Returns the number of responses.
     fn request_until_killed(&mut self, client: &mut Client, rng: &mut Rng) -> u64 {
-        let mut answers = 0;
+        let mut responses = 0;
         loop {
-            match self.ask_something(client, rng) {
-                Ok(()) => answers += 1,
-                Err(ClientError::Closed | ClientError::ConnectionLost { .. }) => return answers,
+            match self.send_random_request(client, rng) {
+                Ok(()) => responses += 1,
+                Err(ClientError::Closed | ClientError::ConnectionLost { .. }) => return responses,
                 Err(error) => panic!("{error}"),
             }
         }
     }
 
-    fn ask_something(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
+    fn send_random_request(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
         let known: Vec<String> = self.servers.keys().cloned().collect();
-        let some = |rng: &mut Rng| known[rng.below(known.len())].clone();
+        let random_server = |rng: &mut Rng| known[rng.below(known.len())].clone();
         match rng.below(40) {
             _ if known.is_empty() => self.add(client),
             0 => self.add(client),
             1 => self.toggle_greylist(client, rng),
             2 => self.toggle_presence(client),
-            3 => self.rescan(client, &some(rng)),
+            3 => self.rescan(client, &random_server(rng)),
             4..12 => {
-                let server = some(rng);
+                let server = random_server(rng);
                 if self.servers[&server].last_seen_ms.is_some() {
                     let top = match self.top(client, &server) {
                         // Only servers with partial player lists were seen: no week has rows yet.
@@ -390,35 +396,35 @@ impl Observer {
                 let name = self.names[rng.below(self.names.len())].clone();
                 self.player(client, name)
             }
-            _ => self.show(client, &some(rng)),
+            _ => self.show(client, &random_server(rng)),
         }
     }
 
     fn add(&mut self, client: &mut Client) -> Result<(), ClientError> {
-        let Some(url) = self.left.pop() else { return Ok(()) };
-        self.perhaps.insert(url.clone());
+        let Some(url) = self.not_added.pop() else { return Ok(()) };
+        self.maybe_added.insert(url.clone());
         send_request(client, &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()] })?;
         self.servers.entry(url).or_default();
         Ok(())
     }
 
     fn toggle_greylist(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
-        send_request(client, &Request::ServersAdd { urls: vec![self.grey.clone()], tags: Vec::new() })?;
-        let reason = match &self.greylisted {
+        send_request(client, &Request::ServersAdd { urls: vec![self.greylist_url.clone()], tags: Vec::new() })?;
+        let reason = match &self.greylist_reason {
             Some(Some(_)) => None,
             _ => Some(format!("reason {}", rng.next_u64())),
         };
-        self.greylisted = None;
+        self.greylist_reason = None;
         send_request(
             client,
-            &Request::Greylist { url: ServerUrl::parse(&self.grey).unwrap(), reason: reason.clone() },
+            &Request::Greylist { url: ServerUrl::parse(&self.greylist_url).unwrap(), reason: reason.clone() },
         )?;
-        self.greylisted = Some(reason);
+        self.greylist_reason = Some(reason);
         Ok(())
     }
 
     fn toggle_presence(&mut self, client: &mut Client) -> Result<(), ClientError> {
-        let urls = vec![self.moody.clone()];
+        let urls = vec![self.removal_url.clone()];
         let present = self.present.take() != Some(true);
         match present {
             true => send_request(client, &Request::ServersAdd { urls, tags: Vec::new() })?,
@@ -433,11 +439,11 @@ impl Observer {
             send_request(client, &Request::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })?
         {
             let Row::Scan(scan) = row else { panic!("{row:?}") };
-            let told = self.servers.get_mut(server).expect("known");
-            // A local fault is a miss that is not counted.
+            let acknowledged = self.servers.get_mut(server).expect("a known server");
+            // A local failure is a miss that is not counted.
             if scan.result != ScanResult::Miss {
-                told.last_scan_ms = told.last_scan_ms.max(Some(scan.t_ms));
-                told.last_seen_ms = told.last_seen_ms.max(Some(scan.t_ms));
+                acknowledged.last_scan_ms = acknowledged.last_scan_ms.max(Some(scan.t_ms));
+                acknowledged.last_seen_ms = acknowledged.last_seen_ms.max(Some(scan.t_ms));
             }
         }
         Ok(())
@@ -452,7 +458,7 @@ impl Observer {
         };
         let mut rows = send_request(client, &request)?;
         let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
-        // If a week ends during this, that week stays the requested one.
+        // If the week ends meanwhile, the same week is still requested.
         self.week.get_or_insert_with(|| top.week.clone());
         Ok(top)
     }
@@ -460,8 +466,8 @@ impl Observer {
     fn player(&mut self, client: &mut Client, name: String) -> Result<(), ClientError> {
         for row in send_request(client, &Request::Player { name: name.clone() })? {
             let Row::Player(row) = row else { panic!("{row:?}") };
-            let weeks = by_week(&row.weeks, "told");
-            self.players.insert((row.game, name.clone()), ToldPlayer { key: row.player_key, weeks });
+            let weeks = by_week(&row.weeks, "a response");
+            self.players.insert((row.game, name.clone()), AcknowledgedPlayer { key: row.player_key, weeks });
         }
         Ok(())
     }
@@ -470,12 +476,12 @@ impl Observer {
         let mut rows = send_request(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
         let Some(Row::ServerDetail(detail)) = rows.pop() else { panic!("no server") };
         let row = detail.summary;
-        let told = ToldServer {
+        let acknowledged = AcknowledgedServer {
             constant: Some((row.key, row.added_ms)),
             last_scan_ms: row.last_scan_ms,
             last_seen_ms: row.last_seen_ms,
         };
-        self.servers.insert(server.to_owned(), told);
+        self.servers.insert(server.to_owned(), acknowledged);
         let ranked =
             detail.players_listed.into_iter().filter(|entry| entry.player_key.is_some()).map(|entry| entry.name);
         for name in ranked {
@@ -489,31 +495,31 @@ impl Observer {
 
 fn by_week(weeks: &[PlayerWeekView], when: &str) -> BTreeMap<(String, String), PlayerWeekView> {
     let map: BTreeMap<_, _> = weeks.iter().map(|w| ((w.week.clone(), w.server.clone()), w.clone())).collect();
-    assert_eq!(map.len(), weeks.len(), "{when}: a week stands twice: {weeks:?}");
+    assert_eq!(map.len(), weeks.len(), "{when}: duplicate weeks: {weeks:?}");
     map
 }
 
 /// Compares the values that only grow.
-fn has_grown(told: &PlayerWeekView, now: &PlayerWeekView) -> bool {
-    now.measured_ms >= told.measured_ms
-        && now.starts >= told.starts
-        && now.time_ms >= told.time_ms
-        && now.points >= told.points
-        && now.clq1 >= told.clq1
-        && now.clq2 >= told.clq2
-        && now.elo_rounds >= told.elo_rounds
+fn has_grown(acknowledged: &PlayerWeekView, now: &PlayerWeekView) -> bool {
+    now.measured_ms >= acknowledged.measured_ms
+        && now.starts >= acknowledged.starts
+        && now.time_ms >= acknowledged.time_ms
+        && now.points >= acknowledged.points
+        && now.clq1 >= acknowledged.clq1
+        && now.clq2 >= acknowledged.clq2
+        && now.elo_rounds >= acknowledged.elo_rounds
 }
 
-// While a week is closed -------------------------------------------------
+// Kills during a week close -----------------------------------------------
 
 /// Closing the 26,000 rows of 1,000 servers and ranking them takes the daemon about ten
 /// ticks, two seconds. It is killed repeatedly until the close is complete. An
 /// uninterrupted daemon starts from the same state.
 #[test]
-fn kills_during_a_week_close_change_no_result() {
+fn kills_during_week_close_change_no_result() {
     const SERVERS: u32 = 1_000;
     let seed = seed();
-    say!("seed {seed}");
+    print_always!("seed {seed}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let sandbox_with = |database: &Database| {
         let sandbox = Sandbox::new("");
@@ -541,7 +547,11 @@ fn kills_during_a_week_close_change_no_result() {
     killed.ok(["replay".as_ref(), "--state".as_ref(), killed.state().as_os_str(), log.as_os_str()]);
     let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(whole.state()).status().unwrap();
     assert!(copied.success());
-    assert_eq!(phase(&killed.json(["status"])[0], &weeks[1]).as_deref(), Some("running"), "its end is not yet known");
+    assert_eq!(
+        phase(&killed.json(["status"])[0], &weeks[1]).as_deref(),
+        Some("running"),
+        "no scan after the week's end was applied"
+    );
 
     let mut rng = Rng::new(&[seed, 2]);
     let (mut kills, mut seen) = (0, BTreeSet::new());
@@ -549,7 +559,7 @@ fn kills_during_a_week_close_change_no_result() {
     loop {
         let mut daemon = killed.spawn();
         std::thread::sleep(Duration::from_millis(rng.below(700) as u64));
-        // Checks whether the close is complete. A daemon that does not answer is asked only once.
+        // Checks whether the close is complete. A daemon that does not respond is killed.
         let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
         if let Ok([Row::Status(status)]) = status.as_deref() {
             let status = serde_json::to_value(status).unwrap();
@@ -570,18 +580,18 @@ fn kills_during_a_week_close_change_no_result() {
         (phase(&whole.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
     });
     daemon.stop();
-    say!("{kills} kills until the week was closed; seen on the way: {seen:?}");
-    assert!(kills >= 2, "it was interrupted");
+    print_always!("{kills} kills until the week was closed; phases: {seen:?}");
+    assert!(kills >= 2, "the close was interrupted");
 
     let ranks = |sandbox: &Sandbox| {
-        let of = |row: &Value| (row["url"].to_string(), row["rank"].as_u64());
-        sandbox.list(&[]).iter().map(of).collect::<Vec<_>>()
+        let rank = |row: &Value| (row["url"].to_string(), row["rank"].as_u64());
+        sandbox.list(&[]).iter().map(rank).collect::<Vec<_>>()
     };
     assert!(ranks(&whole).iter().filter(|(_, rank)| rank.is_some()).count() > 100);
     assert_eq!(ranks(&killed), ranks(&whole));
     for week in &weeks {
         let (a, b) = (killed.export(&killed.state(), week), whole.export(&whole.state(), week));
-        assert!(!a.is_empty() && a == b, "{week}: the same export");
+        assert!(!a.is_empty() && a == b, "{week}: the exports are equal");
     }
     runtime.block_on(async {
         let rows = check_archive_equals_state(&killed, &databases[0]).await;
@@ -597,14 +607,14 @@ fn kills_during_a_week_close_change_no_result() {
         ] {
             let sql = format!("SELECT * FROM {table} ORDER BY {order}");
             let (a, b) = (databases[0].rows(&sql).await, databases[1].rows(&sql).await);
-            assert!(!a.is_empty() && a == b, "{table} is the same");
+            assert!(!a.is_empty() && a == b, "{table} is equal in both");
             compared += a.len();
         }
         let sql = "SELECT server, server_rank, rank_week, HEX(ranks) FROM server JOIN server_series USING (server) ORDER BY 1";
         assert_eq!(databases[0].rows(sql).await, databases[1].rows(sql).await);
         let open = "SELECT COUNT(*) FROM server_week WHERE closed = 0";
         assert_eq!(databases[0].value(open).await, "0");
-        say!("{rows} player rows; {compared} rows of MySQL are the same with and without kills");
+        print_always!("{rows} player rows; {compared} rows in MySQL are equal with and without kills");
     });
 }
 
@@ -633,9 +643,9 @@ fn phase(status: &Value, week: &str) -> Option<String> {
     Some(state["phase"].as_str().expect("a phase").to_lowercase())
 }
 
-// The end ----------------------------------------------------------------
+// Final comparison --------------------------------------------------------
 
-/// Labels of the weeks that the state holds.
+/// Labels of the weeks in the state.
 fn weeks(sandbox: &Sandbox) -> Vec<String> {
     let status = sandbox.json(["status"]);
     let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
@@ -644,7 +654,7 @@ fn weeks(sandbox: &Sandbox) -> Vec<String> {
 
 /// Compares MySQL with the state of a stopped daemon. Returns the number of player rows.
 async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> usize {
-    assert_eq!(sandbox.json(["status"])[0]["outbox_entries"], 0, "nothing waits");
+    assert_eq!(sandbox.json(["status"])[0]["outbox_entries"], 0, "nothing is pending");
     let mut want = Vec::new();
     for week in weeks(sandbox) {
         let export = sandbox.export(&sandbox.state(), &week);
@@ -725,14 +735,14 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
     count.parse().expect("a count")
 }
 
-/// A number of a JSON line with all bits, which serde_json does not guarantee.
+/// A number of a JSON line, parsed exactly, which serde_json does not guarantee.
 fn exact(line: &str, field: &str) -> String {
     let text = line.split_once(&format!("\"{field}\":")).expect("the field").1;
     let text = text.split([',', '}']).next().expect("its value");
     format!("{:?}", text.parse::<f64>().expect("a number"))
 }
 
-/// Returns the lines of the log.
+/// Compares the state with a replay of the log. Returns the number of lines of the log.
 fn check_replay_equals_state(sandbox: &Sandbox, record: &Path) -> usize {
     let fresh = sandbox.path("replayed");
     let logs = scan_logs(record);

@@ -1,20 +1,20 @@
-//! The exit code of every command: 0 success, 1 failure, 2 wrong usage; and with `--json`
-//! every line of standard output is an object with a `kind`, whatever happens.
+//! The exit code of every command: 0 success, 1 failure, 2 usage error; and with `--json`
+//! every line of standard output is an object with a `kind`, also after an error.
 //!
-//! The effect of the commands is tested in `daemon`.
+//! The effects of the commands are tested in `commands`.
 
 use crate::sandbox::{CommandOutput, Sandbox, fleet, rows, silent_socket};
 use clqd::fleet::FaultShares;
 use nix::sys::signal::Signal;
 
-/// Runs a command without and with `--json`; both end with the code. What is said of a
-/// failure contains `said`, without `--json` on standard error, with it on standard output.
+/// Runs a command without and with `--json`; both must exit with this code. The output of the
+/// first contains `expected`; so does the error of a usage error with `--json`.
 #[track_caller]
-fn check(sandbox: &Sandbox, line: &str, code: i32, said: &str) {
+fn check(sandbox: &Sandbox, line: &str, code: i32, expected: &str) {
     let args: Vec<&str> = line.split(' ').collect();
     let plain = sandbox.run(&args);
     assert_eq!(plain.status.code(), Some(code), "{line}: {}{}", plain.out, plain.err);
-    assert!((plain.out.clone() + &plain.err).contains(said), "{line}: {}{}", plain.out, plain.err);
+    assert!((plain.out.clone() + &plain.err).contains(expected), "{line}: {}{}", plain.out, plain.err);
     let json = sandbox.run([&["--json"], &args[..]].concat());
     assert_eq!(json.status.code(), Some(code), "--json {line}: {}{}", json.out, json.err);
     check_kinds(line, &json);
@@ -24,8 +24,8 @@ fn check(sandbox: &Sandbox, line: &str, code: i32, said: &str) {
         assert_eq!(lines[0]["kind"], "error", "{line}: {}", json.out);
         assert!(lines[0]["code"] == "usage" || lines[0]["code"] == "bad_request", "{line}: {}", json.out);
         let message = lines[0]["message"].as_str().expect("a message");
-        assert!(message.contains(said), "{line}: {message}");
-        assert_eq!(plain.out, "", "{line}: of a misuse standard output says nothing");
+        assert!(message.contains(expected), "{line}: {message}");
+        assert_eq!(plain.out, "", "{line}: a usage error prints nothing to standard output");
     }
 }
 
@@ -74,10 +74,10 @@ const USAGE_ERRORS: &[(&str, &str)] = &[
 #[test]
 fn usage_error_exits_2_without_daemon() {
     let sandbox = Sandbox::new("");
-    for (line, said) in USAGE_ERRORS {
+    for (line, expected) in USAGE_ERRORS {
         match line.is_empty() {
             true => assert_eq!(sandbox.run([] as [&str; 0]).status.code(), Some(2)),
-            false => check(&sandbox, line, 2, said),
+            false => check(&sandbox, line, 2, expected),
         }
     }
     for line in ["--json fleet", "--json demo"] {
@@ -92,8 +92,8 @@ fn failure_exits_1_without_daemon() {
     let sandbox = Sandbox::new("");
     let list = sandbox.path("list");
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
-    let (_nobody, silent) = silent_socket();
-    for (line, said) in [
+    let (_socket, silent) = silent_socket();
+    for (line, expected) in [
         ("servers add quake3://127.0.0.1:1".to_owned(), "not running"),
         ("servers remove quake3://127.0.0.1:1".to_owned(), "not running"),
         (format!("servers import {}", list.display()), "not running"),
@@ -108,7 +108,7 @@ fn failure_exits_1_without_daemon() {
         ("replay /no/log --state /no/state".to_owned(), "/no/log"),
         ("export --state /no/state --week 2026-W47".to_owned(), "/no/state"),
     ] {
-        check(&sandbox, &line, 1, said);
+        check(&sandbox, &line, 1, expected);
     }
     let missing = sandbox.run(["--json", "reload"]);
     let line = &rows(&missing.out)[0];
@@ -128,7 +128,7 @@ fn commands_exit_0_1_or_2_with_daemon() {
     let daemon = sandbox.start();
     let (one, two) = (fleet.url(0), fleet.url(1));
     let unknown = "quake3://127.9.9.9:1";
-    for (line, code, said) in [
+    for (line, code, expected) in [
         (format!("servers add {one} {two} --tag ctf"), 0, ""),
         (format!("servers add {one} --tag duel"), 0, "known"),
         ("servers list".to_owned(), 0, ""),
@@ -153,7 +153,7 @@ fn commands_exit_0_1_or_2_with_daemon() {
         ("status".to_owned(), 0, ""),
         (format!("query {one}"), 0, ""),
     ] {
-        check(&sandbox, &line, code, said);
+        check(&sandbox, &line, code, expected);
     }
     assert_eq!(sandbox.ok(["board", "delete-before", "1763683200000", "--yes"]), "0 windows deleted\n");
     let tags = &sandbox.json(["servers", "show", &one])[0]["tags"];
@@ -167,7 +167,7 @@ fn commands_exit_0_1_or_2_with_daemon() {
 }
 
 #[test]
-fn unresponsive_daemon_times_out_and_is_named() {
+fn unresponsive_daemon_causes_timeout_error_with_pid() {
     let sandbox = Sandbox::new("");
     let daemon = sandbox.start();
     daemon.signal(Signal::SIGSTOP);

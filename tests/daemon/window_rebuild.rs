@@ -1,7 +1,6 @@
-//! Windows whose type is new or has other boundaries, with the real daemon: they
-//! are made whole from what it recorded, while it scans and answers. In the end
-//! every board of every window and scope is, to the last bit, that of a fresh
-//! replay of the recorded log with the new config.
+//! Window types that are new or have new boundaries, with the real daemon: their windows are
+//! rebuilt from the scan log while the daemon scans and responds. Then every board of every
+//! window and scope equals, bit for bit, that of a new replay of the log with the new config.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// Servers with the tag.
 const TAGGED: usize = 4;
 
-/// The log begins so long ago: more than a day before some windows do.
+/// Age of the first line of the log: more than a day before some windows start.
 const PAST_MS: i64 = 36 * HOUR_MS;
 
 fn config(record: &Path, windows: &[String]) -> String {
@@ -32,7 +31,7 @@ fn config(record: &Path, windows: &[String]) -> String {
     )
 }
 
-/// A type of an hour's windows that began some minutes before now.
+/// A custom window type whose current window started `minutes_ago`.
 fn custom(kind: u32, minutes_ago: i64, now_ms: i64) -> String {
     let base_ms = now_ms - now_ms.rem_euclid(60_000) - minutes_ago * 60_000 - 30 * HOUR_MS;
     format!("{kind} base={} duration=10h every=10h keep=0", rfc3339(base_ms))
@@ -41,7 +40,7 @@ fn custom(kind: u32, minutes_ago: i64, now_ms: i64) -> String {
 /// Name, score, tie break and time, from the first position to the last.
 type Board = Vec<(String, i64, u64, i64)>;
 
-/// All boards that somebody is on, by window, scope and ranking.
+/// All boards that are not empty, by window, scope and ranking.
 type Boards = BTreeMap<(String, String, &'static str), Board>;
 
 fn open(sandbox: &Sandbox) -> State {
@@ -62,8 +61,8 @@ fn boards(state: &mut State) -> Boards {
         for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
             let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), at_ms: None };
             let (_, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
-            // Keys are handed out in order of appearance, also of names that only
-            // the live engine knows; names tell the same.
+            // Keys are assigned in order of appearance and include names that only the live
+            // engine has seen, so boards are compared by name.
             let named = |entry: clqd::board::BoardEntry| {
                 let record = state.store.player_record(entry.player).expect("a store").expect("a player");
                 (record.name.into(), entry.score().0, entry.tie, entry.at_ms)
@@ -82,7 +81,7 @@ fn replay(sandbox: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
     // Tags are not in the log.
     let mut state = open(sandbox);
     for url in tagged {
-        state.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("room");
+        state.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("a new server");
     }
     state.commit().expect("a store");
     drop(state);
@@ -91,7 +90,7 @@ fn replay(sandbox: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
     wait_for("the state is closed", || sandbox.run(&args).status.success().then_some(()));
 }
 
-/// A lively fleet whose scans until now stand in the log.
+/// A busy fleet whose earlier scans are written to the log.
 fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
     let start_ms = 1_763_683_200_000;
     let live_from_ms = start_ms + PAST_MS;
@@ -124,16 +123,16 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
     fleet
 }
 
-/// A daemon that has recorded several files of scans of a lively fleet.
-fn recorded(sandbox: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
+/// A daemon that has recorded several files of scans of a busy fleet.
+fn start_and_record(sandbox: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
     let fleet = fleet(12, 7, 40.0, FaultShares::default());
     let daemon = sandbox.start();
     let urls = fleet.urls();
-    let (some, others) = urls.split_at(TAGGED);
+    let (tagged, others) = urls.split_at(TAGGED);
     sandbox
-        .ok([&["servers", "add", "--tag", "some"], &some.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        .ok([&["servers", "add", "--tag", "some"], &tagged.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     sandbox.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    wait_until("the log is in several files", || scan_logs(record).len() >= 3);
+    wait_until("the log has several files", || scan_logs(record).len() >= 3);
     (daemon, fleet, urls)
 }
 
@@ -144,39 +143,39 @@ fn is_rebuilt(sandbox: &Sandbox, kind: &str) -> bool {
 }
 
 #[test]
-fn windows_with_new_boundaries_are_rebuilt_from_the_log() {
+fn windows_with_new_boundaries_are_rebuilt_from_scan_log() {
     let now_ms = system_ms();
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
     sandbox.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
-    let (daemon, fleet, urls) = recorded(&sandbox, &record);
-    assert!(is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "13"), "nothing had a past");
+    let (daemon, fleet, urls) = start_and_record(&sandbox, &record);
+    assert!(is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "13"), "without a past nothing is rebuilt");
 
     let windows = [custom(12, 7, now_ms), custom(13, 2, now_ms), "day keep=3".to_owned(), "all-time".to_owned()];
     sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     let log = daemon.wait_for_log("are being rebuilt from the scan log");
     assert!(log.contains("windows of type all-time, day, 12 are being rebuilt"), "{log}");
-    // Others go on, and everything is answered meanwhile.
+    // Other windows are not affected, and the daemon responds meanwhile.
     assert!(is_rebuilt(&sandbox, "13") && is_rebuilt(&sandbox, "week"));
     assert!(sandbox.json(["status"])[0]["engine"]["servers"].as_u64() >= Some(12));
     daemon.wait_for_log("windows were rebuilt from the scan log");
     assert!(["12", "day", "all-time"].iter().all(|kind| is_rebuilt(&sandbox, kind)));
-    let again = sandbox.ok(["reload"]);
-    assert!(!again.contains("rebuilt"), "the same settings change nothing: {again}");
+    let reloaded = sandbox.ok(["reload"]);
+    assert!(!reloaded.contains("rebuilt"), "the same settings change nothing: {reloaded}");
 
-    // They are credited from then on.
+    // New scans are credited to the rebuilt windows.
     let seen = scan_logs(&record).len();
-    wait_until("it goes on recording", || scan_logs(&record).len() > seen);
+    wait_until("recording continues", || scan_logs(&record).len() > seen);
     let log = daemon.stop();
     assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
     drop(fleet);
     assert!(!sandbox.state().join("rebuild").exists());
-    equals_a_replay(&sandbox, &record, &windows, &urls);
+    check_equals_replay(&sandbox, &record, &windows, &urls);
 }
 
 /// Checks that the boards of a sandbox whose daemon has ended equal those of a new replay.
-fn equals_a_replay(sandbox: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
+fn check_equals_replay(sandbox: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
     let fresh = Sandbox::new(&config(record, windows));
     replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
     let mut state = open(sandbox);
@@ -185,7 +184,7 @@ fn equals_a_replay(sandbox: &Sandbox, record: &Path, windows: &[String], urls: &
         assert_eq!(rebuilt.get(name), Some(board), "{name:?}");
     }
     assert_eq!(rebuilt.len(), want.len());
-    assert!(want.values().filter(|board| board.len() > 3).count() > 20, "boards with players");
+    assert!(want.values().filter(|board| board.len() > 3).count() > 20, "enough boards have players");
     (state, want)
 }
 
@@ -199,7 +198,7 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     let urls = fleet.urls();
     replay(&sandbox, std::slice::from_ref(&record), &urls[..TAGGED]);
     let daemon = sandbox.start();
-    // Of the past only what the windows and the day before them need is replayed;
+    // First only the part of the past that the windows and the day before them need is replayed;
     // then all of it.
     let late = format!("12 base={} duration=2h every=1h keep=0", rfc3339(now_ms - 3 * HOUR_MS - 600_000));
     let windows = [late, custom(13, 2, now_ms)];
@@ -212,28 +211,29 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
-    wait_until("they are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
+    wait_until("the windows are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
     let scans = || sandbox.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
     let seen = scans();
-    wait_until("it goes on recording", || scans() > seen + 20);
+    wait_until("scans continue", || scans() > seen + 20);
     daemon.stop();
     drop(fleet);
 
-    let (state, boards) = equals_a_replay(&sandbox, &record, &windows, &urls);
+    let (state, boards) = check_equals_replay(&sandbox, &record, &windows, &urls);
     for ranking in Ranking::ALL {
         for kind in ["12", "13", "hour", "day", "month", "all-time"] {
-            let of = |(label, scope, of): &&(String, String, &str)| {
+            let matches = |(label, scope, name): &&(String, String, &str)| {
                 let window = window::parse_label(label).expect("a label");
-                window::type_name(window.kind) == kind && !scope.starts_with("server:") && *of == ranking.name()
+                window::type_name(window.kind) == kind && !scope.starts_with("server:") && *name == ranking.name()
             };
-            assert!(boards.keys().filter(of).count() >= 2, "{kind}: {} of games and the tag", ranking.name());
+            assert!(boards.keys().filter(matches).count() >= 2, "{kind}: {} of games and the tag", ranking.name());
         }
     }
     let all_time = window::parse_label("all-time").expect("a label");
     let rows = (0..=urls.len() as u32).flat_map(|key| state.store.rows(all_time, ServerKey(key)).expect("a store"));
-    let rich = rows.filter(|(_, row)| row.clq1_segments.values().count() >= 4 && row.clq2_games.values().count() >= 2);
-    let rich = rich.filter(|(_, row)| row.elo_rounds >= 3).count();
-    assert!(rich > 20, "{rich} rows with several segments, games and rounds");
+    let detailed =
+        rows.filter(|(_, row)| row.clq1_segments.values().count() >= 4 && row.clq2_games.values().count() >= 2);
+    let detailed = detailed.filter(|(_, row)| row.elo_rounds >= 3).count();
+    assert!(detailed > 20, "{detailed} rows with several segments, games and rounds");
 }
 
 fn rfc3339(t_ms: i64) -> String {
@@ -246,28 +246,28 @@ fn rebuild_after_restart_and_crash_equals_replay() {
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
     sandbox.configure(&config(&record, &[custom(12, 1, now_ms)]));
-    let (daemon, fleet, urls) = recorded(&sandbox, &record);
+    let (daemon, fleet, urls) = start_and_record(&sandbox, &record);
     daemon.stop();
     let windows = [custom(12, 7, now_ms), "all-time".to_owned()];
     sandbox.configure(&config(&record, &windows));
-    // Killed as soon as it has said so: whatever it was at, the next one begins
-    // anew or has nothing left to do.
+    // The daemon is killed as soon as it logs the rebuild: the next one starts the rebuild again,
+    // or finds it complete.
     let daemon = sandbox.spawn();
     daemon.wait_for_log("windows of type all-time, 12 are being rebuilt");
     daemon.kill();
-    let left = sandbox.state().join("rebuild/left/state");
-    std::fs::create_dir_all(&left).expect("made");
-    std::fs::write(left.join("db"), "half").expect("written");
+    let leftover = sandbox.state().join("rebuild/left/state");
+    std::fs::create_dir_all(&leftover).expect("created");
+    std::fs::write(leftover.join("db"), "half").expect("written");
     let daemon = sandbox.start();
-    assert!(!left.exists(), "the start removes it");
-    wait_until("they are rebuilt", || is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "all-time"));
+    assert!(!leftover.exists(), "the start removes files of an unfinished rebuild");
+    wait_until("the windows are rebuilt", || is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "all-time"));
     daemon.stop();
     drop(fleet);
-    equals_a_replay(&sandbox, &record, &windows, &urls);
+    check_equals_replay(&sandbox, &record, &windows, &urls);
 }
 
 #[test]
-fn without_a_scan_log_windows_start_empty_with_a_warning() {
+fn without_scan_log_windows_start_empty_with_warning() {
     let now_ms = system_ms();
     let sandbox = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
     let fleet = fleet(4, 7, 20.0, FaultShares::default());
@@ -282,6 +282,6 @@ fn without_a_scan_log_windows_start_empty_with_a_warning() {
     let printed = sandbox.run(["reload"]);
     assert!(printed.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", printed.err);
     assert!(daemon.log().contains("WARN") && daemon.log().contains("begin now"), "{}", daemon.log());
-    wait_until("they are credited", || players("12") > 3 && players("all-time") > 3);
+    wait_until("scans are credited to the windows", || players("12") > 3 && players("all-time") > 3);
     daemon.stop();
 }

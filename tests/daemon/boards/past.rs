@@ -1,5 +1,5 @@
-//! A history of a day and more, up to two hours ago, and the expected boards: computed
-//! from the plays, window by window.
+//! A history of more than a day, up to two hours ago, and the expected boards, computed from the
+//! plays window by window.
 
 use std::collections::BTreeMap;
 
@@ -38,10 +38,10 @@ pub struct Past {
 }
 
 impl Past {
-    /// The last of it is in the hour that ended an hour before `now_ms` or more.
+    /// The last play is in an hour that ended at least an hour before `now_ms`.
     pub fn new(now_ms: i64) -> Past {
-        // Nobody is on the list of a round that a later scan of the server reveals:
-        // he would have a row there, too.
+        // No player is in a final list that a later scan of the server reveals: they would have
+        // a row there, too.
         let hour_ms = now_ms - now_ms.rem_euclid(HOUR_MS);
         let mut plays = Vec::new();
         for (hours, server, players) in [
@@ -62,8 +62,8 @@ impl Past {
         format!("[boards]\nwindows = {WINDOWS:?}\n")
     }
 
-    /// As a scan log: everybody enters with nothing, and two minutes later has
-    /// made his points.
+    /// The history as a scan log: every player enters with 0 points, and has their points two
+    /// minutes later.
     pub fn log(&self) -> String {
         let mut lines = String::new();
         let mut scans: BTreeMap<(i64, &str), Vec<&Play>> = BTreeMap::new();
@@ -91,12 +91,12 @@ impl Past {
         keys
     }
 
-    /// Names and points of a board, best first; of equals who reached it first,
-    /// then who was known first. A name of two games is two players.
-    pub fn points(&self, of_scope: impl Fn(&Play) -> bool, window: WindowKey) -> Vec<(String, i64)> {
+    /// Names and points of a board, best first; players with equal points in order of the time
+    /// at which they reached them, then of key. A name in two games is two players.
+    pub fn points(&self, in_scope: impl Fn(&Play) -> bool, window: WindowKey) -> Vec<(String, i64)> {
         let mut sums: Vec<((&str, &str), i64, i64)> = Vec::new();
         let counted =
-            self.plays.iter().filter(|play| of_scope(play) && self.windows.windows_at(play.t_ms).contains(&window));
+            self.plays.iter().filter(|play| in_scope(play) && self.windows.windows_at(play.t_ms).contains(&window));
         for play in counted {
             let player = (play.player, game(play.server));
             match sums.iter_mut().find(|(known, ..)| *known == player) {
