@@ -71,13 +71,17 @@ struct CompactionJob {
     thread: JoinHandle<Result<CompactedDatabase, StoreError>>,
 }
 
-/// A new database with all records but the last changes. Removed unless it becomes current.
+/// A new database with all records but the last changes. Dropping it removes its directory
+/// unless `keep_dir` is set.
 #[derive(Debug)]
 struct CompactedDatabase {
     source: BackupSource,
+    /// `None`: it is not open yet, or the store has taken it.
     db: Option<sled::Db>,
     dir: PathBuf,
     bytes: u64,
+    /// The file `current` names the directory, or may name it.
+    keep_dir: bool,
 }
 
 impl Compaction {
@@ -184,6 +188,8 @@ impl Compaction {
         }
         let next = self.next(copied.bytes);
         let old = self.database();
+        // If this fails, either database may be current. The next start removes the other.
+        copied.keep_dir = true;
         files::set_current(&self.dir, &next)?;
         tree.switch_database(copied.db.take().expect("database is open until it becomes current"));
         tracing::debug!(bytes = next.bytes, "the state directory is compacted");
@@ -256,7 +262,7 @@ impl CompactedDatabase {
         let mut target = BackupTarget::create(dir)?;
         source.copy_to(&mut target, is_cancelled)?;
         let bytes = target.finish(FinalChanges::default())?.bytes;
-        let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes };
+        let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes, keep_dir: false };
         let db = lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || open_database(dir, cache_bytes))?;
         copied.db = Some(db);
         files::grant_group_read(dir)?;
@@ -290,8 +296,10 @@ impl CompactedDatabase {
 
 impl Drop for CompactedDatabase {
     fn drop(&mut self) {
-        let Some(db) = self.db.take() else { return };
-        drop(db);
+        if self.keep_dir {
+            return;
+        }
+        drop(self.db.take());
         let dir = self.dir.clone();
         remove(move || {
             lock::retry_until_unlocked(&dir, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(&dir)?).then_some(())))?;
@@ -303,6 +311,7 @@ impl Drop for CompactedDatabase {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use super::*;
     use crate::store::backup::tests::{SETTINGS, commit, records};
@@ -434,6 +443,31 @@ mod tests {
         (1..200).for_each(|n| store.apply(&commit(n, 300)).unwrap());
         assert!(store.compaction.running.is_none() && store.compaction.current.is_none());
         assert!(store.compaction.retry_bytes > 0);
+    }
+
+    #[test]
+    fn compaction_that_cannot_open_its_database_removes_it_and_the_next_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(dir.path());
+        // Sled refuses to open a database with such a small cache.
+        let cache_bytes = std::mem::replace(&mut store.compaction.cache_bytes, 0);
+        store.apply(&commit(0, 30_000)).unwrap();
+        let mut n = 1;
+        while store.compaction.retry_bytes == 0 {
+            store.apply(&commit(n, 300)).unwrap();
+            n += 1;
+            assert!(n < 100_000, "the compaction fails");
+        }
+        for _ in 0..600 {
+            if databases(dir.path()) == ["db"] {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(databases(dir.path()), ["db"], "the new database is removed");
+        store.compaction.cache_bytes = cache_bytes;
+        commit_until_compacted(&mut store, n, 1);
+        assert!(databases(dir.path()).contains(&"db.1".to_owned()));
     }
 
     #[test]
