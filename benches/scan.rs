@@ -31,8 +31,8 @@ fn main() -> anyhow::Result<()> {
     )?;
     let fleet = Running(
         Command::new(clqd)
-            .args(["fleet", "--activity", "4", "--faults", "default", "--status-every", "0"])
-            .args(["--quake3-port", "0", "--source-port", "0", "--servers", &servers.to_string(), "--list"])
+            .args(["fleet", "--activity", "4", "--faults", "default", "--status-interval", "0"])
+            .args(["--quake3-port", "0", "--source-port", "0", "--servers", &servers.to_string(), "--server-list"])
             .arg(&list)
             .stdout(Stdio::null())
             .spawn()?,

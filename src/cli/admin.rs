@@ -123,8 +123,8 @@ pub struct TopArgs {
     #[arg(long, value_name = "LABEL", value_parser = checked_week_label)]
     week: Option<String>,
     /// Number of entries
-    #[arg(short, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
-    n: u32,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+    count: u32,
 }
 
 /// Greylist a server: keep scanning and listing it, but exclude it from rankings
@@ -205,8 +205,8 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 }
 
 pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let TopArgs { server, ranking, week, n } = args;
-    send(app, &Request::Top { server, ranking, week, count: n })
+    let TopArgs { server, ranking, week, count } = args;
+    send(app, &Request::Top { server, ranking, week, count })
 }
 
 pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {

@@ -68,8 +68,8 @@ pub enum BoardCommand {
         #[command(flatten)]
         scores: ScoreRangeArgs,
         /// First entry of the range to show, from 1
-        #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
-        position: u32,
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+        start: u32,
         #[command(flatten)]
         rows: CountArg,
     },
@@ -180,8 +180,8 @@ pub struct BoardArgs {
 #[derive(Debug, Args)]
 pub struct CountArg {
     /// Number of entries
-    #[arg(short, default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
-    n: u32,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+    count: u32,
 }
 
 #[derive(Debug, Args)]
@@ -235,10 +235,10 @@ pub struct PlayerListArgs {
 #[derive(Debug, Args)]
 pub struct FusedPlayersArgs {
     /// Show this player instead of the best; may be repeated
-    #[arg(long = "player", value_name = "NAME", conflicts_with = "n")]
+    #[arg(long = "player", value_name = "NAME", conflicts_with = "count")]
     names: Vec<String>,
     /// Show the player with this key instead of the best; may be repeated
-    #[arg(long = "key", value_name = "KEY", conflicts_with = "n")]
+    #[arg(long = "key", value_name = "KEY", conflicts_with = "count")]
     keys: Vec<u32>,
 }
 
@@ -285,7 +285,7 @@ fn request(command: BoardCommand) -> Request {
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
             let query = match players.is_empty() {
-                true => FusedQuery::Top { count: rows.n },
+                true => FusedQuery::Top { count: rows.count },
                 false => FusedQuery::Players { players },
             };
             return Request::Fused { boards: boards.into_selector(), rankings, k, query };
@@ -293,15 +293,15 @@ fn request(command: BoardCommand) -> Request {
         BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
             (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
         }
-        BoardCommand::Top { board, rows } => (board, BoardQuery::Top { count: rows.n }),
-        BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.n }),
-        BoardCommand::Page { board, from, rows } => (board, from.into_query(rows.n)),
+        BoardCommand::Top { board, rows } => (board, BoardQuery::Top { count: rows.count }),
+        BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.count }),
+        BoardCommand::Page { board, from, rows } => (board, from.into_query(rows.count)),
         BoardCommand::At { board, position } => (board, BoardQuery::At { position }),
         BoardCommand::Around { board, player, rows } => {
-            (board, BoardQuery::Around { player: player.name(), count: rows.n })
+            (board, BoardQuery::Around { player: player.name(), count: rows.count })
         }
-        BoardCommand::Range { board, scores, position, rows } => {
-            (board, BoardQuery::Range { scores: scores.bounds(), start: position, count: rows.n })
+        BoardCommand::Range { board, scores, start, rows } => {
+            (board, BoardQuery::Range { scores: scores.bounds(), start, count: rows.count })
         }
         BoardCommand::Count { board, scores } => (board, BoardQuery::Count { scores: scores.bounds() }),
         BoardCommand::PositionFor { board, score } => (board, BoardQuery::PositionFor { score }),

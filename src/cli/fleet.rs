@@ -57,7 +57,7 @@ pub struct FleetArgs {
     pub faults: FaultShares,
 
     /// Behaviours that must not be ranked: `none`, `default`, or fractions of servers such as
-    /// `spectators=0.05,generic_names=0.02,unnamed_bots=0.05,oversized=0.01,frozen=0.01`
+    /// `spectators=0.05,generic_names=0.02,unmarked_bots=0.05,oversized=0.01,frozen=0.01`
     #[arg(long, default_value = "default")]
     pub behaviours: BehaviourShares,
 
@@ -68,7 +68,7 @@ pub struct FleetArgs {
 
     /// Write the server list to this file, one URL a line
     #[arg(long, value_name = "FILE")]
-    pub list: Option<PathBuf>,
+    pub server_list: Option<PathBuf>,
 
     /// Write a configuration for a daemon that scans this fleet, with its state next to the file
     #[arg(long, value_name = "FILE")]
@@ -79,8 +79,8 @@ pub struct FleetArgs {
     pub truth: Option<PathBuf>,
 
     /// Seconds between two status lines; 0 for none
-    #[arg(long, default_value_t = 5)]
-    pub status_every: u64,
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub status_interval: u64,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -104,14 +104,14 @@ fn number(text: &str, expected: &str, is_valid: impl Fn(f64) -> bool) -> Result<
 /// another. Error: a port is in use, or a file cannot be written.
 pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
     let fleet = start(&args)?;
-    if let Some(path) = &args.list {
+    if let Some(path) = &args.server_list {
         let lines: String = fleet.urls().iter().flat_map(|url| [url, "\n"]).collect();
         std::fs::write(path, lines).with_context(|| format!("cannot write the server list {}", path.display()))?;
     }
     if let Some(path) = &args.daemon_config {
         write_daemon_config(path)?;
     }
-    print_summary(&fleet, args.list.as_deref());
+    print_summary(&fleet, args.server_list.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(run_until_stopped(&fleet, &args))?;
     if let Some(path) = &args.truth {
@@ -178,7 +178,7 @@ fn print_summary(fleet: &Fleet, list: Option<&Path>) {
         Some(path) => {
             println!("To scan them all: clqd servers import {} (the daemon needs scan.allow_private)", path.display())
         }
-        None => println!("--list FILE writes their URLs for: clqd servers import FILE"),
+        None => println!("--server-list FILE writes their URLs for: clqd servers import FILE"),
     }
 }
 
@@ -186,7 +186,7 @@ async fn run_until_stopped(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut user = signal(SignalKind::user_defined1())?;
-    let period = Duration::from_secs(if args.status_every == 0 { 3_600 } else { args.status_every });
+    let period = Duration::from_secs(if args.status_interval == 0 { 3_600 } else { args.status_interval });
     let mut status = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     let mut previous = fleet.stats();
     loop {
@@ -197,7 +197,7 @@ async fn run_until_stopped(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()
                 Some(path) => write_truth(fleet, path)?,
                 None => eprintln!("SIGUSR1 needs --truth FILE"),
             },
-            _ = status.tick() => if args.status_every > 0 {
+            _ = status.tick() => if args.status_interval > 0 {
                 if fleet.servers() <= STATUS_SERVERS_MAX {
                     fleet.advance_all();
                 }

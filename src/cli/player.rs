@@ -63,7 +63,7 @@ enum PlayerCommand {
     /// List the hashes and dates of forgotten names
     Forgotten,
     /// Allow a forgotten name again; its old data remain deleted
-    Remember {
+    Allow {
         /// Hash listed by `clqd player forgotten`: SHA-256 of the game, a zero byte, the
         /// name
         hash: NameHash,
@@ -87,7 +87,7 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             }
             Ok(code)
         }
-        Some(PlayerCommand::Remember { hash }) => send(app, &Request::PlayerAllow { hash }),
+        Some(PlayerCommand::Allow { hash }) => send(app, &Request::PlayerAllow { hash }),
     }
 }
 

@@ -50,7 +50,7 @@ impl Behaviour {
         Behaviour::Oversized,
         Behaviour::Frozen,
     ];
-    const NAMES: [&str; 5] = ["spectators", "generic_names", "unnamed_bots", "oversized", "frozen"];
+    const NAMES: [&str; 5] = ["spectators", "generic_names", "unmarked_bots", "oversized", "frozen"];
 
     /// As in `--behaviours` and in the ground truth.
     pub fn name(self) -> &'static str {
@@ -72,7 +72,7 @@ impl Behaviour {
 pub struct BehaviourShares {
     pub spectators: f64,
     pub generic_names: f64,
-    pub unnamed_bots: f64,
+    pub unmarked_bots: f64,
     pub oversized: f64,
     pub frozen: f64,
 }
@@ -84,12 +84,12 @@ impl BehaviourShares {
     pub const MIXED: BehaviourShares = BehaviourShares::of([0.05, 0.02, 0.05, 0.01, 0.01]);
 
     /// In the order of [`Behaviour::ALL`].
-    const fn of([spectators, generic_names, unnamed_bots, oversized, frozen]: [f64; 5]) -> BehaviourShares {
-        BehaviourShares { spectators, generic_names, unnamed_bots, oversized, frozen }
+    const fn of([spectators, generic_names, unmarked_bots, oversized, frozen]: [f64; 5]) -> BehaviourShares {
+        BehaviourShares { spectators, generic_names, unmarked_bots, oversized, frozen }
     }
 
     fn shares(&self) -> [f64; 5] {
-        [self.spectators, self.generic_names, self.unnamed_bots, self.oversized, self.frozen]
+        [self.spectators, self.generic_names, self.unmarked_bots, self.oversized, self.frozen]
     }
 
     /// The behaviour of a server, if it has one.
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!("none".parse(), Ok(BehaviourShares::NONE));
         assert_eq!("default".parse(), Ok(BehaviourShares::MIXED));
         let error = "ghosts=1".parse::<BehaviourShares>().unwrap_err().to_string();
-        assert!(error.contains("ghosts") && error.contains("unnamed_bots"), "{error}");
+        assert!(error.contains("ghosts") && error.contains("unmarked_bots"), "{error}");
         let count = |family, behaviour| {
             (0..10_000).filter(|&server| shares.behaviour(1, server, family) == Some(behaviour)).count()
         };

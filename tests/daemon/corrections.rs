@@ -233,9 +233,9 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(value("SELECT COUNT(*) FROM player_week"), "5");
     assert_eq!(value("SELECT COUNT(*) FROM player_week LEFT JOIN player USING (player) WHERE name IS NULL"), "0");
 
-    // After `player remember`, the name is a new player.
+    // After `player allow`, the name is a new player.
     let daemon = sandbox.start();
-    sandbox.ok(["player", "remember", &hash]);
+    sandbox.ok(["player", "allow", &hash]);
     assert!(sandbox.json(["player", "forgotten"]).is_empty());
     let new_key = wait_for("the name is known", || {
         let players = sandbox.run(["--json", "player", "Visor"]);

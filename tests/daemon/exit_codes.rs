@@ -57,7 +57,7 @@ const USAGE_ERRORS: &[(&str, &str)] = &[
     ("board at 0 --game g", "not in 1.."),
     ("board delete-before 1763683200000", "--yes"),
     ("player forget Visor --game baseq3", "--yes"),
-    ("player remember abc", "64 hexadecimal digits"),
+    ("player allow abc", "64 hexadecimal digits"),
     ("greylist nonsense --lift", "scheme://host:port"),
     ("query nonsense", "known schemes are quake3"),
     ("query xonotic://127.0.0.1:26000", "scheme \"xonotic\" is not known"),

@@ -101,7 +101,7 @@ fn every_protocol_variant_is_decoded_exactly() {
 #[test]
 fn servers_of_each_behaviour_are_decoded_exactly() {
     let behaviours =
-        BehaviourShares { spectators: 0.2, generic_names: 0.2, unnamed_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+        BehaviourShares { spectators: 0.2, generic_names: 0.2, unmarked_bots: 0.2, oversized: 0.2, frozen: 0.2 };
     let settings = WorldSettings { servers: 300, seed: 4, activity: 4.0, behaviours, ..WorldSettings::default() };
     let fleet = fleet_of(settings, FaultShares::NONE);
     let client = Client::new(2_000, 1);

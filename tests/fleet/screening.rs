@@ -29,7 +29,7 @@ const START_MS: i64 = 1_764_115_200_000;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn screened_entries_never_reach_rankings() {
     let behaviours =
-        BehaviourShares { spectators: 0.3, generic_names: 0.1, unnamed_bots: 0.2, oversized: 0.1, frozen: 0.1 };
+        BehaviourShares { spectators: 0.3, generic_names: 0.1, unmarked_bots: 0.2, oversized: 0.1, frozen: 0.1 };
     let settings = WorldSettings {
         servers: SERVERS,
         seed: 9,

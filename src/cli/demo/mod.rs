@@ -109,7 +109,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     fleet.stop();
     println!("\nThe demo has ended; all temporary files were removed. Next steps:");
     println!("  your own fleet, in one terminal:");
-    println!("    {} fleet --servers 1000 --list servers.txt --daemon-config try.toml", program());
+    println!("    {} fleet --servers 1000 --server-list servers.txt --daemon-config try.toml", program());
     println!("  a daemon that scans it, in a second, and its commands in a third:");
     println!("    {} --config try.toml run", program());
     println!("    {} --config try.toml servers import servers.txt", program());

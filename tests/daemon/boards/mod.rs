@@ -297,13 +297,13 @@ fn board_commands_work_without_daemon() {
     let second = names[1];
     let key = top[2]["player_key"].to_string();
     for (args, lines, printed) in [
-        (vec!["top", "-n", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
+        (vec!["top", "--count", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
         (vec!["bottom", "-n", "3", "--ranking", "time"], 5, "time on "),
         (vec!["page", "--position", "4", "-n", "3"], 7, "previous page: --before A"),
         (vec!["at", "2", "--ranking", "points"], 3, second),
         (vec!["around", second, "-n", "3", "--ranking", "points"], 5, second),
         (vec!["around", "--key", &key, "-n", "3", "--ranking", "points"], 5, second),
-        (vec!["range", "--above", "0", "--position", "2", "-n", "2"], 5, "19 players in the range, first position 1"),
+        (vec!["range", "--above", "0", "--start", "2", "-n", "2"], 5, "19 players in the range, first position 1"),
         (vec!["count", "--at-least", "0.003"], 2, "3 players in the range"),
         (vec!["position-for", "-1", "--ranking", "points"], 2, "-1 reached now: position 29, shared 29, dense 22"),
         (vec!["standing", second], 7, "ranking"),
