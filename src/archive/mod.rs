@@ -4,10 +4,9 @@
 //! changed objects. Output: rows of `schema.sql`. What changed and its values come from
 //! the engine, through [`JobSource`].
 //!
-//! - [`worker`]: the loop. Fetches pending jobs, writes and acknowledges them; backs off
-//!   while the database is unavailable.
-//! - [`write`]: jobs to rows, in transactions; [`remove_player`]: removed players;
-//!   [`week_chunks`]: weeks with many rows.
+//! - [`job_source`]: where the jobs come from; [`worker`]: the loop. Fetches pending jobs,
+//!   writes and acknowledges them; backs off while the database is unavailable.
+//! - [`write`]: jobs to rows, in transactions.
 //! - [`connect`]: a connection with clqd's session settings and lock.
 //! - [`schema`]: applying `schema.sql`; [`sql_script`] splits it into statements.
 //! - [`sql`]: text of SQL statements.
@@ -20,22 +19,22 @@
 
 mod connect;
 mod error;
-mod remove_player;
+mod job_source;
 mod schema;
 mod settings;
 mod sql;
 mod sql_script;
 mod status;
-mod week_chunks;
 mod worker;
 mod write;
 
 pub use connect::Archive;
 pub use error::ArchiveError;
+pub use job_source::{JobSource, OutboxQuery, SourceClosed};
 pub use schema::{MigrationReport, MigrationStep, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, SettingsError};
-pub use worker::{JobSource, OutboxQuery, SourceClosed, run};
+pub use worker::run;
 
 pub use crate::archive::sql_script::statements;
 pub use crate::archive::status::{FaultKind, WorkerFault, WorkerStatus};
-pub use crate::archive::week_chunks::WriteOutcome;
+pub use crate::archive::write::WriteOutcome;

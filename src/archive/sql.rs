@@ -115,13 +115,13 @@ impl Values<'_> {
     }
 
     /// Exact to the last bit. Values that are not finite become NULL, which the database
-    /// rejects.
+    /// rejects; `Value::as_sql` would write a word that is a syntax error.
     pub fn double(&mut self, value: f64) -> &mut Self {
         if value.is_finite() { self.put(|text| _ = write!(text, "{value:e}")) } else { self.null() }
     }
 
     pub fn text(&mut self, value: &str) -> &mut Self {
-        self.put(|text| push_text(text, value))
+        self.put(|text| text.push_str(&literal(value)))
     }
 
     pub fn opt_text(&mut self, value: Option<&str>) -> &mut Self {
@@ -131,6 +131,8 @@ impl Values<'_> {
         }
     }
 
+    /// As hexadecimal digits: `Value::as_sql` would write bytes that happen to be UTF-8 as
+    /// text.
     pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
         self.put(|text| {
             text.push_str("X'");
@@ -155,11 +157,9 @@ impl Values<'_> {
     }
 }
 
-/// Text as a literal, including quotes.
+/// Text as a literal, including quotes. The session does not set NO_BACKSLASH_ESCAPES.
 pub(super) fn literal(value: &str) -> String {
-    let mut text = String::with_capacity(value.len() + 2);
-    push_text(&mut text, value);
-    text
+    mysql_async::Value::from(value).as_sql(false)
 }
 
 /// `a,b,c`.
@@ -182,19 +182,6 @@ pub(super) fn truncate_chars(text: &str, chars_max: usize) -> &str {
     }
 }
 
-fn push_text(out: &mut String, value: &str) {
-    out.push('\'');
-    for c in value.chars() {
-        match c {
-            '\'' => out.push_str("''"),
-            '\\' => out.push_str("\\\\"),
-            '\0' => out.push_str("\\0"),
-            _ => out.push(c),
-        }
-    }
-    out.push('\'');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,8 +199,8 @@ mod tests {
         assert_eq!(
             upsert.into_statements(),
             [
-                format!(r"INSERT INTO t (a,b) VALUES (0,'it''s \\ so'),(1,'it''s \\ so'){tail}"),
-                format!(r"INSERT INTO t (a,b) VALUES (2,'it''s \\ so'){tail}"),
+                format!(r"INSERT INTO t (a,b) VALUES (0,'it\'s \\ so'),(1,'it\'s \\ so'){tail}"),
+                format!(r"INSERT INTO t (a,b) VALUES (2,'it\'s \\ so'){tail}"),
             ]
         );
     }

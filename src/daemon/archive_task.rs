@@ -10,7 +10,9 @@ use tokio::task::JoinHandle;
 use crate::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use crate::clock::Clock;
 use crate::daemon::engine_thread::Order;
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncCursor, ResyncStep, WeekChunk};
+use crate::model::archive::{
+    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
+};
 
 /// A running worker.
 pub(super) struct Worker {
@@ -93,7 +95,7 @@ impl JobSource for EngineJobSource {
         self.send(|reply| Order::Resynced { from, next, postponed, reply }).await
     }
 
-    async fn next_week_chunk(&self, ask: PartRequest) -> Result<WeekChunk, SourceClosed> {
+    async fn next_week_chunk(&self, ask: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
         self.send(|reply| Order::Part { ask, reply }).await
     }
 

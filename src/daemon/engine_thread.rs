@@ -26,7 +26,9 @@ use crate::engine::{
     Added, AdminError, CorrectionError, EngineSettings, Event, ForgetResult, Notice, Outcome, ReopenError,
     RescanTarget, TimeReset, WindowBoards,
 };
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, PartRequest, ResyncCursor, ResyncStep, WeekChunk};
+use crate::model::archive::{
+    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
+};
 use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::server::Class;
@@ -75,7 +77,7 @@ pub(super) enum Order {
         reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
     },
     Part {
-        ask: PartRequest,
+        ask: WeekChunkRequest,
         reply: oneshot::Sender<WeekChunk>,
     },
     /// For a task that reads whole windows in parallel with the engine.
@@ -621,8 +623,8 @@ impl Work {
             }
             Order::Jobs { ask, reply } => _ = reply.send(self.jobs(ask)?),
             Order::Part { ask, reply } => {
-                let mut part = self.state.engine.week_part(&self.state.store, ask)?;
-                if matches!(part, WeekChunk::Part { .. }) {
+                let mut part = self.state.engine.week_chunk(&self.state.store, ask)?;
+                if matches!(part, WeekChunk::Chunk { .. }) {
                     self.commit()?;
                     if self.disk.is_stopped() {
                         part = WeekChunk::NotAvailable;

@@ -31,7 +31,7 @@ pub struct EngineSettings {
     pub outbox_entries_max: usize,
     /// Rows of one server that are read and archived in one job; a larger week is archived in
     /// parts. 10 ms on the engine's thread, and with their best positions 50,000 rows of MySQL.
-    pub archive_part_rows: usize,
+    pub archive_chunk_rows: usize,
     /// Set by the engine: the outbox is full.
     pub outbox_full: bool,
     /// The maximum number of records that a tick reads and writes to close a week, or writes to
@@ -65,7 +65,7 @@ impl Default for EngineSettings {
             keep_weeks: 4,
             archive_enabled: false,
             outbox_entries_max: 5_000_000,
-            archive_part_rows: 5_000,
+            archive_chunk_rows: 5_000,
             outbox_full: false,
             week_steps_per_tick: 6_000,
         }

@@ -59,8 +59,8 @@ pub enum ArchiveJob {
     },
     Server(Box<ServerArchive>),
     Week(Box<WeekArchive>),
-    /// A server's week with more rows than one job may have: it must be requested in parts, see
-    /// [`PartRequest`].
+    /// A server's week with more rows than one job may have: it must be requested in chunks, see
+    /// [`WeekChunkRequest`].
     LargeWeek {
         week: WeekKey,
         server: ServerKey,
@@ -174,28 +174,28 @@ pub struct ResyncChunk {
     pub postponed: Vec<OutboxKey>,
 }
 
-/// A request for a part of a large week.
+/// A request for a chunk of a large week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartRequest {
-    /// The first part of a new copy of the rows.
+pub enum WeekChunkRequest {
+    /// The first chunk of a new copy of the rows.
     First { week: WeekKey, server: ServerKey },
-    /// The part after a player (or the first part) of the copy with this number.
-    Next { version: u64, after: Option<PlayerKey> },
+    /// The chunk after a player (or the first chunk) of the copy with this number.
+    Next { copy_id: u64, after: Option<PlayerKey> },
     /// Releases the copy.
-    Done { moment: u64 },
+    Release { copy_id: u64 },
 }
 
-/// The answer to [`PartRequest`].
+/// The answer to [`WeekChunkRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeekChunk {
     /// Rows are still being read or sorted: request again.
     Preparing,
-    Part {
-        /// The number of the copy, equal in all its parts.
-        moment: u64,
+    Chunk {
+        /// The number of the copy, equal in all its chunks.
+        copy_id: u64,
         week: Box<WeekArchive>,
     },
-    /// There is no such part: parts of this copy that were written must be rolled back.
+    /// There is no such chunk: chunks of this copy that were written must be rolled back.
     NotAvailable,
 }
 
@@ -244,7 +244,7 @@ pub struct ListEntry {
     pub spectator: bool,
 }
 
-/// A range of player keys; a part of a large week contains the players of one range.
+/// A range of player keys; a chunk of a large week contains the players of one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerKeyRange {
     /// `None`: from the first.
@@ -258,7 +258,7 @@ impl PlayerKeyRange {
 }
 
 /// One server in one week: rows with positions, maps, best positions; written in one
-/// transaction. Or a part of it; then all parts of one copy are written in one transaction.
+/// transaction. Or a chunk of it; then all chunks of one copy are written in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeekArchive {
     pub week: WeekKey,
@@ -277,7 +277,7 @@ pub struct WeekArchive {
     pub span: PlayerKeyRange,
     /// In order of player key.
     pub rows: Vec<PlayerWeekArchive>,
-    /// In order of map key; only in the part with the first player.
+    /// In order of map key; only in the chunk with the first player.
     pub maps: Vec<MapWeekArchive>,
     /// Best positions of the players in `rows`, once the week is closed; in order of player
     /// key. Index 0 to 2: clq1, clq2, elo; best first.

@@ -13,7 +13,7 @@ use crate::database::proxy::{Plan, Proxy};
 use clqd::archive::{Archive, ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::board;
 use clqd::engine::{EngineSettings, StateReader};
-use clqd::model::archive::{PartRequest, WeekChunk};
+use clqd::model::archive::{WeekChunk, WeekChunkRequest};
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
 use clqd::state::State;
@@ -28,7 +28,7 @@ const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 
 fn open(dir: &Path) -> State {
     let mut engine =
-        EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+        EngineSettings { archive_enabled: true, archive_chunk_rows: PART_ROWS, ..EngineSettings::default() };
     // The server has more new players in an hour than screening permits in a day.
     engine.rules.screen.enabled = false;
     State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
@@ -67,11 +67,11 @@ impl JobSource for Outbox {
         Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect())
     }
 
-    async fn next_week_chunk(&self, request: PartRequest) -> Result<WeekChunk, SourceClosed> {
+    async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
         let mut state = self.state.lock().unwrap();
         let State { engine, store } = &mut *state;
-        let part = engine.week_part(store, request).unwrap();
-        if let WeekChunk::Part { week, .. } = &part {
+        let part = engine.week_chunk(store, request).unwrap();
+        if let WeekChunk::Chunk { week, .. } = &part {
             assert!(week.rows.len() <= PART_ROWS + LIST as usize);
             if self.parts.fetch_add(1, Ordering::Relaxed) + 1 == self.forget_at {
                 engine
@@ -168,7 +168,7 @@ fn parts_contain_committed_pending_and_live_rows() {
     const PART_ROWS: usize = 7;
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let engine = EngineSettings { archive_enabled: true, archive_part_rows: PART_ROWS, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: true, archive_chunk_rows: PART_ROWS, ..EngineSettings::default() };
     let mut state = State::open(dir.path(), store, engine).unwrap();
     let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
     for (list, n) in lists.iter().zip(0..) {
@@ -183,15 +183,15 @@ fn parts_contain_committed_pending_and_live_rows() {
     }
     let (week, server) = (WeekKey(2_917), ServerKey(1));
     let (mut steps, mut parts) = (0, Vec::new());
-    let mut request = PartRequest::First { week, server };
+    let mut request = WeekChunkRequest::First { week, server };
     loop {
-        match state.engine.week_part(&state.store, request).unwrap() {
+        match state.engine.week_chunk(&state.store, request).unwrap() {
             WeekChunk::Preparing => steps += 1,
-            WeekChunk::Part { moment, week } => {
+            WeekChunk::Chunk { copy_id, week } => {
                 assert!(week.rows.len() <= PART_ROWS);
                 let through = week.span.through;
                 parts.extend(week.rows);
-                request = PartRequest::Next { version: moment, after: through };
+                request = WeekChunkRequest::Next { copy_id, after: through };
                 if through.is_none() {
                     break;
                 }

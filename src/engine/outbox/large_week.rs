@@ -1,17 +1,17 @@
 //! A server's week with more rows than one archive job may have. Its rows are read and sorted
-//! in steps, and then returned in parts.
+//! in steps, and then returned in chunks.
 //!
 //! In the archive, scores and positions of one server must be consistent (docs/rules.md section 12),
-//! but rows change while the parts are requested. So the archived values of each row, about 100
+//! but rows change while the chunks are requested. So the archived values of each row, about 100
 //! bytes, are copied here until the whole week is written: the positions belong to exactly
 //! these scores. A row is copied when it is read, so rows may be some seconds apart. Changes
 //! during this time are in the outbox again. The copy is not stored: after a crash the week is
-//! still in the outbox, and is requested from the first part again.
+//! still in the outbox, and is requested from the first chunk again.
 
-use super::super::{Engine, StateReader};
 use crate::board::order::Orders;
 use crate::engine::boards::positions::{ChunkedVec, PositionBuilder};
-use crate::model::archive::{PartRequest, PlayerKeyRange, PlayerWeekArchive, WeekChunk};
+use crate::engine::{Engine, StateReader};
+use crate::model::archive::{PlayerKeyRange, PlayerWeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 
@@ -19,17 +19,17 @@ use crate::model::{PlayerKey, ServerKey, WeekKey};
 const POSITIONS_PER_STEP: usize = 20_000;
 
 #[derive(Debug)]
-pub(in super::super) struct LargeWeek {
+pub(in crate::engine) struct LargeWeek {
     pub(in crate::engine::outbox) week: WeekKey,
     pub(in crate::engine::outbox) server: ServerKey,
-    /// Identifies the parts of this copy.
-    version: u64,
+    /// Identifies this copy and its chunks.
+    copy_id: u64,
     closed: bool,
     rows: ChunkedVec<ArchiveRow>,
     positions: PositionBuilder<5>,
     is_read: bool,
-    /// The first part was returned.
-    first_part_sent: bool,
+    /// The first chunk was returned.
+    first_chunk_sent: bool,
 }
 
 /// The archived values of a row.
@@ -84,16 +84,16 @@ impl ArchiveRow {
 }
 
 impl LargeWeek {
-    fn new(week: WeekKey, server: ServerKey, orders: Orders, moment: u64, closed: bool) -> LargeWeek {
+    fn new(week: WeekKey, server: ServerKey, orders: Orders, copy_id: u64, closed: bool) -> LargeWeek {
         LargeWeek {
             week,
             server,
-            version: moment,
+            copy_id,
             closed,
             rows: ChunkedVec::default(),
             positions: PositionBuilder::new(orders, Ranking::ALL),
             is_read: false,
-            first_part_sent: false,
+            first_chunk_sent: false,
         }
     }
 
@@ -113,14 +113,14 @@ impl LargeWeek {
 }
 
 impl Engine {
-    /// Returns a part of a large week, or does a step towards the first part. The copy may
-    /// contain uncommitted changes: the caller must commit before it passes on a part.
-    pub fn week_part<S: StateReader>(&mut self, source: &S, request: PartRequest) -> Result<WeekChunk, S::Error> {
+    /// Returns a chunk of a large week, or does a step towards the first chunk. The copy may
+    /// contain uncommitted changes: the caller must commit before it passes on a chunk.
+    pub fn week_chunk<S: StateReader>(&mut self, source: &S, request: WeekChunkRequest) -> Result<WeekChunk, S::Error> {
         let current = self.large_week.take();
         let (large, after) = match request {
-            PartRequest::First { week, server } => {
+            WeekChunkRequest::First { week, server } => {
                 let begun =
-                    current.filter(|large| (large.week, large.server, large.first_part_sent) == (week, server, false));
+                    current.filter(|large| (large.week, large.server, large.first_chunk_sent) == (week, server, false));
                 let Some(large) = self.prepare_step(source, week, server, begun)? else {
                     return Ok(match self.large_week {
                         Some(_) => WeekChunk::Preparing,
@@ -129,11 +129,11 @@ impl Engine {
                 };
                 (Some(large), None)
             }
-            PartRequest::Next { version: moment, after } => {
-                (current.filter(|large| large.version == moment && large.first_part_sent), after)
+            WeekChunkRequest::Next { copy_id, after } => {
+                (current.filter(|large| large.copy_id == copy_id && large.first_chunk_sent), after)
             }
-            PartRequest::Done { moment } => {
-                self.large_week = current.filter(|large| large.version != moment);
+            WeekChunkRequest::Release { copy_id } => {
+                self.large_week = current.filter(|large| large.copy_id != copy_id);
                 return Ok(WeekChunk::NotAvailable);
             }
         };
@@ -141,12 +141,12 @@ impl Engine {
         if !self.global.is_kept(large.week.into()) {
             return Ok(WeekChunk::NotAvailable);
         }
-        let (span, rows) = large.rows_after(after, self.global.settings.archive_part_rows);
+        let (span, rows) = large.rows_after(after, self.global.settings.archive_chunk_rows);
         let week = self.week_archive(source, large.week, large.server, large.closed, span, rows)?;
-        large.first_part_sent = true;
-        let moment = large.version;
+        large.first_chunk_sent = true;
+        let copy_id = large.copy_id;
         self.large_week = Some(large);
-        Ok(WeekChunk::Part { moment, week: Box::new(week) })
+        Ok(WeekChunk::Chunk { copy_id, week: Box::new(week) })
     }
 
     /// Does one step: reads some rows, or sorts some. `None`: either there is more to do and
@@ -172,7 +172,7 @@ impl Engine {
             }
         };
         if !large.is_read {
-            let most = self.global.settings.archive_part_rows;
+            let most = self.global.settings.archive_chunk_rows;
             let page = self.rows_after(source, week.into(), server, large.last_read(), most)?;
             large.positions.push_rows(&page.rows);
             page.rows.iter().for_each(|(player, row)| large.rows.push(ArchiveRow::new(*player, row)));

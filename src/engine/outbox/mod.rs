@@ -129,7 +129,7 @@ impl Engine {
         if !self.global.is_kept(week.into()) {
             return Ok(None);
         }
-        let most = self.global.settings.archive_part_rows;
+        let most = self.global.settings.archive_chunk_rows;
         let RowPage { rows, is_last } = match self.server_state(server) {
             Some(slot) if self.is_counted(slot, week.into(), server) => {
                 self.rows_after(source, week.into(), server, None, most)?

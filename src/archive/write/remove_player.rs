@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::connect::Archive;
-use super::write::{BEST_POSITION, OperationContext, TransactionError};
+use super::tables::BEST_POSITION;
+use super::{OperationContext, TransactionError};
+use crate::archive::connect::Archive;
 use crate::model::row::BestPositions;
 use crate::model::{PlayerKey, Ranking, WeekKey};
 

@@ -2,9 +2,9 @@
 //! readers see either the old or the new week, also after a crash. Memory holds one
 //! chunk. After a conflict the caller starts the transaction again.
 
-use super::connect::Archive;
-use super::error::ArchiveError;
-use super::write::TransactionError;
+use super::TransactionError;
+use crate::archive::connect::Archive;
+use crate::archive::error::ArchiveError;
 use crate::model::archive::WeekArchive;
 
 /// The result of a step of a transaction.
@@ -23,8 +23,8 @@ impl Archive {
     }
 
     /// Writes a chunk. After an error the whole week is rolled back.
-    pub async fn write_week_chunk(&mut self, part: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
-        match self.upsert_weeks(&[part]).await {
+    pub async fn write_week_chunk(&mut self, chunk: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
+        match self.upsert_weeks(&[chunk]).await {
             Ok(rows) => Ok(WriteOutcome::Done { rows }),
             Err(halt) => self.roll_back_after(halt).await,
         }

@@ -1,0 +1,122 @@
+//! The source of the worker's jobs, which the daemon implements.
+
+use crate::model::ServerKey;
+use crate::model::archive::{
+    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
+};
+
+/// Most entries of one fetch: the database writes them in a few seconds.
+const FETCH_ENTRIES_MAX: usize = 1_000;
+
+/// Rows after which a source should stop a fetch: 20,000 rows of 16 numbers are 3 MB.
+const FETCH_ROWS_MAX: usize = 20_000;
+
+/// The boundary between names and states in key order. No entry has this key, because no
+/// server has key 0.
+const FIRST_STATE_KEY: OutboxKey = OutboxKey::Server(ServerKey(0));
+
+/// A range of the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutboxQuery {
+    /// Only keys greater than this one; `None`: from the first.
+    pub after: Option<OutboxKey>,
+    /// Only keys smaller than this one; `None`: to the last.
+    pub before: Option<OutboxKey>,
+    /// Most entries to return.
+    pub entries_max: usize,
+    /// Stop after the entry with which the rows of `WeekArchive`s (players and
+    /// maps) reach this number.
+    pub rows_max: usize,
+}
+
+impl OutboxQuery {
+    /// The names after a key; `None`: from the first.
+    pub(super) fn names(after: Option<OutboxKey>) -> OutboxQuery {
+        OutboxQuery::range(after, Some(FIRST_STATE_KEY))
+    }
+
+    /// The states after a key; `None`: from the first.
+    pub(super) fn states(after: Option<OutboxKey>) -> OutboxQuery {
+        OutboxQuery::range(Some(after.unwrap_or(FIRST_STATE_KEY)), None)
+    }
+
+    fn range(after: Option<OutboxKey>, before: Option<OutboxKey>) -> OutboxQuery {
+        OutboxQuery { after, before, entries_max: FETCH_ENTRIES_MAX, rows_max: FETCH_ROWS_MAX }
+    }
+
+    /// Whether the key is in this range.
+    pub fn contains(&self, key: OutboxKey) -> bool {
+        self.after.is_none_or(|after| key > after) && self.before.is_none_or(|before| key < before)
+    }
+}
+
+/// The source has closed: the daemon is stopping and no longer responds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the source of archive jobs has closed")]
+pub struct SourceClosed;
+
+/// The source of jobs: the outbox, and the engine that knows the current values.
+pub trait JobSource: Send + Sync {
+    /// Returns pending entries of a range in key order, with their current values. An empty
+    /// list means that there are no more. Entries whose object no longer exists are not
+    /// returned. All returned values must be durable.
+    fn pending_jobs(
+        &self,
+        query: OutboxQuery,
+    ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
+
+    /// `found` is the id in the archive: it identifies the daemon's state directory that
+    /// last filled it. Returns the id that the archive must have from now on; the returned
+    /// id is durable. If it differs from `found`, a resync begins.
+    fn claim_archive(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
+        async move { Ok(found.unwrap_or_default()) }
+    }
+
+    /// Returns the resync chunk at a position; `None`: the first chunk that is not
+    /// acknowledged. All returned values must be durable.
+    fn next_resync_chunk(
+        &self,
+        _from: Option<ResyncCursor>,
+    ) -> impl Future<Output = Result<ResyncStep, SourceClosed>> + Send {
+        async { Ok(ResyncStep::Idle) }
+    }
+
+    /// Acknowledges that the chunk from one position to another is in the archive, except
+    /// for `postponed`. Returns `false` if the resync has restarted at another position.
+    fn acknowledge_resync_chunk(
+        &self,
+        _from: ResyncCursor,
+        _next: ResyncCursor,
+        _postponed: Vec<OutboxKey>,
+    ) -> impl Future<Output = Result<bool, SourceClosed>> + Send {
+        async { Ok(false) }
+    }
+
+    /// Returns a chunk of a week that was returned as [`ArchiveJob::LargeWeek`], or
+    /// reports that the chunk is still being prepared. All returned values must be durable.
+    fn next_week_chunk(
+        &self,
+        _request: WeekChunkRequest,
+    ) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
+        async { Ok(WeekChunk::NotAvailable) }
+    }
+
+    /// Acknowledges entries that are in the archive. They are removed from the outbox if
+    /// their sequence number is unchanged.
+    fn acknowledge(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::MapKey;
+
+    #[test]
+    fn name_and_state_queries_do_not_overlap() {
+        let (names, states) = (OutboxQuery::names(None), OutboxQuery::states(None));
+        for key in [OutboxKey::Map(MapKey(1)), OutboxKey::Server(ServerKey(1))] {
+            assert_ne!(names.contains(key), states.contains(key));
+        }
+        assert!(names.contains(OutboxKey::Map(MapKey(1))));
+    }
+}

@@ -1,0 +1,257 @@
+//! The archive's worker: fetches pending jobs from the [`JobSource`], writes them and
+//! acknowledges them. It owns the connection and the back-off.
+//!
+//! It writes everything pending in passes, half an interval apart, so that the archive is
+//! at most one interval old. A pass visits the keys once, in their order, so that rows
+//! that change all the time cannot prolong it. While the database is unavailable the
+//! worker backs off up to a limit. Nothing is lost: pending entries remain in the source.
+//!
+//! An archive that is new or incomplete gets a resync, chunk by chunk, in the same
+//! passes: names, then servers, then all players, then weeks. A name is the name of a game,
+//! a map or a player; a state is the values of a server or of a week. States from the
+//! outbox wait until all names are written, because a state may refer to any name.
+//!
+//! A panic in the worker is a bug in clqd. It is reported as a fault, and the worker
+//! restarts.
+
+mod jobs;
+mod large_week;
+mod resync;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::{Notify, watch};
+
+use self::resync::ResyncOutcome;
+use super::connect::Archive;
+use super::error::ArchiveError;
+use super::job_source::{JobSource, SourceClosed};
+use super::settings::ArchiveSettings;
+use crate::archive::status::{FaultKind, StatusReporter, WorkerStatus};
+use crate::model::archive::OutboxKey;
+
+/// Pause before the next pass while a resync waits for the outbox to become shorter.
+const RESYNC_PAUSE: Duration = Duration::from_secs(1);
+
+/// Runs the worker until `stop` resolves. Then it writes what is pending, for at most
+/// `drain_timeout_s` seconds. It also returns when the source closes. `now_ms` returns the
+/// time, Unix ms, and is used for the status only.
+pub async fn run<S: JobSource>(
+    settings: ArchiveSettings,
+    source: S,
+    now_ms: impl Fn() -> i64 + Send + Sync + 'static,
+    stop: impl Future<Output = ()>,
+    status: watch::Sender<WorkerStatus>,
+) {
+    let stopping = AtomicBool::new(false);
+    let wake = Notify::new();
+    let drain_timeout_s = settings.drain_timeout_s;
+    let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
+    let mut worker = Worker { settings, source, report, previous: None, rejected: BTreeMap::new(), wait_ms: 0 };
+    let drain_deadline = async {
+        stop.await;
+        stopping.store(true, Ordering::Relaxed);
+        wake.notify_one();
+        tokio::time::sleep(Duration::from_secs(drain_timeout_s.into())).await;
+    };
+    tokio::select! {
+        biased;
+        () = worker.run_with_restarts(&stopping, &wake) => {}
+        () = drain_deadline => {
+            tracing::warn!(
+                seconds = drain_timeout_s,
+                "the archive could not be updated in time; pending entries are written after the next start"
+            );
+        }
+    }
+}
+
+struct Worker<S> {
+    settings: ArchiveSettings,
+    source: S,
+    report: Arc<StatusReporter>,
+    /// The database's id of the last connection, if it was not closed. The database may
+    /// still keep it open, and with it the lock on the archive.
+    previous: Option<u32>,
+    /// Entries that the database rejects, and why.
+    rejected: BTreeMap<OutboxKey, String>,
+    /// The back-off after the last failure; 0 after a pass without one.
+    wait_ms: u32,
+}
+
+/// Why a pass ended early.
+enum PassError {
+    Source,
+    Archive(ArchiveError),
+}
+
+impl From<SourceClosed> for PassError {
+    fn from(_: SourceClosed) -> PassError {
+        PassError::Source
+    }
+}
+
+impl From<ArchiveError> for PassError {
+    fn from(error: ArchiveError) -> PassError {
+        PassError::Archive(error)
+    }
+}
+
+impl<S: JobSource> Worker<S> {
+    /// Runs passes until the worker is stopped. Restarts after a panic.
+    async fn run_with_restarts(&mut self, stopping: &AtomicBool, wake: &Notify) {
+        // Unwind safety: after a panic the future is dropped. Only the worker is used again,
+        // and its fields are consistent.
+        while let Err(panic) = AssertUnwindSafe(self.run_passes(stopping, wake)).catch_unwind().await {
+            let text = panic_message(&*panic);
+            let wait = self.next_backoff();
+            let message = format!("the archive's worker panicked, which is a bug in clqd: {text}; it restarts");
+            self.report.fault(FaultKind::Panic, &message);
+            self.report.update(|it| {
+                it.connected = false;
+                it.failures += 1;
+                it.restarts += 1;
+            });
+            self.pause(wait, stopping, wake).await;
+        }
+    }
+
+    async fn run_passes(&mut self, stopping: &AtomicBool, wake: &Notify) {
+        loop {
+            // Read before the pass: a pass that started before the stop may have missed the
+            // engine's last entries.
+            let is_last_pass = stopping.load(Ordering::Relaxed);
+            let wait = match self.run_pass().await {
+                Ok(ResyncOutcome::Done) if is_last_pass => return,
+                Ok(ResyncOutcome::Paused { .. }) => continue,
+                Ok(ResyncOutcome::DrainOutboxFirst) => RESYNC_PAUSE,
+                Ok(ResyncOutcome::Done) => self.half_interval(),
+                Err(PassError::Source) => return,
+                Err(PassError::Archive(error)) => self.record_failure(&error),
+            };
+            self.pause(wait, stopping, wake).await;
+        }
+    }
+
+    /// Waits. A stop ends the wait and resets the back-off. After a stop it waits only for
+    /// the back-off after a failure.
+    async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
+        let is_stopping = stopping.load(Ordering::Relaxed);
+        if is_stopping && self.wait_ms == 0 {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = wake.notified(), if !is_stopping => self.wait_ms = 0,
+        }
+    }
+
+    fn half_interval(&self) -> Duration {
+        Duration::from_millis(u64::from(self.settings.interval_s) * 500)
+    }
+
+    /// Writes everything pending once, and half an interval's worth of a resync.
+    async fn run_pass(&mut self) -> Result<ResyncOutcome, PassError> {
+        let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
+        archive.check_schema().await?;
+        self.report.connected();
+        let report = self.report.clone();
+        archive
+            .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
+        let found = archive.state_id().await?;
+        let id = self.source.claim_archive(found).await?;
+        let mut rejected = BTreeMap::new();
+        self.write_names(&mut archive, &mut rejected).await?;
+        let new_id = Some(id).filter(|_| found != Some(id));
+        let resynced = self.resync(&mut archive, &mut rejected, new_id).await?;
+        archive.checks_names = true;
+        if resynced != (ResyncOutcome::Paused { has_names: false }) {
+            self.write_states(&mut archive, &mut rejected).await?;
+        }
+        archive.close().await;
+        self.previous = None;
+        self.record_pass(rejected, resynced);
+        Ok(resynced)
+    }
+
+    /// Reports the result of a pass that did not fail.
+    fn record_pass(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: ResyncOutcome) {
+        self.wait_ms = 0;
+        for (key, why) in &rejected {
+            if self.rejected.get(key) != Some(why) {
+                tracing::error!(?key, "{why}");
+            }
+        }
+        let now_ms = self.report.now_ms();
+        self.report.update(|it| {
+            it.passes += 1;
+            it.rejected = rejected.len() as u64;
+            if resynced == ResyncOutcome::Done {
+                it.resync = None;
+                if rejected.is_empty() {
+                    it.last_success_ms = Some(now_ms);
+                }
+            }
+        });
+        match rejected.values().next() {
+            None => self.report.end_fault(),
+            Some(why) => {
+                let message = format!("{} entries remain pending, the first: {why}", rejected.len());
+                self.report.fault(FaultKind::Rejected, &message);
+            }
+        }
+        self.rejected = rejected;
+    }
+
+    /// Reports a failed pass and returns the back-off.
+    fn record_failure(&mut self, error: &ArchiveError) -> Duration {
+        self.report.fault(error.kind(), &error.to_string());
+        self.report.update(|it| {
+            it.connected = false;
+            it.failures += 1;
+        });
+        self.next_backoff()
+    }
+
+    /// Returns the back-off after a failure: longer each time.
+    fn next_backoff(&mut self) -> Duration {
+        let (min, max) = (self.settings.backoff_ms_min, self.settings.backoff_ms_max);
+        self.wait_ms = self.wait_ms.saturating_mul(2).clamp(min, max);
+        with_jitter(self.wait_ms)
+    }
+}
+
+/// The message of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    message.unwrap_or("no message")
+}
+
+/// Returns a random duration from half of `wait_ms` to all of it, so that many daemons do
+/// not reconnect at the same time.
+fn with_jitter(wait_ms: u32) -> Duration {
+    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let half = u64::from(wait_ms / 2);
+    Duration::from_millis(u64::from(wait_ms) - half + random % (half + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_keeps_half_to_full_backoff() {
+        for _ in 0..100 {
+            let wait = with_jitter(1_000);
+            assert!((500..=1_000).contains(&wait.as_millis()), "{wait:?}");
+        }
+        assert_eq!(with_jitter(0), Duration::ZERO);
+    }
+}

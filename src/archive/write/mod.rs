@@ -1,0 +1,111 @@
+//! Jobs to rows. Writes are absolute: after a job, the rows of its object are exactly
+//! those of the job; all others are deleted. So every job may be written again. Player
+//! removals ([`remove_player`]) are written before other player rows.
+//!
+//! Several jobs share a transaction, up to a number of rows; a job is never split. Weeks
+//! with too many rows for one job are written by [`week_chunks`]. Inside
+//! a transaction rows are written in order of table and primary key, so that two writers
+//! wait for each other instead of deadlocking.
+
+mod batch;
+mod names;
+mod remove_player;
+mod servers;
+mod surplus;
+mod tables;
+mod week_chunks;
+mod weeks;
+
+use std::time::Duration;
+
+use self::batch::{Batch, batches};
+pub use self::week_chunks::WriteOutcome;
+use super::connect::Archive;
+use super::error::{ArchiveError, StatementError};
+use super::sql::{Table, Upsert};
+use crate::model::archive::ArchiveJob;
+
+/// Most attempts of a transaction that loses conflicts.
+pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
+
+/// Why a transaction failed.
+enum TransactionError {
+    Fault { fault: StatementError, doing: &'static str },
+    Error(ArchiveError),
+}
+
+trait OperationContext<T> {
+    fn doing(self, what: &'static str) -> Result<T, TransactionError>;
+}
+
+impl<T> OperationContext<T> for Result<T, StatementError> {
+    fn doing(self, doing: &'static str) -> Result<T, TransactionError> {
+        self.map_err(|fault| TransactionError::Fault { fault, doing })
+    }
+}
+
+impl Archive {
+    /// Writes jobs, names first; returns the number of rows. On an error some jobs may
+    /// have been written, each of them completely.
+    pub async fn write(&mut self, jobs: &[ArchiveJob]) -> Result<u64, ArchiveError> {
+        let mut rows = 0;
+        for batch in batches(jobs, self.batch_rows_max) {
+            rows += self.write_batch(&batch).await?;
+        }
+        Ok(rows)
+    }
+
+    async fn write_batch(&mut self, batch: &Batch<'_>) -> Result<u64, ArchiveError> {
+        let mut tries = 1;
+        loop {
+            match self.transaction(batch).await {
+                Ok(rows) => return Ok(rows),
+                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
+                    self.report_conflict(&fault);
+                    self.run("rollback", "ROLLBACK").await?;
+                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
+                    tries += 1;
+                }
+                Err(TransactionError::Fault { fault, doing }) => {
+                    if !fault.is_fatal() {
+                        let _ = self.execute("ROLLBACK").await;
+                    }
+                    return Err(fault.classify(&self.target, doing));
+                }
+                Err(TransactionError::Error(error)) => {
+                    self.run("rollback", "ROLLBACK").await?;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, TransactionError> {
+        self.doing = "begin";
+        self.execute("START TRANSACTION").await.doing("begin")?;
+        let rows = match batch {
+            Batch::Games(games) => self.upsert_games(games).await?,
+            Batch::Maps(maps) => self.upsert_maps(maps).await?,
+            Batch::RemovedPlayer(player, into) => self.apply_player_removal(*player, *into).await?,
+            Batch::Players(players) => self.upsert_players(players).await?,
+            Batch::Servers(servers) => self.upsert_servers(servers).await?,
+            Batch::Weeks(weeks) => self.upsert_weeks(weeks).await?,
+        };
+        self.doing = "commit";
+        self.execute("COMMIT").await.doing("commit")?;
+        Ok(rows)
+    }
+
+    fn upsert(&self, table: &'static Table) -> Upsert {
+        Upsert::new(table, self.statement_bytes_max)
+    }
+
+    async fn execute_upsert(&mut self, upsert: Upsert) -> Result<u64, TransactionError> {
+        let (rows, table) = (upsert.rows() as u64, upsert.table_name());
+        self.doing = table;
+        for statement in upsert.into_statements() {
+            self.execute(&statement).await.doing(table)?;
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,137 @@
+//! Writes the names of games, maps and players, and checks that they belong to this state.
+
+use std::collections::BTreeMap;
+
+use super::tables::{GAME, MAP, PLAYER};
+use super::{OperationContext, TransactionError};
+use crate::archive::connect::Archive;
+use crate::archive::error::ArchiveError;
+use crate::archive::sql::{comma_separated, literal, truncate_chars};
+use crate::limits::NAME_BYTES_MAX;
+use crate::model::{GameKey, MapKey, PlayerKey};
+
+/// Names in one IN list: at most about 130 KB of text.
+const NAME_LIST_MAX: usize = 500;
+
+impl Archive {
+    pub(super) async fn upsert_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, TransactionError> {
+        let names: Vec<(u32, &str)> = games.iter().map(|&(key, name)| (key.0, name)).collect();
+        self.check_keys("game", "game", "name", &names).await?;
+        let mut upsert = self.upsert(&GAME);
+        for &(key, name) in games {
+            upsert.row(|row| _ = row.uint(key.0).text(name));
+        }
+        self.execute_upsert(upsert).await
+    }
+
+    pub(super) async fn upsert_maps(&mut self, maps: &[(MapKey, &str)]) -> Result<u64, TransactionError> {
+        let names: Vec<(u32, &str)> = maps.iter().map(|&(key, name)| (key.0, name)).collect();
+        self.check_keys("map", "map", "name", &names).await?;
+        let mut upsert = self.upsert(&MAP);
+        for &(key, name) in maps {
+            upsert.row(|row| _ = row.uint(key.0).text(name));
+        }
+        self.execute_upsert(upsert).await
+    }
+
+    pub(super) async fn upsert_players(
+        &mut self,
+        players: &[(PlayerKey, GameKey, &str, &str)],
+    ) -> Result<u64, TransactionError> {
+        self.check_player_keys(players).await?;
+        let mut upsert = self.upsert(&PLAYER);
+        for &(key, game, name, display) in players {
+            upsert.row(|row| _ = row.uint(key.0).uint(game.0).text(name).text(truncate_chars(display, NAME_BYTES_MAX)));
+        }
+        self.execute_upsert(upsert).await
+    }
+
+    /// Checks that names and keys match. An archive in which one of these names has
+    /// another key, or one of these keys another name, was written from another state.
+    pub(super) async fn check_keys(
+        &mut self,
+        table: &'static str,
+        key_column: &'static str,
+        name_column: &'static str,
+        expected: &[(u32, &str)],
+    ) -> Result<(), TransactionError> {
+        if !self.checks_names {
+            return Ok(());
+        }
+        self.doing = table;
+        for expected in expected.chunks(NAME_LIST_MAX) {
+            let select = format!(
+                "SELECT {key_column}, {name_column} FROM {table} WHERE {key_column} IN ({}) \
+                 UNION SELECT {key_column}, {name_column} FROM {table} WHERE {name_column} IN ({})",
+                comma_separated(expected.iter().map(|(key, _)| key)),
+                comma_separated(expected.iter().map(|(_, name)| literal(name)))
+            );
+            let stored: Vec<(u32, String)> = self.rows(&select).await.doing(table)?;
+            let expected: Vec<(u32, String)> = expected.iter().map(|&(key, name)| (key, name.to_owned())).collect();
+            let show = |name: &String| format!("{name:?}");
+            self.find_key_mismatch(table, &expected, &stored, show)?;
+        }
+        Ok(())
+    }
+
+    /// As `check_keys`; a player's name belongs to a game.
+    async fn check_player_keys(
+        &mut self,
+        expected: &[(PlayerKey, GameKey, &str, &str)],
+    ) -> Result<(), TransactionError> {
+        if !self.checks_names {
+            return Ok(());
+        }
+        self.doing = "player";
+        for expected in expected.chunks(NAME_LIST_MAX) {
+            let mut select = format!(
+                "SELECT player, game, name FROM player WHERE player IN ({})",
+                comma_separated(expected.iter().map(|(key, ..)| key))
+            );
+            let mut by_game: BTreeMap<GameKey, Vec<&str>> = BTreeMap::new();
+            for &(_, game, name, _) in expected {
+                by_game.entry(game).or_default().push(name);
+            }
+            for (game, names) in &by_game {
+                let names = comma_separated(names.iter().map(|name| literal(name)));
+                select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
+                select.push_str(&format!("game = {game} AND name IN ({names})"));
+            }
+            let stored: Vec<(u32, u32, String)> = self.rows(&select).await.doing("player")?;
+            let stored: Vec<(u32, (u32, String))> =
+                stored.into_iter().map(|(key, game, name)| (key, (game, name))).collect();
+            let expected: Vec<(u32, (u32, String))> =
+                expected.iter().map(|&(key, game, name, _)| (key.0, (game.0, name.to_owned()))).collect();
+            let show = |(game, name): &(u32, String)| format!("{name:?} of game {game}");
+            self.find_key_mismatch("player", &expected, &stored, show)?;
+        }
+        Ok(())
+    }
+
+    /// Compares expected and stored pairs of key and name. Error: a key or a name is in
+    /// both, but not together. Compares bytes, since the database pads with spaces.
+    fn find_key_mismatch<N: Ord>(
+        &self,
+        what: &'static str,
+        expected: &[(u32, N)],
+        stored: &[(u32, N)],
+        show: impl Fn(&N) -> String,
+    ) -> Result<(), TransactionError> {
+        let by_key: BTreeMap<u32, &N> = expected.iter().map(|(key, name)| (*key, name)).collect();
+        let by_name: BTreeMap<&N, u32> = expected.iter().map(|(key, name)| (name, *key)).collect();
+        for (key, name) in stored {
+            let (key_expected, name_expected) = match (by_name.get(name), by_key.get(key)) {
+                (Some(&other), _) if other != *key => (other, name),
+                (_, Some(other)) if *other != name => (*key, *other),
+                _ => continue,
+            };
+            return Err(TransactionError::Error(ArchiveError::KeyMismatch {
+                target: self.target.clone(),
+                what,
+                here: format!("{} (key {key_expected})", show(name_expected)),
+                there: format!("{} (key {key})", show(name)),
+            }));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! The tables that are written, and which of their rows belong to which object.
+
+use crate::archive::sql::Table;
+
+pub(super) const GAME: Table = Table { name: "game", columns: &["game", "name"], key_columns: 1 };
+pub(super) const MAP: Table = Table { name: "map", columns: &["map", "name"], key_columns: 1 };
+pub(super) const PLAYER: Table =
+    Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
+pub(super) const WEEK: Table =
+    Table { name: "week", columns: &["week", "label", "start_ms", "end_ms"], key_columns: 1 };
+pub(super) const SERVER: Table = Table {
+    name: "server",
+    columns: &[
+        "server",
+        "url",
+        "hostname",
+        "game",
+        "map",
+        "slots",
+        "class",
+        "missed",
+        "players",
+        "assumed_players",
+        "total_points",
+        "bots_unidentified",
+        "added_ms",
+        "last_scan_ms",
+        "last_seen_ms",
+        "server_rank",
+        "rank_week",
+        "greylist",
+        "removed",
+    ],
+    key_columns: 1,
+};
+pub(super) const SERVER_SERIES: Table = Table {
+    name: "server_series",
+    columns: &[
+        "server",
+        "newest_slot_ms",
+        "newest_hour_ms",
+        "newest_day_ms",
+        "newest_week_ms",
+        "slots",
+        "hours",
+        "days",
+        "weeks",
+        "ranks",
+        "newest_rank_week",
+    ],
+    key_columns: 1,
+};
+pub(super) const SERVER_TAG: Table = Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
+pub(super) const SERVER_SCREENED: Table =
+    Table { name: "server_screened", columns: &["server", "reason", "applied_ms"], key_columns: 2 };
+pub(super) const SERVER_PLAYER: Table = Table {
+    name: "server_player",
+    columns: &["server", "place", "name", "display", "points", "player", "spectator"],
+    key_columns: 2,
+};
+pub(super) const SERVER_WEEK: Table =
+    Table { name: "server_week", columns: &["week", "server", "server_rank", "player_ms", "closed"], key_columns: 2 };
+pub(super) const PLAYER_WEEK: Table = Table {
+    name: "player_week",
+    columns: &[
+        "week",
+        "server",
+        "player",
+        "measured_ms",
+        "starts",
+        "time_ms",
+        "time_est_ms",
+        "points",
+        "points_est",
+        "elo",
+        "elo_rounds",
+        "clq1",
+        "clq2",
+        "clq1_position",
+        "clq2_position",
+        "elo_position",
+        "points_position",
+        "time_position",
+    ],
+    key_columns: 3,
+};
+pub(super) const BEST_POSITION: Table = Table {
+    name: "best_position",
+    columns: &["server", "player", "ranking", "place", "position", "week"],
+    key_columns: 4,
+};
+pub(super) const MAP_WEEK: Table =
+    Table { name: "map_week", columns: &["week", "server", "map", "played_ms", "player_ms"], key_columns: 3 };
+
+/// Rows that belong to one object: `group` and `member` are the columns that identify the
+/// object, `key` the rest of the primary key.
+pub(super) struct ChildRows {
+    pub table: &'static str,
+    pub group: Option<&'static str>,
+    pub member: &'static str,
+    pub key: &'static [(&'static str, ColumnType)],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ColumnType {
+    Number,
+    Text,
+}
+
+pub(super) const TAGS: ChildRows =
+    ChildRows { table: "server_tag", group: None, member: "server", key: &[("tag", ColumnType::Text)] };
+pub(super) const LISTED: ChildRows =
+    ChildRows { table: "server_player", group: None, member: "server", key: &[("place", ColumnType::Number)] };
+pub(super) const SCREENED: ChildRows =
+    ChildRows { table: "server_screened", group: None, member: "server", key: &[("reason", ColumnType::Text)] };
+pub(super) const SERIES: ChildRows = ChildRows { table: "server_series", group: None, member: "server", key: &[] };
+pub(super) const PLAYERS: ChildRows =
+    ChildRows { table: "player_week", group: Some("week"), member: "server", key: &[("player", ColumnType::Number)] };
+pub(super) const MAPS: ChildRows =
+    ChildRows { table: "map_week", group: Some("week"), member: "server", key: &[("map", ColumnType::Number)] };
+pub(super) const BEST: ChildRows = ChildRows {
+    table: "best_position",
+    group: Some("server"),
+    member: "player",
+    key: &[("ranking", ColumnType::Text), ("place", ColumnType::Number)],
+};

@@ -1,0 +1,123 @@
+//! Writes the rows of servers in weeks.
+
+use std::collections::BTreeMap;
+
+use super::TransactionError;
+use super::surplus::Keys;
+use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
+use crate::archive::connect::Archive;
+use crate::archive::sql::literal;
+use crate::model::Ranking;
+use crate::model::archive::{BestPositionsByRanking, PlayerKeyRange, WeekArchive};
+
+impl Archive {
+    pub(super) async fn upsert_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, TransactionError> {
+        let mut week_rows = self.upsert(&WEEK);
+        let mut server_weeks = self.upsert(&SERVER_WEEK);
+        let mut players = self.upsert(&PLAYER_WEEK);
+        let mut best = self.upsert(&BEST_POSITION);
+        let mut maps = self.upsert(&MAP_WEEK);
+        let mut by_week: BTreeMap<u32, BTreeMap<u32, &WeekArchive>> = BTreeMap::new();
+        for job in weeks {
+            by_week.entry(job.week.0).or_default().insert(job.server.0, job);
+        }
+        for (&week, servers) in &by_week {
+            let Some(first) = servers.values().next() else { continue };
+            week_rows.row(|row| _ = row.uint(week).text(&first.label).int(first.week_start_ms).int(first.week_end_ms));
+            for (&server, job) in servers {
+                server_weeks.row(|row| {
+                    row.uint(week).uint(server).opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
+                });
+                for it in &job.rows {
+                    players.row(|row| {
+                        row.uint(week).uint(server).uint(it.player.0);
+                        row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).uint(it.time_est_ms);
+                        row.int(it.points).double(it.points_est);
+                        row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
+                        for position in it.positions {
+                            row.opt_uint(position);
+                        }
+                    });
+                }
+                for it in &job.maps {
+                    maps.row(|row| {
+                        _ = row.uint(week).uint(server).uint(it.map.0).uint(it.played_ms).uint(it.player_ms)
+                    });
+                }
+            }
+        }
+        // The primary key begins with the server: all weeks together.
+        let mut by_server: BTreeMap<u32, BTreeMap<u32, &BestPositionsByRanking>> = BTreeMap::new();
+        for job in by_week.values().flat_map(|servers| servers.values()) {
+            for (player, three) in &job.best {
+                by_server.entry(job.server.0).or_default().insert(player.0, three);
+            }
+        }
+        for (&server, by_player) in &by_server {
+            for (&player, three) in by_player {
+                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(three.iter()) {
+                    for (place, &(position, week)) in (1_u32..).zip(positions) {
+                        best.row(|row| {
+                            row.uint(server).uint(player).text(ranking.name()).uint(place).uint(position).uint(week.0);
+                        });
+                    }
+                }
+            }
+        }
+        let mut rows = 0;
+        for upsert in [week_rows, server_weeks, players, best, maps] {
+            rows += self.execute_upsert(upsert).await?;
+        }
+
+        for (&week, servers) in &by_week {
+            let players_of =
+                |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
+            let maps_of =
+                |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
+            for (span, servers) in by_span(servers) {
+                self.delete_surplus_where(
+                    &PLAYERS,
+                    Some(week),
+                    servers.iter().copied(),
+                    &player_range_condition(span),
+                    players_of,
+                )
+                .await?;
+                if span.after.is_none() {
+                    self.delete_surplus(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
+                }
+            }
+        }
+        for (&server, by_player) in &by_server {
+            let best_of = |player: u32| {
+                let mut keys = Keys::new();
+                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(by_player[&player].iter()) {
+                    keys.extend((1..=positions.len()).map(|place| vec![literal(ranking.name()), place.to_string()]));
+                }
+                keys
+            };
+            self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
+        }
+        Ok(rows)
+    }
+}
+
+/// Groups the servers of a week by the span of players in their jobs. Nearly always every
+/// job contains all players.
+fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u32>)> {
+    let mut spans: Vec<(PlayerKeyRange, Vec<u32>)> = Vec::new();
+    for (&server, job) in servers {
+        match spans.iter_mut().find(|(span, _)| *span == job.span) {
+            Some((_, servers)) => servers.push(server),
+            None => spans.push((job.span, vec![server])),
+        }
+    }
+    spans
+}
+
+/// The condition that selects rows of these players.
+fn player_range_condition(span: PlayerKeyRange) -> String {
+    let after = span.after.map(|player| format!("player > {player} AND "));
+    let through = span.through.map(|player| format!("player <= {player} AND "));
+    after.into_iter().chain(through).collect()
+}
