@@ -1,11 +1,10 @@
-//! Converts the oracle's settings to clqd's: a config file, or an engine's settings. The
-//! only place where both are used.
+//! Converts the oracle's settings to those of clqd: a config file, or the rules of an engine.
 
 use clqd::rank::Rules;
 
 use super::{Quarter, Settings};
 
-/// A config file.
+/// The text of a config file.
 pub fn config(settings: &Settings) -> String {
     let quarter = if settings.clq2_quarter == Quarter::Exact { "exact" } else { "whole" };
     let screen = &settings.screen;
@@ -32,7 +31,7 @@ pub fn config(settings: &Settings) -> String {
         screen.new_names_per_day_max,
         screen.games_max,
         screen.maps_max,
-        screen.spectator_points.iter().map(|(of, points)| format!("{of}={points}")).collect::<Vec<_>>(),
+        screen.spectator_points.iter().map(|(game, points)| format!("{game}={points}")).collect::<Vec<_>>(),
         screen.gain_max,
     )
 }

@@ -1,5 +1,5 @@
-//! Shared by the comparing tests: compares exported rows, and a complete state as it would
-//! be archived, with what the oracle computes. The runs are in the tests themselves.
+//! Compares exported rows, and a complete state as it would be archived, with the oracle. Used by
+//! several tests, which run the engine or the program themselves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -14,9 +14,9 @@ use clqd::state::{State, StateError};
 use clqd::store::{StoreError, StoreSettings};
 use serde_json::Value;
 
-use super::{ClassStep, MapTime, Oracle, Row, Who, pack_slots, ranks_blob};
+use super::{ClassStep, MapTime, Oracle, PlayerId, Row, pack_slots, ranks_blob};
 
-/// How many segments were compared, and how many of them were one thousandth off.
+/// The number of compared segments, and of those that were one thousandth off.
 #[derive(Clone, Copy, Default)]
 pub struct Segments {
     pub all: usize,
@@ -29,24 +29,24 @@ impl Segments {
         self.off += other.off;
     }
 
-    /// The oracle computes exactly, so that floats can differ only where they come next to a half.
+    /// The oracle computes exactly, so a rounded float may differ only if it is close to a half.
     pub fn assert_rounded_half_up(self) {
         assert!(self.off <= self.all / 1_000, "{} of {} segments are one thousandth off", self.off, self.all);
     }
 }
 
-/// Exact, but for the last digits of ratings and one thousandth in a segment.
-/// What those decide on the boards is judged by the values as exported.
-pub fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segments {
+/// Compares exactly, except for the last digits of ratings and one thousandth in a segment.
+/// Positions are compared with those that follow from the exported values.
+pub fn check_week(oracle: &Oracle, week: u32, export: &str, context: &str) -> Segments {
     let mut compared = Segments::default();
     let want = oracle.week_rows(week);
     let lines: Vec<&str> = export.lines().collect();
-    let mut shown: Vec<(String, Row)> = Vec::new();
+    let mut exported: Vec<(String, Row)> = Vec::new();
     for (line, (server, row)) in lines.iter().zip(&want) {
         let wanted_line = row.export_line(server);
-        let got: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{of}: {e}: {line}"));
+        let got: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{context}: {e}: {line}"));
         let wanted: Value = serde_json::from_str(&wanted_line).expect("JSON");
-        let fail = |what: &str| panic!("{of}: {what}\n   got {line}\noracle {wanted_line}");
+        let fail = |field: &str| panic!("{context}: {field}\n   got {line}\noracle {wanted_line}");
         let exact =
             ["week", "server", "player", "game", "measured_ms", "starts", "time_ms", "points", "clq2", "clq2_games"];
         for field in exact.into_iter().chain(["elo_rounds", "time_est_ms"]) {
@@ -68,42 +68,45 @@ pub fn check_week(oracle: &Oracle, week: u32, export: &str, of: &str) -> Segment
         if elo.is_nan() || (elo - row.elo).abs() >= 1e-9 {
             fail("elo");
         }
-        shown.push((server.clone(), Row { clq1_segments: segments, elo, ..row.clone() }));
+        exported.push((server.clone(), Row { clq1_segments: segments, elo, ..row.clone() }));
     }
-    assert_eq!(lines.len(), want.len(), "{of}: number of rows");
-    check_positions(oracle, &lines, shown, of);
+    assert_eq!(lines.len(), want.len(), "{context}: number of rows");
+    check_positions(oracle, &lines, exported, context);
     compared
 }
 
-/// The positions that follow from the scores as exported and the oracle's moments and keys.
-fn check_positions(oracle: &Oracle, lines: &[&str], shown: Vec<(String, Row)>, of: &str) {
+/// Checks the positions that follow from the exported scores and the oracle's times and keys.
+fn check_positions(oracle: &Oracle, lines: &[&str], exported: Vec<(String, Row)>, context: &str) {
     let mut boards: BTreeMap<&str, Vec<(&str, Row)>> = BTreeMap::new();
-    for (line, (server, row)) in lines.iter().zip(&shown) {
+    for (line, (server, row)) in lines.iter().zip(&exported) {
         let row = Row { pos: Default::default(), ..row.clone() };
         boards.entry(server).or_default().push((line, row));
     }
     for mut board in boards.into_values() {
-        board.sort_by_key(|(_, row)| oracle.player_key(&row.who));
+        board.sort_by_key(|(_, row)| oracle.player_key(&row.player));
         let (lines, mut rows): (Vec<&str>, Vec<Row>) = board.into_iter().unzip();
         for ranking in ["clq1", "clq2", "elo", "points", "time"] {
             oracle.rank(&mut rows, ranking);
         }
         for (line, row) in lines.iter().zip(&rows) {
-            let got: Value = serde_json::from_str(line).expect("JSON, as before");
+            let got: Value = serde_json::from_str(line).expect("JSON");
             let want = serde_json::to_value(&row.pos).expect("JSON");
-            assert!(got["pos"] == want, "{of}: pos\n   got {line}\noracle {want}, scores reached at {:?}", row.reached);
+            assert!(
+                got["pos"] == want,
+                "{context}: pos\n   got {line}\noracle {want}, scores reached at {:?}",
+                row.reached
+            );
         }
     }
 }
 
-/// The first number of this name in a line, to the last bit: `serde_json` reads floats a little less exactly.
+/// The first number with this name in a line, parsed exactly, which `serde_json` does not guarantee.
 fn exact_float(line: &str, field: &str) -> Option<f64> {
     let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
     rest.split([',', '}']).next()?.trim().parse().ok()
 }
 
-/// Opens a state with its outbox on. Within one process sled gives its lock
-/// back a moment after it was dropped.
+/// Opens a state. Waits for its lock, which sled releases with a delay.
 pub fn open(path: &Path, engine: &EngineSettings) -> State {
     let store = StoreSettings { cache_bytes: 64 << 20, create: true };
     for _ in 0..2_000 {
@@ -115,10 +118,10 @@ pub fn open(path: &Path, engine: &EngineSettings) -> State {
     panic!("{} stays locked", path.display());
 }
 
-/// A complete state as it would be archived. The engine's outbox must be on and never
+/// A complete state as it would be archived. The engine's outbox must be enabled and never
 /// trimmed, so that it contains everything.
 pub struct Archived {
-    /// The moment up to which the state knows what happened.
+    /// The time of the state.
     now_ms: i64,
     /// By URL.
     pub servers: BTreeMap<String, ServerArchive>,
@@ -126,12 +129,12 @@ pub struct Archived {
     pub weeks: BTreeMap<(u32, String), WeekArchive>,
     games: HashMap<u32, String>,
     maps: HashMap<u32, String>,
-    /// Player key to who it is and how he is shown.
-    players: BTreeMap<u32, (Who, String)>,
+    /// Players and their displayed names by key.
+    players: BTreeMap<u32, (PlayerId, String)>,
 }
 
 impl Archived {
-    /// There must be nothing that is not committed.
+    /// Reads a state. All changes must be committed.
     pub fn read(state: &State) -> Archived {
         let (mut weeks, mut players) = (Vec::new(), Vec::new());
         let mut all = Archived {
@@ -147,11 +150,11 @@ impl Archived {
             state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).expect("a readable store");
         assert_eq!(jobs.len(), state.store.outbox_len());
         for (_, job) in jobs {
-            match job.expect("no week was let go") {
+            match job.expect("no week was deleted") {
                 ArchiveJob::Game { key, name } => drop(all.games.insert(key.0, name)),
                 ArchiveJob::Map { key, name } => drop(all.maps.insert(key.0, name)),
                 ArchiveJob::Player { key, game, name, display } => players.push((key, game, name, display)),
-                ArchiveJob::PlayerRemoved { key, .. } => panic!("nobody asked for player {key} to go"),
+                ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key} was removed"),
                 ArchiveJob::Server(server) => {
                     urls.insert(server.key, server.url.clone());
                     all.servers.insert(server.url.clone(), *server);
@@ -161,7 +164,7 @@ impl Archived {
             }
         }
         for (key, game, name, display) in players {
-            all.players.insert(key.0, (Who { game: all.games[&game.0].clone(), name }, display));
+            all.players.insert(key.0, (PlayerId { game: all.games[&game.0].clone(), name }, display));
         }
         for week in weeks {
             all.weeks.insert((week.week.0, urls[&week.server].clone()), week);
@@ -174,30 +177,30 @@ impl Archived {
     }
 }
 
-/// Everything that `clqd export` does not show, all weeks that are over being
-/// closed: keys and names, maps, ranks, best positions, series, classes.
-pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
-    check_names(oracle, got, of);
+/// Compares data that `clqd export` does not print: keys and names, maps, ranks, best positions,
+/// series, classes. All weeks that have ended must be closed.
+pub fn check_state(oracle: &Oracle, got: &Archived, context: &str) {
+    check_names(oracle, got, context);
     let ranks = oracle.all_server_ranks();
-    check_maps_and_ranks(oracle, got, &ranks, of);
-    check_best(oracle, got, of);
+    check_maps_and_ranks(oracle, got, &ranks, context);
+    check_best(oracle, got, context);
     for server in &oracle.servers {
-        let archived = got.servers.get(server).unwrap_or_else(|| panic!("{of}: {server} is not archived"));
+        let archived = got.servers.get(server).unwrap_or_else(|| panic!("{context}: {server} is not archived"));
         let history = oracle.class_history(server);
         let last: &ClassStep = history.last().expect("a line of each server");
         let snapshots = oracle.snapshots_of(server);
-        let shown = |what: &str| format!("{of}, {server}: {what}");
-        assert_eq!((archived.missed, archived.class), (last.missed, last.class), "{}", shown("missed and class"));
-        assert_eq!(archived.last_scan_ms, Some(last.t), "{}", shown("last scan"));
+        let label = |what: &str| format!("{context}, {server}: {what}");
+        assert_eq!((archived.missed, archived.class), (last.missed, last.class), "{}", label("missed and class"));
+        assert_eq!(archived.last_scan_ms, Some(last.t), "{}", label("last scan"));
         let assumed = oracle.assumed_after_lines(server).last().copied();
-        assert_eq!(Some(archived.assumed_players), assumed, "{}", shown("assumed count"));
+        assert_eq!(Some(archived.assumed_players), assumed, "{}", label("assumed count"));
         if let Some(snapshot) = snapshots.last() {
             let total: i64 = snapshot.entries.iter().filter(|e| !e.spectator).filter_map(|e| e.points).sum();
-            assert_eq!(archived.total_points, total, "{}", shown("total points"));
-            // Three scans missed, or no answer for 20 minutes: nobody is online.
+            assert_eq!(archived.total_points, total, "{}", label("total points"));
+            // After three missed scans, or 20 minutes without a reply, no player is online.
             let seen_ms = archived.last_seen_ms.expect("a snapshot was received");
             let is_online = last.missed < 3 && got.now_ms - seen_ms < 20 * 60_000;
-            assert!(is_online || archived.players == 0, "{}: {}", shown("players"), archived.players);
+            assert!(is_online || archived.players == 0, "{}: {}", label("players"), archived.players);
             let list = archived.list.iter().map(|e| {
                 let player = (!e.spectator).then_some(e.player.is_some());
                 (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
@@ -206,15 +209,15 @@ pub fn check_state(oracle: &Oracle, got: &Archived, of: &str) {
                 let player = (!e.spectator).then_some(e.usable);
                 (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
             });
-            assert!(list.eq(want), "{}: {:?}, oracle {:?}", shown("list"), archived.list, snapshot.entries);
+            assert!(list.eq(want), "{}: {:?}, oracle {:?}", label("list"), archived.list, snapshot.entries);
         }
-        check_screened(oracle, archived, &shown(""));
-        check_series(oracle, archived, &ranks, &shown(""));
+        check_screened(oracle, archived, &label(""));
+        check_series(oracle, archived, &ranks, &label(""));
     }
 }
 
-/// docs/rules.md 14: the reasons of the last 7 days, and the number of unidentified bots.
-fn check_screened(oracle: &Oracle, got: &ServerArchive, of: &str) {
+/// docs/rules.md 14: compares the reasons of the last 7 days and the number of unidentified bots.
+fn check_screened(oracle: &Oracle, got: &ServerArchive, context: &str) {
     let now = oracle.lines.last().expect("a line of the server").t;
     let mut want: BTreeMap<&str, i64> = BTreeMap::new();
     for report in oracle.reports.iter().filter(|r| r.server == got.url) {
@@ -223,41 +226,44 @@ fn check_screened(oracle: &Oracle, got: &ServerArchive, of: &str) {
     }
     want.retain(|_, last| now < *last + 7 * 86_400_000);
     let reported: BTreeMap<&str, i64> = got.screened.iter().map(|s| (s.reason.name(), s.applied_ms)).collect();
-    assert_eq!(reported, want, "{of}reasons");
+    assert_eq!(reported, want, "{context}reasons");
     let unnamed = oracle.unnamed_bots.get(&got.url).copied().unwrap_or(0);
-    assert_eq!(got.bots_unidentified, unnamed, "{of}bots that could not be identified");
+    assert_eq!(got.bots_unidentified, unnamed, "{context}bots that could not be identified");
 }
 
-fn check_names(oracle: &Oracle, got: &Archived, of: &str) {
-    let who: Vec<&Who> = got.players.values().map(|(who, _)| who).collect();
+fn check_names(oracle: &Oracle, got: &Archived, context: &str) {
+    let players: Vec<&PlayerId> = got.players.values().map(|(player, _)| player).collect();
     assert!(
-        who.iter().copied().eq(&oracle.players),
-        "{of}: players by key\n   got {who:?}\noracle {:?}",
+        players.iter().copied().eq(&oracle.players),
+        "{context}: players by key\n   got {players:?}\noracle {:?}",
         oracle.players
     );
-    assert!(got.players.keys().copied().eq(1..=oracle.players.len() as u32), "{of}: player keys have no holes");
-    let in_order: BTreeMap<u32, &str> = got.servers.values().map(|s| (s.key.0, s.url.as_str())).collect();
-    assert!(in_order.values().eq(oracle.servers.iter()), "{of}: servers by key {in_order:?}");
+    assert!(got.players.keys().copied().eq(1..=oracle.players.len() as u32), "{context}: player keys are consecutive");
+    let by_key: BTreeMap<u32, &str> = got.servers.values().map(|s| (s.key.0, s.url.as_str())).collect();
+    assert!(by_key.values().eq(oracle.servers.iter()), "{context}: servers by key {by_key:?}");
 
-    // Two of one name may play on two servers at once: then either form will do.
-    let mut last_seen: HashMap<Who, BTreeMap<&str, &str>> = HashMap::new();
+    // Players with the same name may be on two servers at once: then either form is correct.
+    let mut last_seen: HashMap<PlayerId, BTreeMap<&str, &str>> = HashMap::new();
     for snapshot in &oracle.snapshots {
         for entry in snapshot.ranked() {
-            last_seen.entry(snapshot.who(entry)).or_default().insert(&snapshot.server, &entry.display);
+            last_seen.entry(snapshot.player_id(entry)).or_default().insert(&snapshot.server, &entry.display);
         }
     }
-    for (who, display) in got.players.values() {
-        let forms: BTreeSet<&str> = last_seen[who].values().copied().collect();
-        assert!(forms.contains(display.as_str()), "{of}: {who:?} is shown as {display:?}, was last seen as {forms:?}");
+    for (player, display) in got.players.values() {
+        let forms: BTreeSet<&str> = last_seen[player].values().copied().collect();
+        assert!(
+            forms.contains(display.as_str()),
+            "{context}: {player:?} is displayed as {display:?}, last seen as {forms:?}"
+        );
     }
 }
 
-fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, Vec<String>>, of: &str) {
+fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, Vec<String>>, context: &str) {
     let mut maps: BTreeMap<(u32, String, String), MapTime> = BTreeMap::new();
     let mut ranked: BTreeMap<(u32, u32), &str> = BTreeMap::new();
     for ((week, server), archived) in &got.weeks {
-        let closed = Some(*week) < oracle.running_week();
-        assert_eq!(archived.closed, closed, "{of}: week {} of {server} is closed", archived.label);
+        let closed = Some(*week) < oracle.current_week();
+        assert_eq!(archived.closed, closed, "{context}: week {} of {server} is closed", archived.label);
         assert_eq!(archived.label, week_label(WeekKey(*week)));
         for map in &archived.maps {
             let time = MapTime { played_ms: map.played_ms as i64, player_ms: map.player_ms as i64 };
@@ -265,23 +271,30 @@ fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, V
         }
         assert_eq!(archived.player_ms, archived.maps.iter().map(|map| map.player_ms).sum::<u64>());
         if let Some(rank) = archived.server_rank {
-            assert!(ranked.insert((*week, rank), server).is_none(), "{of}: rank {rank} of {} twice", archived.label);
+            assert!(
+                ranked.insert((*week, rank), server).is_none(),
+                "{context}: duplicate rank {rank} in {}",
+                archived.label
+            );
         }
     }
     let want = oracle.map_times();
     for (key, time) in &want {
-        assert_eq!(maps.get(key), Some(time), "{of}: time on a map {key:?}");
+        assert_eq!(maps.get(key), Some(time), "{context}: time on a map {key:?}");
     }
-    assert_eq!(maps.len(), want.len(), "{of}: number of map rows");
-    let closed = ranks.iter().filter(|(week, _)| Some(**week) < oracle.running_week());
+    assert_eq!(maps.len(), want.len(), "{context}: number of map rows");
+    let closed = ranks.iter().filter(|(week, _)| Some(**week) < oracle.current_week());
     let want =
         closed.flat_map(|(&week, servers)| (1..).zip(servers).map(move |(rank, url)| ((week, rank), url.as_str())));
-    assert!(ranked.iter().map(|(key, url)| (*key, *url)).eq(want), "{of}: server ranks {ranked:?}, oracle {ranks:?}");
+    assert!(
+        ranked.iter().map(|(key, url)| (*key, *url)).eq(want),
+        "{context}: server ranks {ranked:?}, oracle {ranks:?}"
+    );
 }
 
-/// Best positions, from the positions of all closed weeks as archived; and from
-/// the oracle's in clq2, where no last digit decides.
-fn check_best(oracle: &Oracle, got: &Archived, of: &str) {
+/// Compares best positions with the archived positions of all closed weeks; those in clq2, which do
+/// not depend on last digits, also with the oracle's.
+fn check_best(oracle: &Oracle, got: &Archived, context: &str) {
     let mut positions: BTreeMap<(&str, u32), BestPositionsByRanking> = BTreeMap::new();
     for ((week, server), archived) in got.weeks.iter().filter(|(_, archived)| archived.closed) {
         for row in &archived.rows {
@@ -295,68 +308,68 @@ fn check_best(oracle: &Oracle, got: &Archived, of: &str) {
         list.sort_unstable();
         list.truncate(3);
     }
-    let of_oracle = oracle.best_positions();
+    let oracle_best = oracle.best_positions();
     for ((_, server), archived) in got.weeks.iter().filter(|(_, archived)| archived.closed) {
         let best = got.best(archived);
-        assert_eq!(best.len(), archived.rows.len(), "{of}: best positions of each player on {server}");
-        for (player, best) in best {
-            let who = &got.players[&player].0;
-            assert_eq!(positions[&(server.as_str(), player)], best, "{of}: best positions of {who:?} on {server}");
+        assert_eq!(best.len(), archived.rows.len(), "{context}: best positions of each player on {server}");
+        for (key, best) in best {
+            let player = &got.players[&key].0;
+            assert_eq!(positions[&(server.as_str(), key)], best, "{context}: best positions of {player:?} on {server}");
             let clq2 = best[1].iter().map(|&(position, week)| (position as usize, week.0)).collect::<Vec<_>>();
-            let want = of_oracle.get(&(who.clone(), server.clone(), "clq2")).cloned().unwrap_or_default();
-            assert_eq!(clq2, want, "{of}: best clq2 of {who:?} on {server}");
+            let want = oracle_best.get(&(player.clone(), server.clone(), "clq2")).cloned().unwrap_or_default();
+            assert_eq!(clq2, want, "{context}: best clq2 of {player:?} on {server}");
         }
     }
 }
 
-/// The blobs up to the last slot that had ended at the server's last line.
-fn check_series(oracle: &Oracle, got: &ServerArchive, ranks: &BTreeMap<u32, Vec<String>>, of: &str) {
+/// Compares the blobs up to the last period that had ended at the server's last line.
+fn check_series(oracle: &Oracle, got: &ServerArchive, ranks: &BTreeMap<u32, Vec<String>>, context: &str) {
     let want = oracle.series(&got.url);
     let Some(&first) = want.slots.keys().next() else {
-        assert!(got.series.is_none(), "{of}series of a server never seen");
+        assert!(got.series.is_none(), "{context}series of a server without snapshots");
         return;
     };
-    let series = got.series.as_ref().unwrap_or_else(|| panic!("{of}no series"));
+    let series = got.series.as_ref().unwrap_or_else(|| panic!("{context}no series"));
     let calendar = &oracle.settings.calendar;
     let last = got.last_scan_ms.expect("a line").div_euclid(600_000);
     let day = |slot: i64| calendar.day(slot.div_euclid(6) * 3_600_000);
     let blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0xff || byte == 0xfe);
     let check = |what: &str, newest_ms: i64, want_newest: Option<i64>, got: &[u8], want: &dyn Fn() -> Vec<u8>| {
         let Some(want_newest) = want_newest else {
-            assert!(newest_ms == 0 && blank(got), "{of}{what}: no slot has ended yet");
+            assert!(newest_ms == 0 && blank(got), "{context}{what}: no period has ended yet");
             return;
         };
-        assert_eq!(newest_ms, want_newest, "{of}{what}: newest slot");
+        assert_eq!(newest_ms, want_newest, "{context}{what}: newest period");
         let want = want();
-        assert!(got == want, "{of}{what}\n   got {got:?}\noracle {want:?}");
+        assert!(got == want, "{context}{what}\n   got {got:?}\noracle {want:?}");
     };
     let newest = |first: i64, last: i64| (last > first).then(|| last - 1);
     let slot = newest(first, last);
     check("ten_minutes", series.newest_ten_minutes_ms, slot.map(|n| n * 600_000), &series.ten_minutes, &|| {
-        pack_slots(&want.slots, slot.expect("some"))
+        pack_slots(&want.slots, slot.expect("a period"))
     });
     let hour = newest(first.div_euclid(6), last.div_euclid(6));
     check("hours", series.newest_hour_ms, hour.map(|n| n * 3_600_000), &series.hours, &|| {
-        want.hours_blob(hour.expect("some"))
+        want.hours_blob(hour.expect("a period"))
     });
     let days = newest(day(first), day(last));
     check("days", series.newest_day_ms, days.map(|n| calendar.day_start_ms(n)), &series.days, &|| {
-        want.days_blob(days.expect("some"))
+        want.days_blob(days.expect("a period"))
     });
     let weeks = newest(day(first).div_euclid(7), day(last).div_euclid(7));
     let week_start = |n: i64| calendar.week_start_ms(WeekKey(n as u32));
     check("weeks", series.newest_week_ms, weeks.map(week_start), &series.weeks, &|| {
-        want.weeks_blob(weeks.expect("some"))
+        want.weeks_blob(weeks.expect("a period"))
     });
     let rank = |week: u32| {
-        let closed = Some(week) < oracle.running_week();
+        let closed = Some(week) < oracle.current_week();
         ranks.get(&week).filter(|_| closed)?.iter().position(|url| *url == got.url).map(|at| at + 1)
     };
     if let Some(newest) = series.newest_rank_week {
-        assert_eq!(series.ranks, ranks_blob(rank, newest.0), "{of}ranks up to week {newest}");
-        assert_eq!(got.rank.map(|rank| rank as usize), rank(newest.0), "{of}rank in week {newest}");
+        assert_eq!(series.ranks, ranks_blob(rank, newest.0), "{context}ranks up to week {newest}");
+        assert_eq!(got.rank.map(|rank| rank as usize), rank(newest.0), "{context}rank in week {newest}");
     }
-    // A rank in a week that is closed must be known.
+    // A rank in a closed week must be in the series.
     let newest_ranked = ranks.keys().rev().copied().find(|&week| rank(week).is_some());
-    assert!(newest_ranked <= series.newest_rank_week.map(|week| week.0), "{of}rank of week {newest_ranked:?}");
+    assert!(newest_ranked <= series.newest_rank_week.map(|week| week.0), "{context}rank of week {newest_ranked:?}");
 }

@@ -1,12 +1,12 @@
-//! What successive snapshots show (docs/rules.md 3 to 7): facts about players, rounds, and
+//! Compares successive snapshots (docs/rules.md 3 to 7): facts about players, rounds, and
 //! estimates (docs/rules.md 15). Sums and positions are computed in `rows`.
 
 use std::collections::{HashMap, HashSet};
 
 use super::screen::{Reason, Report};
-use super::{Quarter, SEGMENT_MS, Settings, Who};
+use super::{PlayerId, Quarter, SEGMENT_MS, Settings};
 
-/// A full snapshot that is credible, bots left out.
+/// A full snapshot that is credible, without bots.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub t: i64,
@@ -14,11 +14,11 @@ pub struct Snapshot {
     pub game: String,
     /// As received.
     pub map: String,
-    /// What time on it is counted as.
+    /// The map that time is counted for.
     pub counted_map: String,
-    /// Players, spectators included.
+    /// Number of players, spectators included.
     pub count: u32,
-    /// Spectators included.
+    /// Players, spectators included.
     pub entries: Vec<Entry>,
 }
 
@@ -26,7 +26,7 @@ pub struct Snapshot {
 pub struct Entry {
     /// Normalised.
     pub name: String,
-    /// As the server wrote it.
+    /// The name as the server sent it.
     pub display: String,
     /// `None`: the protocol has none.
     pub points: Option<i64>,
@@ -36,20 +36,20 @@ pub struct Entry {
     pub spectator: bool,
 }
 
-/// One fact about one player from a snapshot, counted for the week of the snapshot.
+/// One fact about one player from a snapshot, credited to the week of the snapshot.
 #[derive(Clone, Debug)]
 pub struct Fact {
     /// `t` of the snapshot that revealed it.
     pub t: i64,
     pub week: u32,
     pub server: String,
-    pub who: Who,
+    pub player: PlayerId,
     pub kind: FactKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactKind {
-    /// Is there and plays.
+    /// Is in the list and not a spectator.
     Seen {
         with_points: bool,
     },
@@ -61,7 +61,7 @@ pub enum FactKind {
     Gain(i64),
     /// A complete segment: thousandths of a point, more than 0.
     Segment(u64),
-    /// What a final list gave in CLQ2, more than 0.
+    /// CLQ2 points of a final list, more than 0.
     Game(u64),
 }
 
@@ -71,7 +71,7 @@ pub struct Estimate {
     pub t: i64,
     pub week: u32,
     pub server: String,
-    pub who: Who,
+    pub player: PlayerId,
     pub ms: i64,
 }
 
@@ -94,8 +94,8 @@ pub struct FinalEntry {
 }
 
 impl Snapshot {
-    pub fn who(&self, entry: &Entry) -> Who {
-        Who { game: self.game.clone(), name: entry.name.clone() }
+    pub fn player_id(&self, entry: &Entry) -> PlayerId {
+        PlayerId { game: self.game.clone(), name: entry.name.clone() }
     }
 
     /// The list that docs/rules.md 3 to 8 use: without spectators.
@@ -103,14 +103,14 @@ impl Snapshot {
         self.entries.iter().filter(|e| !e.spectator)
     }
 
-    /// The players that rankings are about.
+    /// The players that are ranked.
     pub fn ranked(&self) -> impl Iterator<Item = &Entry> {
         self.playing().filter(|e| e.usable)
     }
 
-    /// The entry with this name that stands for a player.
-    fn player(&self, who: &Who) -> Option<&Entry> {
-        self.ranked().find(|e| e.name == who.name && self.game == who.game)
+    /// The entry of a ranked player.
+    fn ranked_entry(&self, player: &PlayerId) -> Option<&Entry> {
+        self.ranked().find(|e| e.name == player.name && self.game == player.game)
     }
 
     /// How often a name occurs in the list, spectators included.
@@ -129,44 +129,40 @@ pub struct Revealed {
     pub reports: Vec<Report>,
 }
 
-/// Compares each snapshot with the one before it of the same server.
+/// Compares each snapshot with the previous one of the same server.
 ///
 /// [open] docs/rules.md 14.5: the name was in the previous list as a spectator if any
-/// spectator there bears it, however often it stands there, and even if the game
-/// was another one.
+/// spectator in it has the name, however often it occurs, and even if the game differs.
 ///
-/// [open] An entry without points that stays to have some gains nothing, but on a
-/// restart.
+/// [open] A player who had no points and now has some gains nothing, except on a restart.
 pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
     let mut revealed = Revealed::default();
     let Revealed { facts, rounds, estimates, reports } = &mut revealed;
     let mut last: HashMap<&str, usize> = HashMap::new();
-    let mut presences: HashMap<(&str, Who), Presence> = HashMap::new();
-    // Rows of (server, week, player) that there were before the snapshot.
-    let mut rows: HashSet<(&str, u32, Who)> = HashSet::new();
+    let mut presences: HashMap<(&str, PlayerId), Presence> = HashMap::new();
+    // Rows (server, week, player) that existed before the snapshot.
+    let mut rows: HashSet<(&str, u32, PlayerId)> = HashSet::new();
     for (i, cur) in snapshots.iter().enumerate() {
         let prev = last.insert(&cur.server, i).map(|i| &snapshots[i]);
         let week = settings.calendar.week(cur.t).0;
         let restarted = prev.is_some_and(|prev| restarted(prev, cur, settings));
         let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
         let facts_before = facts.len();
-        let mut estimate = |who: &Who, ms: i64| {
-            estimates.push(Estimate { t: cur.t, week, server: cur.server.clone(), who: who.clone(), ms });
+        let mut estimate = |player: &PlayerId, ms: i64| {
+            estimates.push(Estimate { t: cur.t, week, server: cur.server.clone(), player: player.clone(), ms });
         };
 
         for entry in cur.ranked() {
-            let who = cur.who(entry);
+            let player = cur.player_id(entry);
             let mut reveal = |kind| {
-                facts.push(Fact { t: cur.t, week, server: cur.server.clone(), who: who.clone(), kind });
+                facts.push(Fact { t: cur.t, week, server: cur.server.clone(), player: player.clone(), kind });
             };
-            let stayed = visible.and_then(|prev| Some((prev, prev.player(&who)?)));
+            let stayed = visible.and_then(|prev| Some((prev, prev.ranked_entry(&player)?)));
             let watched = visible.is_some_and(|prev| prev.entries.iter().any(|e| e.spectator && e.name == entry.name));
             let gain = match (stayed, entry.points) {
                 (_, None) => 0,
                 (Some(_), Some(points)) if restarted => points.max(0),
-                (Some((_, before)), Some(points)) => {
-                    before.points.map_or(0, |before| gain_of_who_stayed(before, points))
-                }
+                (Some((_, before)), Some(points)) => before.points.map_or(0, |before| gain_since(before, points)),
                 (None, Some(points)) if visible.is_some() && (restarted || !watched) => points.max(0),
                 (None, Some(_)) => 0,
             };
@@ -177,9 +173,9 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
                 None => reveal(FactKind::Start),
             }
             match (stayed, visible) {
-                (Some((prev, _)), _) => estimate(&who, cur.t - prev.t),
-                (None, Some(prev)) => estimate(&who, (cur.t - prev.t) / 2),
-                (None, None) => estimate(&who, 60_000),
+                (Some((prev, _)), _) => estimate(&player, cur.t - prev.t),
+                (None, Some(prev)) => estimate(&player, (cur.t - prev.t) / 2),
+                (None, None) => estimate(&player, 60_000),
             }
             let possible = !settings.screen.enabled || gain <= settings.screen.gain_max;
             if !possible {
@@ -191,7 +187,7 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
             }
             match stayed {
                 Some((prev, _)) => {
-                    let presence = presences.get_mut(&(cur.server.as_str(), who.clone())).expect("has entered");
+                    let presence = presences.get_mut(&(cur.server.as_str(), player.clone())).expect("a presence");
                     presence.intervals.push(Interval { from: prev.t, to: cur.t, gain });
                     for thousandths in presence.segments_completed_in(prev.t, cur.t).into_iter().filter(|&s| s > 0) {
                         reveal(FactKind::Segment(thousandths));
@@ -199,14 +195,14 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
                 }
                 None => {
                     let presence = Presence { first_sighting: cur.t, intervals: Vec::new() };
-                    presences.insert((cur.server.as_str(), who.clone()), presence);
+                    presences.insert((cur.server.as_str(), player.clone()), presence);
                 }
             }
         }
 
-        for left in visible.iter().flat_map(|prev| prev.ranked().map(|e| prev.who(e))) {
-            if cur.player(&left).is_none() && rows.contains(&(cur.server.as_str(), week, left.clone())) {
-                estimate(&left, (cur.t - visible.expect("as it shows").t) / 2);
+        for left in visible.iter().flat_map(|prev| prev.ranked().map(|e| prev.player_id(e))) {
+            if cur.ranked_entry(&left).is_none() && rows.contains(&(cur.server.as_str(), week, left.clone())) {
+                estimate(&left, (cur.t - visible.expect("a previous snapshot").t) / 2);
             }
         }
 
@@ -218,53 +214,53 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
             if counts(&list) {
                 let points: Vec<i64> = list.iter().map(|e| e.points).collect();
                 for (entry, score) in list.iter().zip(clq2_scores(&points, settings.clq2_quarter)) {
-                    let who = Who { game: prev.game.clone(), name: entry.name.clone() };
+                    let player = PlayerId { game: prev.game.clone(), name: entry.name.clone() };
                     if entry.usable && score > 0 {
                         let kind = FactKind::Game(score);
-                        facts.push(Fact { t: cur.t, week, server: cur.server.clone(), who: who.clone(), kind });
+                        facts.push(Fact { t: cur.t, week, server: cur.server.clone(), player: player.clone(), kind });
                     }
                     if entry.usable {
-                        rows.insert((&cur.server, week, who));
+                        rows.insert((&cur.server, week, player));
                     }
                 }
                 rounds.push(Round { t: cur.t, week, server: prev.server.clone(), game: prev.game.clone(), list });
             }
         }
-        rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.as_str(), week, fact.who.clone())));
+        rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.as_str(), week, fact.player.clone())));
     }
     revealed
 }
 
-/// docs/rules.md 3, without a restart.
-fn gain_of_who_stayed(prev: i64, cur: i64) -> i64 {
+/// The gain of a player that stayed, without a restart (docs/rules.md 3).
+fn gain_since(prev: i64, cur: i64) -> i64 {
     let d = cur - prev;
     if d >= 0 {
         d
     } else if cur > 0 && 2 * cur < prev {
-        cur // began again from zero
+        cur // restarted from zero
     } else {
         0
     }
 }
 
-/// docs/rules.md 4. [open] After a change of game names are compared all the same.
+/// docs/rules.md 4. [open] Names are also compared after a change of game.
 ///
-/// [open] A name without points in a list is a name in common, and adds nothing to
-/// the sum of that list. In point 2 spectators count for "more than once", as they
-/// do for "once", and for whether the name stands in the other list.
+/// [open] A name without points in a list is a name in common, and adds nothing to the sum of
+/// that list. In point 2 spectators count for "more than once", as they do for "once", and for
+/// whether the other list contains the name.
 fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
     if prev.map != cur.map {
         return true;
     }
-    let once = |s: &Snapshot, name: &str| s.playing().find(|e| e.once && e.name == name).map(|e| e.points);
+    let points_of = |s: &Snapshot, name: &str| s.playing().find(|e| e.once && e.name == name).map(|e| e.points);
     let in_both: Vec<(Option<i64>, Option<i64>)> = prev
         .playing()
         .filter(|e| e.once)
-        .filter_map(|before| Some((before.points, once(cur, &before.name)?)))
+        .filter_map(|before| Some((before.points, points_of(cur, &before.name)?)))
         .collect();
     if in_both.is_empty() {
-        let may_be_the_same = |e: &Entry| prev.times(&e.name).max(cur.times(&e.name)) > 1 && cur.times(&e.name) > 0;
-        return !prev.entries.iter().any(may_be_the_same)
+        let may_be_same = |e: &Entry| prev.times(&e.name).max(cur.times(&e.name)) > 1 && cur.times(&e.name) > 0;
+        return !prev.entries.iter().any(may_be_same)
             && prev.playing().any(|e| e.points.is_some_and(|points| points > 0));
     }
     let p: i64 = in_both.iter().filter_map(|(prev, _)| *prev).map(|points| points.max(0)).sum();
@@ -277,7 +273,7 @@ fn counts(list: &[FinalEntry]) -> bool {
     list.len() >= 2 && list.iter().any(|e| e.points > 0)
 }
 
-/// A presence from entering to leaving, with all that was gained while it lasted (docs/rules.md 5).
+/// A presence from entering to leaving, with its gains (docs/rules.md 5).
 struct Presence {
     first_sighting: i64,
     intervals: Vec<Interval>,
@@ -300,8 +296,8 @@ impl Presence {
             .collect()
     }
 
-    /// Exact: an interval that lies within the segment gives its gain whole, and
-    /// since no interval is longer than a segment at most two do not.
+    /// Computes exactly: an interval within the segment contributes its complete gain, and at
+    /// most two intervals are only partly within it, since none is longer than a segment.
     fn thousandths(&self, start: i64, end: i64) -> u64 {
         let (mut numerator, mut denominator) = (0_i128, 1_i128);
         for interval in &self.intervals {
@@ -332,11 +328,11 @@ pub fn clq2_scores(points: &[i64], quarter: Quarter) -> Vec<u64> {
         Quarter::Exact => 4 * points >= pivot,
     };
     let serious_entries = points.iter().filter(|&&p| serious(p)).count();
-    let position = |mine: i64| 1 + points.iter().filter(|&&other| other > mine).count();
+    let position = |own: i64| 1 + points.iter().filter(|&&other| other > own).count();
     points.iter().map(|&p| if serious(p) { (serious_entries - position(p) + 1) as u64 } else { 0 }).collect()
 }
 
-/// docs/rules.md 7: the rating of each entry of a final list after it, given those before it.
+/// docs/rules.md 7: the rating of each entry of a final list after the round, from those before.
 pub fn elo_after(points: &[i64], before: &[f64], settings: &Settings) -> Vec<f64> {
     let n = points.len();
     let opponents = (n - 1) as f64;

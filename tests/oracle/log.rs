@@ -1,5 +1,4 @@
-//! Reads a scan log (docs/rules.md 13) into memory. It panics at the first error, unlike a real
-//! reader.
+//! Reads a scan log (docs/rules.md 13) into memory. Panics at the first error.
 
 use clqd::model::url::ServerUrl;
 use serde_json::Value;
@@ -10,7 +9,7 @@ pub struct Line {
     pub t: i64,
     /// In canonical form.
     pub server: String,
-    /// Whether the server speaks the Quake 3 family's protocol, and which scheme.
+    /// The parsed URL, with the scheme of the protocol.
     pub url: ServerUrl,
     pub kind: LineKind,
 }
@@ -27,9 +26,9 @@ pub enum LineKind {
         map: String,
         /// 0: not known.
         slots: u32,
-        /// Players that an A2S server announces, bots included.
+        /// Players that an A2S server reports, bots included.
         count: Option<u32>,
-        /// Bots that an A2S server announces.
+        /// Bots that an A2S server reports.
         bots: Option<u32>,
         players: Vec<LoggedPlayer>,
     },
@@ -49,14 +48,14 @@ pub struct LoggedPlayer {
 pub fn read_log(log: &str) -> Vec<Line> {
     let lines: Vec<Line> = log.lines().map(read_line).collect();
     for (earlier, later) in lines.iter().zip(lines.iter().skip(1)) {
-        assert!(earlier.t <= later.t, "the log is not in order of time at {}", later.t);
+        assert!(earlier.t <= later.t, "the log is not in time order at {}", later.t);
     }
-    // [open] docs/rules.md does not say what two lines of one server at one moment are.
+    // [open] docs/rules.md does not define two lines of one server with the same time.
     for (i, line) in lines.iter().enumerate() {
-        let same_moment = lines[i + 1..].iter().take_while(|later| later.t == line.t);
+        let same_time = lines[i + 1..].iter().take_while(|later| later.t == line.t);
         assert!(
-            same_moment.into_iter().all(|later| later.server != line.server),
-            "two of {} at {}",
+            same_time.into_iter().all(|later| later.server != line.server),
+            "two lines of {} at {}",
             line.server,
             line.t
         );

@@ -1,4 +1,4 @@
-//! A second implementation of docs/rules.md.md, for the tests to compare with.
+//! An independent implementation of docs/rules.md that the tests compare clqd with.
 //!
 //! It keeps the complete scan log, the result of the checks of docs/rules.md 14 for each list, every
 //! fact from a pair of snapshots, and every round. From these it computes rows, boards,
@@ -6,9 +6,9 @@
 //! engine except the calendar, the normalisation of names and the parsing of URLs. It is
 //! neither fast nor incremental, and rejects a log that is not in time order.
 //!
-//! Where docs/rules.md leaves a choice open, the choice made here is marked **[open]**.
+//! A choice that docs/rules.md leaves open is marked **[open]**.
 
-#![allow(dead_code, unused_imports, reason = "each test that includes this module uses its part of it")]
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of this module")]
 
 pub mod adapter;
 pub mod compare;
@@ -32,7 +32,7 @@ use screen::{Screened, screen};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
 pub use windows::{Window, WindowKind};
 
-/// The settings that docs/rules.md names. The default is docs/rules.md' default.
+/// The settings that docs/rules.md names, with its defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub calendar: Calendar,
@@ -79,17 +79,18 @@ impl Default for Settings {
     }
 }
 
-/// Segments, and the longest gap over which a player counts as present (docs/rules.md 3 and 5).
+/// The length of a segment, and the longest gap over which a player counts as present
+/// (docs/rules.md 3 and 5).
 pub const SEGMENT_MS: i64 = 720_000;
 
-/// A player is known by name within one game (docs/rules.md 2).
+/// A player: a name in a game (docs/rules.md 2).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Who {
+pub struct PlayerId {
     pub game: String,
     pub name: String,
 }
 
-/// A scan log, and everything that it reveals.
+/// A scan log and everything that is derived from it.
 pub struct Oracle {
     pub settings: Settings,
     pub lines: Vec<Line>,
@@ -103,22 +104,21 @@ pub struct Oracle {
     pub rounds: Vec<Round>,
     /// Parts of estimated times, in order of the log.
     pub estimates: Vec<Estimate>,
-    /// The checks that applied, those of gains last.
+    /// The checks that applied; those of gains are last.
     pub reports: Vec<Report>,
-    /// Bots that could not be identified, by server, in the last list that was no
-    /// longer than it may be.
+    /// Bots that could not be identified, by server, in the last list that was not too long.
     pub unnamed_bots: HashMap<String, u32>,
     /// All players with keys: the key is the index + 1.
-    pub players: Vec<Who>,
+    pub players: Vec<PlayerId>,
     /// All servers in order of first appearance: the key is the index + 1.
     pub servers: Vec<String>,
     index: Index,
 }
 
-/// What is looked up often, so that a fleet of thousands can be compared, too.
+/// Indexes for lookups, so that a fleet of thousands of servers can be compared.
 #[derive(Default)]
 struct Index {
-    player_keys: HashMap<Who, usize>,
+    player_keys: HashMap<PlayerId, usize>,
     server_keys: HashMap<String, usize>,
     snapshots: HashMap<String, Vec<usize>>,
     lines: HashMap<String, Vec<usize>>,
@@ -141,8 +141,8 @@ impl Oracle {
             });
         }
         let revealed = facts::compare_all(&snapshots, &settings);
-        let Revealed { facts, rounds, estimates, reports: of_gains } = revealed;
-        reports.extend(of_gains);
+        let Revealed { facts, rounds, estimates, reports: gain_reports } = revealed;
+        reports.extend(gain_reports);
         index.snapshots = by_server(snapshots.iter().map(|s| &s.server));
         index.lines = by_server(lines.iter().map(|line| &line.server));
         index.facts = by_server(facts.iter().map(|fact| &fact.server));
@@ -164,15 +164,14 @@ impl Oracle {
         }
     }
 
-    /// Gives servers their keys in another order than that of the log: the one
-    /// in which they were added.
+    /// Assigns keys to servers in the order in which they were added, instead of that of the log.
     pub fn order_servers(&mut self, servers: Vec<String>) {
         self.index.server_keys = servers.iter().cloned().zip(1..).collect();
         assert!(self.servers.iter().all(|server| self.index.server_keys.contains_key(server)));
         self.servers = servers;
     }
 
-    /// Weeks in which anything was revealed about a player, oldest first.
+    /// Weeks with a fact or a round, oldest first.
     pub fn weeks(&self) -> Vec<u32> {
         let mut weeks: Vec<u32> = self.facts.iter().map(|f| f.week).chain(self.rounds.iter().map(|r| r.week)).collect();
         weeks.sort_unstable();
@@ -180,13 +179,13 @@ impl Oracle {
         weeks
     }
 
-    /// The week of the last line: the running one, which never counts as closed.
-    pub fn running_week(&self) -> Option<u32> {
+    /// The week of the last line, which is not closed.
+    pub fn current_week(&self) -> Option<u32> {
         self.lines.last().map(|line| self.settings.calendar.week(line.t).0)
     }
 
-    pub fn player_key(&self, who: &Who) -> usize {
-        *self.index.player_keys.get(who).expect("every player with a fact has a key")
+    pub fn player_key(&self, player: &PlayerId) -> usize {
+        *self.index.player_keys.get(player).expect("every player with a fact has a key")
     }
 
     pub fn server_key(&self, server: &str) -> usize {
@@ -194,19 +193,19 @@ impl Oracle {
     }
 }
 
-/// The places of each server's items, in order.
+/// The indices of each server's items, in order.
 fn by_server<'a>(servers: impl Iterator<Item = &'a String>) -> HashMap<String, Vec<usize>> {
-    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
-    for (place, server) in servers.enumerate() {
-        match places.get_mut(server) {
-            Some(places) => places.push(place),
-            None => drop(places.insert(server.clone(), vec![place])),
+    let mut indices: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, server) in servers.enumerate() {
+        match indices.get_mut(server) {
+            Some(indices) => indices.push(index),
+            None => drop(indices.insert(server.clone(), vec![index])),
         }
     }
-    places
+    indices
 }
 
 /// The items of one server, in order.
-fn of_server<'a, T>(places: &HashMap<String, Vec<usize>>, items: &'a [T], server: &str) -> Vec<&'a T> {
-    places.get(server).into_iter().flatten().map(|&place| &items[place]).collect()
+fn of_server<'a, T>(indices: &HashMap<String, Vec<usize>>, items: &'a [T], server: &str) -> Vec<&'a T> {
+    indices.get(server).into_iter().flatten().map(|&index| &items[index]).collect()
 }

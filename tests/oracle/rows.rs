@@ -1,34 +1,35 @@
 //! Rows, boards and best positions (docs/rules.md 3, 5 to 8, 11) and the export of
-//! docs/rules.md 13, computed from all facts of a scope. Windows other than weeks: see `windows`.
+//! docs/rules.md 13, computed from all facts of a scope. For windows other than weeks see
+//! `windows`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clqd::model::WeekKey;
 use clqd::model::calendar::week_label;
 
-use super::{Fact, FactKind, Oracle, Round, Who, elo_after, of_server};
+use super::{Fact, FactKind, Oracle, PlayerId, Round, elo_after, of_server};
 
-/// Whose rounds and facts a board takes in.
+/// The servers or the game whose rounds and facts a board includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     Server(String),
     Game(String),
-    /// The servers that an admin gave one tag.
+    /// The servers with one tag.
     Tag(Vec<String>),
 }
 
-/// A player in one week, or another window, in one scope.
+/// A player in a week or another window, in a scope.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// That in which the window begins.
+    /// The week in which the window starts.
     pub week: u32,
-    pub who: Who,
+    pub player: PlayerId,
     pub measured_ms: i64,
     pub starts: i64,
-    /// docs/rules.md 15. Of several servers it is the sum of theirs.
+    /// docs/rules.md 15. The sum over the servers of the scope.
     pub time_est_ms: i64,
-    /// Was seen with points, or is in a final list. Otherwise the player is on the time board
-    /// only.
+    /// The player was seen with points or is in a final list. Otherwise they are only on the time
+    /// board.
     pub with_points: bool,
     pub points: i64,
     /// The ten best, descending, thousandths.
@@ -37,18 +38,18 @@ pub struct Row {
     pub clq2_games: Vec<u64>,
     pub elo: f64,
     pub elo_rounds: usize,
-    /// When each score was reached, by ranking; only of rankings that the player is in.
+    /// When each score was reached, by ranking.
     pub reached: BTreeMap<&'static str, i64>,
-    /// Position 1 is best; absent where not ranked.
+    /// Positions by ranking, 1 is best; absent if not ranked.
     pub pos: BTreeMap<&'static str, usize>,
 }
 
 /// Ratings of a window in a scope.
 pub(super) struct Ratings {
-    /// Each with the moment of its round.
-    pub revealed: HashMap<Who, Vec<(i64, f64)>>,
+    /// Ratings in the window, each with the time of its round.
+    pub revealed: HashMap<PlayerId, Vec<(i64, f64)>>,
     /// The values that players carry over from earlier weeks.
-    pub carried: HashMap<Who, f64>,
+    pub carried: HashMap<PlayerId, f64>,
 }
 
 /// The best three (position, week) of a player on a server in a ranking, best first.
@@ -57,7 +58,7 @@ pub type Best = Vec<(usize, u32)>;
 pub const RANKINGS: [&str; 5] = ["clq1", "clq2", "elo", "points", "time"];
 
 impl Scope {
-    pub(super) fn holds(&self, server: &str, game: &str) -> bool {
+    pub(super) fn contains(&self, server: &str, game: &str) -> bool {
         match self {
             Scope::Server(url) => url == server,
             Scope::Game(name) => name == game,
@@ -79,7 +80,7 @@ impl Row {
         self.clq2_games.iter().sum()
     }
 
-    /// The score in a ranking; `None`: absent from it (docs/rules.md 8).
+    /// The score in a ranking; `None`: not ranked (docs/rules.md 8).
     pub fn score(&self, ranking: &str) -> Option<f64> {
         match ranking {
             "clq1" => Some(self.clq1() as f64).filter(|&score| score > 0.0),
@@ -102,8 +103,8 @@ impl Row {
              \"clq2_games\": [{}], \"elo\": {}, \"elo_rounds\": {}, \"pos\": {{{}}}}}",
             text(&week_label(WeekKey(self.week))),
             text(server),
-            text(&self.who.game),
-            text(&self.who.name),
+            text(&self.player.game),
+            text(&self.player.name),
             self.measured_ms,
             self.starts,
             self.time_ms(),
@@ -123,17 +124,16 @@ impl Row {
 impl Oracle {
     /// All rows of a week in a scope, with their positions, in order of player key.
     ///
-    /// [open] Every player rated in the week has a row, even one who had left by its
-    /// first snapshot and is only in a final list. The player is on the boards of
-    /// points and time then, with 0.
+    /// [open] Every player rated in the week has a row, even one that is only in a final list
+    /// because they left before the first snapshot of the week. They are on the boards of points
+    /// and time with 0.
     ///
-    /// [open] A player who was seen with points and without in one week is on the
-    /// points board.
+    /// [open] A player who was seen both with and without points in a week is on the points board.
     pub fn rows(&self, week: u32, scope: &Scope) -> Vec<Row> {
         self.rows_revealed(week, |_, of_week| of_week == week, self.ratings(week, scope), scope)
     }
 
-    /// The same of any window: `within` tells by moment and week what it takes in.
+    /// All rows of a window. `within` decides by time and week what the window includes.
     pub(super) fn rows_revealed(
         &self,
         week: u32,
@@ -141,83 +141,84 @@ impl Oracle {
         ratings: Ratings,
         scope: &Scope,
     ) -> Vec<Row> {
-        let in_scope = |f: &&Fact| within(f.t, f.week) && scope.holds(&f.server, &f.who.game);
-        let mut facts: HashMap<&Who, Vec<&Fact>> = HashMap::new();
+        let in_scope = |f: &&Fact| within(f.t, f.week) && scope.contains(&f.server, &f.player.game);
+        let mut facts: HashMap<&PlayerId, Vec<&Fact>> = HashMap::new();
         let all = match scope {
             Scope::Server(server) => of_server(&self.index.facts, &self.facts, server),
             _ => self.facts.iter().collect(),
         };
         for fact in all.into_iter().filter(in_scope) {
-            facts.entry(&fact.who).or_default().push(fact);
+            facts.entry(&fact.player).or_default().push(fact);
         }
-        let who: BTreeSet<&Who> = facts.keys().copied().chain(ratings.revealed.keys()).collect();
-        let mut rows: Vec<Row> = who
+        let players: BTreeSet<&PlayerId> = facts.keys().copied().chain(ratings.revealed.keys()).collect();
+        let mut rows: Vec<Row> = players
             .into_iter()
-            .map(|who| {
-                let facts = facts.get(who).map_or(&[][..], Vec::as_slice);
-                let start = ratings.carried.get(who).copied().unwrap_or(1000.0);
-                row(week, who, facts, start, ratings.revealed.get(who).map_or(&[][..], Vec::as_slice))
+            .map(|player| {
+                let facts = facts.get(player).map_or(&[][..], Vec::as_slice);
+                let start = ratings.carried.get(player).copied().unwrap_or(1000.0);
+                row(week, player, facts, start, ratings.revealed.get(player).map_or(&[][..], Vec::as_slice))
             })
             .collect();
         let all = match scope {
             Scope::Server(server) => of_server(&self.index.estimates, &self.estimates, server),
             _ => self.estimates.iter().collect(),
         };
-        let mut time_est_ms: HashMap<&Who, i64> = HashMap::new();
-        for e in all.into_iter().filter(|e| within(e.t, e.week) && scope.holds(&e.server, &e.who.game)) {
-            *time_est_ms.entry(&e.who).or_default() += e.ms;
+        let mut time_est_ms: HashMap<&PlayerId, i64> = HashMap::new();
+        for e in all.into_iter().filter(|e| within(e.t, e.week) && scope.contains(&e.server, &e.player.game)) {
+            *time_est_ms.entry(&e.player).or_default() += e.ms;
         }
         for row in &mut rows {
-            row.time_est_ms = time_est_ms.get(&row.who).copied().unwrap_or(0);
+            row.time_est_ms = time_est_ms.get(&row.player).copied().unwrap_or(0);
         }
-        rows.sort_by_key(|row| self.player_key(&row.who));
+        rows.sort_by_key(|row| self.player_key(&row.player));
         for ranking in RANKINGS {
             self.rank(&mut rows, ranking);
         }
         rows
     }
 
-    /// docs/rules.md 8: score descending, the earlier moment, the smaller key; ordinal.
+    /// docs/rules.md 8: ordered by score, highest first, then by the earlier time, then by the
+    /// smaller key; ordinal positions.
     pub fn rank(&self, rows: &mut [Row], ranking: &'static str) {
         let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].score(ranking).is_some()).collect();
         order.sort_by(|&a, &b| {
             let by_score = rows[b].score(ranking).unwrap().total_cmp(&rows[a].score(ranking).unwrap());
-            let by_moment = rows[a].reached[ranking].cmp(&rows[b].reached[ranking]);
-            // Rows stand in order of player key.
-            by_score.then(by_moment).then(a.cmp(&b))
+            let by_time = rows[a].reached[ranking].cmp(&rows[b].reached[ranking]);
+            // Rows are in order of player key.
+            by_score.then(by_time).then(a.cmp(&b))
         });
-        for (place, i) in order.into_iter().enumerate() {
-            rows[i].pos.insert(ranking, place + 1);
+        for (i, position) in order.into_iter().zip(1..) {
+            rows[i].pos.insert(ranking, position);
         }
     }
 
-    /// docs/rules.md 7: every rating in a week, by player, with the moment of its round.
+    /// docs/rules.md 7: every rating in a week, by player, with the time of its round.
     ///
-    /// [open] With `elo.carry_over` a player starts the week with the last rating in
-    /// the scope, of any earlier week; the row shows it, rated or not.
+    /// [open] With `elo.carry_over` a player starts the week with their last rating in the scope,
+    /// from any earlier week; it is in the row even if the player is not rated in the week.
     fn ratings(&self, week: u32, scope: &Scope) -> Ratings {
-        let mut carried: HashMap<Who, f64> = HashMap::new();
-        let mut last: HashMap<Who, (u32, f64)> = HashMap::new();
-        let mut revealed: HashMap<Who, Vec<(i64, f64)>> = HashMap::new();
-        let in_scope = |r: &&Round| r.week <= week && scope.holds(&r.server, &r.game);
+        let mut carried: HashMap<PlayerId, f64> = HashMap::new();
+        let mut last: HashMap<PlayerId, (u32, f64)> = HashMap::new();
+        let mut revealed: HashMap<PlayerId, Vec<(i64, f64)>> = HashMap::new();
+        let in_scope = |r: &&Round| r.week <= week && scope.contains(&r.server, &r.game);
         let all = match scope {
             Scope::Server(server) => of_server(&self.index.rounds, &self.rounds, server),
             _ => self.rounds.iter().collect(),
         };
         for round in all.into_iter().filter(in_scope) {
-            let who = |name: &str| Who { game: round.game.clone(), name: name.to_owned() };
-            let counts = |rated_week: u32| rated_week == round.week || self.settings.elo_carry_over;
-            let rating = |name: &str| last.get(&who(name)).filter(|(week, _)| counts(*week)).map(|(_, r)| *r);
+            let player = |name: &str| PlayerId { game: round.game.clone(), name: name.to_owned() };
+            let is_used = |rated_week: u32| rated_week == round.week || self.settings.elo_carry_over;
+            let rating = |name: &str| last.get(&player(name)).filter(|(week, _)| is_used(*week)).map(|(_, r)| *r);
             let before: Vec<f64> =
                 round.list.iter().map(|e| rating(&e.name).filter(|_| e.usable).unwrap_or(1000.0)).collect();
             let points: Vec<i64> = round.list.iter().map(|e| e.points).collect();
             for (entry, after) in round.list.iter().zip(elo_after(&points, &before, &self.settings)) {
                 if entry.usable {
-                    last.insert(who(&entry.name), (round.week, after));
+                    last.insert(player(&entry.name), (round.week, after));
                     if round.week == week {
-                        revealed.entry(who(&entry.name)).or_default().push((round.t, after));
+                        revealed.entry(player(&entry.name)).or_default().push((round.t, after));
                     } else if self.settings.elo_carry_over {
-                        carried.insert(who(&entry.name), after);
+                        carried.insert(player(&entry.name), after);
                     }
                 }
             }
@@ -233,25 +234,25 @@ impl Oracle {
             all.extend(rows.into_iter().map(|row| (server.clone(), row)));
         }
         all.sort_by(|(a_server, a), (b_server, b)| {
-            (a_server, &a.who.name, &a.who.game).cmp(&(b_server, &b.who.name, &b.who.game))
+            (a_server, &a.player.name, &a.player.game).cmp(&(b_server, &b.player.name, &b.player.game))
         });
         all
     }
 
-    /// What `clqd export --week` is to print.
+    /// The expected output of `clqd export --week`.
     pub fn export(&self, week: u32) -> Vec<String> {
         self.week_rows(week).iter().map(|(server, row)| row.export_line(server)).collect()
     }
 
     /// docs/rules.md 11: the three best positions in clq1, clq2 and elo of each (player, server),
     /// over all closed weeks.
-    pub fn best_positions(&self) -> BTreeMap<(Who, String, &'static str), Best> {
+    pub fn best_positions(&self) -> BTreeMap<(PlayerId, String, &'static str), Best> {
         let mut best: BTreeMap<_, Best> = BTreeMap::new();
-        for week in self.weeks().into_iter().filter(|&week| Some(week) != self.running_week()) {
+        for week in self.weeks().into_iter().filter(|&week| Some(week) != self.current_week()) {
             for (server, row) in self.week_rows(week) {
                 for ranking in ["clq1", "clq2", "elo"] {
                     if let Some(&position) = row.pos.get(ranking) {
-                        best.entry((row.who.clone(), server.clone(), ranking)).or_default().push((position, week));
+                        best.entry((row.player.clone(), server.clone(), ranking)).or_default().push((position, week));
                     }
                 }
             }
@@ -264,8 +265,9 @@ impl Oracle {
     }
 }
 
-fn row(week: u32, who: &Who, facts: &[&Fact], start_rating: f64, ratings: &[(i64, f64)]) -> Row {
-    let first_sighting = facts.iter().map(|f| f.t).chain(ratings.iter().map(|r| r.0)).min().expect("a reason");
+fn row(week: u32, player: &PlayerId, facts: &[&Fact], start_rating: f64, ratings: &[(i64, f64)]) -> Row {
+    let first_sighting =
+        facts.iter().map(|f| f.t).chain(ratings.iter().map(|r| r.0)).min().expect("a fact or a rating");
     let valued = |value: fn(FactKind) -> Option<u64>| -> Vec<(i64, u64)> {
         facts.iter().filter_map(|f| Some((f.t, value(f.kind)?))).collect()
     };
@@ -287,7 +289,7 @@ fn row(week: u32, who: &Who, facts: &[&Fact], start_rating: f64, ratings: &[(i64
     ];
     Row {
         week,
-        who: who.clone(),
+        player: player.clone(),
         measured_ms: gaps.iter().map(|(_, gap)| *gap as i64).sum(),
         starts: starts.len() as i64,
         time_est_ms: 0,

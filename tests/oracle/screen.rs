@@ -27,7 +27,7 @@ use clqd::model::name::{ColourCodes, normalise};
 
 use super::facts::{Entry, Snapshot};
 use super::log::{Line, LineKind, LoggedPlayer};
-use super::{Settings, Who};
+use super::{PlayerId, Settings};
 
 /// The settings of docs/rules.md 14. The default is docs/rules.md' default.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,7 @@ pub struct Screened {
     pub outcomes: Vec<Outcome>,
     pub snapshots: Vec<Snapshot>,
     /// All players with keys, in order of their keys.
-    pub players: Vec<Who>,
+    pub players: Vec<PlayerId>,
     pub reports: Vec<Report>,
     /// Bots that were announced but not found, of the last list of each server that
     /// was no longer than it may be.
@@ -159,7 +159,7 @@ struct Screener<'a> {
     servers: HashMap<String, Server>,
     games: HashSet<String>,
     maps: HashSet<String>,
-    named: HashSet<Who>,
+    named: HashSet<PlayerId>,
 }
 
 /// Map, names and points, and since when they have been the same, Unix ms.
@@ -261,7 +261,7 @@ impl Screener<'_> {
             let spectator = screen.enabled && is_spectator(line, game, e.player, settings);
             let once = times(&e.name) == 1;
             let mut usable = once && !e.name.is_empty() && !settings.ignore.contains(&e.name);
-            let who = Who { game: game.clone(), name: e.name.clone() };
+            let who = PlayerId { game: game.clone(), name: e.name.clone() };
             if usable && !spectator && !self.named.contains(&who) {
                 if room(server.new.names, screen.new_names_per_day_max) {
                     server.new.names += 1;

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use super::{Oracle, Outcome, SEGMENT_MS, Snapshot, of_server};
 
-/// One map on one server in one week.
+/// Times of one map on one server in one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapTime {
     pub played_ms: i64,
     pub player_ms: i64,
 }
 
-/// Means by slot number. A slot without samples is absent.
+/// Means by period number. A period without samples is absent.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// By Unix ms / 600,000.
@@ -34,7 +34,7 @@ pub struct ClassStep {
     pub class: u8,
 }
 
-/// docs/rules.md 10: of one: itself; of two: the smaller.
+/// docs/rules.md 10: the median of one value is itself, of two the smaller.
 pub fn median(last_three: &[u32]) -> u32 {
     let mut sorted = last_three.to_vec();
     sorted.sort_unstable();
@@ -54,15 +54,15 @@ impl Oracle {
     /// The assumed count after each full snapshot of a server.
     pub fn assumed_counts(&self, server: &str) -> Vec<(i64, u32)> {
         let counts = self.counts(server);
-        counts.into_iter().filter(|of| of.outcome == Outcome::Full).map(|of| (of.t, of.assumed)).collect()
+        counts.into_iter().filter(|it| it.outcome == Outcome::Full).map(|it| (it.t, it.assumed)).collect()
     }
 
     /// The assumed count after each line of a server.
     pub fn assumed_after_lines(&self, server: &str) -> Vec<u32> {
-        self.counts(server).into_iter().map(|of| of.assumed).collect()
+        self.counts(server).into_iter().map(|it| it.assumed).collect()
     }
 
-    /// After each line of a server. The last three counts are cleared while its list is frozen.
+    /// The counts after each line of a server. The last three are cleared while its list is frozen.
     fn counts(&self, server: &str) -> Vec<Counts> {
         let mut snapshots = self.snapshots_of(server).into_iter();
         let mut counts: Vec<u32> = Vec::new();
@@ -70,7 +70,7 @@ impl Oracle {
         for &line in self.index.lines.get(server).into_iter().flatten() {
             let outcome = self.outcomes[line];
             match outcome {
-                Outcome::Full => counts.push(snapshots.next().expect("one for each full line").count),
+                Outcome::Full => counts.push(snapshots.next().expect("a snapshot for each full line").count),
                 Outcome::Frozen => counts.clear(),
                 Outcome::Partial { .. } | Outcome::Miss => (),
             }
@@ -94,8 +94,8 @@ impl Oracle {
                     let week = self.settings.calendar.week(cur.t).0;
                     let time = times.entry((week, prev.counted_map.clone(), server.clone())).or_default();
                     time.played_ms += gap;
-                    // An unchanging list between the two has cleared the counts.
-                    let assumed = counts.iter().take_while(|of| of.t < cur.t).last().map_or(0, |of| of.assumed);
+                    // A frozen list between the two has cleared the counts.
+                    let assumed = counts.iter().take_while(|it| it.t < cur.t).last().map_or(0, |it| it.assumed);
                     time.player_ms += gap * i64::from(assumed);
                 }
             }
@@ -122,7 +122,7 @@ impl Oracle {
         player_ms.into_iter().map(|(week, player_ms)| (week, ranks(player_ms))).collect()
     }
 
-    /// docs/rules.md 10. [open] A slot belongs to the hour, an hour to the day, in which it begins.
+    /// docs/rules.md 10. [open] Ten minutes belong to the hour, an hour to the day, in which they start.
     pub fn series(&self, server: &str) -> Series {
         let calendar = &self.settings.calendar;
         let samples = self.assumed_counts(server).into_iter().map(|(t, count)| (t, f64::from(count)));
@@ -135,22 +135,22 @@ impl Oracle {
 
     /// docs/rules.md 9, after each line of a server.
     ///
-    /// [open] The count of a partial snapshot is the last count of a class, but
-    /// not one of the last three; a partial without a count leaves the last count.
+    /// [open] The count of a partial snapshot is the last count for the class, but not one of the
+    /// last three; a partial without a count does not change the last count.
     pub fn class_history(&self, server: &str) -> Vec<ClassStep> {
         let (mut missed, mut class, mut last_count) = (0, 6, 0);
         let mut history = Vec::new();
         for Counts { t, outcome, last, assumed } in self.counts(server) {
-            let asked_for = class >= 6;
+            let on_request = class >= 6;
             missed = if outcome == Outcome::Miss { missed + 1 } else { 0 };
             match outcome {
                 Outcome::Partial { count } => last_count = count.unwrap_or(last_count),
-                Outcome::Full => last_count = last.expect("just counted"),
+                Outcome::Full => last_count = last.expect("the count of this snapshot"),
                 Outcome::Frozen => last_count = 0,
                 Outcome::Miss => (),
             }
             class = match missed {
-                1.. if asked_for => 7,
+                1.. if on_request => 7,
                 0..=2 if last_count.max(assumed) >= 3 => 1,
                 0..=10 => 2,
                 11..=20 => 3,
@@ -164,11 +164,11 @@ impl Oracle {
     }
 }
 
-/// What is known of a server's players after one of its lines.
+/// The player counts of a server after one of its lines.
 struct Counts {
     t: i64,
     outcome: Outcome,
-    /// Of the last full snapshot, if it was not cleared since.
+    /// Count of the last full snapshot, if it was not cleared since.
     last: Option<u32>,
     /// The median of the last three.
     assumed: u32,
@@ -185,7 +185,7 @@ fn means(values: impl Iterator<Item = (i64, f64)>) -> BTreeMap<i64, f64> {
 
 pub const SLOT_CODE_BITS: u32 = 13;
 
-/// The number of players that a code of n bits stands for; `None`: no data.
+/// The number of players that a code of n bits represents; `None`: no data.
 pub fn decode(bits: u32, code: u16) -> Option<f64> {
     let top = (1_u32 << bits) - 1;
     match u32::from(code) {
@@ -207,11 +207,11 @@ pub fn encode(bits: u32, players: Option<f64>) -> u16 {
         /// Logarithms of the values of codes from 1, by bits.
         static SCALES: RefCell<BTreeMap<u32, Vec<f64>>> = RefCell::default();
     }
-    let wanted = players.ln();
+    let target = players.ln();
     SCALES.with_borrow_mut(|scales| {
         let value = |code: u16| decode(bits, code).expect("below top").ln();
         let scale = scales.entry(bits).or_insert_with(|| (1..top).map(value).collect());
-        let distance = |at: &usize| (scale[*at] - wanted).abs();
+        let distance = |at: &usize| (scale[*at] - target).abs();
         let nearest = (0..scale.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)));
         nearest.expect("codes") as u16 + 1
     })

@@ -1,14 +1,14 @@
-//! Holds the real binary against the oracle: hostile scan logs go through
-//! `clqd replay LOG --state DIR`, and `clqd export --state DIR --week LABEL`
-//! is to tell what the oracle computes. Not a test of live scanning, nor of
-//! what the export does not show: maps, series, classes.
+//! Compares the real program with the oracle: random scan logs with many edge cases are replayed
+//! with `clqd replay LOG --state DIR`, and `clqd export --state DIR --week LABEL` must print the
+//! rows that the oracle computes. Live scanning is not tested here, nor data that the export does
+//! not print: maps, series, classes.
 //!
-//! Also: a replay gives the same bytes each time, in however many pieces the
-//! log comes, and wherever it was killed. A log that is replayed a second time
-//! into a state goes on after what the state already holds.
+//! Also: a replay gives the same bytes each time, also if the log is split into files or the
+//! replay is killed. A log that is replayed again into a state continues after the lines that the
+//! state already contains.
 //!
-//! `CLQD_SEEDS` is the number of seeds (40), `CLQD_FIRST_SEED` the first (0).
-//! The log of each seed stays in the target directory's `tmp`.
+//! `CLQD_SEEDS` is the number of seeds (40), `CLQD_FIRST_SEED` the first (0). The log of each seed
+//! is kept in the target directory's `tmp`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -22,13 +22,13 @@ use clqd::model::WeekKey;
 use clqd::model::calendar::{Calendar, week_label};
 
 #[test]
-fn replay_reproduces_the_independent_example() {
+fn replay_reproduces_independent_example() {
     let log = include_str!("../fixtures/scan-log.jsonl");
     check(log, Settings::default(), "the example", "example").assert_rounded_half_up();
 }
 
 #[test]
-fn replay_reproduces_the_independent_screening_example() {
+fn replay_reproduces_independent_screening_example() {
     let log = include_str!("../fixtures/screening-log.jsonl");
     check(log, Settings::default(), "the screening example", "screening-example").assert_rounded_half_up();
 }
@@ -38,8 +38,8 @@ fn replay_equals_oracle() {
     let mut segments = Segments::default();
     for seed in seeds() {
         let log = scan_log(seed, &Calendar::default());
-        let of_seed = check(&log, Settings::default(), &format!("seed {seed}"), &format!("seed-{seed}"));
-        segments.add(of_seed);
+        let compared = check(&log, Settings::default(), &format!("seed {seed}"), &format!("seed-{seed}"));
+        segments.add(compared);
     }
     segments.assert_rounded_half_up();
 }
@@ -48,8 +48,8 @@ fn replay_equals_oracle() {
 fn replay_equals_oracle_with_other_settings() {
     for seed in seeds() {
         let settings = other_settings(seed);
-        let of = format!("seed {seed} with {settings:?}");
-        check(&scan_log(seed, &settings.calendar), settings, &of, &format!("settings-{seed}"));
+        let context = format!("seed {seed} with {settings:?}");
+        check(&scan_log(seed, &settings.calendar), settings, &context, &format!("settings-{seed}"));
     }
 }
 
@@ -57,7 +57,7 @@ fn replay_equals_oracle_with_other_settings() {
 fn screened_replay_equals_oracle() {
     for seed in seeds() {
         let other = other_settings(seed);
-        // Mostly what docs/rules.md has, so that one thing is seen at a time.
+        // Mostly the defaults of docs/rules.md, so that failures have one cause.
         let rest = if seed % 3 == 2 { other } else { Settings { calendar: other.calendar, ..Settings::default() } };
         let settings = Settings { screen: screening::screen(seed), ..rest };
         let log = screening::log(seed, &settings.calendar);
@@ -65,9 +65,9 @@ fn screened_replay_equals_oracle() {
     }
 }
 
-/// Servers to which no check ever applied have the same rows without the checks.
+/// Servers to which no check applied have the same rows with screening disabled.
 #[test]
-fn screening_changes_no_row_of_a_credible_server() {
+fn screening_changes_no_row_of_credible_server() {
     let mut rows = 0;
     for seed in seeds().step_by(2) {
         let whole = scan_log(seed, &Calendar::default());
@@ -75,19 +75,19 @@ fn screening_changes_no_row_of_a_credible_server() {
         let credible = |server: &str| oracle.reports.iter().all(|report| report.server != server);
         let lines = whole.lines().zip(&oracle.lines).filter(|(_, line)| credible(&line.server));
         let log: String = lines.map(|(text, _)| format!("{text}\n")).collect();
-        let place = TestDir::new(&format!("credible-{seed}"));
-        let file = place.log("log", &log);
+        let dir = TestDir::new(&format!("credible-{seed}"));
+        let file = dir.log("log", &log);
         let weeks = Oracle::new(&log, Settings::default()).weeks();
         let export = |enabled: bool| {
-            let mut state = place.state(if enabled { "on" } else { "off" });
+            let mut state = dir.state(if enabled { "on" } else { "off" });
             let screen = Screen { enabled, ..Screen::default() };
-            state.config = Some(place.config(&Settings { screen, ..Settings::default() }));
+            state.config = Some(dir.config(&Settings { screen, ..Settings::default() }));
             state.replay(&file);
             state.export_all(&weeks)
         };
-        let (on, off) = (export(true), export(false));
-        rows += on.lines().count();
-        assert!(on == off, "seed {seed}: {}", first_difference("screened", &on, &off));
+        let (enabled, disabled) = (export(true), export(false));
+        rows += enabled.lines().count();
+        assert!(enabled == disabled, "seed {seed}: {}", first_difference("screened", &enabled, &disabled));
     }
     assert!(rows > 0, "no server is credible");
 }
@@ -119,36 +119,36 @@ fn replay_in_pieces_or_after_kill_is_bit_identical() {
         let log = scan_log(seed, &Calendar::default());
         let mut random = Random(seed);
         let weeks = Oracle::new(&log, Settings::default()).weeks();
-        let place = TestDir::new(&format!("bits-{seed}"));
-        let file = place.log("whole", &log);
+        let dir = TestDir::new(&format!("bits-{seed}"));
+        let file = dir.log("whole", &log);
 
         let began = Instant::now();
-        let whole = place.state("whole");
+        let whole = dir.state("whole");
         whole.replay(&file);
         let took = began.elapsed();
         let want = whole.export_all(&weeks);
-        assert!(!want.is_empty(), "seed {seed}: an export");
+        assert!(!want.is_empty(), "seed {seed}: the export is empty");
         let same = |state: &State, how: &str| {
             let got = state.export_all(&weeks);
             assert!(got == want, "seed {seed}: {}", first_difference(how, &got, &want));
         };
 
-        let again = place.state("again");
-        again.replay(&file);
-        same(&again, "replayed again");
-        again.replay(&file);
-        same(&again, "replayed a second time into the same state");
+        let second = dir.state("second");
+        second.replay(&file);
+        same(&second, "replayed into a second state");
+        second.replay(&file);
+        same(&second, "replayed again into the same state");
 
         let lines: Vec<&str> = log.split_inclusive('\n').collect();
         let cut = random.below(lines.len() as u64 + 1) as usize;
-        let split = place.state("split");
-        split.replay(&place.log("first", &lines[..cut].concat()));
-        split.replay(&place.log("second", &lines[cut..].concat()));
+        let split = dir.state("split");
+        split.replay(&dir.log("first", &lines[..cut].concat()));
+        split.replay(&dir.log("second", &lines[cut..].concat()));
         same(&split, &format!("replayed in two files, cut after line {cut}"));
 
-        let interrupted = place.state("interrupted");
+        let interrupted = dir.state("interrupted");
         for n in 0..10 {
-            // Half of them while the state is made or opened.
+            // Half of the kills are early, while the state is created or opened.
             let share = if n % 2 == 0 { 1.0 } else { 0.15 };
             let after = took.mul_f64(share * random.below(1_000) as f64 / 1_000.0);
             killed += usize::from(interrupted.replay_and_kill(&file, after));
@@ -156,7 +156,7 @@ fn replay_in_pieces_or_after_kill_is_bit_identical() {
         interrupted.replay(&file);
         same(&interrupted, "killed ten times");
     }
-    assert!(killed > 0, "no replay was caught while it ran");
+    assert!(killed > 0, "every replay had ended before its kill");
 }
 
 fn seeds() -> std::ops::Range<u64> {
@@ -168,36 +168,36 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Replays a log and compares each week with the oracle.
-fn check(log: &str, settings: Settings, of: &str, name: &str) -> Segments {
-    let place = TestDir::new(name);
-    let file = place.log("log", log);
-    let of = format!("{of} ({})", file.display());
-    let mut state = place.state("state");
+fn check(log: &str, settings: Settings, context: &str, name: &str) -> Segments {
+    let dir = TestDir::new(name);
+    let file = dir.log("log", log);
+    let context = format!("{context} ({})", file.display());
+    let mut state = dir.state("state");
     if format!("{settings:?}") != format!("{:?}", Settings::default()) {
-        state.config = Some(place.config(&settings));
+        state.config = Some(dir.config(&settings));
     }
     state.replay(&file);
     let oracle = Oracle::new(log, settings);
     let mut segments = Segments::default();
     for week in oracle.weeks() {
         let export = state.export(week);
-        segments.add(check_week(&oracle, week, &export, &format!("{of}, week {}", week_label(WeekKey(week)))));
+        segments.add(check_week(&oracle, week, &export, &format!("{context}, week {}", week_label(WeekKey(week)))));
     }
     let before = oracle.weeks().first().map_or(0, |first| first - 1);
-    assert_eq!(state.export(before), "", "{of}: a week of which nothing is known");
+    assert_eq!(state.export(before), "", "{context}: rows of a week before the log");
     segments
 }
 
 fn first_difference(how: &str, got: &str, want: &str) -> String {
-    let differing = got.lines().zip(want.lines()).find(|(got, want)| got != want);
+    let difference = got.lines().zip(want.lines()).find(|(got, want)| got != want);
     let (got_count, want_count) = (got.lines().count(), want.lines().count());
-    match differing {
+    match difference {
         Some((got, want)) => format!("{how}\n   got {got}\nbefore {want}"),
         None => format!("{how}: {got_count} rows, before {want_count}"),
     }
 }
 
-/// Where one test keeps its logs, and for as long as it runs its states.
+/// The directories of a test: one for its logs, which is kept, and a temporary one for its states.
 struct TestDir {
     logs: PathBuf,
     states: tempfile::TempDir,
@@ -206,8 +206,8 @@ struct TestDir {
 impl TestDir {
     fn new(name: &str) -> TestDir {
         let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay").join(name);
-        std::fs::create_dir_all(&logs).expect("a place for logs");
-        TestDir { logs, states: tempfile::tempdir().expect("a place for states") }
+        std::fs::create_dir_all(&logs).expect("a directory for logs");
+        TestDir { logs, states: tempfile::tempdir().expect("a directory for states") }
     }
 
     fn log(&self, name: &str, log: &str) -> PathBuf {
@@ -220,7 +220,7 @@ impl TestDir {
         State { dir: self.states.path().join(name), config: None }
     }
 
-    /// The config file that makes the settings those of clqd.
+    /// Writes a config file with these settings.
     fn config(&self, settings: &Settings) -> PathBuf {
         let file = self.logs.join("clqd.toml");
         std::fs::write(&file, config(settings)).expect("a config");
@@ -228,7 +228,7 @@ impl TestDir {
     }
 }
 
-/// A state directory, and the binary that works on it.
+/// A state directory and the commands that use it.
 struct State {
     dir: PathBuf,
     config: Option<PathBuf>,
@@ -245,24 +245,26 @@ impl State {
     }
 
     fn replay(&self, log: &Path) {
-        let output = self.command("replay").arg(log).output().expect("clqd runs");
+        let output = self.command("replay").arg(log).output().expect("clqd can be started");
         assert_success("replay", log, &output);
     }
 
-    /// Whether it was still running when it was killed.
+    /// Kills a replay after this time. Returns whether it was still running.
     fn replay_and_kill(&self, log: &Path, after: Duration) -> bool {
         let mut replay = self.command("replay");
-        let mut child = replay.arg(log).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("clqd runs");
+        let mut child =
+            replay.arg(log).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("clqd can be started");
         std::thread::sleep(after);
         let running = child.try_wait().expect("a child").is_none();
-        // It may have ended since; then there is nothing to kill.
+        // It may have ended since; then the kill fails.
         let _ = child.kill();
         child.wait().expect("a child");
         running
     }
 
     fn export(&self, week: u32) -> String {
-        let output = self.command("export").args(["--week", &week_label(WeekKey(week))]).output().expect("clqd runs");
+        let output =
+            self.command("export").args(["--week", &week_label(WeekKey(week))]).output().expect("clqd can be started");
         assert_success("export", &self.dir, &output);
         String::from_utf8(output.stdout).expect("UTF-8")
     }
@@ -272,7 +274,7 @@ impl State {
     }
 }
 
-fn assert_success(command: &str, of: &Path, output: &Output) {
+fn assert_success(command: &str, path: &Path, output: &Output) {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "clqd {command} of {}: {}\n{stderr}", of.display(), output.status);
+    assert!(output.status.success(), "clqd {command} of {}: {}\n{stderr}", path.display(), output.status);
 }

@@ -1,10 +1,10 @@
-//! Holds what `clqd export` does not show against the oracle: classes, misses
-//! and counts after each line of hostile scan logs, and at the end map rows,
-//! server ranks, best positions, series and names, read as the archive reads
-//! them; in time zones with daylight saving and with offsets that are no whole
-//! hours. Engine and store are driven as a library, with commits and restarts
-//! at moments drawn from the seed, and with more or less of what is stored remembered. The rows of players are compared too, though
-//! the binary's export of them has a test of its own.
+//! Compares data that `clqd export` does not print with the oracle: classes, misses and counts
+//! after each line of random scan logs with many edge cases, and at the end map rows, server
+//! ranks, best positions, series and names, read through the archive's interface. Time zones
+//! include daylight saving and offsets that are no whole hours. Engine and store are used as a
+//! library, with commits, restarts and changes of the cache limits at random times from the seed.
+//! The rows of players are compared too; the export of the program is tested in
+//! `replay_equals_oracle`.
 //!
 //! `CLQD_SEEDS` is the number of seeds (28), `CLQD_FIRST_SEED` the first (0).
 
@@ -32,20 +32,20 @@ const ZONES: [&str; 7] = [
     "Pacific/Auckland",
 ];
 
-/// Seeds that found something.
-const ONCE_WRONG: [u64; 2] = [1_034, 1_140];
+/// Seeds that have failed before.
+const FAILED_SEEDS: [u64; 2] = [1_034, 1_140];
 
 #[test]
 fn state_equals_oracle() {
     let mut segments = Segments::default();
-    for seed in seeds().chain(ONCE_WRONG) {
+    for seed in seeds().chain(FAILED_SEEDS) {
         let zone = ZONES[(seed % ZONES.len() as u64) as usize];
-        let of = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
-        eprintln!("{of}");
+        let context = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
+        eprintln!("{context}");
         let calendar = Calendar::new(zone).expect("a zone");
         let log = scan_log(seed, &calendar);
         let oracle = Oracle::new(&log, Settings { calendar, ..Settings::default() });
-        segments.add(check(&log, &oracle, &of, &mut Random(seed ^ 0x57A7E)));
+        segments.add(check(&log, &oracle, &context, &mut Random(seed ^ 0x57A7E)));
     }
     segments.assert_rounded_half_up();
 }
@@ -54,18 +54,18 @@ fn state_equals_oracle() {
 fn screened_state_equals_oracle() {
     for seed in seeds() {
         let zone = ZONES[(seed % ZONES.len() as u64) as usize];
-        let of = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
-        eprintln!("{of}");
+        let context = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
+        eprintln!("{context}");
         let calendar = Calendar::new(zone).expect("a zone");
         let log = screening::log(seed, &calendar);
         let screen = screening::screen(seed);
         let oracle = Oracle::new(&log, Settings { calendar, screen, ..Settings::default() });
-        check(&log, &oracle, &of, &mut Random(seed ^ 0x57A7E));
+        check(&log, &oracle, &context, &mut Random(seed ^ 0x57A7E));
     }
 }
 
-/// A server that is seen in each of sixty weeks, through two changes of clocks
-/// each way, once a day and at odd hours; so that every ring turns over.
+/// A server that is scanned about once a day at varying hours in sixty weeks, across two changes
+/// of clocks each way, so that every ring of the series wraps around.
 #[test]
 fn sixty_weeks_of_series_equal_oracle() {
     for zone in ZONES {
@@ -94,9 +94,9 @@ fn sixty_weeks_of_series_equal_oracle() {
     }
 }
 
-fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments {
-    let place = tempfile::tempdir().expect("a place for the state");
-    let mut state = open(place.path(), &settings(oracle));
+fn check(log: &str, oracle: &Oracle, context: &str, random: &mut Random) -> Segments {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut state = open(dir.path(), &settings(oracle));
     let mut expected = Expected::new(oracle);
     let mut settle_at_ms = i64::MIN;
     for text in log.lines() {
@@ -107,7 +107,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
             settle_at_ms = t_ms + random.below(7_200_000) as i64;
         }
         state.handle(Event::Replayed { url: url.clone(), outcome }).expect("a store");
-        expected.check_next(&state, &url, of);
+        expected.check_next(&state, &url, context);
         if random.below(30) == 0 {
             state.engine.set_cache_limits(CacheLimits {
                 names_max: random.below(3) as usize * 8,
@@ -118,7 +118,7 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         if random.below(400) == 0 {
             state.commit().expect("a store");
             drop(state);
-            state = open(place.path(), &settings(oracle));
+            state = open(dir.path(), &settings(oracle));
         }
     }
     let Some(last) = oracle.lines.last() else { return Segments::default() };
@@ -129,16 +129,16 @@ fn check(log: &str, oracle: &Oracle, of: &str, random: &mut Random) -> Segments 
         let mut out = Vec::new();
         export::write(&state, &week_label(WeekKey(week)), &mut out).expect("an export");
         let out = String::from_utf8(out).expect("UTF-8");
-        segments.add(check_week(oracle, week, &out, &format!("{of}, week {}", week_label(WeekKey(week)))));
+        segments.add(check_week(oracle, week, &out, &format!("{context}, week {}", week_label(WeekKey(week)))));
     }
-    check_state(oracle, &Archived::read(&state), of);
+    check_state(oracle, &Archived::read(&state), context);
     segments
 }
 
 fn settings(oracle: &Oracle) -> EngineSettings {
     EngineSettings {
         rules: rules(&oracle.settings),
-        windows: WindowTypes::new(oracle.settings.calendar, []).expect("weeks alone fit"),
+        windows: WindowTypes::new(oracle.settings.calendar, []).expect("window types"),
         archive_enabled: true,
         keep_weeks: usize::MAX,
         outbox_entries_max: usize::MAX,
@@ -149,39 +149,44 @@ fn settings(oracle: &Oracle) -> EngineSettings {
 /// Class and assumed count of one server after each of its lines.
 type Steps = (Vec<ClassStep>, Vec<u32>);
 
-/// What is known of each server after each of its lines.
+/// The expected state of each server after each of its lines.
 struct Expected<'a> {
     oracle: &'a Oracle,
     steps: HashMap<&'a str, Steps>,
-    /// Lines taken in, of each server.
-    taken: HashMap<&'a str, usize>,
-    at: usize,
+    /// Number of applied lines of each server.
+    applied: HashMap<&'a str, usize>,
+    next_line: usize,
 }
 
 impl<'a> Expected<'a> {
     fn new(oracle: &'a Oracle) -> Expected<'a> {
-        let of =
+        let server_steps =
             |server: &'a String| (server.as_str(), (oracle.class_history(server), oracle.assumed_after_lines(server)));
-        Expected { oracle, steps: oracle.servers.iter().map(of).collect(), taken: HashMap::new(), at: 0 }
+        Expected {
+            oracle,
+            steps: oracle.servers.iter().map(server_steps).collect(),
+            applied: HashMap::new(),
+            next_line: 0,
+        }
     }
 
-    fn check_next(&mut self, state: &State, url: &ServerUrl, of: &str) {
-        let line = &self.oracle.lines[self.at];
-        self.at += 1;
-        let taken = self.taken.entry(&line.server).or_default();
+    fn check_next(&mut self, state: &State, url: &ServerUrl, context: &str) {
+        let line = &self.oracle.lines[self.next_line];
+        self.next_line += 1;
+        let applied = self.applied.entry(&line.server).or_default();
         let (classes, assumed) = &self.steps[line.server.as_str()];
-        let step = classes[*taken];
-        let assumed = assumed[*taken];
-        *taken += 1;
+        let step = classes[*applied];
+        let assumed = assumed[*applied];
+        *applied += 1;
         let key = ServerKey(self.oracle.server_key(url.as_str()) as u32);
-        let got = state.engine.summary_of(key).expect("just observed");
+        let got = state.engine.summary_of(key).expect("a known server");
         assert_eq!(
             (got.missed, got.class, got.assumed_players),
             (step.missed, step.class, assumed),
-            "{of}: missed, class and assumed count after {line:?}"
+            "{context}: missed, class and assumed count after {line:?}"
         );
         if let LineKind::Full { .. } | LineKind::Partial { .. } = line.kind {
-            assert_eq!(got.last_seen_ms, Some(line.t), "{of}: after {line:?}");
+            assert_eq!(got.last_seen_ms, Some(line.t), "{context}: after {line:?}");
         }
     }
 }

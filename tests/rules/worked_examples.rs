@@ -1,5 +1,5 @@
-//! Tests the oracle itself: the example of another implementation, and the worked
-//! examples of docs/rules.md. clqd is not involved.
+//! Tests the oracle itself: examples of another implementation, and the worked examples of
+//! docs/rules.md. clqd is not used.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ const SCREENING_EXPORT: &str = include_str!("../fixtures/screening-export.jsonl"
 const HOUR_MS: i64 = 3_600_000;
 
 #[test]
-fn oracle_reproduces_the_independent_example() {
+fn oracle_reproduces_independent_example() {
     check_example(LOG, EXPORT, false);
 }
 
 #[test]
-fn oracle_reproduces_the_independent_screening_example() {
+fn oracle_reproduces_independent_screening_example() {
     check_example(SCREENING_LOG, SCREENING_EXPORT, true);
 }
 
@@ -33,13 +33,13 @@ fn check_example(log: &str, export: &str, screened: bool) {
     let oracle = Oracle::new(log, Settings::default());
     let got: Vec<String> = oracle.weeks().into_iter().flat_map(|week| oracle.export(week)).collect();
     let want: Vec<&str> = export.lines().collect();
-    let who = |line: &str| -> (String, String) {
+    let key = |line: &str| -> (String, String) {
         let value: Value = serde_json::from_str(line).unwrap();
         (value["server"].to_string(), value["player"].to_string())
     };
     assert_eq!(
-        got.iter().map(|line| who(line)).collect::<Vec<_>>(),
-        want.iter().map(|line| who(line)).collect::<Vec<_>>()
+        got.iter().map(|line| key(line)).collect::<Vec<_>>(),
+        want.iter().map(|line| key(line)).collect::<Vec<_>>()
     );
     for (got_line, want_line) in got.iter().zip(want) {
         let got: Value = serde_json::from_str(got_line).unwrap();
@@ -57,7 +57,7 @@ fn check_example(log: &str, export: &str, screened: bool) {
     }
 }
 
-/// Equal but for the last digits of floats, and one thousandth in a segment.
+/// Equal except for the last digits of floats and one thousandth in a segment.
 fn same(got: &Value, want: &Value) -> bool {
     let segments = |v: &Value| -> Vec<u64> {
         v["clq1_segments"].as_array().unwrap().iter().map(|s| s.as_u64().unwrap()).collect()
@@ -75,7 +75,7 @@ fn same(got: &Value, want: &Value) -> bool {
 }
 
 #[test]
-fn clq2_example_of_the_rules() {
+fn clq2_of_worked_example() {
     let points = [120, 100, 90, 89, 70, 40, 30, 20, 12, 3, 1, 0];
     assert_eq!(oracle::clq2_scores(&points, Quarter::Whole), [8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0]);
     assert_eq!(oracle::clq2_scores(&points, Quarter::Exact), [7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0]);
@@ -84,7 +84,7 @@ fn clq2_example_of_the_rules() {
 }
 
 #[test]
-fn elo_example_of_the_rules() {
+fn elo_of_worked_example() {
     let points: Vec<i64> = (0..10).rev().collect();
     let after = oracle::elo_after(&points, &[1000.0; 10], &Settings::default());
     assert_eq!(after[9], 887.5);
@@ -94,7 +94,7 @@ fn elo_example_of_the_rules() {
 }
 
 #[test]
-fn log_code_error_stays_below_the_bound() {
+fn log_code_error_is_below_bound() {
     for (bits, error_max) in [(8, 0.023), (13, 0.0007)] {
         let top = ((1_u32 << bits) - 1) as u16;
         assert_eq!(oracle::encode(bits, None), top);
@@ -103,7 +103,7 @@ fn log_code_error_stays_below_the_bound() {
         assert_eq!(oracle::encode(bits, Some(1e9)), top - 1);
         for players in [0.05, 0.1, 1.0, 3.3, 16.0, 64.0, 1_000.0, 4_096.0] {
             let read = oracle::decode(bits, oracle::encode(bits, Some(players))).unwrap();
-            assert!((read / players - 1.0).abs() < error_max, "{players} becomes {read} with {bits} bits");
+            assert!((read / players - 1.0).abs() < error_max, "{players} is decoded as {read} with {bits} bits");
         }
     }
 }
@@ -128,7 +128,7 @@ fn oracle_series_averages_slots_and_skips_empty_ones() {
     let series = oracle.series("source://a:1");
     assert_eq!(series.slots.into_iter().collect::<Vec<_>>(), [(0, 0.0), (1, 2.0), (2, 2.0)]);
     assert_eq!(series.hours.into_iter().collect::<Vec<_>>(), [(0, 4.0 / 3.0)]);
-    // The last gap is longer than 720 s, and while the others lasted nobody was assumed to play.
+    // The last gap is longer than 720 s, and in the others the assumed count was 0.
     let map = oracle.map_times().into_iter().next().unwrap();
     assert_eq!(map, ((0, "m".to_owned(), "source://a:1".to_owned()), MapTime { played_ms: 600_000, player_ms: 0 }));
     assert!(oracle.server_ranks(0).is_empty());
@@ -138,13 +138,13 @@ fn oracle_series_averages_slots_and_skips_empty_ones() {
 fn three_codes_pack_into_five_bytes() {
     let packed = oracle::pack_slots(&BTreeMap::from([(149, 0.0), (147, 4096.0)]), 149);
     assert_eq!(packed.len(), 250);
-    // No data is 13 ones; 4096 players the code below it; 0 players 0; and the spare bit.
+    // 13 ones: no data; the code below: 4096 players; 0: 0 players; then the spare bit.
     assert_eq!(packed[..5], [0xff, 0xff, 0xff, 0xff, 0xfe]);
     assert_eq!(packed[245..], [0xff, 0xf7, 0xff, 0xc0, 0x00]);
 }
 
 #[test]
-fn silent_server_sinks_through_the_classes() {
+fn silent_server_moves_to_lower_classes() {
     let list = "[{\"name\":\"a\",\"points\":0},{\"name\":\"b\",\"points\":0},{\"name\":\"c\",\"points\":0}]";
     let mut log = "{\"t\":1,\"server\":\"source://a:1\",\"miss\":true}\n".to_owned();
     log += &format!("{{\"t\":2,\"server\":\"source://a:1\",\"game\":\"g\",\"map\":\"m\",\"players\":{list}}}\n");
@@ -155,37 +155,37 @@ fn silent_server_sinks_through_the_classes() {
     let history = Oracle::new(&log, Settings::default()).class_history("source://a:1");
     let class_at = |t: i64| history.iter().find(|step| step.t == t).map(|step| (step.missed, step.class)).unwrap();
     let after_misses = |missed: i64| class_at(2 + missed);
-    assert_eq!(class_at(1), (1, 7), "adding an address is the asking");
+    assert_eq!(class_at(1), (1, 7), "a new address is scanned on request");
     assert_eq!(class_at(2), (0, 1));
     let classes = [1, 2, 3, 10, 11, 20, 21, 30, 31, 40, 41, 42].map(after_misses).map(|(_, class)| class);
     assert_eq!(classes, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7]);
     assert_eq!(class_at(45), (0, 1), "the count is 2, but the median is 3");
 }
 
-/// Cases that the generator must produce. Each is an edge case of docs/rules.md.
+/// Edge cases of docs/rules.md that the generated logs must contain.
 #[test]
 fn generated_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in 0..40 {
         let calendar = Calendar::default();
         let log = scan_log(seed, &calendar);
-        assert_eq!(log, scan_log(seed, &calendar), "the same seed, the same log");
+        assert_eq!(log, scan_log(seed, &calendar), "a seed determines the log");
         let oracle = Oracle::new(&log, Settings::default());
-        let mut see = |what: &'static str, happened: bool| *seen.entry(what).or_default() += usize::from(happened);
+        let mut see = |case: &'static str, happened: bool| *seen.entry(case).or_default() += usize::from(happened);
 
         for line in &oracle.lines {
-            let edge = calendar.week_start_ms(calendar.week(line.t + 1));
-            see("a line at the first moment of a week", line.t == edge);
-            see("a line 1 ms before it", line.t + 1 == edge);
+            let week_start = calendar.week_start_ms(calendar.week(line.t + 1));
+            see("a line at the start of a week", line.t == week_start);
+            see("a line 1 ms before the start of a week", line.t + 1 == week_start);
             match &line.kind {
                 LineKind::Miss => see("a miss", true),
                 LineKind::Partial { count, .. } => {
                     see("a partial with a count", count.is_some());
-                    see("a partial without one", count.is_none());
+                    see("a partial without a count", count.is_none());
                 }
                 LineKind::Full { players, .. } => {
                     see("an empty list", players.is_empty());
-                    see("a list of 64", players.len() == 64);
+                    see("a list of 64 players", players.len() == 64);
                     see("a bot with a player's name", {
                         let bots = || players.iter().filter(|p| p.bot);
                         bots().any(|bot| players.iter().any(|p| !p.bot && p.ping != Some(0) && p.name == bot.name))
@@ -202,11 +202,11 @@ fn generated_logs_cover_every_listed_case() {
                 let gap = cur.t - prev.t;
                 see("a gap of 720,000 ms", gap == 720_000);
                 see("a gap of 720,001 ms", gap == 720_001);
-                see("a name twice", cur.entries.iter().any(|e| !e.once));
+                see("a duplicate name", cur.entries.iter().any(|e| !e.once));
                 see("an ignored name", cur.entries.iter().any(|e| e.name == "UnnamedPlayer" && e.once));
                 see("an empty name", cur.entries.iter().any(|e| e.name.is_empty() && e.once));
                 see("negative points", cur.entries.iter().any(|e| e.points.is_some_and(|points| points < 0)));
-                see("a game that changes", prev.game != cur.game);
+                see("a change of game", prev.game != cur.game);
                 let both: Vec<(i64, i64)> = prev
                     .entries
                     .iter()
@@ -216,17 +216,17 @@ fn generated_logs_cover_every_listed_case() {
                 let p: i64 = both.iter().map(|both| both.0.max(0)).sum();
                 let c: i64 = both.iter().map(|both| both.1.max(0)).sum();
                 let same_map = prev.map == cur.map;
-                see("points that fall by 5", same_map && p - c == 5 && 2 * c < p);
-                see("points that fall by 4", same_map && p - c == 4 && 2 * c < p);
-                see("points that fall to a half", same_map && p - c >= 5 && 2 * c == p);
-                see("points that fall to just below a half", same_map && p - c >= 5 && 2 * c + 1 == p);
+                see("points that drop by 5", same_map && p - c == 5 && 2 * c < p);
+                see("points that drop by 4", same_map && p - c == 4 && 2 * c < p);
+                see("points that drop to half", same_map && p - c >= 5 && 2 * c == p);
+                see("points that drop to just below half", same_map && p - c >= 5 && 2 * c + 1 == p);
                 see(
                     "no name in common",
                     same_map && both.is_empty() && prev.entries.iter().any(|e| e.points > Some(0)),
                 );
-                see("own points that fall to a half", both.iter().any(|&(prev, cur)| cur > 0 && 2 * cur == prev));
+                see("a player's points that drop to half", both.iter().any(|&(prev, cur)| cur > 0 && 2 * cur == prev));
                 see(
-                    "own points that fall below a half",
+                    "a player's points that drop below half",
                     both.iter().any(|&(prev, cur)| cur > 0 && 2 * cur + 1 == prev),
                 );
                 see("a restart after a long gap", gap > 720_000 && oracle.rounds.iter().any(|r| r.t == cur.t));
@@ -239,26 +239,32 @@ fn generated_logs_cover_every_listed_case() {
         }
         see("two snapshots to compare", pairs > 0);
         for round in &oracle.rounds {
-            for (n, name) in [(2, "a round of 2"), (3, "of 3"), (4, "of 4"), (5, "of 5"), (64, "of 64")] {
+            for (n, name) in [
+                (2, "a round of 2"),
+                (3, "a round of 3"),
+                (4, "a round of 4"),
+                (5, "a round of 5"),
+                (64, "a round of 64"),
+            ] {
                 see(name, round.list.len() == n);
             }
             let best = round.list.iter().map(|e| e.points).max().unwrap();
             see("equal best points", round.list.iter().filter(|e| e.points == best).count() > 1);
             see("an unusable entry in a final list", round.list.iter().any(|e| !e.usable));
-            see("a final list of the week before", calendar.week_start_ms(WeekKey(round.week)) == round.t);
+            see("a final list of the previous week", calendar.week_start_ms(WeekKey(round.week)) == round.t);
         }
         for week in oracle.weeks() {
             let rows = oracle.week_rows(week);
             for (server, row) in &rows {
-                see("a player of nothing but a final list", row.measured_ms == 0 && row.starts == 0);
-                let facts = |of: fn(FactKind) -> bool| {
-                    let of_row = |f: &&oracle::Fact| f.week == week && f.server == *server && f.who == row.who;
-                    oracle.facts.iter().filter(of_row).filter(|f| of(f.kind)).count()
+                see("a player only in a final list", row.measured_ms == 0 && row.starts == 0);
+                let facts = |is_kind: fn(FactKind) -> bool| {
+                    let of_row = |f: &&oracle::Fact| f.week == week && f.server == *server && f.player == row.player;
+                    oracle.facts.iter().filter(of_row).filter(|f| is_kind(f.kind)).count()
                 };
                 see("an eleventh segment", facts(|kind| matches!(kind, FactKind::Segment(_))) > 10);
                 see("an eleventh game", facts(|kind| matches!(kind, FactKind::Game(_))) > 10);
                 see("points 0", row.points == 0);
-                let others = rows.iter().filter(|(s, other)| s == server && other.who != row.who);
+                let others = rows.iter().filter(|(s, other)| s == server && other.player != row.player);
                 for ranking in ["clq1", "clq2", "elo", "points", "time"] {
                     let tied = |other: &oracle::Row| {
                         row.score(ranking).is_some()
@@ -272,11 +278,11 @@ fn generated_logs_cover_every_listed_case() {
         see("several weeks", oracle.weeks().len() > 2);
         see("three best positions", oracle.best_positions().values().any(|best| best.len() == 3));
     }
-    let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(what, _)| what).collect();
-    assert!(missing.is_empty(), "40 seeds never show {missing:?}; all: {seen:#?}");
+    let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(case, _)| case).collect();
+    assert!(missing.is_empty(), "not in the logs of 40 seeds: {missing:?}; all: {seen:#?}");
 }
 
-/// The same for the screening logs.
+/// Edge cases of screening that the generated logs must contain.
 #[test]
 fn screening_logs_cover_every_listed_case() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -284,34 +290,34 @@ fn screening_logs_cover_every_listed_case() {
     for seed in 0..seeds {
         let calendar = Calendar::default();
         let log = screening::log(seed, &calendar);
-        assert_eq!(log, screening::log(seed, &calendar), "the same seed, the same log");
+        assert_eq!(log, screening::log(seed, &calendar), "a seed determines the log");
         let screen = screening::screen(seed);
         let enabled = screen.enabled;
         let oracle = Oracle::new(&log, Settings { screen, ..Settings::default() });
-        let mut see = |what: &'static str, happened: bool| *seen.entry(what).or_default() += usize::from(happened);
+        let mut see = |case: &'static str, happened: bool| *seen.entry(case).or_default() += usize::from(happened);
 
-        see("screening turned off", !enabled);
+        see("screening disabled", !enabled);
         assert!(enabled || oracle.reports.is_empty());
         for report in &oracle.reports {
             see(report.reason.name(), true);
         }
         see("bots that cannot be identified", oracle.unnamed_bots.values().any(|&bots| bots > 0));
-        see("both sides of a week's edge", oracle.weeks().len() > 1);
+        see("two weeks", oracle.weeks().len() > 1);
         let mut bots_seen: BTreeMap<&str, std::collections::BTreeSet<&str>> = BTreeMap::new();
         for (line, outcome) in oracle.lines.iter().zip(&oracle.outcomes) {
             let LineKind::Full { bots, players, slots, count, .. } = &line.kind else { continue };
             let entries = players.len() as u32;
-            see("as many entries as may be", *slots > 0 && entries == slots + (slots / 4).max(8));
-            see("one more", *slots > 0 && entries == slots + (slots / 4).max(8) + 1);
+            see("the maximum of entries", *slots > 0 && entries == slots + (slots / 4).max(8));
+            see("one entry too many", *slots > 0 && entries == slots + (slots / 4).max(8) + 1);
             see("bots 0", *bots == Some(0));
             see("more bots than entries", bots.is_some_and(|bots| bots > entries));
             see("bots without a count", bots.is_some() && count.is_none());
             let all_bots = bots.is_some_and(|bots| bots > 0 && bots >= entries && bots >= count.unwrap_or(0));
             if enabled && all_bots && *outcome == Outcome::Full {
-                see("nothing but bots", entries > 1);
+                see("only bots", entries > 1);
                 let names = bots_seen.entry(&line.server).or_default();
                 names.extend(players.iter().map(|p| p.name.as_str()));
-                see("more names of bots than are remembered", names.len() > 65);
+                see("more bot names than are remembered", names.len() > 65);
             }
         }
         for server in &oracle.servers {
@@ -327,12 +333,12 @@ fn screening_logs_cover_every_listed_case() {
                     let before = prev.entries.iter().find(|p| p.name == e.name && p.once);
                     let Some(before) = before.filter(|_| visible && prev.game == cur.game) else { continue };
                     let restarted = oracle.rounds.iter().any(|round| round.server == *server && round.t == cur.t);
-                    let enters = before.spectator && !e.spectator;
-                    see("a player starts to watch", !before.spectator && e.spectator);
-                    see("who watched enters with points", enters && e.points > Some(0) && !restarted);
-                    see("who watched enters with a new round", enters && e.points > Some(0) && restarted);
-                    see("points after none", before.points.is_none() && e.points > Some(0));
-                    see("a spectator without a key", e.spectator && !oracle.players.contains(&cur.who(e)));
+                    let joins = before.spectator && !e.spectator;
+                    see("a player becomes a spectator", !before.spectator && e.spectator);
+                    see("a spectator joins with points", joins && e.points > Some(0) && !restarted);
+                    see("a spectator joins with a new round", joins && e.points > Some(0) && restarted);
+                    see("points after no points", before.points.is_none() && e.points > Some(0));
+                    see("a spectator without a key", e.spectator && !oracle.players.contains(&cur.player_id(e)));
                 }
                 let twice = |s: &Snapshot, name: &str| s.entries.iter().filter(|e| e.name == name).count() > 1;
                 let shared = |e: &oracle::Entry| {
@@ -343,16 +349,16 @@ fn screening_logs_cover_every_listed_case() {
                 let had_points = prev.playing().any(|e| e.points > Some(0));
                 see("only a generic name in common", none_in_common && had_points && prev.playing().any(shared));
                 see("no name in common at all", none_in_common && had_points && !prev.playing().any(shared));
-                let by_watching = |e: &oracle::Entry| {
+                let shares_name_with_spectator = |e: &oracle::Entry| {
                     !e.once && cur.entries.iter().filter(|c| c.name == e.name && !c.spectator).count() == 1
                 };
-                see("a spectator makes a name stand twice", cur.playing().any(by_watching));
+                see("a spectator with a player's name", cur.playing().any(shares_name_with_spectator));
             }
         }
         for round in &oracle.rounds {
             let last = oracle.snapshots_of(&round.server).into_iter().rev().find(|s| s.t < round.t).expect("a list");
-            see("a final list with spectators left out", last.entries.iter().any(|e| e.spectator));
-            see("a final list with pointless entries left out", last.playing().any(|e| e.points.is_none()));
+            see("a final list without its spectators", last.entries.iter().any(|e| e.spectator));
+            see("a final list without entries that have no points", last.playing().any(|e| e.points.is_none()));
         }
         for week in oracle.weeks() {
             for (_, row) in oracle.week_rows(week) {
@@ -360,19 +366,19 @@ fn screening_logs_cover_every_listed_case() {
                 see("time 0", row.time_ms() == 0 && row.time_est_ms > 0);
             }
         }
-        see("time on other maps", oracle.map_times().keys().any(|(_, map, _)| map == "(other)"));
+        see("time on the map (other)", oracle.map_times().keys().any(|(_, map, _)| map == "(other)"));
         let unusable = |e: &oracle::Entry| e.once && !e.usable && !e.spectator && e.name.starts_with('p');
         see("a name beyond the quota", oracle.snapshots.iter().any(|s| s.entries.iter().any(unusable)));
     }
-    let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(what, _)| what).collect();
-    assert!(missing.is_empty(), "{seeds} seeds never show {missing:?}; all: {seen:#?}");
+    let missing: Vec<&&str> = seen.iter().filter(|(_, times)| **times == 0).map(|(case, _)| case).collect();
+    assert!(missing.is_empty(), "not in the logs of {seeds} seeds: {missing:?}; all: {seen:#?}");
 }
 
 #[test]
 fn each_setting_has_an_effect() {
     let default = Settings::default;
     let zone = |name| Calendar::new(name).expect("a zone");
-    for changed in [
+    for settings in [
         Settings { calendar: zone("Pacific/Auckland"), ..default() },
         Settings { count_bots: true, ..default() },
         Settings { ping_zero_is_bot: false, ..default() },
@@ -388,12 +394,12 @@ fn each_setting_has_an_effect() {
             let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), settings.clone());
             oracle.weeks().into_iter().flat_map(|week| oracle.export(week)).collect()
         };
-        assert!((0..20).any(|seed| export(seed, &changed) != export(seed, &default())), "{changed:?}");
+        assert!((0..20).any(|seed| export(seed, &settings) != export(seed, &default())), "{settings:?}");
     }
 }
 
 #[test]
-fn one_server_game_scope_equals_the_server() {
+fn scope_of_one_server_equals_the_server() {
     for seed in 0..5 {
         let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
         for week in oracle.weeks() {
@@ -403,7 +409,7 @@ fn one_server_game_scope_equals_the_server() {
                 };
                 assert_eq!(lines(Scope::Server(server.clone())), lines(Scope::Tag(vec![server.clone()])));
             }
-            // All servers of a game: time adds up, and every rated round feeds one rating.
+            // Sums over all games equal sums over all servers.
             let games: std::collections::BTreeSet<&str> = oracle.snapshots.iter().map(|s| s.game.as_str()).collect();
             let of_games = games.iter().flat_map(|game| oracle.rows(week, &Scope::Game((*game).to_owned())));
             let by_game =
@@ -416,7 +422,7 @@ fn one_server_game_scope_equals_the_server() {
     }
 }
 
-/// Each server, each game, and a tag of every other server.
+/// Each server, each game, and a tag of every second server.
 fn scopes(oracle: &Oracle) -> Vec<Scope> {
     let games: std::collections::BTreeSet<&str> = oracle.snapshots.iter().map(|s| s.game.as_str()).collect();
     let servers = oracle.servers.iter().cloned().map(Scope::Server);
@@ -424,7 +430,7 @@ fn scopes(oracle: &Oracle) -> Vec<Scope> {
     servers.chain(games).chain([Scope::Tag(oracle.servers.iter().step_by(2).cloned().collect())]).collect()
 }
 
-/// Whatever is carried from week to week, a window starts without it.
+/// Also if ratings are carried over between weeks: a window starts without them.
 #[test]
 fn week_window_equals_the_week() {
     let mut rows = 0;
@@ -450,8 +456,8 @@ fn week_window_equals_the_week() {
     assert!(rows > 1_000, "{rows} rows");
 }
 
-/// Time, points and rounds of a long window are the sums of those of the short
-/// ones that it is made of, and its ten best the ten best of theirs.
+/// Time, points and rounds of a long window are the sums of those of the short windows within it,
+/// and its ten best segments and games are the ten best of all theirs.
 #[test]
 fn long_window_equals_sum_of_short_windows() {
     let mut several = 0;
@@ -460,37 +466,37 @@ fn long_window_equals_sum_of_short_windows() {
         let (_, all_time) = &oracle.windows(&WindowKind::AllTime)[0];
         for scope in scopes(&oracle) {
             let whole = oracle.window_rows(all_time, &scope);
-            for stretches in [WindowKind::Hours, WindowKind::Days, WindowKind::Weeks, WindowKind::Months] {
-                let mut parts: BTreeMap<oracle::Who, Vec<oracle::Row>> = BTreeMap::new();
-                for (_, span) in oracle.windows(&stretches) {
+            for kind in [WindowKind::Hours, WindowKind::Days, WindowKind::Weeks, WindowKind::Months] {
+                let mut parts: BTreeMap<oracle::PlayerId, Vec<oracle::Row>> = BTreeMap::new();
+                for (_, span) in oracle.windows(&kind) {
                     for row in oracle.window_rows(&span, &scope) {
-                        parts.entry(row.who.clone()).or_default().push(row);
+                        parts.entry(row.player.clone()).or_default().push(row);
                     }
                 }
-                assert_eq!(parts.len(), whole.len(), "seed {seed}, {stretches:?}");
+                assert_eq!(parts.len(), whole.len(), "seed {seed}, {kind:?}");
                 for row in &whole {
-                    let parts = &parts[&row.who];
+                    let parts = &parts[&row.player];
                     several += usize::from(parts.len() > 1);
-                    let best = |of: fn(&oracle::Row) -> &Vec<u64>| {
-                        let mut best: Vec<u64> = parts.iter().flat_map(of).copied().collect();
+                    let best = |values: fn(&oracle::Row) -> &Vec<u64>| {
+                        let mut best: Vec<u64> = parts.iter().flat_map(values).copied().collect();
                         best.sort_unstable_by(|a, b| b.cmp(a));
                         best.truncate(10);
                         best
                     };
-                    assert_eq!(best(|row| &row.clq1_segments), row.clq1_segments, "seed {seed}, {stretches:?}");
-                    assert_eq!(best(|row| &row.clq2_games), row.clq2_games, "seed {seed}, {stretches:?}");
+                    assert_eq!(best(|row| &row.clq1_segments), row.clq1_segments, "seed {seed}, {kind:?}");
+                    assert_eq!(best(|row| &row.clq2_games), row.clq2_games, "seed {seed}, {kind:?}");
                     let sums = parts.iter().fold((0, 0, 0), |sum, part| {
                         (sum.0 + part.time_ms(), sum.1 + part.points, sum.2 + part.elo_rounds)
                     });
-                    assert_eq!(sums, (row.time_ms(), row.points, row.elo_rounds), "seed {seed}, {stretches:?}");
+                    assert_eq!(sums, (row.time_ms(), row.points, row.elo_rounds), "seed {seed}, {kind:?}");
                 }
             }
         }
     }
-    assert!(several > 100, "{several} rows are made of several");
+    assert!(several > 100, "{several} rows consist of several");
 }
 
-/// The other count of when windows begin and end, against that of clqd.
+/// Compares the boundaries of windows with those of clqd.
 #[test]
 fn oracle_windows_equal_board_windows() {
     let (base_ms, duration_ms, every_ms, repeat) = (1_700_000_000_000, 250_000_000, 100_000_000, 1_500);
@@ -512,13 +518,13 @@ fn oracle_windows_equal_board_windows() {
         let calendar = Calendar::new(zone).expect("a zone");
         let specs = types.iter().map(|(kind, shape, _)| WindowSpec { kind: *kind, shape: *shape, keep: 0 });
         let windows = WindowTypes::new(calendar, specs).expect("types");
-        // Steps that meet every hour of the day, and years in which zones had their jumps.
+        // Steps that hit every hour of the day, over years in which zones changed their clocks.
         for t in (0..2_000_000_000_000).step_by(500_400_000) {
             for t in [t, t / HOUR_MS * HOUR_MS, t / HOUR_MS * HOUR_MS + 60_000] {
-                let of_type = |(kind, _, stretches): &(WindowType, Shape, WindowKind)| {
+                let of_type = |(kind, _, oracle_kind): &(WindowType, Shape, WindowKind)| {
                     let kind = *kind;
                     let with_key = move |(index, span)| (WindowKey { kind, index }, span);
-                    stretches.between(&calendar, t, t).into_iter().map(with_key).collect::<Vec<_>>()
+                    oracle_kind.between(&calendar, t, t).into_iter().map(with_key).collect::<Vec<_>>()
                 };
                 let want: Vec<_> = types.iter().flat_map(of_type).collect();
                 let got: Vec<_> =

@@ -1,5 +1,5 @@
-//! A small state for one case: scans recorded as a log for the oracle, a clock that
-//! advances, and settings that change.
+//! A small state for one test: its scans are also recorded as a log for the oracle, the clock
+//! advances, and settings can change.
 
 use clqd::board::score_unit::display_score;
 use clqd::board::window::{self, WindowTypes};
@@ -26,7 +26,7 @@ pub const B: &str = "quake3://127.0.0.1:27961";
 pub const C: &str = "source://127.0.0.1:27015";
 
 pub struct Case {
-    place: tempfile::TempDir,
+    dir: tempfile::TempDir,
     state: Option<State>,
     pub settings: EngineSettings,
     log: String,
@@ -35,10 +35,10 @@ pub struct Case {
 
 impl Case {
     pub fn new(zone: &str, windows: &[&str]) -> Case {
-        let place = tempfile::tempdir().expect("a place for the state");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let calendar = Calendar::new(zone).expect("a zone");
         let mut case = Case {
-            place,
+            dir,
             state: None,
             settings: EngineSettings {
                 windows: WindowTypes::new(calendar, []).expect("weeks"),
@@ -49,15 +49,15 @@ impl Case {
             tags: vec![("pair".to_owned(), vec![A.to_owned(), B.to_owned()]), ("alone".to_owned(), vec![C.to_owned()])],
         };
         case.set_windows(windows);
-        case.state = Some(open(case.place.path(), &case.settings));
+        case.state = Some(open(case.dir.path(), &case.settings));
         for (server, tag) in [(A, "pair"), (B, "pair"), (C, "alone")] {
             let url = ServerUrl::parse(server).expect("canonical");
-            case.state().engine.add_server(url, vec![tag.to_owned()], 0).expect("room");
+            case.state().engine.add_server(url, vec![tag.to_owned()], 0).expect("a new server");
         }
         case
     }
 
-    /// For the next reload or restart.
+    /// Sets the window types for the next reload or restart.
     pub fn set_windows(&mut self, windows: &[&str]) {
         let calendar = *self.settings.windows.calendar();
         let specs = windows.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{e}")));
@@ -74,11 +74,11 @@ impl Case {
     }
 
     pub fn state(&mut self) -> &mut State {
-        self.state.as_mut().expect("it is open")
+        self.state.as_mut().expect("an open state")
     }
 
     pub fn take(&mut self) -> State {
-        self.state.take().expect("it is open")
+        self.state.take().expect("an open state")
     }
 
     pub fn put_back(&mut self, state: State) {
@@ -93,7 +93,7 @@ impl Case {
     pub fn restart(&mut self) {
         self.state().commit().expect("a store");
         drop(self.state.take());
-        self.state = Some(open(self.place.path(), &self.settings));
+        self.state = Some(open(self.dir.path(), &self.settings));
     }
 
     pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
@@ -103,30 +103,31 @@ impl Case {
         self.log += &line;
     }
 
-    /// One tick and its commit; nothing is swept out.
+    /// One tick and its commit, without a sweep.
     pub fn tick(&mut self, now_ms: i64) {
         self.state().handle(Event::Tick { now_ms }).expect("a store");
         self.state().commit().expect("a store");
     }
 
-    /// All the work there is at that moment.
+    /// Does all work that is due at this time.
     pub fn settle(&mut self, now_ms: i64) {
         self.state().close_due_weeks(now_ms).expect("a store");
     }
 
-    /// Name, score as shown, and when it was reached; best first.
+    /// Name, displayed score, and when it was reached; best first.
     pub fn board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
         self.state().commit_and_build_boards(window::parse_label(label).expect("a label")).expect("a store");
-        self.board_at_hand(scope, label, ranking)
+        self.cached_board(scope, label, ranking)
     }
 
-    pub fn board_at_hand(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
+    /// The same without a build.
+    pub fn cached_board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
         let state = self.state();
-        let name = name(scope, label, ranking, None);
-        let (_, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
-        let named = |place: clqd::board::BoardEntry| {
-            let record = state.store.player_record(place.player).expect("a store").expect("a player");
-            (record.name.into_string(), display_score(ranking, place.score()), place.at_ms)
+        let selector = selector(scope, label, ranking, None);
+        let (_, board) = state.engine.board(&state.store, &selector).unwrap_or_else(|e| panic!("{selector:?}: {e}"));
+        let named = |entry: clqd::board::BoardEntry| {
+            let record = state.store.player_record(entry.player).expect("a store").expect("a player");
+            (record.name.into_string(), display_score(ranking, entry.score()), entry.at_ms)
         };
         board.iter().map(named).collect()
     }
@@ -137,9 +138,13 @@ impl Case {
         board.into_iter().map(|(name, score, _)| (name, score)).collect()
     }
 
-    pub fn ask(&mut self, name: &BoardSelector, question: &BoardQuery) -> Result<BoardAnswer, ViewError<StoreError>> {
+    pub fn query(
+        &mut self,
+        selector: &BoardSelector,
+        query: &BoardQuery,
+    ) -> Result<BoardAnswer, ViewError<StoreError>> {
         let state = self.state();
-        state.engine.query_board(&state.store, name, question)
+        state.engine.query_board(&state.store, selector, query)
     }
 
     /// Labels of the windows of a type in that phase, newest first.
@@ -148,23 +153,23 @@ impl Case {
         listed.filter(|l| l.kind == kind && l.phase == phase).map(|l| l.window.window).collect()
     }
 
-    /// All boards of all windows, as the oracle has them.
-    pub fn check(&mut self, of: &str) {
+    /// Compares all boards of all windows with the oracle.
+    pub fn check(&mut self, context: &str) {
         self.state().commit().expect("a store");
         let settings = Settings { calendar: *self.settings.windows.calendar(), ..Settings::default() };
         let oracle = Oracle::new(&self.log, settings);
         let (settings, tags) = (self.settings.clone(), self.tags.clone());
-        compare::check(self.state(), &oracle, &settings, &tags, of);
+        compare::check(self.state(), &oracle, &settings, &tags, context);
     }
 
-    /// Records that the store holds of a window. Closes the state and opens it again.
+    /// Number of stored records of a window. Closes the state and opens it again.
     pub fn records(&mut self, window: &str) -> usize {
         let WindowKey { kind, index } = window::parse_label(window).expect("a label");
         let prefix = [&b"W"[..], &kind.0.to_be_bytes(), &index.to_be_bytes()].concat();
         self.stored(&prefix)
     }
 
-    /// Records of all windows.
+    /// Number of stored records of all windows.
     pub fn records_of_windows(&mut self) -> usize {
         self.stored(b"W")
     }
@@ -174,20 +179,20 @@ impl Case {
         drop(self.state.take());
         let count = {
             let db = (0..2_000).find_map(|_| {
-                let db = sled::open(self.place.path()).ok();
+                let db = sled::open(self.dir.path()).ok();
                 if db.is_none() {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
                 db
             });
-            db.expect("its lock is given back").scan_prefix(prefix).count()
+            db.expect("sled releases its lock").scan_prefix(prefix).count()
         };
-        self.state = Some(open(self.place.path(), &self.settings));
+        self.state = Some(open(self.dir.path(), &self.settings));
         count
     }
 }
 
-pub fn name(scope: &str, window: &str, ranking: Ranking, at_ms: Option<i64>) -> BoardSelector {
+pub fn selector(scope: &str, window: &str, ranking: Ranking, at_ms: Option<i64>) -> BoardSelector {
     BoardSelector { scope: scope.parse().expect("a scope"), ranking, window: Some(window.to_owned()), at_ms }
 }
 
@@ -195,7 +200,7 @@ pub fn ms(text: &str) -> i64 {
     chrono::DateTime::parse_from_rfc3339(text).unwrap_or_else(|e| panic!("{e}: {text}")).timestamp_millis()
 }
 
-/// A line of a scan log, on one map.
+/// A line of a scan log; all lines have the same map.
 pub fn line(t_ms: i64, server: &str, players: &[(&str, i64)]) -> String {
     let game = if server.starts_with("source") { "cstrike" } else { "baseq3" };
     let player = |(name, points): &(&str, i64)| format!("{{\"name\":\"{name}\",\"points\":{points},\"ping\":30}}");

@@ -1,4 +1,4 @@
-//! Windows start, end, follow each other and are deleted; their boards stay separate.
+//! Windows start, end, succeed each other and are deleted; their boards are separate.
 
 use clqd::engine::StateReader;
 use clqd::model::archive::ResyncStep;
@@ -6,10 +6,10 @@ use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, WindowPhase};
 use clqd::model::{PlayerKey, ServerKey, WeekKey};
 
-use super::case::{A, B, C, Case, DAY_MS, HOUR_MS, MINUTE_MS, ms, name};
+use super::case::{A, B, C, Case, DAY_MS, HOUR_MS, MINUTE_MS, ms, selector};
 
-/// Two minutes in which players make points. Begun longer than 720 s after the
-/// last scan of the server, so that nothing else counts.
+/// Two scans, two minutes apart, between which players gain points. The first must be more than
+/// 720 s after the last scan of the server, so that nothing else is credited.
 fn play(case: &mut Case, t_ms: i64, server: &str, gains: &[(&str, i64)]) {
     let zero: Vec<(&str, i64)> = gains.iter().map(|(name, _)| (*name, 0)).collect();
     case.scan(t_ms, server, &zero);
@@ -37,9 +37,9 @@ fn windows_have_separate_scores() {
     ] {
         assert_eq!(case.points("game:baseq3", window), want, "{window}");
     }
-    // The best games of all time are those of all hours; each hour has its own.
+    // Each hour has its own best games.
     assert_eq!(case.board("game:baseq3", "2026-11-18T11Z", Ranking::Clq2).len(), 2);
-    case.check("sessions in several windows");
+    case.check("presences in several windows");
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn window_includes_start_and_excludes_end() {
     case.scan(end + 1, A, &[("ann", 7)]);
     assert_eq!(case.points("game:baseq3", "2026-11-18T10Z"), points(&[("ann", 4)]));
     assert_eq!(case.points("game:baseq3", "2026-11-18T11Z"), points(&[("ann", 3)]));
-    assert_eq!(case.points("game:baseq3", "12#0"), points(&[("ann", 4)]), "it ends with the hour");
+    assert_eq!(case.points("game:baseq3", "12#0"), points(&[("ann", 4)]), "it ends at the end of the hour");
     assert_eq!(case.windows("12", WindowPhase::Upcoming), ["12#1"]);
-    case.check("edges of an hour");
+    case.check("boundaries of an hour");
 }
 
 #[test]
@@ -64,40 +64,40 @@ fn oldest_window_containing_the_time_is_queried() {
     for hours in 0..5 {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 10 + hours)]);
     }
-    let asked = |case: &mut Case, t_ms: i64| {
+    let queried = |case: &mut Case, t_ms: i64| {
         let size = BoardQuery::Size {};
         let server = format!("server:{A}");
-        case.ask(&name(&server, "12", Ranking::Points, Some(t_ms)), &size).map(|answer| answer.head.window.window)
+        case.query(&selector(&server, "12", Ranking::Points, Some(t_ms)), &size).map(|answer| answer.head.window.window)
     };
-    assert_eq!(asked(&mut case, t).unwrap(), "12#0");
-    assert_eq!(asked(&mut case, ms("2026-11-18T10:59:59.999Z")).unwrap(), "12#0");
-    assert_eq!(asked(&mut case, ms("2026-11-18T11:00:00Z")).unwrap(), "12#1");
-    assert!(asked(&mut case, ms("2026-11-18T07:59:59.999Z")).is_err(), "before the first");
+    assert_eq!(queried(&mut case, t).unwrap(), "12#0");
+    assert_eq!(queried(&mut case, ms("2026-11-18T10:59:59.999Z")).unwrap(), "12#0");
+    assert_eq!(queried(&mut case, ms("2026-11-18T11:00:00Z")).unwrap(), "12#1");
+    assert!(queried(&mut case, ms("2026-11-18T07:59:59.999Z")).is_err(), "before the first window");
     case.check("overlapping windows");
-    // When it is gone, the next oldest answers.
+    // After it is deleted, the next oldest is queried.
     case.settle(t + 5 * HOUR_MS);
     let state = case.state();
-    let gone = state.engine.delete_windows_before(&state.store, ms("2026-11-18T11:00:00Z"));
-    assert_eq!(gone.len(), 1);
-    assert_eq!(asked(&mut case, t).unwrap(), "12#1");
+    let deleted = state.engine.delete_windows_before(&state.store, ms("2026-11-18T11:00:00Z"));
+    assert_eq!(deleted.len(), 1);
+    assert_eq!(queried(&mut case, t).unwrap(), "12#1");
 }
 
 #[test]
 fn expired_windows_and_their_records_are_deleted() {
     let mut case = Case::new("UTC", &["hour keep=2", "all-time"]);
     let t = ms("2026-11-16T10:10:00Z");
-    let mut after = Vec::new();
+    let mut records = Vec::new();
     for hours in 0..6 {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7)]);
         case.state().commit_and_build_boards(clqd::board::window::parse_label("all-time").unwrap()).unwrap();
         case.settle(t + hours * HOUR_MS + 5 * MINUTE_MS);
-        after.push(case.records_of_windows());
+        records.push(case.records_of_windows());
     }
     assert_eq!(case.windows("hour", WindowPhase::Closed), ["2026-11-16T14Z", "2026-11-16T13Z"]);
     assert_eq!(case.windows("hour", WindowPhase::Running), ["2026-11-16T15Z"]);
-    assert!(after[0] > 0 && after[0] < after[1], "{after:?}");
-    assert_eq!(after[3..], [after[3]; 3], "records stay as many as they are: {after:?}");
-    assert_eq!(case.records("2026-11-16T12Z"), 0, "let go and swept out");
+    assert!(records[0] > 0 && records[0] < records[1], "{records:?}");
+    assert_eq!(records[3..], [records[3]; 3], "the number of records is constant: {records:?}");
+    assert_eq!(case.records("2026-11-16T12Z"), 0, "deleted and swept");
     assert!(case.records("2026-11-16T13Z") > 0);
     assert_eq!(case.points("game:baseq3", "all-time"), points(&[("ann", 54), ("bob", 42)]));
     assert_eq!(case.points("game:baseq3", "2026-11-16T13Z"), points(&[("ann", 9), ("bob", 7)]));
@@ -114,10 +114,10 @@ fn next_window_is_opened_in_advance() {
     for (kind, label) in [("hour", "2026-11-18T11Z"), ("day", "2026-11-19"), ("month", "2026-12"), ("12", "12#3")] {
         assert_eq!(case.windows(kind, WindowPhase::Upcoming), [label]);
         let window = clqd::board::window::parse_label(label).unwrap();
-        assert!(case.state().engine.boards(window).is_some(), "the boards of {label} are at hand, and empty");
-        assert!(case.board_at_hand("game:baseq3", label, Ranking::Time).is_empty());
+        assert!(case.state().engine.boards(window).is_some(), "boards of {label} are cached");
+        assert!(case.cached_board("game:baseq3", label, Ranking::Time).is_empty());
     }
-    // No tick comes between: it is credited all the same.
+    // Scans are credited to it although no tick has come since.
     case.scan(t + HOUR_MS, A, &[("ann", 0)]);
     assert_eq!(case.points("game:baseq3", "2026-11-18T11Z"), points(&[("ann", 0)]));
 }
@@ -132,12 +132,12 @@ fn cursor_is_stale_after_its_window_ends() {
             case.state().commit_and_build_boards(window).unwrap();
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
-            let board = name(scope, "hour", Ranking::Points, Some(t));
-            let page = case.ask(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
+            let board = selector(scope, "hour", Ranking::Points, Some(t));
+            let page = case.query(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
             let after = BoardQuery::After { cursor: page.head.page.unwrap().after, count: 2 };
-            assert_eq!(case.ask(&board, &after).unwrap().rows.len(), 1);
-            // The same question, to the window that runs now.
-            let now = case.ask(&name(scope, "hour", Ranking::Points, None), &after);
+            assert_eq!(case.query(&board, &after).unwrap().rows.len(), 1);
+            // The same query of the current window.
+            let now = case.query(&selector(scope, "hour", Ranking::Points, None), &after);
             assert_eq!(now.is_err(), stale, "{scope}: {now:?}");
             assert!(!stale || now.unwrap_err().to_string().contains("first page"));
         }
@@ -173,13 +173,13 @@ fn scans_at_week_end_are_credited_to_their_week_during_close() {
             steps += 1;
             assert!(steps < 30, "the week is closed in steps");
         }
-        assert!(steps > 2, "one step after the other: {steps}");
+        assert!(steps > 2, "the close takes several steps: {steps}");
         case.check(&format!("around Monday in {zone}"));
         let scope = format!("server:{A}");
-        let of =
+        let names =
             |case: &mut Case, week| case.points(&scope, week).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert_eq!(of(&mut case, "2026-W46"), ["bob", "ann"], "{zone}: who is active in both weeks is in both");
-        assert_eq!(of(&mut case, "2026-W47").len(), 2, "{zone}");
+        assert_eq!(names(&mut case, "2026-W46"), ["bob", "ann"], "{zone}: players active in both weeks are in both");
+        assert_eq!(names(&mut case, "2026-W47").len(), 2, "{zone}");
     }
 }
 
@@ -208,7 +208,7 @@ fn days_with_clock_change_have_23_or_25_hours() {
         assert_eq!(span.end - span.start, hours * HOUR_MS, "{day}");
         case.scan(span.start, A, &[("ann", 0)]);
         case.scan(span.start + 2 * MINUTE_MS, A, &[("ann", 1)]);
-        // The hour that is left out, or comes twice.
+        // The hour that is skipped or repeated.
         for minutes in [170, 175] {
             case.scan(span.start + minutes * MINUTE_MS, A, &[("ann", minutes)]);
         }
@@ -217,7 +217,7 @@ fn days_with_clock_change_have_23_or_25_hours() {
         case.scan(span.end, A, &[("ann", 4)]);
         assert_eq!(case.points("game:baseq3", day), points(&[("ann", 1 + 5 + 2)]));
     }
-    case.check("clocks change");
+    case.check("clock changes");
 }
 
 #[test]
@@ -236,14 +236,14 @@ fn player_without_score_is_absent_from_that_board_only() {
         assert!(names(&mut case, Ranking::Elo).is_empty(), "{scope}: no round was rated");
         assert_eq!(names(&mut case, Ranking::Points), ["ann", "idle"], "{scope}");
     }
-    // He leaves, and his row is in the store.
+    // The player leaves; their row is in the store.
     case.scan(t + 14 * MINUTE_MS, A, &[("ann", 12)]);
     case.state().commit().unwrap();
     let window = clqd::board::window::parse_label("2026-11-18T10Z").unwrap();
     let key = clqd::model::commit::RowKey { window, server: ServerKey(1), player: PlayerKey(2) };
     let row = case.state().store.row(key).unwrap().expect("a row");
     assert_eq!((row.points, row.clq1(), row.measured_ms), (0, 0, 720_000));
-    case.check("nobody but who has a score");
+    case.check("only players with a score");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn window_with_new_boundaries_starts_empty() {
     case.scan(t + 4 * MINUTE_MS, B, &[]);
     assert_eq!(case.points("game:baseq3", "12#0").len(), 3);
     case.state().commit().unwrap();
-    for how in ["reloaded", "restarted", "not yet swept out"] {
+    for how in ["reloaded", "restarted", "not yet swept"] {
         let other = if how == "restarted" { &before } else { &after };
         case.set_windows(&[other, "all-time"]);
         let t = case.state().engine.now_ms() + 2 * MINUTE_MS;
@@ -266,13 +266,13 @@ fn window_with_new_boundaries_starts_empty() {
             _ => case.reload(),
         }
         assert!(case.windows("12", WindowPhase::Closed).is_empty());
-        if how == "not yet swept out" {
-            // Something of the old one is there: the new one waits.
+        if how == "not yet swept" {
+            // Records of the old window exist: the new one waits until they are swept.
             case.scan(t, A, &[("ann", 10), ("bob", 7)]);
             assert!(case.points("game:baseq3", "12#0").is_empty());
         }
         case.settle(t + 1);
-        // They went on playing: what they do from now on is all that counts.
+        // The players continue: only gains from now on are credited.
         case.scan(t + MINUTE_MS, A, &[("ann", 20), ("bob", 8)]);
         case.scan(t + 2 * MINUTE_MS, A, &[("ann", 24), ("bob", 9)]);
         let board = case.points("game:baseq3", "12#0");
@@ -280,10 +280,10 @@ fn window_with_new_boundaries_starts_empty() {
         assert!(board[0].1 >= 4.0 && board[0].1 < 16.0 && board[1].1 <= 2.0, "{how}: {board:?}");
         case.settle(t + 3 * MINUTE_MS);
         case.restart();
-        assert_eq!(case.points("game:baseq3", "12#0"), board, "{how}: nothing of it is swept away");
+        assert_eq!(case.points("game:baseq3", "12#0"), board, "{how}: the new window is not swept");
         case.scan(t + 4 * MINUTE_MS, A, &[("ann", 9), ("bob", 7)]);
     }
-    assert_eq!(case.points("game:baseq3", "all-time").len(), 3, "no other window is touched");
+    assert_eq!(case.points("game:baseq3", "all-time").len(), 3, "other windows are unchanged");
 }
 
 #[test]
@@ -296,15 +296,15 @@ fn delete_before_deletes_windows_that_ended_before() {
     let now_ms = t + 3 * HOUR_MS + 5 * MINUTE_MS;
     let delete = |case: &mut Case, t_ms: i64| -> Vec<String> {
         let state = case.state();
-        let gone = state.engine.delete_windows_before(&state.store, t_ms);
-        gone.into_iter().map(clqd::board::window::label).collect()
+        let deleted = state.engine.delete_windows_before(&state.store, t_ms);
+        deleted.into_iter().map(clqd::board::window::label).collect()
     };
     let monday = ms("2026-11-16T00:00:00Z");
     assert_eq!(delete(&mut case, monday), ["2026-11-15T22Z", "2026-11-15T23Z", "2026-11-15"], "the week is open");
     case.settle(now_ms);
     assert_eq!(delete(&mut case, monday - 1), Vec::<String>::new());
     assert_eq!(delete(&mut case, monday), ["2026-W46"]);
-    assert_eq!(delete(&mut case, i64::MAX), ["2026-11-16T00Z"], "none that runs, and never all-time");
+    assert_eq!(delete(&mut case, i64::MAX), ["2026-11-16T00Z"], "running windows and all-time are not deleted");
     case.settle(now_ms + 1);
     for window in ["2026-11-15T22Z", "2026-11-15", "2026-W46", "2026-11-16T00Z"] {
         assert_eq!(case.records(window), 0, "{window}");
@@ -319,7 +319,7 @@ fn unarchived_week_is_not_deleted() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     case.settings.archive_enabled = true;
     case.restart();
-    // An archive that holds all of the state, which is nothing yet.
+    // An archive that contains all of the state, which is empty.
     let state = case.state();
     state.engine.check_archive_id(None, 1);
     loop {
@@ -338,20 +338,20 @@ fn unarchived_week_is_not_deleted() {
     case.settle(t + 8 * DAY_MS);
     let weeks = |case: &mut Case| -> Vec<String> {
         let state = case.state();
-        let gone = state.engine.delete_windows_before(&state.store, i64::MAX);
-        let weeks = gone.into_iter().filter(|window| window.week().is_some());
+        let deleted = state.engine.delete_windows_before(&state.store, i64::MAX);
+        let weeks = deleted.into_iter().filter(|window| window.week().is_some());
         weeks.map(clqd::board::window::label).collect()
     };
-    assert!(weeks(&mut case).is_empty(), "everything of them waits");
-    // All but the last week of what waits.
-    for some in [true, false] {
+    assert!(weeks(&mut case).is_empty(), "all of their rows are pending");
+    // First everything except the last week is archived, then the rest.
+    for all_but_last in [true, false] {
         case.state().commit().unwrap();
         let state = case.state();
         let jobs = state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).unwrap();
-        let last = jobs.len() - usize::from(some);
+        let last = jobs.len() - usize::from(all_but_last);
         let done: Vec<_> = jobs[..last].iter().map(|(entry, _)| *entry).collect();
         state.engine.acknowledge_archived(&done);
         state.commit().unwrap();
-        assert_eq!(weeks(&mut case), [if some { "2026-W46" } else { "2026-W47" }]);
+        assert_eq!(weeks(&mut case), [if all_but_last { "2026-W46" } else { "2026-W47" }]);
     }
 }

@@ -1,5 +1,5 @@
-//! Cached boards: settings that are restored or changed, deleted groups, builds on other
-//! threads during scans, readers in parallel with a writer.
+//! Cached boards: unchanged and changed settings, removed groups, builds on another thread during
+//! scans, readers in parallel with a writer.
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use clqd::model::WindowKey;
 use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, BoardRow};
 
-use super::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, name};
+use super::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, selector};
 
 const DAY: &str = "2026-11-18";
 
@@ -17,11 +17,11 @@ fn day() -> WindowKey {
     parse_label(DAY).expect("a label")
 }
 
-/// A round on each server every ten minutes, from a given time on, for a given duration.
+/// Applies `count` scans of each server, two minutes apart; a round lasts ten minutes.
 fn rounds(case: &mut Case, from_ms: i64, count: i64) {
     for n in 0..count {
         for (server, t_ms) in [A, B, C].into_iter().zip(from_ms + n * 2 * MINUTE_MS..) {
-            // Who plays where changes; the sum falls to nothing every fifth time.
+            // The players of the servers change; the points fall to 0 with every fifth scan.
             let points = (n % 5) * 7;
             let names: Vec<String> = (0..6).map(|i| format!("p{}", (n / 5 * 3 + i * 2 + t_ms % 3) % 17)).collect();
             let list: Vec<(&str, i64)> =
@@ -47,8 +47,8 @@ fn reload_of_equal_settings_changes_nothing() {
         let mut all = Vec::new();
         for scope in ["game:baseq3", "game:cstrike", "tag:pair", "tag:alone"] {
             for ranking in Ranking::ALL {
-                let name = name(scope, "day", ranking, None);
-                all.push(case.ask(&name, &BoardQuery::Page { position: 1, count: 100 }).unwrap());
+                let selector = selector(scope, "day", ranking, None);
+                all.push(case.query(&selector, &BoardQuery::Page { position: 1, count: 100 }).unwrap());
             }
         }
         all
@@ -60,7 +60,7 @@ fn reload_of_equal_settings_changes_nothing() {
     }
     assert!(!case.state().engine.has_changes(), "nothing to commit");
     assert!(case.state().engine.windows_with_stale_order().is_empty());
-    // The answers hold cursors, and those generation and version of their boards.
+    // The responses contain cursors, which contain generation and version of their boards.
     assert!((case.state().engine.windows(), boards(&mut case)) == before);
     case.check("reloaded");
 }
@@ -69,39 +69,39 @@ fn reload_of_equal_settings_changes_nothing() {
 fn low_is_better_reverses_the_board() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
-    let board = name("game:baseq3", DAY, Ranking::Points, None);
+    let board = selector("game:baseq3", DAY, Ranking::Points, None);
     let high = case.points("game:baseq3", DAY);
-    let page = case.ask(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
+    let page = case.query(&board, &BoardQuery::Page { position: 1, count: 2 }).unwrap();
     let after = BoardQuery::After { cursor: page.head.page.unwrap().after, count: 2 };
 
     case.set_low(&["points game:baseq3"]);
     case.reload();
     assert!(case.state().engine.windows_with_stale_order().contains(&day()));
-    let at_hand = case.board_at_hand("game:baseq3", DAY, Ranking::Points);
-    assert!(at_hand.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
-    assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
+    let cached = case.cached_board("game:baseq3", DAY, Ranking::Points);
+    assert!(cached.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
+    assert!(case.query(&board, &after).is_ok(), "the cached board is used");
     let plan = case.state().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-    assert!(case.ask(&board, &after).is_ok(), "until the other is there");
-    case.state().engine.install_boards(made);
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    assert!(case.query(&board, &after).is_ok(), "until the new board is installed");
+    case.state().engine.install_boards(built);
     assert!(case.state().engine.windows_with_stale_order().iter().all(|window| *window != day()));
-    let stale = case.ask(&board, &after).unwrap_err().to_string();
+    let stale = case.query(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("first page"), "{stale}");
     let low = case.points("game:baseq3", DAY);
     assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
-    let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
+    let answer = case.query(&board, &BoardQuery::Size {}).unwrap();
     assert!(answer.head.order.low_is_better);
     case.check("low scores first");
 
-    // Boards that were planned by rules of before are not taken.
+    // Boards that were planned with earlier settings are not installed.
     let plan = case.state().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.set_low(&[]);
     case.reload();
-    case.state().engine.install_boards(made);
+    case.state().engine.install_boards(built);
     assert!(case.state().engine.windows_with_stale_order().contains(&day()));
     assert_eq!(case.points("game:baseq3", DAY), low);
-    // And the settings of before are those of the boards at hand.
+    // With the earlier settings the cached boards are current again.
     case.set_low(&["points game:baseq3"]);
     case.reload();
     assert!(!case.state().engine.windows_with_stale_order().contains(&day()));
@@ -112,56 +112,56 @@ fn low_is_better_reverses_the_board() {
 fn tie_break_orders_equal_scores() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     let t = ms("2026-11-18T09:10:00Z");
-    for (minute, who) in [(0, "ann"), (2, "bob cal"), (4, "ann bob cal dee")] {
-        let list: Vec<(&str, i64)> = who.split(' ').map(|name| (name, if minute == 4 { 3 } else { 0 })).collect();
+    for (minute, players) in [(0, "ann"), (2, "bob cal"), (4, "ann bob cal dee")] {
+        let list: Vec<(&str, i64)> = players.split(' ').map(|name| (name, if minute == 4 { 3 } else { 0 })).collect();
         for (server, t_ms) in [A, C].into_iter().zip(t + minute * MINUTE_MS..) {
             case.scan(t_ms, server, &list);
         }
     }
     let names =
         |case: &mut Case, scope| -> Vec<String> { case.points(scope, DAY).into_iter().map(|(name, _)| name).collect() };
-    // All have three points of one moment; the keys are in order of appearance.
+    // All have reached three points at the same time; keys are in order of appearance.
     for scope in ["game:baseq3", "game:cstrike"] {
         assert_eq!(names(&mut case, scope), ["ann", "bob", "cal", "dee"]);
     }
-    let board = name("game:baseq3", DAY, Ranking::Points, None);
-    let first = case.ask(&board, &BoardQuery::Page { position: 1, count: 1 }).unwrap();
+    let board = selector("game:baseq3", DAY, Ranking::Points, None);
+    let first = case.query(&board, &BoardQuery::Page { position: 1, count: 1 }).unwrap();
     let after = BoardQuery::After { cursor: first.head.page.unwrap().after, count: 1 };
 
     case.set_ties(&["points time", "points elo game:cstrike"]);
     case.set_low(&["time game:cstrike", "time tag:alone"]);
     case.reload();
     assert!(case.state().engine.windows_with_stale_order().contains(&day()));
-    assert!(case.ask(&board, &after).is_ok(), "the board of before answers");
+    assert!(case.query(&board, &after).is_ok(), "the cached board is used");
     let plan = case.state().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-    case.state().engine.install_boards(made);
-    let stale = case.ask(&board, &after).unwrap_err().to_string();
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(built);
+    let stale = case.query(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("first page"), "{stale}");
-    let answer = case.ask(&board, &BoardQuery::Size {}).unwrap();
+    let answer = case.query(&board, &BoardQuery::Size {}).unwrap();
     assert_eq!(answer.head.order.tie_breaker, Some(Ranking::Time));
     let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();
     assert!(times.is_sorted_by(|a, b| a >= b) && times[0] > times[3], "{times:?}");
     let longest_first = ["bob", "cal", "ann", "dee"];
     assert_eq!(names(&mut case, "game:baseq3"), longest_first);
     assert_eq!(names(&mut case, "tag:pair"), longest_first);
-    assert_eq!(names(&mut case, "tag:alone"), ["dee", "ann", "bob", "cal"], "the shortest time is better there");
-    assert_eq!(names(&mut case, "game:cstrike"), ["ann", "bob", "cal", "dee"], "nobody is rated");
-    case.check("parted by another ranking");
+    assert_eq!(names(&mut case, "tag:alone"), ["dee", "ann", "bob", "cal"], "the shortest time is first there");
+    assert_eq!(names(&mut case, "game:cstrike"), ["ann", "bob", "cal", "dee"], "no player is rated");
+    case.check("ties broken by another ranking");
 
-    // Positions that equal scores share are shared still, and time goes on.
+    // Equal scores still share competition and dense positions; times continue to grow.
     let standing = BoardQuery::Standing { player: clqd::model::view::board::PlayerSelector::Name("dee".to_owned()) };
-    let BoardRow::Standing(dee) = &case.ask(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
+    let BoardRow::Standing(dee) = &case.query(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
     let at = dee.entry.unwrap();
     assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
     case.scan(t + 6 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
     case.scan(t + 8 * MINUTE_MS, A, &[("ann", 3), ("dee", 3)]);
-    assert_eq!(names(&mut case, "game:baseq3"), ["ann", "dee", "bob", "cal"], "the points are as they were");
-    case.check("a tie that moves");
+    assert_eq!(names(&mut case, "game:baseq3"), ["ann", "dee", "bob", "cal"], "the points are unchanged");
+    case.check("a changed tie break");
 }
 
 #[test]
-fn cached_boards_adopt_orders_of_a_new_game() {
+fn cached_boards_use_orders_of_new_game() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     case.set_low(&["points game:cstrike"]);
     case.restart();
@@ -169,23 +169,23 @@ fn cached_boards_adopt_orders_of_a_new_game() {
     case.scan(t, A, &[("ann", 0)]);
     case.state().commit_and_build_boards(day()).unwrap();
     let plan = case.state().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     let week = parse_label("2026-W47").expect("a label");
     let plan = case.state().engine.plan_boards(week);
-    let made_of_week = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    let built_week = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.scan(t + MINUTE_MS, C, &[("ann", 0), ("bob", 0)]);
     case.scan(t + 2 * MINUTE_MS, C, &[("ann", 3), ("bob", 1)]);
     let first = |case: &mut Case| case.points("game:cstrike", DAY)[0].0.clone();
-    assert_eq!(first(&mut case), "bob", "in boards at hand");
-    case.state().engine.install_boards(made);
-    assert_eq!(first(&mut case), "bob", "in boards that were being made");
-    case.state().engine.install_boards(made_of_week);
-    assert!(case.state().engine.boards(week).is_some(), "no board of it is ordered otherwise");
+    assert_eq!(first(&mut case), "bob", "in cached boards");
+    case.state().engine.install_boards(built);
+    assert_eq!(first(&mut case), "bob", "in boards whose build had started");
+    case.state().engine.install_boards(built_week);
+    assert!(case.state().engine.boards(week).is_some(), "its order is current");
     assert_eq!(case.points("game:cstrike", "2026-W47")[0].0, "bob");
     case.check("a new game");
 }
 
-/// The only server of a tag is removed from everything.
+/// The only server of a tag is greylisted.
 #[test]
 fn removed_group_leaves_other_groups_unchanged() {
     let mut case = Case::new("UTC", &["day keep=0"]);
@@ -197,8 +197,8 @@ fn removed_group_leaves_other_groups_unchanged() {
     case.state().engine.greylist(&url, Some("test".to_owned())).unwrap();
     case.state().commit().unwrap();
     let plan = case.state().engine.plan_boards(day());
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-    case.state().engine.install_boards(made);
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(built);
     assert!(all(&mut case, "tag:alone").iter().all(Vec::is_empty));
     assert!(all(&mut case, "game:cstrike").iter().all(Vec::is_empty));
     assert_eq!((all(&mut case, "tag:pair"), all(&mut case, "game:baseq3")), (pair, game));
@@ -215,14 +215,14 @@ fn boards_built_on_another_thread_include_concurrent_scans() {
         let plan = case.state().engine.plan_boards(day());
         let reader = case.state().store.reader();
         let done = AtomicBool::new(false);
-        let made = std::thread::scope(|scope| {
+        let built = std::thread::scope(|scope| {
             let builder = scope.spawn(|| {
-                // As often as there is time for: what is made last is taken.
-                let mut made = clqd::state::build_boards(&plan, &reader).unwrap();
+                // Built repeatedly until the scans are applied; the last result is used.
+                let mut built = clqd::state::build_boards(&plan, &reader).unwrap();
                 while !done.load(Ordering::Acquire) {
-                    made = clqd::state::build_boards(&plan, &reader).unwrap();
+                    built = clqd::state::build_boards(&plan, &reader).unwrap();
                 }
-                made
+                built
             });
             for _ in 0..6 {
                 rounds(&mut case, from_ms, 1);
@@ -234,18 +234,18 @@ fn boards_built_on_another_thread_include_concurrent_scans() {
             done.store(true, Ordering::Release);
             builder.join().expect("a build")
         });
-        // And something that it cannot have seen.
+        // Scans after the last build.
         rounds(&mut case, from_ms, 2);
         from_ms += 4 * MINUTE_MS;
-        case.state().engine.install_boards(made);
-        let kept = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
+        case.state().engine.install_boards(built);
+        let updated = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
         let plan = case.state().engine.plan_boards(day());
-        let anew = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-        case.state().engine.install_boards(anew);
-        let anew = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
-        assert_eq!(kept, anew, "round {round}");
+        let rebuilt = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+        case.state().engine.install_boards(rebuilt);
+        let rebuilt = Ranking::ALL.map(|ranking| case.board("game:baseq3", DAY, ranking));
+        assert_eq!(updated, rebuilt, "round {round}");
     }
-    case.check("made beside the work");
+    case.check("built during scans");
 }
 
 #[test]
@@ -255,38 +255,38 @@ fn board_answer_is_consistent() {
     rounds(&mut case, t, 30);
     case.state().commit_and_build_boards(day()).unwrap();
     let state = RwLock::new(case.take());
-    let (done, answers) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
+    let (done, responses) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for ranking in [Ranking::Points, Ranking::Time] {
-            let (state, done, answers) = (&state, &done, &answers);
+            let (state, done, responses) = (&state, &done, &responses);
             scope.spawn(move || {
                 while !done.load(Ordering::Acquire) {
-                    for of in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
+                    for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
                         let state = state.read().unwrap();
-                        let ask = |question| {
-                            let name = name(of, DAY, ranking, None);
-                            state.engine.query_board(&state.store, &name, &question).unwrap()
+                        let query = |query| {
+                            let selector = selector(scope, DAY, ranking, None);
+                            state.engine.query_board(&state.store, &selector, &query).unwrap()
                         };
-                        let top = ask(BoardQuery::Top { count: 100 });
+                        let top = query(BoardQuery::Top { count: 100 });
                         assert_eq!(top.rows.len() as u64, top.head.size);
                         let mut last = f64::INFINITY;
                         for (row, position) in top.rows.iter().zip(1..) {
-                            let BoardRow::Entry(place) = row else { panic!("{row:?}") };
-                            assert!(place.at.position == position && place.at.score <= last, "{of}: {:?}", top.rows);
-                            last = place.at.score;
-                            // Score and position come together, and as in the list.
-                            let player = clqd::model::view::board::PlayerSelector::Key(place.player_key);
-                            let standing = ask(BoardQuery::Standing { player });
+                            let BoardRow::Entry(entry) = row else { panic!("{row:?}") };
+                            assert!(entry.at.position == position && entry.at.score <= last, "{scope}: {:?}", top.rows);
+                            last = entry.at.score;
+                            // Score and position are consistent with the list.
+                            let player = clqd::model::view::board::PlayerSelector::Key(entry.player_key);
+                            let standing = query(BoardQuery::Standing { player });
                             let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
-                            assert_eq!((standing.entry, standing.size), (Some(place.at), top.head.size));
+                            assert_eq!((standing.entry, standing.size), (Some(entry.at), top.head.size));
                         }
-                        answers.fetch_add(1, Ordering::Relaxed);
+                        responses.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
         }
         let mut n = 0;
-        while n < 30 || answers.load(Ordering::Relaxed) < 200 {
+        while n < 30 || responses.load(Ordering::Relaxed) < 200 {
             {
                 let mut state = state.write().unwrap();
                 let t_ms = t + (60 + 2 * n) * MINUTE_MS;
@@ -299,7 +299,7 @@ fn board_answer_is_consistent() {
                 }
                 state.commit().unwrap();
             }
-            // Some players at a time: readers come in between.
+            // One player at a time, so that readers run in between.
             loop {
                 let mut state = state.write().unwrap();
                 let state = &mut *state;
@@ -321,30 +321,30 @@ fn deleted_window_evicts_its_boards() {
     case.restart();
     let t = ms("2026-11-18T10:10:00Z");
     rounds(&mut case, t, 5);
-    let gone = [parse_label("2026-11-18T10Z").expect("a label"), parse_label("2026-W47").expect("a label")];
-    gone.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
-    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_some()));
-    let plan = case.state().engine.plan_boards(gone[0]);
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    let deleted = [parse_label("2026-11-18T10Z").expect("a label"), parse_label("2026-W47").expect("a label")];
+    deleted.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
+    assert!(deleted.iter().all(|window| case.state().engine.boards(*window).is_some()));
+    let plan = case.state().engine.plan_boards(deleted[0]);
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     for weeks in 1..3 {
         rounds(&mut case, t + weeks * 7 * 24 * HOUR_MS, 5);
         case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
     }
     case.settle(t + 22 * 24 * HOUR_MS);
-    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
-    // What was made meanwhile comes too late, and what is asked for, too.
-    case.state().engine.install_boards(made);
-    let plan = case.state().engine.plan_boards(gone[0]);
-    let made = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
-    case.state().engine.install_boards(made);
-    assert!(gone.iter().all(|window| case.state().engine.boards(*window).is_none()));
+    assert!(deleted.iter().all(|window| case.state().engine.boards(*window).is_none()));
+    // Boards of deleted windows are not installed, whenever they were built.
+    case.state().engine.install_boards(built);
+    let plan = case.state().engine.plan_boards(deleted[0]);
+    let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
+    case.state().engine.install_boards(built);
+    assert!(deleted.iter().all(|window| case.state().engine.boards(*window).is_none()));
     let newest = parse_label("2026-W49").expect("a label");
     case.state().commit_and_build_boards(newest).unwrap();
-    assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "others are there");
+    assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "other boards can be built");
 }
 
 #[test]
-fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
+fn boards_of_ended_windows_are_evicted_at_memory_limit() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T09:10:00Z");
     let hours = ["2026-11-18T09Z", "2026-11-18T10Z", "2026-11-18T11Z"].map(|hour| parse_label(hour).expect("a label"));
@@ -362,16 +362,16 @@ fn boards_of_ended_windows_are_evicted_at_the_memory_limit() {
     let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
     case.state().engine.touch_boards(hours[0]);
     case.tick(t + 5 * 60 * MINUTE_MS);
-    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_some()), "there is room");
+    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_some()), "within the limit");
     let all: usize = hours.iter().map(|hour| case.state().engine.boards(*hour).unwrap().heap_bytes()).sum();
     case.settings.closed_cache_bytes_max = all as u64 - 1;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
-    let left = hours.map(|hour| case.state().engine.boards(hour).is_some());
-    assert_eq!(left, [true, false, true], "who was asked last stays");
+    let cached = hours.map(|hour| case.state().engine.boards(hour).is_some());
+    assert_eq!(cached, [true, false, true], "the most recently used board stays");
     case.settings.closed_cache_bytes_max = 0;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
     assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_none()));
-    assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "made again when asked");
+    assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "rebuilt for a query");
 }
