@@ -267,7 +267,7 @@ fn modules_import_only_lower_layers() {
 }
 
 #[test]
-fn every_module_has_a_layer_and_every_listed_module_exists() {
+fn modules_and_listed_layers_match() {
     let found: BTreeSet<String> =
         sources().into_iter().map(|source| source.module).filter(|module| !module.is_empty()).collect();
     let with_layer: BTreeSet<String> = MODULES.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -309,7 +309,7 @@ fn every_setting_is_in_configuration_docs() {
 }
 
 #[test]
-fn each_rule_reports_a_violation() {
+fn each_rule_reports_violation() {
     #[track_caller]
     fn check(path: &str, code: &str, want: &str) {
         let violations = violations(&Source::new(path, &format!("//! A file.\n{code}\n")));

@@ -1,19 +1,18 @@
-//! Real game servers: the real daemon scans two OpenArena servers with bots for some
-//! rounds, and its rankings are compared with the servers' own logs of kills, points and
-//! rounds.
+//! Real game servers: the daemon scans two OpenArena servers with bots for some rounds, and its
+//! rankings are compared with the servers' own logs of kills, points and rounds.
 //!
 //! It takes minutes, so it is ignored by default: run `bash tests/run --openarena`, which
 //! installs the servers. `CLQD_OPENARENA_ROUNDS` is the number of rounds that each server
-//! must end (3). The servers' logs stay in the target directory's `tmp`. Protocols and
+//! must end (3). The servers' logs are kept in the target directory's `tmp`. Protocols and
 //! rules have their own tests.
 //!
-//! What is expected. A server shows the final points for about 16 s after a round, which
-//! is many scans: so each final list that the daemon rates equals that of the log, and
-//! ELO and CLQ2, computed here from the log, must be equal. Points: a scan sees only the
-//! difference since the last scan. A player who scores twice and loses a point between
-//! two scans gained 1 for the scanner and 2 in the log, so each lost point may hide one
-//! gained point. Points gained after the last scan are not seen. And docs/rules.md section 3
-//! treats a player whose points fell below half as restarted.
+//! Expected results: A server reports the final points for about 16 s after a round, which is
+//! many scans. So each final list that the daemon rates equals that of the log, and ELO and
+//! CLQ2 must equal those computed here from the log. Points may differ: a scan sees only the
+//! difference since the last scan. If a player scores twice and loses a point between two
+//! scans, the scanner sees 1 point and the log has 2, so each lost point may hide a gained
+//! one. Points gained after the last scan are not seen. And a player whose points dropped
+//! below half is treated as restarted (docs/rules.md section 3).
 
 #[path = "support/sandbox.rs"]
 mod sandbox;
@@ -30,39 +29,39 @@ use serde_json::Value;
 
 const INTERVAL_S: u64 = 2;
 
-/// The last seconds of a log may be from after the last scan.
+/// Length of the end of a log that may be after the last scan.
 const LATE_S: u64 = 10;
 
 #[test]
 #[ignore = "takes minutes and needs openarena-server: bash tests/run --openarena"]
-fn rankings_agree_with_the_game_logs() {
+fn rankings_agree_with_game_logs() {
     let rounds: usize = std::env::var("CLQD_OPENARENA_ROUNDS").map_or(3, |n| n.parse().expect("a number"));
-    let place = Sandbox::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
-    let config = std::fs::read_to_string(place.config()).unwrap();
+    let sandbox = Sandbox::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
+    let config = std::fs::read_to_string(sandbox.config()).unwrap();
     let intervals = format!("interval_class1_s = {INTERVAL_S}\ninterval_class2_s = {INTERVAL_S}");
     let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", &intervals);
-    std::fs::write(place.config(), config).unwrap();
+    std::fs::write(sandbox.config(), config).unwrap();
 
-    let daemon = place.start();
-    let servers = Servers::start(&place.path("openarena"));
+    let daemon = sandbox.start();
+    let servers = Servers::start(&sandbox.path("openarena"));
     let urls: Vec<String> = servers.ports.iter().map(|port| format!("quake3://127.0.0.1:{port}")).collect();
-    place.ok(["servers", "add", &urls[0], &urls[1]]);
+    sandbox.ok(["servers", "add", &urls[0], &urls[1]]);
 
-    // A round takes three minutes and the pause after it.
+    // A round takes three minutes plus the intermission.
     let limit = Duration::from_secs(300 + 300 * rounds as u64);
     let began = Instant::now();
     while (0..2).any(|n| servers.log(n).ended().count() < rounds || !servers.log(n).is_playing()) {
         assert!(began.elapsed() < limit, "{rounds} rounds have not ended in {limit:?}");
         std::thread::sleep(Duration::from_secs(1));
     }
-    // The scan that shows the new round.
+    // Wait for a scan of the new round.
     let now_ms = clqd::clock::system_ms();
     for url in &urls {
         sandbox::wait_until("a scan of the new round", || {
-            place.json(["servers", "show", url])[0]["last_seen_ms"].as_i64() > Some(now_ms + 3_000)
+            sandbox.json(["servers", "show", url])[0]["last_seen_ms"].as_i64() > Some(now_ms + 3_000)
         });
     }
-    let status = place.json(["status"])[0].clone();
+    let status = sandbox.json(["status"])[0].clone();
     let week = status["engine"]["week"].as_str().unwrap().to_owned();
     daemon.stop();
     let logs = [servers.log(0), servers.log(1)];
@@ -72,7 +71,7 @@ fn rankings_agree_with_the_game_logs() {
     }
     drop(servers);
 
-    let exported = rows(&place.export(&place.state(), &week));
+    let exported = rows(&sandbox.export(&sandbox.state(), &week));
     let (mut agree, mut pairs) = (0, 0);
     for (log, url) in logs.iter().zip(&urls) {
         let of_server: Vec<&Value> = exported.iter().filter(|row| row["server"] == url.as_str()).collect();
@@ -86,7 +85,7 @@ fn rankings_agree_with_the_game_logs() {
         "rounds: {counted} ended by the logs, {rated} rated; players in the same order of points: {agree} of {pairs} pairs"
     );
     assert_eq!(rated, counted);
-    assert!(agree * 10 >= pairs * 9, "the order of points is the same but for near ties");
+    assert!(agree * 10 >= pairs * 9, "the orders of points differ in at most a tenth of the pairs");
 }
 
 /// Prints and checks one server. Returns the number of pairs of players with the same
@@ -99,43 +98,46 @@ fn compare(log: &Log, url: &str, exported: &[&Value]) -> (usize, usize) {
         "player", "points", "by the log", "rounds", "clq2", "log", "elo", "log", "s", "log"
     );
     let boards = log.boards();
-    assert_eq!(exported.len(), boards.len(), "the players are those of the log: {exported:?}");
+    assert_eq!(exported.len(), boards.len(), "the players are not those of the log: {exported:?}");
     let mut points = Vec::new();
     let mut off = 0;
     for row in exported {
         let name = row["player"].as_str().unwrap();
         let board = boards.get(name).unwrap_or_else(|| panic!("{name} is not in the log"));
         let got = row["points"].as_i64().unwrap();
-        let (least, most) = board.points;
+        let (points_min, points_max) = board.points;
         let measured_s = row["measured_ms"].as_u64().unwrap() / 1_000;
         let (clq2, elo) = (row["clq2"].as_u64().unwrap(), row["elo"].as_f64().unwrap());
         let seen_rounds = row["elo_rounds"].as_u64().unwrap();
         println!(
             "  {name:<12} {got:>8} {:>14} {seen_rounds:>8} {clq2:>6} {:>6} {elo:>9.3} {:>9.3} {measured_s:>5} {:>5}",
-            format!("{} ({least}..{most})", board.gained),
+            format!("{} ({points_min}..{points_max})", board.gained),
             board.clq2,
             board.elo,
             board.present_s
         );
-        assert!((least..=most).contains(&got), "{name}: {got} points, by the log {least} to {most}");
+        assert!(
+            (points_min..=points_max).contains(&got),
+            "{name}: {got} points, by the log {points_min} to {points_max}"
+        );
         assert_eq!(seen_rounds, board.rounds, "{name}: rounds");
         assert_eq!(clq2, board.clq2, "{name}: clq2");
         assert!((elo - board.elo).abs() < 1e-6, "{name}: elo {elo}, by the log {}", board.elo);
-        // Seen from the first scan on, until the last; one scan may be missed while a map loads.
-        let apart_s = measured_s.abs_diff(board.present_s);
-        assert!(apart_s <= 6 * INTERVAL_S, "{name}: {measured_s} s, by the log {}", board.present_s);
+        // Measured from the first scan to the last; a scan may be missed while a map loads.
+        let difference_s = measured_s.abs_diff(board.present_s);
+        assert!(difference_s <= 6 * INTERVAL_S, "{name}: {measured_s} s, by the log {}", board.present_s);
         assert_eq!(row["starts"], 1, "{name} has never left");
         points.push((got, board.gained));
         off += got.abs_diff(board.gained);
     }
     let all: i64 = points.iter().map(|(_, gained)| gained).sum();
-    println!("  points gained by the log: {all}; seen by clqd but for {off}");
+    println!("  points gained by the log: {all}; difference to clqd: {off}");
     let mut agree = 0;
     let mut pairs = 0;
     for (i, a) in points.iter().enumerate() {
         for b in &points[..i] {
             pairs += 1;
-            // A tie by either agrees with any order by the other.
+            // A tie agrees with any order.
             agree += usize::from((a.0 - b.0).signum() * (a.1 - b.1).signum() >= 0);
         }
     }
@@ -151,12 +153,12 @@ struct Servers {
 }
 
 impl Servers {
-    /// Starts both servers and waits until they answer; the bots join later, one by one.
+    /// Starts both servers and waits until they reply; the bots join later, one by one.
     fn start(dir: &Path) -> Servers {
         std::fs::create_dir(dir).unwrap();
-        // The servers are not root's, and a temporary directory is its owner's alone.
-        for open in [dir.parent().unwrap(), dir] {
-            std::fs::set_permissions(open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        // The servers do not run as root, and only its owner may enter a temporary directory.
+        for path in [dir.parent().unwrap(), dir] {
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
         let sockets = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let ports = sockets.map(|socket| socket.local_addr().unwrap().port());
@@ -165,14 +167,14 @@ impl Servers {
         command.arg(script).arg(dir).args(ports.map(|port| port.to_string())).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
         for port in ports {
-            let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
-            asker.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-            asker.connect(("127.0.0.1", port)).unwrap();
-            sandbox::wait_until("an OpenArena server answers", || {
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+            client.connect(("127.0.0.1", port)).unwrap();
+            sandbox::wait_until("an OpenArena server replies", || {
                 assert!(child.try_wait().unwrap().is_none(), "tests/openarena/start has ended");
-                _ = asker.send(b"\xff\xff\xff\xffgetstatus clqd\n");
+                _ = client.send(b"\xff\xff\xff\xffgetstatus clqd\n");
                 std::thread::sleep(Duration::from_millis(500));
-                asker.recv(&mut [0; 4_096]).is_ok()
+                client.recv(&mut [0; 4_096]).is_ok()
             });
         }
         Servers { child, dir: dir.to_owned(), ports }
@@ -189,7 +191,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // The script ends both when its input ends.
+        // The script stops both servers when its input ends.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
@@ -200,17 +202,17 @@ impl Drop for Servers {
 /// The content of a games.log.
 #[derive(Default)]
 struct Log {
-    /// The last one may still be played.
+    /// The last one may not have ended.
     rounds: Vec<Round>,
     /// Clock of the last line, s.
     now_s: u64,
-    /// When each player came, s of the server's clock.
-    came_s: BTreeMap<String, u64>,
+    /// When each player joined, s of the server's clock.
+    joined_s: BTreeMap<String, u64>,
 }
 
 #[derive(Default)]
 struct Round {
-    /// Every change of a player's points, in order, with the clock, s.
+    /// Every change of a player's points in order: clock in s, points.
     points: BTreeMap<String, Vec<(u64, i64)>>,
     /// The lines `score:` at the end.
     finals: Vec<(String, i64)>,
@@ -225,10 +227,10 @@ impl Round {
     }
 }
 
-/// A player of the log.
+/// Totals of a player in the log.
 #[derive(Default)]
 struct LogTotals {
-    /// Least and most points that a scanner can have seen.
+    /// Minimum and maximum of the points that a scanner can have seen.
     points: (i64, i64),
     /// All points that the player gained.
     gained: i64,
@@ -247,21 +249,21 @@ impl Log {
             let Some((min, s)) = clock.split_once(':') else { continue };
             let (Ok(min), Ok(s)) = (min.parse::<u64>(), s.parse::<u64>()) else { continue };
             log.now_s = min * 60 + s;
-            let Some((kind, told)) = rest.split_once(':') else { continue };
-            let told = told.trim();
-            let client = || told.split(' ').next().and_then(|id| id.parse().ok()).unwrap_or(u32::MAX);
+            let Some((kind, arguments)) = rest.split_once(':') else { continue };
+            let arguments = arguments.trim();
+            let client = || arguments.split(' ').next().and_then(|id| id.parse().ok()).unwrap_or(u32::MAX);
             match kind {
                 "InitGame" => log.rounds.push(Round::default()),
                 "ClientUserinfoChanged" => {
-                    let name = told.split_once(" n\\").and_then(|(_, rest)| rest.split('\\').next()).unwrap_or("");
+                    let name = arguments.split_once(" n\\").and_then(|(_, rest)| rest.split('\\').next()).unwrap_or("");
                     names.insert(client(), normalise(name, ColourCodes::Quake3));
                 }
                 "ClientBegin" => {
-                    log.came_s.entry(names[&client()].clone()).or_insert(log.now_s);
+                    log.joined_s.entry(names[&client()].clone()).or_insert(log.now_s);
                 }
                 "Kill" => log.round().kills += 1,
                 "PlayerScore" => {
-                    let points = told.rsplit(' ').nth(1).and_then(|n| n.parse().ok()).expect("... has N points");
+                    let points = arguments.rsplit(' ').nth(1).and_then(|n| n.parse().ok()).expect("... has N points");
                     let name = names[&client()].clone();
                     let now_s = log.now_s;
                     log.round().points.entry(name).or_default().push((now_s, points));
@@ -269,7 +271,7 @@ impl Log {
                 "Exit" => log.round().ended = true,
                 // score: 8  ping: 0  client: 5 Grism
                 "score" => {
-                    let mut words = told.split_whitespace();
+                    let mut words = arguments.split_whitespace();
                     let points = words.next().and_then(|n| n.parse().ok()).expect("points");
                     let id: u32 = words.nth(3).and_then(|n| n.parse().ok()).expect("a client");
                     let name = names[&id].clone();
@@ -289,20 +291,20 @@ impl Log {
         self.rounds.iter().filter(|round| round.ended)
     }
 
-    /// The last round is under way, and everyone is back.
+    /// Whether the last round has started and players are back.
     fn is_playing(&self) -> bool {
         self.rounds.last().is_some_and(|round| !round.ended && round.kills > 0)
     }
 
     fn boards(&self) -> BTreeMap<&str, LogTotals> {
         let mut boards: BTreeMap<&str, LogTotals> = BTreeMap::new();
-        for (name, came_s) in &self.came_s {
-            let board = LogTotals { elo: 1_000.0, present_s: self.now_s - came_s, ..LogTotals::default() };
+        for (name, joined_s) in &self.joined_s {
+            let board = LogTotals { elo: 1_000.0, present_s: self.now_s - joined_s, ..LogTotals::default() };
             boards.insert(name, board);
         }
         for round in &self.rounds {
             for (name, changes) in &round.points {
-                let board = boards.get_mut(name.as_str()).expect("who scores has come");
+                let board = boards.get_mut(name.as_str()).expect("a player who joined");
                 let mut before = [0; 3];
                 for &(at_s, points) in changes {
                     let gained = (points - before[0]).max(0);
@@ -349,12 +351,12 @@ fn rate(finals: &[(String, i64)], boards: &mut BTreeMap<&str, LogTotals>) {
             .sum();
         let mean = before.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, r)| r).sum::<f64>() / (n - 1.0);
         let expected = (n - 1.0) / (1.0 + 10_f64.powf((mean - before[i]) / 400.0));
-        let board = boards.get_mut(name.as_str()).expect("listed");
+        let board = boards.get_mut(name.as_str()).expect("a player of the log");
         board.elo = before[i] + (225.0 / (n - 1.0)).min(25.0) * (won - expected);
         board.rounds += 1;
         if pivot > 0 && *points > 0 && pivot / points <= 4 {
             let position = 1 + descending.iter().filter(|p| *p > points).count();
-            board.clq2 += (serious + 1 - position) as u64; // three rounds are below the ten that are kept
+            board.clq2 += (serious + 1 - position) as u64; // at most ten rounds: no game is left out
         }
     }
 }

@@ -202,13 +202,13 @@ fn assert_responses_agree(state: &State, week: WeekKey, setting: &OrderSettings)
 
         let scope = Scope::Server(url);
         let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), at_ms: None };
-        let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
-        assert_eq!(answer.head.order, top.order, "{context}");
+        let response = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        assert_eq!(response.head.order, top.order, "{context}");
         let entry = |row| match row {
             BoardRow::Entry(entry) => (entry.at.position as u32, entry.name),
             other => panic!("{other:?}"),
         };
-        assert_eq!(by_position(answer.rows.into_iter().map(entry)), want, "{context}: board");
+        assert_eq!(by_position(response.rows.into_iter().map(entry)), want, "{context}: board");
 
         let boards = BoardsSelector { scope, window: Some(week_label(week)), at_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
@@ -271,19 +271,19 @@ async fn assert_best_positions_agree(state: &State, database: &Database, week: W
         let rows = database.rows(&sql).await;
         let found = by_position(rows.iter().map(|row| (row[0].parse().unwrap(), row[1].clone())));
         assert_eq!(found, want, "{context}: best positions in MySQL");
-        let mut shown = Vec::new();
+        let mut displayed = Vec::new();
         for name in &want {
             let views = state.engine.players(&state.store, name).unwrap();
             let best = views[0].best.iter().find(|it| it.server == server && it.ranking == ranking).unwrap();
             assert_eq!(best.week, week_label(week));
-            shown.push((best.position, name.clone()));
+            displayed.push((best.position, name.clone()));
         }
-        assert_eq!(by_position(shown), want, "{context}: best positions of players");
+        assert_eq!(by_position(displayed), want, "{context}: best positions of players");
     }
 }
 
 #[tokio::test]
-async fn server_order_is_the_same_in_responses_and_mysql() {
+async fn server_order_is_equal_in_responses_and_mysql() {
     let database = Database::new().await;
     let mut mysql = Archive::connect(&database.settings()).await.unwrap();
     mysql.migrate().await.unwrap();

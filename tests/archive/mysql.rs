@@ -132,7 +132,7 @@ async fn mysql_client_applies_schema_sql() {
 }
 
 #[tokio::test]
-async fn every_table_column_and_routine_has_a_comment() {
+async fn tables_columns_and_routines_have_comments() {
     let database = migrated().await;
     let tables = database
         .rows(

@@ -96,17 +96,17 @@ fn servers_are_added_listed_shown_and_removed() {
         assert_eq!(row["slots"].as_u64(), Some(truth.slots.into()));
         assert!(matches!(row["class"].as_u64(), Some(1 | 2)) && row["missed"] == 0, "{row}");
     }
-    let shown = sandbox.ok(["servers", "show", &urls[0]]);
-    assert!(shown.contains(&urls[0]) && shown.contains("ctf"), "{shown}");
+    let printed = sandbox.ok(["servers", "show", &urls[0]]);
+    assert!(printed.contains(&urls[0]) && printed.contains("ctf"), "{printed}");
 
     assert_eq!(sandbox.ok(["servers", "remove", &urls[0]]), format!("{}  removed\n", urls[0]));
     let again = sandbox.run(["servers", "remove", &urls[0], &urls[5]]);
     assert_eq!(again.status.code(), Some(1), "{}", again.out);
     assert!(again.out.lines().all(|line| line.ends_with("not found")), "{}", again.out);
     assert!(!sandbox.list(&[]).iter().any(|row| url(row) == urls[0]));
-    let gone = sandbox.run(["servers", "show", &urls[0]]);
-    assert_eq!(gone.status.code(), Some(1));
-    assert!(gone.err.contains(&urls[0]), "{}", gone.err);
+    let removed = sandbox.run(["servers", "show", &urls[0]]);
+    assert_eq!(removed.status.code(), Some(1));
+    assert!(removed.err.contains(&urls[0]), "{}", removed.err);
     let back = sandbox.ok(["servers", "add", &urls[0]]);
     assert_eq!(back, format!("{}  restored with its history\n", urls[0]));
     daemon.stop();
@@ -449,7 +449,7 @@ fn clean_stop_keeps_reported_scores() {
         let mut daemon = start_and_scan_all(&sandbox, &fleet);
         let server = busiest(&sandbox);
         let top = || sandbox.json(["top", "--server", &server, "--ranking", "time", "-n", "1000"])[0].clone();
-        let shown = top();
+        let reported = top();
         daemon.signal(signal);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
         assert!(daemon.log().contains("all state is on disk"), "{}", daemon.log());
@@ -458,14 +458,14 @@ fn clean_stop_keeps_reported_scores() {
             let row = top["rows"].as_array().unwrap().iter().find(|row| row["player_key"] == *key).cloned();
             row.expect("a row of each player")["score"].as_f64().unwrap()
         };
-        let kept = top();
-        for row in shown["rows"].as_array().unwrap() {
-            assert!(score(&kept, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
+        let stored = top();
+        for row in reported["rows"].as_array().unwrap() {
+            assert!(score(&stored, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         // The next daemon continues from there.
         let daemon = sandbox.start();
         let next = top();
-        for row in kept["rows"].as_array().unwrap() {
+        for row in stored["rows"].as_array().unwrap() {
             assert!(score(&next, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         daemon.stop();

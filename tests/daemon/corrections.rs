@@ -102,10 +102,10 @@ fn time_boards(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<S
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
     let mut boards = BTreeMap::new();
     for scope in scopes.chain(groups) {
-        let shown = scope.to_string();
+        let label = scope.to_string();
         let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), at_ms: None };
-        let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
-        let mut names: Vec<String> = answer
+        let response = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let mut names: Vec<String> = response
             .rows
             .into_iter()
             .map(|row| match row {
@@ -114,7 +114,7 @@ fn time_boards(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<S
             })
             .collect();
         names.sort();
-        boards.insert(shown, names);
+        boards.insert(label, names);
     }
     boards
 }

@@ -322,8 +322,9 @@ impl Observer {
         assert!(listed.keys().all(known), "{when}: servers without a request: {:?}", listed.keys());
 
         for ((game, name), acknowledged) in &self.players {
-            let answer = send_request(client, &Request::Player { name: name.clone() }).expect("an acknowledged player");
-            let mut found = answer.iter().filter_map(|row| match row {
+            let response =
+                send_request(client, &Request::Player { name: name.clone() }).expect("an acknowledged player");
+            let mut found = response.iter().filter_map(|row| match row {
                 Row::Player(player) if player.game == *game => Some(player),
                 _ => None,
             });
@@ -540,12 +541,12 @@ fn kills_during_week_close_change_no_result() {
         sandbox
     };
     let databases = [runtime.block_on(Database::new()), runtime.block_on(Database::new())];
-    let [killed, whole] = databases.each_ref().map(sandbox_with);
+    let [killed, uninterrupted] = databases.each_ref().map(sandbox_with);
 
     let log = killed.path("past.jsonl");
     let weeks = write_past(&log, SERVERS, seed);
     killed.ok(["replay".as_ref(), "--state".as_ref(), killed.state().as_os_str(), log.as_os_str()]);
-    let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(whole.state()).status().unwrap();
+    let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(uninterrupted.state()).status().unwrap();
     assert!(copied.success());
     assert_eq!(
         phase(&killed.json(["status"])[0], &weeks[1]).as_deref(),
@@ -575,9 +576,9 @@ fn kills_during_week_close_change_no_result() {
         kills += 1;
         assert!(began.elapsed() < Duration::from_secs(600), "{kills} kills and the week is not closed");
     }
-    let daemon = whole.start();
+    let daemon = uninterrupted.start();
     wait_for("the week is closed", || {
-        (phase(&whole.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
+        (phase(&uninterrupted.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
     });
     daemon.stop();
     print_always!("{kills} kills until the week was closed; phases: {seen:?}");
@@ -587,15 +588,15 @@ fn kills_during_week_close_change_no_result() {
         let rank = |row: &Value| (row["url"].to_string(), row["rank"].as_u64());
         sandbox.list(&[]).iter().map(rank).collect::<Vec<_>>()
     };
-    assert!(ranks(&whole).iter().filter(|(_, rank)| rank.is_some()).count() > 100);
-    assert_eq!(ranks(&killed), ranks(&whole));
+    assert!(ranks(&uninterrupted).iter().filter(|(_, rank)| rank.is_some()).count() > 100);
+    assert_eq!(ranks(&killed), ranks(&uninterrupted));
     for week in &weeks {
-        let (a, b) = (killed.export(&killed.state(), week), whole.export(&whole.state(), week));
+        let (a, b) = (killed.export(&killed.state(), week), uninterrupted.export(&uninterrupted.state(), week));
         assert!(!a.is_empty() && a == b, "{week}: the exports are equal");
     }
     runtime.block_on(async {
         let rows = check_archive_equals_state(&killed, &databases[0]).await;
-        assert_eq!(check_archive_equals_state(&whole, &databases[1]).await, rows);
+        assert_eq!(check_archive_equals_state(&uninterrupted, &databases[1]).await, rows);
         let mut compared = 0;
         for (table, order) in [
             ("week", "week"),
@@ -700,7 +701,7 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
         assert_eq!(database.rows(twice).await, Vec::<Vec<String>>::new(), "{twice}");
     }
 
-    let shown = |value: &Value| match value {
+    let text = |value: &Value| match value {
         Value::Null => "NULL".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -719,7 +720,7 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
         "greylist",
     ];
     let listed = sandbox.list(&[]);
-    let mut want: Vec<Vec<String>> = listed.iter().map(|row| fields.map(|field| shown(&row[field])).to_vec()).collect();
+    let mut want: Vec<Vec<String>> = listed.iter().map(|row| fields.map(|field| text(&row[field])).to_vec()).collect();
     want.sort();
     let mut got = database
         .rows(

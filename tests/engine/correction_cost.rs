@@ -139,7 +139,7 @@ fn fixture() -> (tempfile::TempDir, State) {
 }
 
 #[test]
-fn merge_and_forget_read_only_the_players_servers() {
+fn merge_and_forget_read_only_servers_of_player() {
     let (_dir, mut state) = fixture();
     let key = |state: &State, name| state.store.player(GameKey(1), name).unwrap().expect("known").0;
     let (visor, klesk) = (key(&state, "Visor"), key(&state, "Klesk"));

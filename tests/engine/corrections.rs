@@ -223,8 +223,8 @@ impl Fixture {
         let scope = Scope::Tag(tag.to_owned());
         let board = BoardSelector { scope, ranking, window: Some(week), at_ms: None };
         let State { engine, store } = self.state();
-        let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
-        let positions = answer.rows.into_iter().map(|row| match row {
+        let response = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
+        let positions = response.rows.into_iter().map(|row| match row {
             BoardRow::Entry(place) => (place.player_key, place.at.raw_score),
             other => panic!("{other:?}"),
         });
@@ -240,8 +240,8 @@ impl Fixture {
             for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
                 let board =
                     BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), at_ms: None };
-                let answer = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
-                let positions = answer.rows.into_iter().map(|row| match row {
+                let response = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+                let positions = response.rows.into_iter().map(|row| match row {
                     BoardRow::Entry(place) => (place.player_key, place.at.raw_score, place.at.reached_ms),
                     other => panic!("{other:?}"),
                 });
@@ -514,12 +514,12 @@ fn merge_keeps_rating_with_more_rounds() {
     fixture.play(90);
     assert!(rounds(&mut fixture, "New") != rounds(&mut fixture, "Alt"));
     let more = if rounds(&mut fixture, "New") > rounds(&mut fixture, "Alt") { "New" } else { "Alt" };
-    let kept = fixture.exported()[&("c".to_owned(), more.to_owned())].0.clone();
+    let expected = fixture.exported()[&("c".to_owned(), more.to_owned())].0.clone();
     fixture.merge("New", "Alt").unwrap();
     let row = fixture.exported()[&("c".to_owned(), "Alt".to_owned())].0.clone();
     assert_eq!(
         (row.elo.to_bits(), row.elo_rounds, row.elo_at_ms),
-        (kept.elo.to_bits(), kept.elo_rounds, kept.elo_at_ms)
+        (expected.elo.to_bits(), expected.elo_rounds, expected.elo_at_ms)
     );
     fixture.boards();
 }
@@ -766,7 +766,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
 /// Windows are rebuilt from the scan log with the tags that servers had at the start of
 /// the rebuild, and are imported by name.
 #[test]
-fn import_skips_ratings_of_a_tag_deleted_meanwhile() {
+fn import_skips_ratings_of_tag_deleted_during_rebuild() {
     for (deleted, rated) in [(false, 5), (true, 0)] {
         let (mut fixture, mut rebuilt) = (Fixture::new(), Fixture::new());
         fixture.state().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });

@@ -142,7 +142,7 @@ fn emptied_archive_is_resynced() {
 }
 
 #[test]
-fn state_is_archived_when_an_archive_is_configured() {
+fn existing_state_is_archived_after_archive_is_configured() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), false, 1_000_000);
     play(&mut state, 12..26, |_| {});

@@ -175,7 +175,7 @@ fn frozen_list_shows_no_players_until_it_changes() {
 }
 
 #[test]
-fn server_introduces_a_limited_number_of_games_maps_and_names() {
+fn new_games_maps_and_names_of_server_are_limited() {
     let mut settings = EngineSettings::default();
     let screen = &mut settings.rules.screen;
     (screen.new_games_per_day_max, screen.new_maps_per_day_max, screen.new_names_per_day_max) = (2, 2, 3);

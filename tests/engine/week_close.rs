@@ -251,7 +251,7 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
 
 /// Two older weeks are reopened and closed again after later ones were closed.
 #[test]
-fn older_reopened_week_closes_to_the_same_result() {
+fn reopened_older_week_closes_to_same_result() {
     let want = play_weeks(usize::MAX, |_, _| ());
     for (steps, weeks_back) in [(usize::MAX, [1, 2]), (30, [1, 3]), (7, [2, 3])] {
         let got = play_weeks(steps, |state, week| {

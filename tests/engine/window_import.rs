@@ -168,7 +168,7 @@ fn import_includes_scans_between_its_steps() {
 }
 
 #[test]
-fn merge_or_forget_restarts_the_import() {
+fn merge_or_forget_restarts_import() {
     let mut fixture = Fixture::new(60);
     fixture.state().engine.reload(settings(&["all-time"]));
     fixture.begin();

@@ -375,7 +375,7 @@ fn screening_logs_cover_every_listed_case() {
 }
 
 #[test]
-fn each_setting_has_an_effect() {
+fn each_setting_changes_export() {
     let default = Settings::default;
     let zone = |name| Calendar::new(name).expect("a zone");
     for settings in [
@@ -399,7 +399,7 @@ fn each_setting_has_an_effect() {
 }
 
 #[test]
-fn scope_of_one_server_equals_the_server() {
+fn scope_of_one_server_equals_server() {
     for seed in 0..5 {
         let oracle = Oracle::new(&scan_log(seed, &Calendar::default()), Settings::default());
         for week in oracle.weeks() {
@@ -432,7 +432,7 @@ fn scopes(oracle: &Oracle) -> Vec<Scope> {
 
 /// Also if ratings are carried over between weeks: a window starts without them.
 #[test]
-fn week_window_equals_the_week() {
+fn week_window_equals_week() {
     let mut rows = 0;
     for (seed, zone) in (0..6).zip(["UTC", "America/Sao_Paulo"].into_iter().cycle()) {
         let settings = Settings { calendar: Calendar::new(zone).expect("a zone"), ..Settings::default() };
@@ -443,13 +443,13 @@ fn week_window_equals_the_week() {
         assert_eq!(windows.iter().map(|(index, _)| *index).collect::<Vec<_>>(), oracle.weeks(), "seed {seed}");
         for (week, span) in windows {
             for scope in scopes(&oracle) {
-                let shown = |rows: Vec<oracle::Row>| -> Vec<(String, BTreeMap<&str, i64>)> {
+                let printed = |rows: Vec<oracle::Row>| -> Vec<(String, BTreeMap<&str, i64>)> {
                     rows.into_iter().map(|row| (row.export_line(""), row.reached)).collect()
                 };
-                let want = shown(oracle.rows(week, &scope));
+                let want = printed(oracle.rows(week, &scope));
                 rows += want.len();
-                assert_eq!(shown(oracle.window_rows(&span, &scope)), want, "seed {seed}, {scope:?}");
-                assert_eq!(shown(carrying.window_rows(&span, &scope)), want, "seed {seed}, {scope:?}");
+                assert_eq!(printed(oracle.window_rows(&span, &scope)), want, "seed {seed}, {scope:?}");
+                assert_eq!(printed(carrying.window_rows(&span, &scope)), want, "seed {seed}, {scope:?}");
             }
         }
     }

@@ -416,7 +416,7 @@ fn name_in_several_games_requires_key_or_current_game() {
 /// Queries boards of every scope in windows of every type and compares them with the history.
 /// Returns the responses.
 fn query_top_boards(sandbox: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     type InScope = fn(&past::Play) -> bool;
     let scopes: [(&str, &str, InScope); 4] = [
         ("--game", "baseq3", |play| past::game(play.server) == "baseq3"),
@@ -434,10 +434,10 @@ fn query_top_boards(sandbox: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
                 .collect();
             assert_eq!(printed, past.points(in_scope, window), "{option} {scope} in {label}");
             assert_eq!(top[0]["window"], label.as_str());
-            answers.push(top);
+            responses.push(top);
         }
     }
-    answers
+    responses
 }
 
 /// Other queries, with a daemon or without. Returns the responses.

@@ -42,7 +42,7 @@ fn write_fixture() {
     run(Command::new(env!("CARGO_BIN_EXE_clqd")).arg("replay").arg(log).arg("--state").arg(&replay));
     for (path, opened) in [(&state, world::open(&state).expect("a state")), (&replay, open_replayed(&replay))] {
         let mut opened = opened;
-        let lines = world::answers(&mut opened);
+        let lines = world::responses(&mut opened);
         world::write_lines(&lines, std::fs::File::create(path.with_extension("jsonl")).unwrap()).unwrap();
     }
     let tar = dir.path().join("fixture.tar");
@@ -67,11 +67,11 @@ fn unpack(fixture: &str, into: &Path) {
     assert!(tar.wait().unwrap().success());
 }
 
-/// A field of layout 3, its present name, and which of its values it is renamed with.
+/// A field in responses of layout 3, its current name, and the values with which it is renamed.
 type RenamedField = (&'static str, &'static str, fn(&Value) -> bool);
 
-/// Fields with the names that layout 3 was answered with, and their present names. A field
-/// with several meanings is renamed only if its value matches.
+/// Fields that were renamed since layout 3, with their current names. A field with several
+/// meanings is renamed only if its value matches.
 const FIELDS: [RenamedField; 13] = [
     ("ask", "query", any),
     ("due_ms", "next_scan_ms", any),
@@ -92,37 +92,37 @@ fn any(_: &Value) -> bool {
     true
 }
 
-/// Values that layout 3 was answered with: field, value, present value.
+/// Values that were renamed since layout 3: field, value, current value.
 const VALUES: [(&str, &str, &str); 3] =
     [("kind", "place", "entry"), ("phase", "next", "upcoming"), ("phase", "open", "running")];
 
-/// An answer of layout 3 with the present names of its fields and values.
-fn with_present_names(answer: Value) -> Value {
-    match answer {
-        Value::Object(fields) => fields.into_iter().map(|(field, value)| present_name(field, value)).collect(),
-        Value::Array(items) => items.into_iter().map(with_present_names).collect(),
+/// A response of layout 3 with the current names of fields and values.
+fn with_current_names(response: Value) -> Value {
+    match response {
+        Value::Object(fields) => fields.into_iter().map(|(field, value)| current_name(field, value)).collect(),
+        Value::Array(items) => items.into_iter().map(with_current_names).collect(),
         other => other,
     }
 }
 
-fn present_name(field: String, value: Value) -> (String, Value) {
-    if let Some((.., value)) = VALUES.iter().find(|(of, old, _)| *of == field && value == *old) {
+fn current_name(field: String, value: Value) -> (String, Value) {
+    if let Some((.., value)) = VALUES.iter().find(|(name, old, _)| *name == field && value == *old) {
         return (field, Value::from(*value));
     }
     let renamed = FIELDS.iter().find(|(old, _, matches)| *old == field && matches(&value));
-    (renamed.map_or(field, |(_, new, _)| (*new).to_owned()), with_present_names(value))
+    (renamed.map_or(field, |(_, new, _)| (*new).to_owned()), with_current_names(value))
 }
 
 /// Checks that a response contains all fields of an earlier one, with the same values. It may
 /// have more fields.
-fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
+fn contains_response(now: &Value, before: &Value) -> Result<(), String> {
     match (now, before) {
         (Value::Object(now), Value::Object(before)) => before.iter().try_for_each(|(field, before)| {
             let now = now.get(field).ok_or_else(|| format!("{field} is missing"))?;
-            contains_answer(now, before).map_err(|why| format!("{field}: {why}"))
+            contains_response(now, before).map_err(|why| format!("{field}: {why}"))
         }),
         (Value::Array(now), Value::Array(before)) if now.len() == before.len() => {
-            now.iter().zip(before).try_for_each(|(now, before)| contains_answer(now, before))
+            now.iter().zip(before).try_for_each(|(now, before)| contains_response(now, before))
         }
         _ if now == before => Ok(()),
         _ => Err(format!("{now} was {before}")),
@@ -131,8 +131,8 @@ fn contains_answer(now: &Value, before: &Value) -> Result<(), String> {
 
 /// Removes the players of servers that missed scans. Layout 3 returned their last list; now it
 /// is empty.
-fn without_players_of_silent_servers(answer: &mut Value) {
-    match answer {
+fn without_players_of_silent_servers(response: &mut Value) {
+    match response {
         Value::Object(fields) if fields.contains_key("missed") => {
             fields.retain(|field, _| !matches!(field.as_str(), "players" | "players_listed"));
         }
@@ -142,18 +142,18 @@ fn without_players_of_silent_servers(answer: &mut Value) {
     }
 }
 
-fn check_answers(opened: &mut State, expected: &Path) {
+fn check_responses(opened: &mut State, expected: &Path) {
     let expected = std::fs::read_to_string(expected).unwrap();
-    let lines = world::answers(opened);
+    let lines = world::responses(opened);
     assert_eq!(lines.len(), expected.lines().count());
     for (now, before) in lines.iter().zip(expected.lines()) {
         let before: Value = serde_json::from_str(before).unwrap();
-        let mut before = with_present_names(before);
+        let mut before = with_current_names(before);
         without_players_of_silent_servers(&mut before);
         let request = before.get("request").or(before.get("export"));
         let errors = now["rows"].is_string() && before["rows"].is_string(); // texts of errors may differ
         if before["request"]["cmd"] != "status" && !errors {
-            contains_answer(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
+            contains_response(now, &before).unwrap_or_else(|why| panic!("{request:?}: {why}"));
         }
     }
 }
@@ -165,14 +165,14 @@ fn migrated_layout_3_state_gives_same_responses() {
     let (state, replay) = (dir.path().join("state"), dir.path().join("replay"));
     // The second time the state is already migrated.
     for _ in 0..2 {
-        check_answers(&mut world::open(&state).unwrap(), &dir.path().join("state.jsonl"));
-        check_answers(&mut open_replayed(&replay), &dir.path().join("replay.jsonl"));
+        check_responses(&mut world::open(&state).unwrap(), &dir.path().join("state.jsonl"));
+        check_responses(&mut open_replayed(&replay), &dir.path().join("replay.jsonl"));
     }
     // More scans have the same result as on a state that this version wrote.
     let fresh = dir.path().join("fresh");
     world::write(&fresh);
     let [migrated, fresh] =
-        [state, fresh].map(|dir| world::answers(&mut world::continue_play(world::open(&dir).unwrap())));
+        [state, fresh].map(|dir| world::responses(&mut world::continue_play(world::open(&dir).unwrap())));
     assert!(migrated.len() > 400);
     for (migrated, fresh) in migrated.into_iter().zip(fresh) {
         assert_eq!(without_estimates(migrated), without_estimates(fresh));
@@ -180,8 +180,8 @@ fn migrated_layout_3_state_gives_same_responses() {
 }
 
 /// Removes estimates: those of migrated rows start with the counted values.
-fn without_estimates(mut answer: Value) -> Value {
-    match &mut answer {
+fn without_estimates(mut response: Value) -> Value {
+    match &mut response {
         Value::Object(fields) => {
             fields.retain(|field, _| !matches!(field.as_str(), "time_est_ms" | "points_est"));
             fields.values_mut().for_each(|value| *value = without_estimates(value.take()));
@@ -189,5 +189,5 @@ fn without_estimates(mut answer: Value) -> Value {
         Value::Array(items) => items.iter_mut().for_each(|item| *item = without_estimates(item.take())),
         _ => {}
     }
-    answer
+    response
 }

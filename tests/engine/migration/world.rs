@@ -151,7 +151,7 @@ pub fn continue_play(state: State) -> State {
 
 /// The responses of the state: rows of all weeks as exported, then one line for each
 /// request, with the rows of its response or the error.
-pub fn answers(state: &mut State) -> Vec<Value> {
+pub fn responses(state: &mut State) -> Vec<Value> {
     let mut lines = Vec::new();
     for n in [0, 1, 2] {
         let label = calendar::week_label(Calendar::default().week(FROM_MS + n * WEEK_MINUTES * MINUTE_MS));

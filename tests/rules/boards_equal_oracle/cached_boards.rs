@@ -66,7 +66,7 @@ fn reload_of_equal_settings_changes_nothing() {
 }
 
 #[test]
-fn low_is_better_reverses_the_board() {
+fn low_is_better_reverses_board() {
     let mut case = Case::new("UTC", &["day keep=0"]);
     rounds(&mut case, ms("2026-11-18T09:10:00Z"), 12);
     let board = selector("game:baseq3", DAY, Ranking::Points, None);
@@ -89,8 +89,8 @@ fn low_is_better_reverses_the_board() {
     assert!(stale.contains("first page"), "{stale}");
     let low = case.points("game:baseq3", DAY);
     assert!(low.is_sorted_by(|a, b| a.1 <= b.1) && low.len() == high.len() && low != high);
-    let answer = case.query(&board, &BoardQuery::Size {}).unwrap();
-    assert!(answer.head.order.low_is_better);
+    let response = case.query(&board, &BoardQuery::Size {}).unwrap();
+    assert!(response.head.order.low_is_better);
     case.check("low scores first");
 
     // Boards that were planned with earlier settings are not installed.
@@ -138,8 +138,8 @@ fn tie_break_orders_equal_scores() {
     case.state().engine.install_boards(built);
     let stale = case.query(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("first page"), "{stale}");
-    let answer = case.query(&board, &BoardQuery::Size {}).unwrap();
-    assert_eq!(answer.head.order.tie_breaker, Some(Ranking::Time));
+    let response = case.query(&board, &BoardQuery::Size {}).unwrap();
+    assert_eq!(response.head.order.tie_breaker, Some(Ranking::Time));
     let times: Vec<f64> = case.board("game:baseq3", DAY, Ranking::Time).iter().map(|(_, time, _)| *time).collect();
     assert!(times.is_sorted_by(|a, b| a >= b) && times[0] > times[3], "{times:?}");
     let longest_first = ["bob", "cal", "ann", "dee"];
@@ -315,7 +315,7 @@ fn board_answer_is_consistent() {
 }
 
 #[test]
-fn deleted_window_evicts_its_boards() {
+fn boards_of_deleted_window_are_evicted() {
     let mut case = Case::new("UTC", &["hour keep=1"]);
     case.settings.keep_weeks = 1;
     case.restart();

@@ -58,7 +58,7 @@ fn window_includes_start_and_excludes_end() {
 }
 
 #[test]
-fn oldest_window_containing_the_time_is_queried() {
+fn oldest_window_that_contains_time_is_queried() {
     let mut case = Case::new("UTC", &["12 base=2026-11-18T08:00:00Z duration=3h every=1h keep=0"]);
     let t = ms("2026-11-18T10:10:00Z");
     for hours in 0..5 {
@@ -67,7 +67,8 @@ fn oldest_window_containing_the_time_is_queried() {
     let queried = |case: &mut Case, t_ms: i64| {
         let size = BoardQuery::Size {};
         let server = format!("server:{A}");
-        case.query(&selector(&server, "12", Ranking::Points, Some(t_ms)), &size).map(|answer| answer.head.window.window)
+        case.query(&selector(&server, "12", Ranking::Points, Some(t_ms)), &size)
+            .map(|response| response.head.window.window)
     };
     assert_eq!(queried(&mut case, t).unwrap(), "12#0");
     assert_eq!(queried(&mut case, ms("2026-11-18T10:59:59.999Z")).unwrap(), "12#0");
@@ -123,7 +124,7 @@ fn next_window_is_opened_in_advance() {
 }
 
 #[test]
-fn cursor_is_stale_after_its_window_ends() {
+fn cursor_is_stale_after_window_end() {
     let mut case = Case::new("UTC", &["hour keep=0"]);
     let t = ms("2026-11-18T10:10:00Z");
     for (hours, stale) in [(0, false), (1, true)] {
