@@ -11,7 +11,7 @@ use crate::board::window::{BadSpec, WindowSpec};
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
-use crate::scan::{self, Cidr};
+use crate::scan;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +194,7 @@ fn socket_path(text: &str) -> Result<(), String> {
 }
 
 fn check_network(text: &str) -> Result<(), String> {
-    text.parse::<Cidr>().map(|_| ()).map_err(|error| error.to_string())
+    scan::parse_network(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// Weeks always exist, and `store.keep_weeks` sets how many are kept.

@@ -11,7 +11,7 @@ use crate::engine::EngineSettings;
 use crate::model::WindowType;
 use crate::model::calendar::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
-use crate::scan::ScanSettings;
+use crate::scan::{self, ScanSettings};
 use crate::scan_log::RecorderSettings;
 use crate::schedule::Intervals;
 use crate::store::CompactSettings;
@@ -139,7 +139,7 @@ impl Config {
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
             // Validated by the config check.
-            opt_out: scan.opt_out.iter().filter_map(|network| network.parse().ok()).collect(),
+            opt_out: scan.opt_out.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
         }
     }
 

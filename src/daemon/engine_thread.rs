@@ -885,7 +885,7 @@ impl Work {
             Ok(url) => url,
             Err(error) => return refuse(error.to_string()),
         };
-        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::target::is_public(ip)) {
+        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
         match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {

@@ -1,10 +1,12 @@
-//! Quake 3 family: `getstatus` and `statusResponse` (PROTOCOLS section 2).
+//! Quake 3 family: `getstatus` and `statusResponse` (docs/protocols.md).
 //! DarkPlaces games (Xonotic, Nexuiz) use the same messages and add a team column.
 //!
 //! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten.
 //! The reply repeats our nonce as `challenge`; a reply without it is ignored.
 
-use super::{Exchange, Ignored, Nonce, ProtoError, Step, player_name, points, short_text};
+use super::exchange::{Exchange, IgnoreReason, Step};
+use super::nonce::Nonce;
+use super::text::{player_name, points, short_text};
 use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
 use crate::model::{Completeness, Player, Snapshot};
 
@@ -38,11 +40,11 @@ impl Exchange for StatusQuery {
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         if is_other_oob_message(bytes) {
-            return Step::Ignore(Ignored::UnexpectedMessage);
+            return Step::Ignore(IgnoreReason::UnexpectedMessage);
         }
         match decode(t_ms, bytes, self.nonce) {
             Ok(snapshot) => Step::Done(Box::new(snapshot)),
-            Err(error) => Step::Ignore(error.ignore_reason()),
+            Err(reason) => Step::Ignore(reason),
         }
     }
 
@@ -59,8 +61,8 @@ fn is_other_oob_message(bytes: &[u8]) -> bool {
 /// Decodes a complete `statusResponse` datagram.
 ///
 /// Errors: another kind of datagram; another nonce.
-pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, ProtoError> {
-    let body = datagram.strip_prefix(HEADER).ok_or(ProtoError::NotAReply)?;
+pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, IgnoreReason> {
+    let body = datagram.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
     let body = body.strip_prefix(b"\n").unwrap_or(body);
     // Some servers send the string's terminating zero too.
     let body = &body[..body.len() - body.iter().rev().take_while(|&&b| b == 0).count()];
@@ -71,7 +73,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Prot
     };
     let info = Infostring::read(infostring);
     if !info.echoes(nonce) {
-        return Err(ProtoError::WrongNonce);
+        return Err(IgnoreReason::WrongNonce);
     }
 
     let list = PlayerLines::read(lines.unwrap_or_default());
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!((s.completeness, s.players.len(), s.t_ms), (Completeness::Full, 0, 5));
         // Warsow replies `\challenge\\` to a request without a challenge; ours has one.
         let warsow = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\\\mapname\\wdm1\n";
-        assert_eq!(decode(5, warsow, NONCE), Err(ProtoError::WrongNonce));
+        assert_eq!(decode(5, warsow, NONCE), Err(IgnoreReason::WrongNonce));
         for (info, game) in [
             ("", "baseq3"),
             ("\\fs_game\\osp", "osp"),
@@ -354,15 +356,15 @@ mod tests {
     #[test]
     fn other_messages_and_wrong_nonces_are_ignored() {
         for (bytes, reason) in [
-            (&b""[..], Ignored::NotAReply),
-            (b"\xff", Ignored::NotAReply),
-            (b"\xff\xff\xff\xff", Ignored::NotAReply),
-            (b"statusResponse\n", Ignored::NotAReply),
-            (b"\xff\xff\xff\xffprint\nbusy\n", Ignored::UnexpectedMessage),
-            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdef", Ignored::UnexpectedMessage),
-            (b"\xff\xff\xff\xffstatusResponse", Ignored::WrongNonce),
-            (b"\xff\xff\xff\xffstatusResponse\n\\challenge", Ignored::WrongNonce),
-            (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", Ignored::WrongNonce),
+            (&b""[..], IgnoreReason::NotAReply),
+            (b"\xff", IgnoreReason::NotAReply),
+            (b"\xff\xff\xff\xff", IgnoreReason::NotAReply),
+            (b"statusResponse\n", IgnoreReason::NotAReply),
+            (b"\xff\xff\xff\xffprint\nbusy\n", IgnoreReason::UnexpectedMessage),
+            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdef", IgnoreReason::UnexpectedMessage),
+            (b"\xff\xff\xff\xffstatusResponse", IgnoreReason::WrongNonce),
+            (b"\xff\xff\xff\xffstatusResponse\n\\challenge", IgnoreReason::WrongNonce),
+            (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", IgnoreReason::WrongNonce),
         ] {
             let mut status = StatusQuery::new(NONCE);
             assert_eq!(status.handle_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
+use strum::VariantArray;
 
-use super::MissReason;
-use crate::proto::Ignored;
+use crate::proto::IgnoreReason;
+use crate::scan::outcome::MissReason;
 
 macro_rules! define_counters {
     ($($(#[$doc:meta])* $field:ident),+ $(,)?) => {
@@ -23,7 +24,7 @@ macro_rules! define_counters {
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct ScanCounterValues {
             $($(#[$doc])* pub $field: u64,)+
-            /// Unusable datagrams from queried addresses, by `proto::Ignored`.
+            /// Unusable datagrams from queried addresses, by `proto::IgnoreReason`.
             pub ignored: BTreeMap<&'static str, u64>,
             /// Misses, by `MissReason`.
             pub misses: BTreeMap<&'static str, u64>,
@@ -33,8 +34,8 @@ macro_rules! define_counters {
             fn default() -> Self {
                 ScanCounters {
                     $($field: Counter::default(),)+
-                    ignored: Ignored::ALL.iter().map(|_| Counter::default()).collect(),
-                    misses: MissReason::ALL.iter().map(|_| Counter::default()).collect(),
+                    ignored: IgnoreReason::VARIANTS.iter().map(|_| Counter::default()).collect(),
+                    misses: MissReason::VARIANTS.iter().map(|_| Counter::default()).collect(),
                 }
             }
         }
@@ -42,14 +43,10 @@ macro_rules! define_counters {
         impl ScanCounters {
             /// All counters; those by reason only if they are not zero.
             pub fn values(&self) -> ScanCounterValues {
-                let by = |names: Vec<&'static str>, counters: &[Counter]| {
-                    let pairs = names.into_iter().zip(counters.iter().map(Counter::get));
-                    pairs.filter(|&(_, value)| value > 0).collect()
-                };
                 ScanCounterValues {
                     $($field: self.$field.get(),)+
-                    ignored: by(Ignored::ALL.iter().map(|r| r.name()).collect(), &self.ignored),
-                    misses: by(MissReason::ALL.iter().map(|r| r.name()).collect(), &self.misses),
+                    ignored: by_reason(IgnoreReason::VARIANTS, &self.ignored),
+                    misses: by_reason(MissReason::VARIANTS, &self.misses),
                 }
             }
         }
@@ -90,8 +87,14 @@ define_counters!(
     resolve_failures,
 );
 
+/// The counters that are not zero, by name.
+fn by_reason<R: Copy + Into<&'static str>>(reasons: &[R], counters: &[Counter]) -> BTreeMap<&'static str, u64> {
+    let values = reasons.iter().map(|&reason| reason.into()).zip(counters.iter().map(Counter::get));
+    values.filter(|&(_, value)| value > 0).collect()
+}
+
 impl ScanCounters {
-    pub fn ignored(&self, reason: Ignored) -> &Counter {
+    pub fn ignored(&self, reason: IgnoreReason) -> &Counter {
         &self.ignored[reason as usize]
     }
 
@@ -154,7 +157,7 @@ mod tests {
                 "unsolicited",
             ]
         );
-        let reasons: Vec<_> = MissReason::ALL.iter().map(|reason| reason.name()).collect();
+        let reasons: Vec<_> = MissReason::VARIANTS.iter().map(|reason| reason.name()).collect();
         assert_eq!(
             reasons,
             [
@@ -169,22 +172,22 @@ mod tests {
                 "receive_overflow",
             ]
         );
-        assert_eq!(Ignored::UnexpectedMessage.name(), "unexpected_message");
+        assert_eq!(IgnoreReason::UnexpectedMessage.name(), "unexpected_message");
     }
 
     #[test]
     fn each_reason_has_a_counter_with_its_name() {
         let counts = ScanCounters::default();
-        for &reason in Ignored::ALL {
+        for &reason in IgnoreReason::VARIANTS {
             counts.ignored(reason).add(reason as u64 + 1);
         }
-        for &reason in MissReason::ALL {
+        for &reason in MissReason::VARIANTS {
             counts.miss(reason).increment();
         }
         let view = counts.values();
         assert_eq!(view.ignored["not_a_reply"], 1);
-        assert_eq!(view.ignored.len(), Ignored::ALL.len());
-        assert_eq!(view.misses.len(), MissReason::ALL.len());
+        assert_eq!(view.ignored.len(), IgnoreReason::VARIANTS.len());
+        assert_eq!(view.misses.len(), MissReason::VARIANTS.len());
         assert_eq!(ScanCounters::default().values(), ScanCounterValues::default());
     }
 }

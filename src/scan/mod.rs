@@ -6,18 +6,22 @@
 //! decodes replies. This module decides when, how often and how fast requests are
 //! sent.
 //!
-//! - [`settings`]: the configuration. - [`target`]: which addresses and ports are queried.
+//! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
+//! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
 //! - [`rate_limit`]: packets a second. - [`timers`]: deadlines. - [`resolver`]: host names.
 //! - [`socket`]: sending and receiving. - [`counters`]: metrics. - [`event_loop`]: the task.
 
-pub mod counters;
+mod address;
+mod counters;
 mod event_loop;
-pub mod rate_limit;
-pub mod resolver;
-pub mod settings;
-pub mod socket;
+mod outcome;
+mod rate_limit;
+mod request;
+mod resolver;
+mod settings;
+mod socket;
 pub mod target;
-pub mod timers;
+mod timers;
 
 use std::io;
 use std::sync::Arc;
@@ -26,112 +30,20 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+pub use self::address::{NetworkError, is_public, parse_network};
+pub use self::counters::{ScanCounterValues, ScanCounters};
+use self::event_loop::{EventLoop, ScannerCommand};
+pub use self::outcome::{Attempt, Miss, MissReason, ScanOutcome};
+pub use self::request::{Now, ScanMode, ScanRequest};
 pub use self::settings::{DNS_CACHE_TTL_S, ScanSettings, SettingsError, TIMEOUT_MS};
-pub use self::target::Cidr;
-use crate::model::{ServerKey, ServerUrl, Snapshot};
-use crate::proto::named_enum;
-pub use crate::scan::counters::{ScanCounterValues, ScanCounters};
-
-/// Returns the current time, Unix ms. Implemented by `clock`.
-pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
-
-/// A request to scan one server now.
-#[derive(Clone, Debug)]
-pub struct ScanRequest {
-    /// Copied to the outcome; not used here.
-    pub id: u64,
-    pub server: ServerKey,
-    pub url: ServerUrl,
-    pub mode: ScanMode,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ScanMode {
-    #[default]
-    Normal,
-    /// Three times the time-out and the retries; every protocol on the port and on
-    /// its default ports (docs/rules.md section 9).
-    Exception,
-}
-
-/// How a scan ended. Every request gets one, unless the scanner is shut down.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScanOutcome {
-    pub id: u64,
-    pub server: ServerKey,
-    /// When the first packet was sent, Unix ms; `None` if none was.
-    pub sent_ms: Option<i64>,
-    /// A partial snapshot is a success: the server is alive.
-    pub result: Result<Snapshot, Miss>,
-    /// Round-trip time. `None` for a miss, and after a resend, because the reply may
-    /// belong to either packet.
-    pub rtt_ms: Option<u32>,
-    /// The attempts, in order: one, or several in exception mode. Only the last can
-    /// have succeeded.
-    pub attempts: Vec<Attempt>,
-}
-
-/// One protocol, tried on one port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    pub scheme: &'static str,
-    pub port: u16,
-    pub result: Result<(), MissReason>,
-}
-
-/// A scan that learnt nothing about the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Miss {
-    /// When the scan ended, Unix ms.
-    pub t_ms: i64,
-    pub reason: MissReason,
-}
-
-named_enum!(
-    /// Why a scan is a miss.
-    MissReason {
-        /// No reply to any of the packets.
-        Timeout = "timeout",
-        /// Datagrams arrived, but no usable reply.
-        Malformed = "malformed",
-        /// The host reports that the port is closed (ICMP port unreachable).
-        Refused = "refused",
-        /// The host name has no address.
-        Unresolved = "unresolved",
-        /// The address is private, loopback or the like, and `allow_private` is off.
-        NotPublic = "not_public",
-        /// The address is on the opt-out list.
-        OptedOut = "opted_out",
-        /// The URL's scheme has no protocol.
-        UnsupportedScheme = "unsupported_scheme",
-        /// The system refused to send: no route, no IPv6, a local firewall.
-        SendFailed = "send_failed",
-        /// No reply, but the receive buffer of our socket overflowed during the scan.
-        ReceiveOverflow = "receive_overflow",
-    }
-);
-
-impl MissReason {
-    /// Whether the cause may be local, so that the miss does not count against the server.
-    pub fn is_local_fault(self) -> bool {
-        matches!(self, MissReason::SendFailed | MissReason::ReceiveOverflow)
-    }
-}
 
 /// A handle to a running scan engine. If it is dropped without [`Scanner::shutdown`],
 /// the engine ends when the request sender or the outcome receiver is dropped.
 #[derive(Debug)]
 pub struct Scanner {
-    counts: Arc<ScanCounters>,
-    orders: mpsc::Sender<ScannerCommand>,
+    counters: Arc<ScanCounters>,
+    commands: mpsc::Sender<ScannerCommand>,
     task: JoinHandle<()>,
-}
-
-enum ScannerCommand {
-    /// The sender is notified when the new settings are in effect.
-    Reload(Box<ScanSettings>, oneshot::Sender<()>),
-    /// Accept no new requests; end within this time.
-    Stop(Duration),
 }
 
 impl Scanner {
@@ -149,32 +61,27 @@ impl Scanner {
         now: Now,
     ) -> io::Result<Scanner> {
         settings.check().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
-        let counts = Arc::new(ScanCounters::default());
-        let (orders, orders_rx) = mpsc::channel(4);
-        let event_loop = event_loop::EventLoop::new(settings, requests, orders_rx, now, counts.clone())?;
-        Ok(Scanner { counts, orders, task: tokio::spawn(event_loop.run(outcomes)) })
+        let counters = Arc::new(ScanCounters::default());
+        let (commands, commands_rx) = mpsc::channel(4);
+        let event_loop = EventLoop::new(settings, requests, commands_rx, now, counters.clone())?;
+        Ok(Scanner { counters, commands, task: tokio::spawn(event_loop.run(outcomes)) })
     }
 
-    /// The counters' current values. They count from the start.
-    pub fn counter_values(&self) -> ScanCounterValues {
-        self.counts.values()
-    }
-
-    /// The shared counters, which outlive the scanner.
+    /// The shared counters, which outlive the scanner. They count from the start.
     pub fn counters(&self) -> Arc<ScanCounters> {
-        self.counts.clone()
+        self.counters.clone()
     }
 
     /// A handle for changing the settings, which outlives the scanner.
     pub fn reloader(&self) -> Reloader {
-        Reloader { orders: self.orders.clone() }
+        Reloader { commands: self.commands.clone() }
     }
 
     /// Accepts no more requests, waits at most `grace` for the scans in flight, and
     /// cancels the rest. Cancelled scans have no outcome: an interrupted scan says
     /// nothing about its server.
     pub async fn shutdown(self, grace: Duration) {
-        let _ = self.orders.send(ScannerCommand::Stop(grace)).await;
+        let _ = self.commands.send(ScannerCommand::Stop(grace)).await;
         let mut task = self.task;
         // The task itself ends within `grace`. This time-out covers a consumer that no
         // longer reads outcomes.
@@ -182,17 +89,12 @@ impl Scanner {
             task.abort();
         }
     }
-
-    /// Waits until every request has its outcome, after the request sender was dropped.
-    pub async fn join(self) {
-        let _ = self.task.await;
-    }
 }
 
 /// Applies new settings to a running scan engine.
 #[derive(Clone, Debug)]
 pub struct Reloader {
-    orders: mpsc::Sender<ScannerCommand>,
+    commands: mpsc::Sender<ScannerCommand>,
 }
 
 impl Reloader {
@@ -202,7 +104,7 @@ impl Reloader {
         settings.check()?;
         // If the engine has ended, there is nothing to reload.
         let (done, wait) = oneshot::channel();
-        if self.orders.send(ScannerCommand::Reload(Box::new(settings), done)).await.is_ok() {
+        if self.commands.send(ScannerCommand::Reload(Box::new(settings), done)).await.is_ok() {
             let _ = wait.await;
         }
         Ok(())

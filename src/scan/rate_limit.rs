@@ -21,8 +21,8 @@ use governor::state::keyed::HashMapStateStore;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{NotUntil, Quota, RateLimiter};
 
+use super::address::Subnet;
 use super::settings::ScanSettings;
-use super::target::Subnet;
 use super::timers::Timers;
 
 type Middleware = NoOpMiddleware<Duration>;
@@ -49,7 +49,7 @@ pub struct RateLimits {
     time: ManualClock,
     limits: Limits,
     queues: HashMap<LimitScope, VecDeque<ThrottledScan>>,
-    due: Timers<Duration, LimitScope>,
+    due: Timers<LimitScope>,
 }
 
 #[derive(Clone, Copy, Debug)]

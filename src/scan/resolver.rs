@@ -1,6 +1,7 @@
 //! Resolves host names without blocking the engine: a cache with expiry, and a
 //! bounded number of concurrent look-ups. The system resolves the names
-//! (`getaddrinfo`).
+//! (`getaddrinfo`), so `/etc/hosts` and `nsswitch.conf` apply; `hickory-resolver` would
+//! ignore the latter.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -14,7 +15,7 @@ const LOOKUPS_MAX: usize = 64;
 /// Time-out of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A name without an address is result up again after at most this time.
+/// A name without an address is looked up again after at most this time.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 
 /// The cache of host names, and the scans that wait for a look-up.

@@ -1,12 +1,16 @@
 //! Scan settings: section `[scan]` of the config.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use serde::Deserialize;
+use cidr::IpCidr;
 
-use super::ScanMode;
-use super::target::{self, Cidr};
-use crate::scan::event_loop::{COOLDOWN, EXCEPTION_FACTOR};
+use crate::scan::request::ScanMode;
+use crate::scan::target;
+
+/// Servers answer one query a second and address (DarkPlaces), or one in 0.9 s
+/// (QuakeForge). A server gets no further packet within this time.
+pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
 /// Range of a reply time-out, ms.
 pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
@@ -14,9 +18,8 @@ pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
 /// Range of the lifetime of a resolved host name, s.
 pub const DNS_CACHE_TTL_S: RangeInclusive<u32> = 60..=604_800;
 
-/// Section `[scan]`. Every key is required: the shipped config is the default.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The settings of the scanner. [`ScanSettings::check`] shows their ranges.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScanSettings {
     /// Reply time-out, ms, in [`TIMEOUT_MS`]. Exception mode: three times.
     pub timeout_ms: u32,
@@ -43,7 +46,7 @@ pub struct ScanSettings {
     /// Scan private, loopback and documentation addresses too.
     pub allow_private: bool,
     /// Addresses and networks that are never queried.
-    pub opt_out: Vec<Cidr>,
+    pub opt_out: Vec<IpCidr>,
 }
 
 impl Default for ScanSettings {
@@ -81,10 +84,7 @@ impl ScanSettings {
     /// is scanned, ms. The limits for an address and for a subnet may make it longer.
     pub fn duration_ms_max(&self, mode: ScanMode, servers: u64) -> u64 {
         let targets = target::targets_max(mode) as u64;
-        let factor = match mode {
-            ScanMode::Normal => 1,
-            ScanMode::Exception => EXCEPTION_FACTOR,
-        };
+        let factor = mode.factor();
         let attempts = u64::from(self.retries * factor) + 1;
         let timeout_ms = u64::from(self.timeout_ms * factor);
         let cooldown_ms = COOLDOWN.as_millis() as u64;

@@ -2,9 +2,10 @@
 //!
 //! The receivers add the arrival time to every datagram and pass it on through a
 //! bounded channel. While the channel is full they leave datagrams in the kernel's
-//! buffer. The kernel counts overflows of that buffer (`SO_RXQ_OVFL`) and reports
+//! buffer. The kernel counters overflows of that buffer (`SO_RXQ_OVFL`) and reports
 //! the count with each datagram: such a loss is local, not a server's silence.
 //! Port-unreachable messages are read from the error queue (`IP_RECVERR`).
+//! `quinn-udp` reads neither, so the sockets are read with `nix`.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,9 +23,9 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::Now;
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::scan::counters::ScanCounters;
+use crate::scan::request::Now;
 
 /// Capacity of the channel from the receivers to the engine. A burst of replies
 /// fits; further datagrams wait in the kernel's buffers.
@@ -57,7 +58,7 @@ pub struct Sockets {
     sockets: Vec<Arc<UdpSocket>>,
     drops: Vec<Arc<AtomicU64>>,
     v4_count: usize,
-    heard: mpsc::Receiver<SocketEvent>,
+    events: mpsc::Receiver<SocketEvent>,
     _receivers: JoinSet<()>,
 }
 
@@ -66,7 +67,12 @@ impl Sockets {
     ///
     /// Errors: no IPv4 socket. A machine without IPv6 is not an error, but servers
     /// with IPv6 addresses cannot be queried.
-    pub fn open(count: usize, receive_buffer_bytes: usize, now: Now, counts: Arc<ScanCounters>) -> io::Result<Sockets> {
+    pub fn open(
+        count: usize,
+        receive_buffer_bytes: usize,
+        now: Now,
+        counters: Arc<ScanCounters>,
+    ) -> io::Result<Sockets> {
         assert!(count > 0, "settings are checked");
         let mut sockets = Vec::new();
         for _ in 0..count {
@@ -81,7 +87,7 @@ impl Sockets {
                 }
             }
         }
-        let (to, heard) = mpsc::channel(EVENT_QUEUE_MAX);
+        let (events_tx, events) = mpsc::channel(EVENT_QUEUE_MAX);
         let mut receivers = JoinSet::new();
         let mut drops = Vec::new();
         for (index, socket) in sockets.iter().enumerate() {
@@ -90,16 +96,16 @@ impl Sockets {
             let receiver = Receiver {
                 index,
                 socket: socket.clone(),
-                events: to.clone(),
+                events: events_tx.clone(),
                 now: now.clone(),
-                counts: counts.clone(),
+                counters: counters.clone(),
                 dropped,
                 dropped_before: 0,
                 is_v6: index >= count,
             };
             receivers.spawn(receiver.run());
         }
-        Ok(Sockets { sockets, drops, v4_count: count, heard, _receivers: receivers })
+        Ok(Sockets { sockets, drops, v4_count: count, events, _receivers: receivers })
     }
 
     /// The socket for this address, always the same one; `None` if the address family
@@ -140,7 +146,7 @@ impl Sockets {
 
     /// The next event. Cancel-safe.
     pub async fn next_event(&mut self) -> SocketEvent {
-        match self.heard.recv().await {
+        match self.events.recv().await {
             Some(event) => event,
             // The receivers have ended; no further event arrives.
             None => std::future::pending().await,
@@ -148,7 +154,7 @@ impl Sockets {
     }
 
     pub fn try_next_event(&mut self) -> Option<SocketEvent> {
-        self.heard.try_recv().ok()
+        self.events.try_recv().ok()
     }
 }
 
@@ -182,7 +188,7 @@ struct Receiver {
     socket: Arc<UdpSocket>,
     events: mpsc::Sender<SocketEvent>,
     now: Now,
-    counts: Arc<ScanCounters>,
+    counters: Arc<ScanCounters>,
     dropped: Arc<AtomicU64>,
     /// The kernel's last counter value; it wraps.
     dropped_before: u32,
@@ -203,12 +209,12 @@ impl Receiver {
             {
                 match error {
                     Icmp::Refused(from) => {
-                        self.counts.icmp_port_unreachable.increment();
+                        self.counters.icmp_port_unreachable.increment();
                         if self.events.send(SocketEvent::Refused { from }).await.is_err() {
                             return;
                         }
                     }
-                    Icmp::Other => self.counts.icmp_other.increment(),
+                    Icmp::Other => self.counters.icmp_other.increment(),
                 }
             }
             for _ in 0..READ_BATCH_MAX {
@@ -235,10 +241,10 @@ impl Receiver {
             let more = u64::from(dropped.wrapping_sub(self.dropped_before));
             self.dropped_before = dropped;
             self.dropped.fetch_add(more, Ordering::Relaxed);
-            self.counts.kernel_drops.add(more);
+            self.counters.kernel_drops.add(more);
         }
-        self.counts.packets_received.increment();
-        self.counts.bytes_received.add(read.len as u64);
+        self.counters.packets_received.increment();
+        self.counters.bytes_received.add(read.len as u64);
         let Some(from) = read.from.filter(|from| from.is_ipv6() == self.is_v6) else {
             return true;
         };

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tokio::net::UdpSocket;
 
 use super::*;
-use crate::model::Completeness;
+use crate::model::{Completeness, ServerKey, ServerUrl};
 
 /// Received packets with their arrival times.
 type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
@@ -15,7 +15,7 @@ type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
 /// A UDP socket that replies to each packet with a function of (packets so far, packet).
 struct Server {
     address: SocketAddr,
-    heard: Log,
+    received: Log,
     task: JoinHandle<()>,
 }
 
@@ -33,8 +33,8 @@ impl Server {
     async fn start_at(at: &str, mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
         let socket = UdpSocket::bind(at).await.unwrap();
         let address = socket.local_addr().unwrap();
-        let heard = Log::default();
-        let log = heard.clone();
+        let received = Log::default();
+        let log = received.clone();
         let task = tokio::spawn(async move {
             let mut buffer = vec![0; 65_535];
             for count in 0.. {
@@ -45,15 +45,15 @@ impl Server {
                 }
             }
         });
-        Server { address, heard, task }
+        Server { address, received, task }
     }
 
     fn url(&self, scheme: &str) -> ServerUrl {
         ServerUrl::parse(&format!("{scheme}://{}", self.address)).unwrap()
     }
 
-    fn heard(&self) -> Vec<(Instant, Vec<u8>)> {
-        self.heard.lock().unwrap().clone()
+    fn received(&self) -> Vec<(Instant, Vec<u8>)> {
+        self.received.lock().unwrap().clone()
     }
 }
 
@@ -107,9 +107,7 @@ async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) ->
     let ((), mut all) = tokio::join!(send_requests, receive_outcomes);
     all.sort_by_key(|outcome| outcome.id);
     assert_eq!(all.len(), urls.len());
-    let counts = scanner.counter_values();
-    scanner.join().await;
-    (all, counts)
+    (all, scanner.counters().values())
 }
 
 async fn scan(settings: ScanSettings, url: ServerUrl) -> (ScanOutcome, ScanCounterValues) {
@@ -162,7 +160,7 @@ async fn lost_packet_is_resent_after_the_cooldown() {
     assert!(outcome.result.is_ok());
     assert_eq!(outcome.rtt_ms, None, "the reply may belong to either packet");
     assert_eq!(counts.resends, 1);
-    let received = server.heard();
+    let received = server.received();
     assert_eq!(received[0].1, received[1].1, "the same nonce");
     assert!((received[1].0 - received[0].0).as_millis() >= 1_099);
 }
@@ -241,7 +239,7 @@ async fn scans_of_one_address_run_one_at_a_time() {
     let games: Vec<_> = all.iter().map(|o| o.result.as_ref().unwrap().game.as_str()).collect();
     assert_eq!(games, ["baseq3", "cstrike", "baseq3"]);
     assert_eq!(counts.address_conflicts, 2);
-    let received = server.heard();
+    let received = server.received();
     assert!((received[1].0 - received[0].0).as_millis() >= 1_099, "the cooldown separates two scans");
     assert!((received[4].0 - received[3].0).as_millis() >= 1_099);
 }
@@ -257,7 +255,7 @@ async fn private_opted_out_and_unresolved_urls_get_no_packet() {
     assert_eq!(reason(&scan(opted_out, server.url("quake3")).await.0), MissReason::OptedOut);
     let nowhere = ServerUrl::parse("quake3://name.invalid:1").unwrap();
     assert_eq!(reason(&scan(quick(), nowhere).await.0), MissReason::Unresolved);
-    assert_eq!(server.heard().len(), 0);
+    assert_eq!(server.received().len(), 0);
 }
 
 #[tokio::test]
@@ -274,7 +272,7 @@ async fn exception_mode_finds_the_protocol() {
         ]
     );
     assert_eq!(all[0].result.as_ref().unwrap().game, "cstrike");
-    let received = server.heard();
+    let received = server.received();
     assert!((received[1].0 - received[0].0).as_millis() >= 1_099);
 }
 
@@ -331,7 +329,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     assert_eq!((outcome.id, reason(&outcome)), (1, MissReason::OptedOut));
     scanner.reloader().reload(settings).await.unwrap();
     request_tx.send(request(3, &silent)).await.unwrap();
-    while silent.heard().len() < 2 {
+    while silent.received().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let counts = scanner.counters();

@@ -1,5 +1,5 @@
 //! Reassembles fragmented replies, and decompresses them, in the formats of Source
-//! and GoldSrc servers (PROTOCOLS section 2).
+//! and GoldSrc servers (docs/protocols.md).
 //!
 //! After the id follow, each one byte:
 //! - Source: total, number; then a size of two bytes, which some games omit;
@@ -13,8 +13,13 @@
 
 use std::io::Read;
 
-use super::super::{Ignored, ProtoError};
+use bytes::Buf;
+
 use crate::limits::REPLY_BYTES_MAX;
+use crate::proto::exchange::IgnoreReason;
+
+/// Begins every fragment; the bytes after it are passed to [`Reassembler::add`].
+pub(super) const SPLIT_HEADER: &[u8; 4] = b"\xfe\xff\xff\xff";
 
 /// Fragmented replies of one server at the same time: after a resend, fragments of
 /// the first reply may still arrive. Beyond this the oldest is dropped.
@@ -32,7 +37,7 @@ pub enum SizeField {
 pub enum Reassembly {
     /// More fragments are needed.
     Waiting,
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
 }
 
 /// The fragments of one server.
@@ -64,12 +69,12 @@ impl Reassembler {
     ///
     /// Errors: not a fragment; larger than a reply may be; decompression failed. After
     /// an error the complete set is dropped, except if the datagram was not a fragment.
-    pub fn add(&mut self, datagram: &[u8], size_field: SizeField) -> Result<Reassembly, Ignored> {
-        let (id, piece) = datagram.split_first_chunk::<4>().ok_or(Ignored::BadFragment)?;
+    pub fn add(&mut self, datagram: &[u8], size_field: SizeField) -> Result<Reassembly, IgnoreReason> {
+        let (id, piece) = datagram.split_first_chunk::<4>().ok_or(IgnoreReason::BadFragment)?;
         let id = u32::from_le_bytes(*id);
         // The shortest header, that of GoldSrc, and at least one byte after it.
         if piece.len() < 2 {
-            return Err(Ignored::BadFragment);
+            return Err(IgnoreReason::BadFragment);
         }
         let at = match self.sets.iter().position(|set| set.id == id) {
             Some(at) => at,
@@ -88,14 +93,14 @@ impl Reassembler {
         let bytes: usize = set.fragments.iter().map(Vec::len).sum();
         if bytes + piece.len() > REPLY_BYTES_MAX || set.fragments.len() >= usize::from(u8::MAX) {
             self.sets.remove(at);
-            return Err(Ignored::TooLarge);
+            return Err(IgnoreReason::TooLarge);
         }
         set.fragments.push(piece.to_vec());
         match set.reassemble(size_field) {
             Ok(None) => Ok(Reassembly::Waiting),
             Ok(Some(whole)) => {
                 self.sets.clear();
-                Ok(Reassembly::Whole(whole))
+                Ok(Reassembly::Complete(whole))
             }
             Err(reason) => {
                 self.sets.remove(at);
@@ -106,7 +111,7 @@ impl Reassembler {
 }
 
 impl FragmentSet {
-    fn reassemble(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, Ignored> {
+    fn reassemble(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, IgnoreReason> {
         let compressed = self.id >> 31 == 1;
         let detected = self.fragments.iter().find_map(|piece| detect_format(piece, compressed));
         let format = match detected {
@@ -117,27 +122,23 @@ impl FragmentSet {
         let mut slots: Vec<Option<&[u8]>> = Vec::new();
         for piece in &self.fragments {
             let Some((number, total, body)) = format.parse(piece) else {
-                return if detected.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
+                return if detected.is_some() { Err(IgnoreReason::BadFragment) } else { Ok(None) };
             };
             let possible = total > 0 && number < total && (slots.is_empty() || slots.len() == total);
             if !possible {
-                return if detected.is_some() { Err(Ignored::BadFragment) } else { Ok(None) };
+                return if detected.is_some() { Err(IgnoreReason::BadFragment) } else { Ok(None) };
             }
             slots.resize(total, None);
             if slots[number].replace(body).is_some_and(|other| other != body) {
                 // Two fragments have the same number: one of them is not from the server.
-                return Err(Ignored::BadFragment);
+                return Err(IgnoreReason::BadFragment);
             }
         }
         let Some(bodies) = slots.into_iter().collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
         let whole = bodies.concat();
-        if format == FragmentFormat::Bzip2 {
-            decompress(&whole).map(Some).map_err(ProtoError::ignore_reason)
-        } else {
-            Ok(Some(whole))
-        }
+        if format == FragmentFormat::Bzip2 { decompress(&whole).map(Some) } else { Ok(Some(whole)) }
     }
 }
 
@@ -175,50 +176,44 @@ impl FragmentFormat {
 
 /// Decompresses a bzip2 stream preceded by size and checksum. The output never
 /// exceeds the announced size or `REPLY_BYTES_MAX`.
-fn decompress(compressed: &[u8]) -> Result<Vec<u8>, ProtoError> {
-    let mut c = super::super::cursor::Cursor::new(compressed);
-    let size = c.u32("decompressed size")?;
-    let announced = c.u32("checksum")?;
+fn decompress(compressed: &[u8]) -> Result<Vec<u8>, IgnoreReason> {
+    let mut rest = compressed;
+    let size = rest.try_get_u32_le()?;
+    let checksum = rest.try_get_u32_le()?;
     if size as usize > REPLY_BYTES_MAX {
-        return Err(ProtoError::TooLarge { bytes: size.into() });
+        return Err(IgnoreReason::TooLarge);
     }
     let mut whole = Vec::with_capacity(size as usize);
-    let stream = bzip2::bufread::BzDecoder::new(c.rest());
-    stream.take(u64::from(size) + 1).read_to_end(&mut whole).map_err(|_| ProtoError::Decompress)?;
-    if whole.len() != size as usize {
-        return Err(ProtoError::DecompressedSize { announced: size, got: whole.len() });
-    }
-    let got = crc32fast::hash(&whole);
-    if got != announced {
-        return Err(ProtoError::Checksum { announced, got });
-    }
-    Ok(whole)
-}
-
-/// Splits a message into datagrams as a server does: for simulated servers and
-/// tests. `body_bytes` is the maximum message part per datagram.
-pub fn split_source(message: &[u8], id: u32, body_bytes: usize) -> Vec<Vec<u8>> {
-    let bodies: Vec<&[u8]> = message.chunks(body_bytes.max(1)).collect();
-    assert!(bodies.len() <= usize::from(u8::MAX), "the fragment count exceeds one byte");
-    let total = bodies.len() as u8;
-    let datagram = |(number, body): (usize, &&[u8])| {
-        let mut datagram = super::SPLIT_HEADER.to_vec();
-        datagram.extend_from_slice(&(id & 0x7fff_ffff).to_le_bytes());
-        datagram.extend_from_slice(&[total, number as u8]);
-        datagram.extend_from_slice(&(body_bytes as u16).to_le_bytes());
-        datagram.extend_from_slice(body);
-        datagram
-    };
-    bodies.iter().enumerate().map(datagram).collect()
+    let stream = bzip2::bufread::BzDecoder::new(rest);
+    let read = stream.take(u64::from(size) + 1).read_to_end(&mut whole);
+    let is_valid = read.is_ok() && whole.len() == size as usize && crc32fast::hash(&whole) == checksum;
+    if is_valid { Ok(whole) } else { Err(IgnoreReason::BadCompression) }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Write;
 
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Splits a message into datagrams as a Source server does. `body_bytes` is the maximum
+    /// message part per datagram.
+    pub(in crate::proto::a2s) fn split_source(message: &[u8], id: u32, body_bytes: usize) -> Vec<Vec<u8>> {
+        let bodies: Vec<&[u8]> = message.chunks(body_bytes.max(1)).collect();
+        assert!(bodies.len() <= usize::from(u8::MAX), "the fragment count exceeds one byte");
+        let total = bodies.len() as u8;
+        let datagram = |(number, body): (usize, &&[u8])| {
+            let mut datagram = SPLIT_HEADER.to_vec();
+            datagram.extend_from_slice(&(id & 0x7fff_ffff).to_le_bytes());
+            datagram.extend_from_slice(&[total, number as u8]);
+            datagram.extend_from_slice(&(body_bytes as u16).to_le_bytes());
+            datagram.extend_from_slice(body);
+            datagram
+        };
+        bodies.iter().enumerate().map(datagram).collect()
+    }
 
     fn message(len: usize) -> Vec<u8> {
         let mut message = b"\xff\xff\xff\xffD".to_vec();
@@ -261,7 +256,7 @@ mod tests {
         stream.chunks(body).enumerate().map(cut).collect()
     }
 
-    fn feed(datagrams: &[Vec<u8>], known: SizeField) -> Result<Reassembly, Ignored> {
+    fn feed(datagrams: &[Vec<u8>], known: SizeField) -> Result<Reassembly, IgnoreReason> {
         let mut fragments = Reassembler::default();
         let mut last = Ok(Reassembly::Waiting);
         for datagram in datagrams {
@@ -285,10 +280,10 @@ mod tests {
                 assert!(datagrams.len() >= 2);
                 for _ in 0..datagrams.len() {
                     datagrams.rotate_left(1);
-                    assert_eq!(feed(&datagrams, known), Ok(Reassembly::Whole(whole.clone())));
+                    assert_eq!(feed(&datagrams, known), Ok(Reassembly::Complete(whole.clone())));
                     let mut twice: Vec<_> = datagrams.iter().flat_map(|d| [d.clone(), d.clone()]).collect();
                     twice.pop();
-                    assert_eq!(feed(&twice, known), Ok(Reassembly::Whole(whole.clone())));
+                    assert_eq!(feed(&twice, known), Ok(Reassembly::Complete(whole.clone())));
                     assert_eq!(feed(&datagrams[1..], known), Ok(Reassembly::Waiting));
                 }
             }
@@ -303,14 +298,14 @@ mod tests {
             for datagram in &mut datagrams {
                 datagram[..4].copy_from_slice(&id.to_le_bytes());
             }
-            assert_eq!(feed(&datagrams, SizeField::Present), Ok(Reassembly::Whole(whole.clone())));
+            assert_eq!(feed(&datagrams, SizeField::Present), Ok(Reassembly::Complete(whole.clone())));
         }
     }
 
     #[test]
     fn short_and_out_of_range_fragments_are_rejected() {
         for len in 0..6 {
-            assert_eq!(Reassembler::default().add(&vec![0; len], SizeField::Present), Err(Ignored::BadFragment));
+            assert_eq!(Reassembler::default().add(&vec![0; len], SizeField::Present), Err(IgnoreReason::BadFragment));
         }
         // Ten and eleven bytes with the split header, six and seven without it.
         for len in [6, 7] {
@@ -323,7 +318,10 @@ mod tests {
             let mut fragments = Reassembler::default();
             let piece = [&header(9)[..], &[total, number, 0xe0, 4], &message(4)].concat();
             let added = fragments.add(&piece, SizeField::Present);
-            assert!(matches!(added, Err(Ignored::BadFragment) | Ok(Reassembly::Waiting)), "{total} {number} {added:?}");
+            assert!(
+                matches!(added, Err(IgnoreReason::BadFragment) | Ok(Reassembly::Waiting)),
+                "{total} {number} {added:?}"
+            );
         }
     }
 
@@ -336,10 +334,10 @@ mod tests {
         }
         let first = sourced(&a, 40, SizeField::Present);
         let mixed = [first[0].clone(), other[0].clone(), other[1].clone()];
-        assert_eq!(feed(&mixed, SizeField::Present), Ok(Reassembly::Whole(b)));
+        assert_eq!(feed(&mixed, SizeField::Present), Ok(Reassembly::Complete(b)));
         let mut conflicting = sourced(&a, 40, SizeField::Present);
         conflicting.insert(1, [&header(9)[..], &[2, 0, 0xe0, 4], &message(3)].concat());
-        assert_eq!(feed(&conflicting[..2], SizeField::Present), Err(Ignored::BadFragment));
+        assert_eq!(feed(&conflicting[..2], SizeField::Present), Err(IgnoreReason::BadFragment));
     }
 
     #[test]
@@ -347,16 +345,16 @@ mod tests {
         let whole = message(200);
         let (size, crc) = (whole.len() as u32, crc32fast::hash(&whole));
         for (size, crc, reason) in [
-            (size, crc ^ 1, Ignored::BadCompression),
-            (size - 1, crc, Ignored::BadCompression),
-            (size + 1, crc, Ignored::BadCompression),
-            (u32::MAX / 2, crc, Ignored::TooLarge),
+            (size, crc ^ 1, IgnoreReason::BadCompression),
+            (size - 1, crc, IgnoreReason::BadCompression),
+            (size + 1, crc, IgnoreReason::BadCompression),
+            (u32::MAX / 2, crc, IgnoreReason::TooLarge),
         ] {
             assert_eq!(feed(&bzip2ed(&whole, 4_000, size, crc), SizeField::Present), Err(reason));
         }
         // A decompression bomb stops at the size that it announced.
         let bomb = vec![0; 8 * REPLY_BYTES_MAX];
-        assert_eq!(feed(&bzip2ed(&bomb, 4_000, 100, 0), SizeField::Present), Err(Ignored::BadCompression));
+        assert_eq!(feed(&bzip2ed(&bomb, 4_000, 100, 0), SizeField::Present), Err(IgnoreReason::BadCompression));
     }
 
     #[test]
@@ -365,7 +363,7 @@ mod tests {
         let mut is_rejected = false;
         for number in 0..60_u8 {
             let piece = [&header(9)[..], &[200, number, 0xe0, 4], &vec![number; 60_000][..]].concat();
-            is_rejected |= fragments.add(&piece, SizeField::Present) == Err(Ignored::TooLarge);
+            is_rejected |= fragments.add(&piece, SizeField::Present) == Err(IgnoreReason::TooLarge);
             let buffered: usize = fragments.sets.iter().flat_map(|set| &set.fragments).map(Vec::len).sum();
             assert!(buffered <= REPLY_BYTES_MAX);
         }
@@ -395,7 +393,7 @@ mod tests {
             let mut fragments = Reassembler::default();
             let mut joined = None;
             for datagram in split_source(&whole, 77, body) {
-                if let Reassembly::Whole(bytes) = fragments.add(&datagram[4..], SizeField::Present).unwrap() {
+                if let Reassembly::Complete(bytes) = fragments.add(&datagram[4..], SizeField::Present).unwrap() {
                     joined = Some(bytes);
                 }
             }

@@ -1,9 +1,11 @@
 //! A2S_INFO replies: the current format (`I`, 0x49) and the old one of GoldSrc
 //! (`m`, 0x6D).
 
-use super::super::ProtoError;
-use super::super::cursor::Cursor;
-use crate::proto::a2s::fragments::SizeField;
+use bytes::Buf;
+
+use super::fields::{c_str, skip};
+use super::fragments::SizeField;
+use crate::proto::exchange::IgnoreReason;
 
 /// The Ship inserts three bytes before the version.
 const APP_THE_SHIP: u16 = 2_400;
@@ -44,85 +46,84 @@ impl Info {
 ///
 /// Errors: truncated before the end of the version. The data after the version are
 /// optional.
-pub fn decode(message: &[u8]) -> Result<Info, ProtoError> {
-    let mut c = Cursor::new(message);
-    expect_type(&mut c, b'I')?;
-    let protocol = c.u8("protocol")?;
-    let hostname = c.c_str("host name")?.to_vec();
-    let map = c.c_str("map")?.to_vec();
-    let folder = c.c_str("folder")?.to_vec();
-    let game = c.c_str("game")?.to_vec();
-    let app = c.u16("app id")?;
-    let players = c.u8("players")?.into();
-    let slots = c.u8("slots")?.into();
-    let bots = c.u8("bots")?.into();
-    c.take(4, "server type, system, password, VAC")?;
+pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
+    let mut rest = message;
+    expect_type(&mut rest, b'I')?;
+    let protocol = rest.try_get_u8()?;
+    let hostname = c_str(&mut rest)?.to_vec();
+    let map = c_str(&mut rest)?.to_vec();
+    let folder = c_str(&mut rest)?.to_vec();
+    let game = c_str(&mut rest)?.to_vec();
+    let app = rest.try_get_u16_le()?;
+    let players = rest.try_get_u8()?.into();
+    let slots = rest.try_get_u8()?.into();
+    let bots = rest.try_get_u8()?.into();
+    skip(&mut rest, 4)?; // server type, system, password, VAC
     if app == APP_THE_SHIP {
-        c.take(3, "mode, witnesses, duration")?;
+        skip(&mut rest, 3)?; // mode, witnesses, duration
     }
-    c.c_str("version")?;
-    let app = read_extra_data(&mut c).ok().flatten().unwrap_or(app.into());
+    c_str(&mut rest)?; // version
+    let app = read_extra_data(&mut rest).ok().flatten().unwrap_or(app.into());
     Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app, is_goldsrc_format: false })
 }
 
 /// The extra data: returns the app id from the game id, if it is present. The
 /// fields have this order, whatever the order of their flags.
-fn read_extra_data(c: &mut Cursor<'_>) -> Result<Option<u32>, ProtoError> {
-    let flags = c.u8("extra data flags")?;
+fn read_extra_data(rest: &mut &[u8]) -> Result<Option<u32>, IgnoreReason> {
+    let flags = rest.try_get_u8()?;
     if flags & 0x80 != 0 {
-        c.u16("port")?;
+        rest.try_get_u16_le()?; // port
     }
     if flags & 0x10 != 0 {
-        c.take(8, "Steam id")?;
+        skip(rest, 8)?; // Steam id
     }
     if flags & 0x40 != 0 {
-        c.u16("SourceTV port")?;
-        c.c_str("SourceTV name")?;
+        rest.try_get_u16_le()?; // SourceTV port
+        c_str(rest)?; // SourceTV name
     }
     if flags & 0x20 != 0 {
-        c.c_str("tags")?;
+        c_str(rest)?; // tags
     }
     if flags & 0x01 == 0 {
         return Ok(None);
     }
-    let id = c.u32("game id")?;
-    c.u32("game id")?;
-    Ok(Some(id & 0x00ff_ffff))
+    let game_id = rest.try_get_u64_le()?;
+    Ok(Some(game_id as u32 & 0x00ff_ffff))
 }
 
 /// Decodes an `m` message, from its type byte on.
 ///
 /// Errors: truncated before the mod flag. The bot count, which the oldest servers do
 /// not send, is 0 if absent.
-pub fn decode_goldsrc(message: &[u8]) -> Result<Info, ProtoError> {
-    let mut c = Cursor::new(message);
-    expect_type(&mut c, b'm')?;
-    c.c_str("address")?;
-    let hostname = c.c_str("host name")?.to_vec();
-    let map = c.c_str("map")?.to_vec();
-    let folder = c.c_str("folder")?.to_vec();
-    let game = c.c_str("game")?.to_vec();
-    let players = c.u8("players")?.into();
-    let slots = c.u8("slots")?.into();
-    let protocol = c.u8("protocol")?;
-    c.take(3, "server type, system, password")?;
-    let is_mod = c.u8("mod flag")?;
-    let bots = goldsrc_bots(&mut c, is_mod == 1).unwrap_or(0);
+pub fn decode_goldsrc(message: &[u8]) -> Result<Info, IgnoreReason> {
+    let mut rest = message;
+    expect_type(&mut rest, b'm')?;
+    c_str(&mut rest)?; // address
+    let hostname = c_str(&mut rest)?.to_vec();
+    let map = c_str(&mut rest)?.to_vec();
+    let folder = c_str(&mut rest)?.to_vec();
+    let game = c_str(&mut rest)?.to_vec();
+    let players = rest.try_get_u8()?.into();
+    let slots = rest.try_get_u8()?.into();
+    let protocol = rest.try_get_u8()?;
+    skip(&mut rest, 3)?; // server type, system, password
+    let is_mod = rest.try_get_u8()?;
+    let bots = goldsrc_bots(&mut rest, is_mod == 1).unwrap_or(0);
     Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app: 0, is_goldsrc_format: true })
 }
 
-fn goldsrc_bots(c: &mut Cursor<'_>, is_mod: bool) -> Result<u32, ProtoError> {
+fn goldsrc_bots(rest: &mut &[u8], is_mod: bool) -> Result<u32, IgnoreReason> {
     if is_mod {
-        c.c_str("link")?;
-        c.c_str("download link")?;
-        c.take(11, "zero, version, size, type, library")?;
+        c_str(rest)?; // link
+        c_str(rest)?; // download link
+        skip(rest, 11)?; // zero, version, size, type, library
     }
-    c.u8("VAC")?;
-    c.u8("bots").map(u32::from)
+    rest.try_get_u8()?; // VAC
+    Ok(rest.try_get_u8()?.into())
 }
 
-fn expect_type(c: &mut Cursor<'_>, kind: u8) -> Result<(), ProtoError> {
-    if c.u8("message type")? == kind { Ok(()) } else { Err(ProtoError::NotAReply) }
+fn expect_type(rest: &mut &[u8], kind: u8) -> Result<(), IgnoreReason> {
+    if rest.try_get_u8()? == kind { Ok(()) } else { Err(IgnoreReason::NotAReply) }
 }
 
 #[cfg(test)]

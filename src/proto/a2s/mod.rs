@@ -1,4 +1,4 @@
-//! A2S, the queries of Source and GoldSrc servers (PROTOCOLS section 2): INFO,
+//! A2S, the queries of Source and GoldSrc servers (docs/protocols.md): INFO,
 //! then PLAYER. The server may reply to each with a challenge first.
 //!
 //! This file is the exchange; [`info`] and [`players`] decode the messages, and
@@ -7,18 +7,19 @@
 //! A2S replies carry no nonce. An attacker who sees or guesses the challenge and our
 //! port can spoof a reply.
 
+mod fields;
 pub mod fragments;
-pub mod info;
-pub mod players;
+mod info;
+mod players;
 
-use super::{Exchange, Ignored, Step, player_name, points, short_text};
+use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
+use self::info::Info;
+use self::players::PlayerReply;
+use super::exchange::{Exchange, IgnoreReason, Step};
+use super::text::{player_name, points, short_text};
 use crate::model::{Completeness, Snapshot};
-use crate::proto::a2s::fragments::{Reassembler, Reassembly, SizeField};
-use crate::proto::a2s::info::Info;
-use crate::proto::a2s::players::PlayerReply;
 
 const SINGLE_HEADER: &[u8; 4] = b"\xff\xff\xff\xff";
-const SPLIT_HEADER: &[u8; 4] = b"\xfe\xff\xff\xff";
 
 /// Maximum number of challenges followed in one scan. Two are usual; resends cause a
 /// third and fourth. Without a limit a server could make clqd send packets forever.
@@ -56,14 +57,16 @@ impl A2sQuery {
                     self.info = Some(Info { is_goldsrc_format: true, ..info });
                     Step::Wait
                 }
-                Err(error) => Step::Ignore(error.ignore_reason()),
+                Err(reason) => Step::Ignore(reason),
             },
-            (Some((b'I' | b'm', _)), Some(_)) | (Some((b'D', _)), None) => Step::Ignore(Ignored::UnexpectedMessage),
+            (Some((b'I' | b'm', _)), Some(_)) | (Some((b'D', _)), None) => {
+                Step::Ignore(IgnoreReason::UnexpectedMessage)
+            }
             (Some((b'D', body)), Some(info)) => match players::decode(body) {
                 Ok(roster) => Step::Done(Box::new(snapshot(t_ms, info, Some(roster)))),
-                Err(error) => Step::Ignore(error.ignore_reason()),
+                Err(reason) => Step::Ignore(reason),
             },
-            _ => Step::Ignore(Ignored::NotAReply),
+            _ => Step::Ignore(IgnoreReason::NotAReply),
         };
         if !matches!(step, Step::Ignore(_)) {
             self.last_received_ms = t_ms;
@@ -73,23 +76,23 @@ impl A2sQuery {
 
     fn on_challenge(&mut self, challenge: &[u8]) -> Step {
         let Some(challenge) = challenge.first_chunk::<4>() else {
-            return Step::Ignore(Ignored::Malformed);
+            return Step::Ignore(IgnoreReason::Malformed);
         };
         if self.challenges >= CHALLENGES_MAX {
-            return Step::Ignore(Ignored::TooManyChallenges);
+            return Step::Ignore(IgnoreReason::TooManyChallenges);
         }
         self.challenges += 1;
         self.challenge = Some(*challenge);
         Step::Send
     }
 
-    fn on_info(&mut self, info: Result<Info, super::ProtoError>) -> Step {
+    fn on_info(&mut self, info: Result<Info, IgnoreReason>) -> Step {
         match info {
             Ok(info) => {
                 self.info = Some(info);
                 Step::Send
             }
-            Err(error) => Step::Ignore(error.ignore_reason()),
+            Err(reason) => Step::Ignore(reason),
         }
     }
 }
@@ -108,7 +111,7 @@ impl Exchange for A2sQuery {
             return self.on_message(t_ms, message);
         }
         let Some(fragment) = bytes.strip_prefix(SPLIT_HEADER) else {
-            return Step::Ignore(Ignored::NotAReply);
+            return Step::Ignore(IgnoreReason::NotAReply);
         };
         let size_field = self.info.as_ref().map_or(SizeField::Present, Info::size_field);
         match self.fragments.add(fragment, size_field) {
@@ -116,9 +119,9 @@ impl Exchange for A2sQuery {
                 self.last_received_ms = t_ms;
                 Step::Wait
             }
-            Ok(Reassembly::Whole(whole)) => match whole.strip_prefix(SINGLE_HEADER) {
+            Ok(Reassembly::Complete(whole)) => match whole.strip_prefix(SINGLE_HEADER) {
                 Some(message) => self.on_message(t_ms, message),
-                None => Step::Ignore(Ignored::Malformed),
+                None => Step::Ignore(IgnoreReason::Malformed),
             },
             Err(reason) => Step::Ignore(reason),
         }

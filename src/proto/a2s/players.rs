@@ -1,7 +1,9 @@
 //! A2S_PLAYER replies: `D`, a count, and that many entries, unless truncated.
 
-use super::super::ProtoError;
-use super::super::cursor::Cursor;
+use bytes::Buf;
+
+use super::fields::c_str;
+use crate::proto::exchange::IgnoreReason;
 
 /// The player list as sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,12 +26,12 @@ pub struct PlayerEntry<'a> {
 /// entry (The Ship's deaths and money) are not decoded.
 ///
 /// Error: the count is missing.
-pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, ProtoError> {
-    let mut c = Cursor::new(body);
-    let announced = c.u8("player count")?;
+pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, IgnoreReason> {
+    let mut rest = body;
+    let announced = rest.try_get_u8()?;
     let mut entries = Vec::with_capacity(announced.into());
     for _ in 0..announced {
-        match entry(&mut c) {
+        match entry(&mut rest) {
             Ok(entry) => entries.push(entry),
             Err(_) => break,
         }
@@ -37,9 +39,9 @@ pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, ProtoError> {
     Ok(PlayerReply { announced, entries })
 }
 
-fn entry<'a>(c: &mut Cursor<'a>) -> Result<PlayerEntry<'a>, ProtoError> {
-    c.u8("index")?;
-    Ok(PlayerEntry { name: c.c_str("name")?, score: c.i32("score")?, seconds: c.f32("seconds connected")? })
+fn entry<'a>(rest: &mut &'a [u8]) -> Result<PlayerEntry<'a>, IgnoreReason> {
+    let _index = rest.try_get_u8()?;
+    Ok(PlayerEntry { name: c_str(rest)?, score: rest.try_get_i32_le()?, seconds: rest.try_get_f32_le()? })
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn challenges_beyond_the_limit_are_ignored() {
     let mut query = A2sQuery::new();
     let sent = (0..100).filter(|_| query.handle_datagram(1, CHALLENGE) == Step::Send).count();
     assert_eq!(sent, CHALLENGES_MAX as usize);
-    assert_eq!(query.handle_datagram(1, CHALLENGE), Step::Ignore(Ignored::TooManyChallenges));
+    assert_eq!(query.handle_datagram(1, CHALLENGE), Step::Ignore(IgnoreReason::TooManyChallenges));
     assert_eq!(query.partial_snapshot(), None);
 }
 
@@ -106,7 +106,7 @@ fn lost_fragment_gives_partial_snapshot() {
     let long: Vec<(String, i32, f32)> = (0..40).map(|i| (format!("player {i}"), i, 1.0)).collect();
     let list: Vec<_> = long.iter().map(|(n, s, t)| (n.as_str(), *s, *t)).collect();
     let whole = players(40, &list);
-    let datagrams = fragments::split_source(&whole, 5, 300);
+    let datagrams = fragments::tests::split_source(&whole, 5, 300);
     let mut query = A2sQuery::new();
     query.handle_datagram(1, &info(40, 0));
     for (t_ms, datagram) in datagrams.iter().enumerate().skip(1) {
@@ -184,7 +184,7 @@ fn goldsrc_double_info_reply_is_accepted() {
 fn fragmented_info_reply_is_reassembled() {
     let mut query = A2sQuery::new();
     let whole = info(0, 0);
-    let datagrams = fragments::split_source(&whole, 1, 30);
+    let datagrams = fragments::tests::split_source(&whole, 1, 30);
     for datagram in &datagrams[..datagrams.len() - 1] {
         assert_eq!(query.handle_datagram(1, datagram), Step::Wait);
     }
@@ -194,19 +194,19 @@ fn fragmented_info_reply_is_reassembled() {
 #[test]
 fn unexpected_datagrams_are_ignored_with_a_reason() {
     for (bytes, reason) in [
-        (&b""[..], Ignored::NotAReply),
-        (b"\xff\xff", Ignored::NotAReply),
-        (b"\xff\xff\xff\xff", Ignored::NotAReply),
-        (b"\xff\xff\xff\xffZ", Ignored::NotAReply),
-        (b"\xff\xff\xff\xffA\x01", Ignored::Malformed),
-        (b"\xff\xff\xff\xffI", Ignored::Malformed),
-        (b"\xff\xff\xff\xffI\x11host", Ignored::Malformed),
-        (b"\xff\xff\xff\xffm", Ignored::Malformed),
-        (b"\xff\xff\xff\xffD\x00", Ignored::UnexpectedMessage),
-        (b"\xfe\xff\xff\xff", Ignored::BadFragment),
-        (b"\xfe\xff\xff\xff\x01\x00\x00\x00\x01", Ignored::BadFragment),
+        (&b""[..], IgnoreReason::NotAReply),
+        (b"\xff\xff", IgnoreReason::NotAReply),
+        (b"\xff\xff\xff\xff", IgnoreReason::NotAReply),
+        (b"\xff\xff\xff\xffZ", IgnoreReason::NotAReply),
+        (b"\xff\xff\xff\xffA\x01", IgnoreReason::Malformed),
+        (b"\xff\xff\xff\xffI", IgnoreReason::Malformed),
+        (b"\xff\xff\xff\xffI\x11host", IgnoreReason::Malformed),
+        (b"\xff\xff\xff\xffm", IgnoreReason::Malformed),
+        (b"\xff\xff\xff\xffD\x00", IgnoreReason::UnexpectedMessage),
+        (b"\xfe\xff\xff\xff", IgnoreReason::BadFragment),
+        (b"\xfe\xff\xff\xff\x01\x00\x00\x00\x01", IgnoreReason::BadFragment),
         // Split replies of ten and eleven bytes.
-        (b"\xff\xff\xff\xffstatusResponse\n", Ignored::NotAReply),
+        (b"\xff\xff\xff\xffstatusResponse\n", IgnoreReason::NotAReply),
     ] {
         let mut query = A2sQuery::new();
         assert_eq!(query.handle_datagram(0, bytes), Step::Ignore(reason), "{bytes:?}");
@@ -214,8 +214,8 @@ fn unexpected_datagrams_are_ignored_with_a_reason() {
     }
     let mut query = A2sQuery::new();
     query.handle_datagram(0, &info(1, 0));
-    assert_eq!(query.handle_datagram(0, &info(1, 0)), Step::Ignore(Ignored::UnexpectedMessage));
-    assert_eq!(query.handle_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(Ignored::Malformed));
+    assert_eq!(query.handle_datagram(0, &info(1, 0)), Step::Ignore(IgnoreReason::UnexpectedMessage));
+    assert_eq!(query.handle_datagram(0, b"\xff\xff\xff\xffD"), Step::Ignore(IgnoreReason::Malformed));
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Parses and checks the URL of a server to scan.
 
-use super::PROTOCOLS;
+use super::protocol::{PROTOCOLS, protocol_of};
 use crate::model::ServerUrl;
 use crate::model::url::UrlError;
 use crate::nearest::nearest;
-use crate::proto::protocol_of;
 
 /// Names of games and engines that are mistaken for a scheme, with the right scheme.
 const SCHEME_SUGGESTIONS: &[(&str, &str)] = &[

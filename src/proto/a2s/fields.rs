@@ -1,0 +1,37 @@
+//! Fields of A2S replies that `bytes::Buf` does not read. All take them from the front of
+//! the remaining bytes.
+
+use crate::proto::exchange::IgnoreReason;
+
+/// The bytes before the next zero byte, which is removed too.
+pub(super) fn c_str<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], IgnoreReason> {
+    let len = memchr::memchr(0, bytes).ok_or(IgnoreReason::Malformed)?;
+    let text = &bytes[..len];
+    *bytes = &bytes[len + 1..];
+    Ok(text)
+}
+
+/// Removes fields that are not used.
+pub(super) fn skip(bytes: &mut &[u8], count: usize) -> Result<(), IgnoreReason> {
+    bytes.split_off(..count).map(|_| ()).ok_or(IgnoreReason::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Buf;
+
+    use super::*;
+
+    #[test]
+    fn truncated_field_is_malformed_and_not_removed() {
+        let mut bytes = &b"\x01\x02\x03ab\0\x04\x05"[..];
+        assert_eq!(bytes.try_get_u8(), Ok(1));
+        assert_eq!(bytes.try_get_u16_le(), Ok(0x0302));
+        assert_eq!(c_str(&mut bytes), Ok(&b"ab"[..]));
+        assert_eq!(bytes.try_get_u32_le().map_err(IgnoreReason::from), Err(IgnoreReason::Malformed));
+        assert_eq!(c_str(&mut bytes), Err(IgnoreReason::Malformed));
+        assert_eq!(skip(&mut bytes, 3), Err(IgnoreReason::Malformed));
+        assert_eq!(bytes, b"\x04\x05");
+        assert_eq!((skip(&mut bytes, 2), bytes.is_empty()), (Ok(()), true));
+    }
+}

@@ -1,0 +1,68 @@
+//! The interface of a protocol: the state machine of one scan.
+
+use bytes::TryGetError;
+use strum::{Display, IntoStaticStr, VariantArray};
+
+use crate::model::Snapshot;
+
+/// One scan of one server, from the first request to the snapshot.
+pub trait Exchange: Send {
+    /// The packet to send now. Send it at the start, after each [`Step::Send`], and
+    /// again when the reply is lost.
+    fn request(&self) -> Vec<u8>;
+
+    /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
+
+    /// Returns a partial snapshot if the server has sent any valid reply, with the
+    /// time of the last one. Call it when the scan times out.
+    fn partial_snapshot(&mut self) -> Option<Snapshot>;
+}
+
+/// The result of a datagram.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Not a usable reply; the exchange has not changed.
+    Ignore(IgnoreReason),
+    /// The next request is due: send [`Exchange::request`] now.
+    Send,
+    /// Part of the reply; more has to arrive.
+    Wait,
+    /// The exchange is complete.
+    Done(Box<Snapshot>),
+}
+
+/// Why a datagram from a queried address was not used. Its text is the name of its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum IgnoreReason {
+    /// Does not begin like any reply of the protocol.
+    NotAReply,
+    /// A message of the protocol, but not one that is expected now.
+    UnexpectedMessage,
+    /// The nonce is wrong or missing.
+    WrongNonce,
+    /// Begins correctly, then violates the format.
+    Malformed,
+    /// A fragment that cannot belong to any reply.
+    BadFragment,
+    /// Compressed fragments that do not decompress to the announced data.
+    BadCompression,
+    /// The complete reply would be larger than `limits::REPLY_BYTES_MAX`.
+    TooLarge,
+    /// The server sent too many challenges.
+    TooManyChallenges,
+}
+
+impl IgnoreReason {
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl From<TryGetError> for IgnoreReason {
+    /// The reply ends inside a field.
+    fn from(_: TryGetError) -> IgnoreReason {
+        IgnoreReason::Malformed
+    }
+}

@@ -1,0 +1,205 @@
+//! From a locked address to the result of a target: takes the permits of the rate limits,
+//! sends, resends, and passes each datagram to the exchange of its protocol.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::EventLoop;
+use super::scan_state::{ScanToken, State};
+use crate::model::{Completeness, Snapshot};
+use crate::proto::Step;
+use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
+use crate::scan::rate_limit::{Admission, LimitScope};
+use crate::scan::settings::COOLDOWN;
+use crate::scan::socket::SocketEvent;
+
+impl EventLoop {
+    /// Locks the address of the scan's current target, or queues for it.
+    pub(super) async fn begin_target(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        let address = scan.address().expect("resolved, and a target is left");
+        scan.reset_exchange();
+        if !self.address_locks.lock(address, token) {
+            scan.state = State::AwaitingAddress;
+            self.counters.address_conflicts.increment();
+            return;
+        }
+        let cooldown_end = scan.cooldown_end();
+        if cooldown_end > self.start.elapsed() {
+            scan.start_cooldown(&mut self.timers, token, cooldown_end);
+        } else {
+            self.begin_exchange(token).await;
+        }
+    }
+
+    /// Starts the exchange: the address is locked and its cooldown is over.
+    pub(super) async fn begin_exchange(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        let address = scan.address().expect("resolved, and a target is left");
+        let Some(socket) = self.sockets.index_for(address) else {
+            return self.fail_target(token, MissReason::SendFailed).await;
+        };
+        // Each target of a scan has its own nonce.
+        let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
+        scan.exchange = Some(scan.target().protocol.start(nonce));
+        scan.socket = socket;
+        scan.drops_at_start = self.sockets.drops(socket);
+        self.acquire_permits(token).await;
+    }
+
+    /// Takes the rate limit permits for the next packet, and sends it when they are
+    /// granted. The first packet takes the permits for all packets of a typical scan,
+    /// so that the reply to the server's challenge is not throttled.
+    async fn acquire_permits(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        let packets = if scan.is_sent { 1 } else { scan.target().protocol.packets_typical };
+        let ip = scan.ip.expect("resolved before it takes permits");
+        scan.state = State::Throttled;
+        match self.rate_limits.acquire(self.start.elapsed(), token, ip, packets) {
+            Admission::Granted => self.send(token).await,
+            Admission::Throttled(LimitScope::Address(_)) => self.counters.throttled_address.increment(),
+            Admission::Throttled(LimitScope::Subnet(_)) => self.counters.throttled_subnet.increment(),
+            Admission::Throttled(LimitScope::Global) => self.counters.throttled_global.increment(),
+        }
+    }
+
+    pub(super) async fn send(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        let address = scan.address().expect("resolved, and a target is left");
+        let packet = scan.exchange.as_ref().expect("started before it sends").request();
+        if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
+            tracing::debug!(%address, %error, "a packet could not be sent");
+            self.counters.send_errors.increment();
+            return self.fail_target(token, MissReason::SendFailed).await;
+        }
+        self.counters.packets_sent.increment();
+        self.counters.bytes_sent.add(packet.len() as u64);
+        if scan.sends > 0 {
+            self.counters.resends.increment();
+        }
+        let now = self.start.elapsed();
+        scan.first_sent_ms.get_or_insert_with(|| (self.now)());
+        scan.last_sent = Some(now);
+        scan.sends += 1;
+        scan.is_sent = true;
+        scan.state = State::AwaitingReply;
+        let timeout = Duration::from_millis(u64::from(self.settings.timeout_ms * scan.factor()));
+        let is_last = scan.sends > self.settings.retries * scan.factor();
+        let deadline = now + if is_last { timeout } else { timeout.max(COOLDOWN) };
+        scan.deadline = Some(deadline);
+        self.timers.set(deadline, token);
+    }
+
+    pub(super) async fn on_timeout(&mut self, token: ScanToken) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        if scan.sends <= self.settings.retries * scan.factor() {
+            return self.acquire_permits(token).await;
+        }
+        if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
+            return self.finish_scan(token, Ok(snapshot));
+        }
+        let reason = if scan.received_invalid {
+            MissReason::Malformed
+        } else if self.sockets.drops(scan.socket) > scan.drops_at_start {
+            MissReason::ReceiveOverflow
+        } else {
+            MissReason::Timeout
+        };
+        self.fail_target(token, reason).await;
+    }
+
+    pub(super) async fn on_socket_event(&mut self, event: SocketEvent) {
+        match event {
+            SocketEvent::Datagram { socket, from, t_ms, at, bytes } => {
+                let pending = self
+                    .address_locks
+                    .owner(from)
+                    .filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
+                match pending {
+                    Some(token) => self.on_datagram(token, t_ms, at, &bytes).await,
+                    None => self.counters.unsolicited.increment(),
+                }
+            }
+            SocketEvent::Refused { from } => {
+                let Some(token) = self.address_locks.owner(from) else { return };
+                let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
+                if !scan.is_sent {
+                    return;
+                }
+                match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
+                    Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
+                    None => self.fail_target(token, MissReason::Refused).await,
+                }
+            }
+        }
+    }
+
+    async fn on_datagram(&mut self, token: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
+        let scan = self.scans.get_mut(&token).expect("looked up by the caller");
+        let exchange = scan.exchange.as_mut().expect("the exchange has started");
+        let step = exchange.handle_datagram(t_ms, bytes);
+        if !matches!(step, Step::Ignore(_)) && scan.sends == 1 && scan.rtt_ms.is_none() {
+            let sent_at = self.start + scan.last_sent.expect("a packet was sent");
+            scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
+        }
+        match step {
+            Step::Ignore(reason) => {
+                scan.received_invalid = true;
+                self.counters.ignored(reason).increment();
+            }
+            Step::Wait => {}
+            Step::Send => {
+                // A new request: it has its own resends.
+                scan.sends = 0;
+                self.send(token).await;
+            }
+            Step::Done(snapshot) => self.finish_scan(token, Ok(*snapshot)),
+        }
+    }
+
+    /// The current target failed: continue with the next, or end the scan.
+    async fn fail_target(&mut self, token: ScanToken, reason: MissReason) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        if scan.target_index + 1 == scan.targets.len() {
+            return self.finish_scan(token, Err(reason));
+        }
+        scan.record_attempt(Err(reason));
+        scan.deadline = None;
+        self.release_address(token);
+        self.scans.get_mut(&token).expect("a scan in flight").target_index += 1;
+        // Boxed, because several targets can fail in a row without a pause.
+        Box::pin(self.begin_target(token)).await;
+    }
+
+    pub(super) fn finish_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
+        self.release_address(token);
+        let mut scan = self.scans.remove(&token).expect("a scan in flight");
+        match &result {
+            Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counters.snapshots.increment(),
+            Ok(_) => self.counters.partials.increment(),
+            Err(reason) => self.counters.miss(*reason).increment(),
+        }
+        scan.record_attempt(result.as_ref().map(|_| ()).map_err(|&reason| reason));
+        self.finished.push_back(ScanOutcome {
+            id: scan.request.id,
+            server: scan.request.server,
+            sent_ms: scan.first_sent_ms,
+            rtt_ms: scan.rtt_ms.filter(|_| result.is_ok()),
+            result: result.map_err(|reason| Miss { t_ms: (self.now)(), reason }),
+            attempts: scan.tried,
+        });
+    }
+
+    /// Releases the address, or leaves its queue, and passes the address to the next scan.
+    fn release_address(&mut self, token: ScanToken) {
+        let scan = &self.scans[&token];
+        let Some(address) = scan.address() else { return };
+        let cooldown_end = scan.cooldown_end();
+        let Some(next) = self.address_locks.release(address, token) else { return };
+        // The next scan starts from a timer, so ending one scan does not start another recursively.
+        let at = cooldown_end.max(self.start.elapsed());
+        let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
+        scan.start_cooldown(&mut self.timers, next, at);
+    }
+}

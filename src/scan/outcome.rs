@@ -1,0 +1,73 @@
+//! How a scan ended.
+
+use strum::{Display, IntoStaticStr, VariantArray};
+
+use crate::model::{ServerKey, Snapshot};
+
+/// How a scan ended. Every request gets one, unless the scanner is shut down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScanOutcome {
+    pub id: u64,
+    pub server: ServerKey,
+    /// When the first packet was sent, Unix ms; `None` if none was.
+    pub sent_ms: Option<i64>,
+    /// A partial snapshot is a success: the server is alive.
+    pub result: Result<Snapshot, Miss>,
+    /// Round-trip time. `None` for a miss, and after a resend, because the reply may
+    /// belong to either packet.
+    pub rtt_ms: Option<u32>,
+    /// The attempts, in order: one, or several in exception mode. Only the last can
+    /// have succeeded.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One protocol, tried on one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub scheme: &'static str,
+    pub port: u16,
+    pub result: Result<(), MissReason>,
+}
+
+/// A scan that learnt nothing about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// When the scan ended, Unix ms.
+    pub t_ms: i64,
+    pub reason: MissReason,
+}
+
+/// Why a scan is a miss. Its text is the name in the scan log, in JSON and of its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum MissReason {
+    /// No reply to any of the packets.
+    Timeout,
+    /// Datagrams arrived, but no usable reply.
+    Malformed,
+    /// The host reports that the port is closed (ICMP port unreachable).
+    Refused,
+    /// The host name has no address.
+    Unresolved,
+    /// The address is private, loopback or the like, and `allow_private` is off.
+    NotPublic,
+    /// The address is on the opt-out list.
+    OptedOut,
+    /// No protocol has the URL's scheme.
+    UnsupportedScheme,
+    /// The system refused to send: no route, no IPv6, a local firewall.
+    SendFailed,
+    /// No reply, but the receive buffer of our socket overflowed during the scan.
+    ReceiveOverflow,
+}
+
+impl MissReason {
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the cause may be local, so that the miss does not count against the server.
+    pub fn is_local_fault(self) -> bool {
+        matches!(self, MissReason::SendFailed | MissReason::ReceiveOverflow)
+    }
+}
