@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use strum::VariantArray;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock;
@@ -15,6 +16,7 @@ use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 use crate::fleet::world::{World, WorldSettings};
 use crate::fleet::{Behaviour, BehaviourShares, FaultShares, address};
+use crate::shutdown;
 
 /// Most servers that are advanced to the current time for each status line. In larger
 /// fleets servers count as of their last query.
@@ -168,7 +170,7 @@ fn print_summary(fleet: &Fleet, list: Option<&Path>) {
             println!("  {} on port {}, such as {url}", family.scheme(), fleet.port(family));
         }
     }
-    for behaviour in Behaviour::ALL {
+    for &behaviour in Behaviour::VARIANTS {
         let count = (0..servers).filter(|&server| fleet.behaviour(server) == Some(behaviour)).count();
         if count > 0 {
             println!("  {count} with the behaviour {}", behaviour.name());
@@ -183,17 +185,15 @@ fn print_summary(fleet: &Fleet, list: Option<&Path>) {
 }
 
 async fn run_until_stopped(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut user = signal(SignalKind::user_defined1())?;
+    let stop = shutdown::on_signal()?;
+    let mut write_now = signal(SignalKind::user_defined1())?;
     let period = Duration::from_secs(if args.status_interval == 0 { 3_600 } else { args.status_interval });
     let mut status = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     let mut previous = fleet.stats();
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = user.recv() => match &args.truth {
+            () = stop.cancelled() => return Ok(()),
+            _ = write_now.recv() => match &args.truth {
                 Some(path) => write_truth(fleet, path)?,
                 None => eprintln!("SIGUSR1 needs --truth FILE"),
             },

@@ -31,6 +31,7 @@ use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
 use crate::scan_log::{self, Recorder};
+use crate::shutdown;
 use crate::state::{ReplayFeed, State};
 
 /// Queued requests and archive commands. Each sender waits for its reply, so the queue is
@@ -79,8 +80,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let stop = shutdown::on_signal()?;
         let mut hangup = signal(SignalKind::hangup())?;
         let mut daemon = Daemon::start(config, file, Some(log)).await?;
         systemd::ready();
@@ -88,8 +88,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
         let watchdog = systemd::Watchdog::start(daemon.beat.clone());
         let ended = loop {
             tokio::select! {
-                _ = terminate.recv() => break None,
-                _ = interrupt.recv() => break None,
+                () = stop.cancelled() => break None,
                 _ = hangup.recv() => {
                     systemd::reloading();
                     match daemon.shared.reload().await {
@@ -242,7 +241,7 @@ impl Daemon {
 fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
     let mut tail = scan_log::read_tail(log, |url, t_ms| state.engine.is_newer(url, t_ms))?;
     let mut feed = ReplayFeed::background();
-    while let Some((url, outcome)) = tail.next_news(|url, t_ms| state.engine.is_newer(url, t_ms))? {
+    while let Some((url, outcome)) = tail.next_new(|url, t_ms| state.engine.is_newer(url, t_ms))? {
         feed.observe(state, url, outcome)?;
     }
     if tail.damaged() > 0 {

@@ -8,8 +8,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
+use tokio_util::sync::CancellationToken;
 
-use super::StopSignal;
 use crate::cli::demo::sampler::DemoState;
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
@@ -19,7 +19,7 @@ use crate::model::row::Ranking;
 pub(super) async fn show(
     daemon: &Daemon,
     state: &mut DemoState,
-    stop: &mut StopSignal,
+    stop: &CancellationToken,
     end: tokio::time::Instant,
     poll_interval: Duration,
 ) -> anyhow::Result<()> {
@@ -28,7 +28,7 @@ pub(super) async fn show(
         let mut tick = tokio::time::interval(poll_interval);
         loop {
             tokio::select! {
-                () = stop.requested() => return Ok(()),
+                () = stop.cancelled() => return Ok(()),
                 () = tokio::time::sleep_until(end) => return Ok(()),
                 _ = tick.tick() => {
                     state.poll(daemon).await?;

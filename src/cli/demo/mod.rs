@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
 use crate::cli::demo::sampler::DemoState;
@@ -27,6 +27,7 @@ use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, ServeSettings};
 use crate::fleet::{FaultShares, SimulatedHistory, World, WorldSettings, address};
 use crate::model::ServerUrl;
+use crate::shutdown;
 use crate::state::State;
 
 const DAY_MS: i64 = 86_400_000;
@@ -87,8 +88,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
     println!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut stop = runtime.block_on(async { StopSignal::new() })?;
-    let played = import_history(&config, &mut world, &urls, from_ms, now_ms, &mut stop, &runtime)?;
+    let stop = runtime.block_on(async { shutdown::on_signal() })?;
+    let played = import_history(&config, &mut world, &urls, from_ms, now_ms, &stop)?;
     if !played {
         println!("stopped; all temporary files were removed");
         return Ok(ExitCode::SUCCESS);
@@ -105,7 +106,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         },
     )
     .context("cannot start the fleet")?;
-    runtime.block_on(run_live(args, config, &urls, &mut stop))?;
+    runtime.block_on(run_live(args, config, &urls, &stop))?;
     fleet.stop();
     println!("\nThe demo has ended; all temporary files were removed. Next steps:");
     println!("  your own fleet, in one terminal:");
@@ -160,8 +161,7 @@ fn import_history(
     urls: &[ServerUrl],
     from_ms: i64,
     to_ms: i64,
-    stop: &mut StopSignal,
-    runtime: &tokio::runtime::Runtime,
+    stop: &CancellationToken,
 ) -> anyhow::Result<bool> {
     let mut state = State::open_configured(config, &config.state_dir, true)?;
     let bar = ProgressBar::new((to_ms - from_ms) as u64);
@@ -176,7 +176,7 @@ fn import_history(
             looked_ms = t_ms;
             bar.set_position((t_ms - from_ms) as u64);
             bar.set_message(format!("{snapshots} snapshots, {} players", state.engine.status().players_known));
-            if runtime.block_on(async { stop.is_requested() }) {
+            if stop.is_cancelled() {
                 bar.abandon();
                 return Ok(false);
             }
@@ -194,7 +194,7 @@ fn import_history(
     Ok(true)
 }
 
-async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mut StopSignal) -> anyhow::Result<()> {
+async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &CancellationToken) -> anyhow::Result<()> {
     if config.archive.is_enabled() {
         let mut archive = Archive::connect(&config.archive_settings()).await.context("--mysql")?;
         archive.migrate().await.context("--mysql: cannot apply the schema")?;
@@ -221,44 +221,19 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &mu
 async fn run_lines(
     daemon: &Daemon,
     watch: &mut DemoState,
-    stop: &mut StopSignal,
+    stop: &CancellationToken,
     end: tokio::time::Instant,
 ) -> anyhow::Result<()> {
     println!("live; admin commands work from another terminal with: --socket {}", watch.socket.display());
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
     loop {
         tokio::select! {
-            () = stop.requested() => return Ok(()),
+            () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep_until(end) => return Ok(()),
             _ = tick.tick() => {
                 watch.poll(daemon).await?;
                 println!("{}", watch.line());
             }
         }
-    }
-}
-
-/// Ctrl-C or SIGTERM.
-struct StopSignal {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl StopSignal {
-    fn new() -> anyhow::Result<StopSignal> {
-        Ok(StopSignal { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    async fn requested(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
-    /// Whether a signal was received; does not wait.
-    fn is_requested(&mut self) -> bool {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        self.interrupt.poll_recv(&mut context).is_ready() || self.terminate.poll_recv(&mut context).is_ready()
     }
 }
