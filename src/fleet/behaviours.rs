@@ -8,14 +8,16 @@
 
 use std::str::FromStr;
 
-use super::faults::{ShareListError, parse_shares};
-use super::games::{Family, SPECTATOR_GAMES, ServerProfile};
+use strum::{IntoStaticStr, VariantArray};
+
+use super::games::Family;
+use super::population::Person;
 use super::rng::{hash_parts, unit};
-use crate::fleet::population::Person;
-use crate::model::Player;
+use super::shares::{ShareListError, parse_shares, pick_by_share};
 
 /// The special behaviour of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Behaviour {
     /// Xonotic or Warsow: players spectate when they join and sometimes later. The
     /// list shows them with the marker of the game as points. Quake 3 family.
@@ -43,18 +45,9 @@ pub const STATUE_NAME: &str = "Statue";
 const SPECTATE_PERIOD_MS: i64 = 300_000;
 
 impl Behaviour {
-    pub const ALL: [Behaviour; 5] = [
-        Behaviour::Spectators,
-        Behaviour::GenericNames,
-        Behaviour::UnmarkedBots,
-        Behaviour::Oversized,
-        Behaviour::Frozen,
-    ];
-    const NAMES: [&str; 5] = ["spectators", "generic_names", "unmarked_bots", "oversized", "frozen"];
-
     /// As in `--behaviours` and in the ground truth.
     pub fn name(self) -> &'static str {
-        Behaviour::NAMES[self as usize]
+        self.into()
     }
 
     fn is_possible_in(self, family: Family) -> bool {
@@ -79,27 +72,26 @@ pub struct BehaviourShares {
 
 impl BehaviourShares {
     /// No server has a behaviour.
-    pub const NONE: BehaviourShares = BehaviourShares::of([0.0; 5]);
+    pub const NONE: BehaviourShares = BehaviourShares::of([0.0; Behaviour::VARIANTS.len()]);
     /// A few servers with each behaviour.
     pub const MIXED: BehaviourShares = BehaviourShares::of([0.05, 0.02, 0.05, 0.01, 0.01]);
 
-    /// In the order of [`Behaviour::ALL`].
-    const fn of([spectators, generic_names, unmarked_bots, oversized, frozen]: [f64; 5]) -> BehaviourShares {
+    /// In the order of [`Behaviour`].
+    const fn of(
+        [spectators, generic_names, unmarked_bots, oversized, frozen]: [f64; Behaviour::VARIANTS.len()],
+    ) -> BehaviourShares {
         BehaviourShares { spectators, generic_names, unmarked_bots, oversized, frozen }
     }
 
-    fn shares(&self) -> [f64; 5] {
+    fn shares(&self) -> [f64; Behaviour::VARIANTS.len()] {
         [self.spectators, self.generic_names, self.unmarked_bots, self.oversized, self.frozen]
     }
 
     /// The behaviour of a server, if it has one.
     pub fn behaviour(&self, seed: u64, server: u32, family: Family) -> Option<Behaviour> {
-        let mut remaining = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
-        let drawn = Behaviour::ALL.into_iter().zip(self.shares()).find(|(_, share)| {
-            remaining -= share;
-            remaining < 0.0
-        });
-        drawn.map(|(behaviour, _)| behaviour).filter(|behaviour| behaviour.is_possible_in(family))
+        let number = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
+        let behaviour = pick_by_share(number, Behaviour::VARIANTS, &self.shares());
+        behaviour.filter(|behaviour| behaviour.is_possible_in(family))
     }
 }
 
@@ -112,21 +104,12 @@ impl FromStr for BehaviourShares {
         match text {
             "none" => Ok(BehaviourShares::NONE),
             "default" => Ok(BehaviourShares::MIXED),
-            _ => Ok(BehaviourShares::of(parse_shares(text, "behaviours", Behaviour::NAMES)?)),
+            _ => {
+                let names = std::array::from_fn(|index| Behaviour::VARIANTS[index].name());
+                Ok(BehaviourShares::of(parse_shares(text, "behaviours", names)?))
+            }
         }
     }
-}
-
-/// Applies a behaviour to a server's profile.
-pub fn configure(behaviour: Option<Behaviour>, seed: u64, server: u32, profile: &mut ServerProfile) {
-    let bits = hash_parts(&[seed, 0xBE4B, u64::from(server)]);
-    match behaviour {
-        Some(Behaviour::Spectators) => profile.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
-        Some(Behaviour::UnmarkedBots) => profile.bot_fill_target = 3 + (bits % 5) as u16,
-        Some(Behaviour::Frozen) => (profile.players_mean, profile.bot_fill_target) = (0.0, 0),
-        Some(Behaviour::GenericNames | Behaviour::Oversized) | None => {}
-    }
-    profile.behaviour = behaviour;
 }
 
 /// Whether a player who joined at `joined_ms` spectates at `t_ms`, on a server with
@@ -145,37 +128,6 @@ pub fn is_spectating(seed: u64, server: u32, person: Person, joined_ms: i64, t_m
 /// Whether a person has the name [`GENERIC_NAME`] on a server with generic names.
 pub fn has_generic_name(seed: u64, server: u32, person: Person) -> bool {
     !person.is_bot() && hash_parts(&[seed, 0x6E4E, u64::from(server), u64::from(person.0)]).is_multiple_of(2)
-}
-
-/// Applies the behaviour to a player list. `t_ms`: time, Unix ms.
-pub fn alter_players(profile: &ServerProfile, server: u32, t_ms: i64, players: &mut Vec<Player>) {
-    match profile.behaviour {
-        Some(Behaviour::Oversized) => {
-            let surplus = 2 * i64::from(profile.slots) + 40;
-            let points = |number| (t_ms / 60_000 + 7 * number) % 50;
-            players
-                .extend((1..=surplus).map(|number| fake_player(profile, PHANTOM_NAME, number, points(number), t_ms)));
-        }
-        Some(Behaviour::Frozen) => {
-            let count = 5 + i64::from(server % 4);
-            *players = (1..=count).map(|number| fake_player(profile, STATUE_NAME, number, 3 * number, t_ms)).collect();
-        }
-        Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::UnmarkedBots) | None => {}
-    }
-}
-
-/// A player who is not in the population. Connect times differ, as real ones do, and are
-/// short enough for a 32-bit float in seconds to be exact to the millisecond.
-fn fake_player(profile: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
-    let quake = profile.game.family == Family::Quake3;
-    Player {
-        name: format!("{name}{number}").into(),
-        points: Some(points),
-        ping: quake.then_some(40),
-        connected_ms: (!quake).then_some((t_ms.rem_euclid(7_200_000) + 1_000 * number) as u64),
-        bot: false,
-        spectator: false,
-    }
 }
 
 #[cfg(test)]

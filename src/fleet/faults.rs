@@ -5,13 +5,17 @@
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::address;
 use super::games::Family;
-use super::rng::{Rng, unit};
+use super::rng::{RngExt, SplitMix64, hash_parts, unit};
+use super::shares::{ShareListError, parse_shares, pick_by_share};
 use super::wire::Datagrams;
 
 /// The fault of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Fault {
     /// Never replies.
     Silent,
@@ -21,7 +25,7 @@ pub enum Fault {
     Lossy,
     /// Sends everything twice, the second time within 300 ms.
     Duplicating,
-    /// An attacker replies first, with absurd points ([`FORGED_NAME`]): from another
+    /// An attacker replies first, with absurd points ([`SPOOFED_NAME`]): from another
     /// address with everything else right, or (Quake 3) from the right address with a
     /// wrong challenge. The true reply follows.
     Spoofed,
@@ -33,10 +37,10 @@ pub enum Fault {
 }
 
 /// The name in every spoofed list; no person of the population has it.
-pub const FORGED_NAME: &str = "Forged";
+pub const SPOOFED_NAME: &str = "Spoofed";
 
 /// Points of every player in a spoofed list.
-pub const FORGED_POINTS: i64 = 1_000_000;
+pub const SPOOFED_POINTS: i64 = 1_000_000;
 
 /// The share of the servers with each fault, each 0 to 1. The sum is at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,43 +68,6 @@ impl Default for FaultShares {
     }
 }
 
-/// Why a list of shares is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ShareListError {
-    #[error("{text:?}: {kind} are \"none\", \"default\", or a list such as \"{example}=0.03\"")]
-    Form { text: String, kind: &'static str, example: &'static str },
-    #[error("{kind}: {name:?} is unknown; there are {known}")]
-    Name { name: String, kind: &'static str, known: String },
-    #[error("{0:?}: a share is a number from 0 to 1, and the sum of all is at most 1")]
-    Share(String),
-}
-
-/// Parses `NAME=SHARE,NAME=SHARE,...`. Returns the shares in the order of `names`; omitted
-/// ones are 0. `kind` names the list in error messages.
-pub(super) fn parse_shares<const N: usize>(
-    text: &str,
-    kind: &'static str,
-    names: [&'static str; N],
-) -> Result<[f64; N], ShareListError> {
-    let mut shares = [0.0; N];
-    for item in text.split(',') {
-        let form = || ShareListError::Form { text: item.to_owned(), kind, example: names[0] };
-        let (name, share) = item.split_once('=').ok_or_else(form)?;
-        let unknown = || ShareListError::Name { name: name.to_owned(), kind, known: names.join(", ") };
-        let at = names.iter().position(|known| *known == name.trim()).ok_or_else(unknown)?;
-        let share: f64 = share.trim().parse().map_err(|_| ShareListError::Share(item.to_owned()))?;
-        if !(0.0..=1.0).contains(&share) {
-            return Err(ShareListError::Share(item.to_owned()));
-        }
-        shares[at] = share;
-    }
-    // Sums of decimal fractions may be slightly above 1.
-    if shares.iter().sum::<f64>() > 1.000_001 {
-        return Err(ShareListError::Share(text.to_owned()));
-    }
-    Ok(shares)
-}
-
 impl FromStr for FaultShares {
     type Err = ShareListError;
 
@@ -111,46 +78,30 @@ impl FromStr for FaultShares {
             "default" => return Ok(FaultShares::default()),
             _ => {}
         }
-        let names = ["silent", "slow", "lossy", "duplicating", "spoofed", "malformed", "partial"];
-        let [silent, slow, lossy, duplicating, spoofed, malformed, partial] = parse_shares(text, "faults", names)?;
-        Ok(FaultShares { silent, slow, lossy, duplicating, spoofed, malformed, partial })
+        let names = std::array::from_fn(|index| Fault::VARIANTS[index].into());
+        Ok(FaultShares::of(parse_shares(text, "faults", names)?))
     }
 }
 
 impl FaultShares {
     /// No server has a fault.
-    pub const NONE: FaultShares = FaultShares {
-        silent: 0.0,
-        slow: 0.0,
-        lossy: 0.0,
-        duplicating: 0.0,
-        spoofed: 0.0,
-        malformed: 0.0,
-        partial: 0.0,
-    };
+    pub const NONE: FaultShares = FaultShares::of([0.0; Fault::VARIANTS.len()]);
 
-    fn all(&self) -> [(f64, Fault); 7] {
-        [
-            (self.silent, Fault::Silent),
-            (self.slow, Fault::Slow),
-            (self.lossy, Fault::Lossy),
-            (self.duplicating, Fault::Duplicating),
-            (self.spoofed, Fault::Spoofed),
-            (self.malformed, Fault::Malformed),
-            (self.partial, Fault::Partial),
-        ]
+    /// In the order of [`Fault`].
+    const fn of(
+        [silent, slow, lossy, duplicating, spoofed, malformed, partial]: [f64; Fault::VARIANTS.len()],
+    ) -> FaultShares {
+        FaultShares { silent, slow, lossy, duplicating, spoofed, malformed, partial }
+    }
+
+    fn shares(&self) -> [f64; Fault::VARIANTS.len()] {
+        [self.silent, self.slow, self.lossy, self.duplicating, self.spoofed, self.malformed, self.partial]
     }
 
     /// The fault of a server, if it has one.
     pub fn fault(&self, seed: u64, server: u32) -> Option<Fault> {
-        let mut remaining = unit(super::rng::hash_parts(&[seed, 0xFA17, u64::from(server)]));
-        for (share, fault) in self.all() {
-            remaining -= share;
-            if remaining < 0.0 {
-                return Some(fault);
-            }
-        }
-        None
+        let number = unit(hash_parts(&[seed, 0xFA17, u64::from(server)]));
+        pick_by_share(number, Fault::VARIANTS, &self.shares())
     }
 }
 
@@ -177,8 +128,8 @@ pub fn apply_fault(
     family: Family,
     server: u32,
     reply: &Datagrams,
-    forgery: Option<&SpoofedReply>,
-    rng: &mut Rng,
+    spoofed_reply: Option<&SpoofedReply>,
+    rng: &mut SplitMix64,
 ) -> Vec<OutgoingDatagram> {
     let own = address::address_of(server);
     let at_once = |bytes: &[u8]| OutgoingDatagram { from: own, bytes: bytes.to_vec(), delay_ms: 0 };
@@ -196,10 +147,10 @@ pub fn apply_fault(
             datagrams = datagrams.iter().cloned().chain(late.collect::<Vec<_>>()).collect();
         }
         Fault::Spoofed => {
-            let spoofed = forgery.into_iter().flat_map(|forgery| {
+            let spoofed = spoofed_reply.into_iter().flat_map(|spoofed_reply| {
                 let datagram =
-                    |bytes: &[u8]| OutgoingDatagram { from: forgery.from, bytes: bytes.to_vec(), delay_ms: 0 };
-                forgery.reply.iter().map(datagram).collect::<Vec<_>>()
+                    |bytes: &[u8]| OutgoingDatagram { from: spoofed_reply.from, bytes: bytes.to_vec(), delay_ms: 0 };
+                spoofed_reply.reply.iter().map(datagram).collect::<Vec<_>>()
             });
             datagrams = spoofed.chain(datagrams).collect();
         }
@@ -216,12 +167,12 @@ pub fn apply_fault(
 }
 
 /// Whether a lossy network drops a datagram.
-pub fn loses_datagram(rng: &mut Rng) -> bool {
+pub fn loses_datagram(rng: &mut SplitMix64) -> bool {
     rng.bool(0.3)
 }
 
 /// Truncates the last player's line, if there is one.
-fn cut_last_line(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn cut_last_line(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
     let Some(body) = bytes.strip_suffix(b"\n") else { return };
     let line = body.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
     if body[line..].starts_with(b"\\") {
@@ -232,13 +183,13 @@ fn cut_last_line(bytes: &mut Vec<u8>, rng: &mut Rng) {
 }
 
 /// Corrupts a datagram in a random way. The result is never a reply with the true list.
-fn corrupt(bytes: &mut Vec<u8>, rng: &mut Rng) {
+fn corrupt(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
     let header = bytes.len().min(5);
     match rng.below(8) {
         0 => {
             // Noise.
             let length = rng.below(1_400);
-            *bytes = (0..length).map(|_| rng.next_u64() as u8).collect();
+            *bytes = (0..length).map(|_| rng.bits() as u8).collect();
         }
         1 => bytes.truncate(rng.below(header + 1)),
         2 => bytes.clear(),
@@ -293,7 +244,7 @@ mod tests {
 
     #[test]
     fn each_fault_changes_the_reply_as_documented() {
-        let rng = &mut Rng::new(&[3]);
+        let rng = &mut SplitMix64::from_parts(&[3]);
         let none = None;
         let spoofed_reply = SpoofedReply { from: address::spoofing_address(9), reply: reply(1) };
         let mut faulty = |fault, parts: usize, spoofed: Option<&SpoofedReply>| {
@@ -315,7 +266,7 @@ mod tests {
 
     #[test]
     fn corrupted_reply_differs_from_the_original() {
-        let rng = &mut Rng::new(&[4]);
+        let rng = &mut SplitMix64::from_parts(&[4]);
         let good = b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n1 2 \"x\"\n";
         for _ in 0..2_000 {
             let mut bytes = good.to_vec();
@@ -331,7 +282,7 @@ mod tests {
 
     #[test]
     fn last_player_line_is_truncated_inside() {
-        let rng = &mut Rng::new(&[5]);
+        let rng = &mut SplitMix64::from_parts(&[5]);
         let head = b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n";
         let mut lengths = std::collections::BTreeSet::new();
         for _ in 0..200 {

@@ -28,21 +28,11 @@ impl<'w> SimulatedHistory<'w> {
     /// Scans with `from_ms <= time < to_ms`, Unix ms. Times before the world's start are
     /// skipped.
     pub fn new(world: &'w mut World, from_ms: i64, to_ms: i64) -> SimulatedHistory<'w> {
-        SimulatedHistory::of(world, from_ms, to_ms, |_| true)
-    }
-
-    /// The same for some of the servers.
-    pub fn of(world: &'w mut World, from_ms: i64, to_ms: i64, which: impl Fn(u32) -> bool) -> SimulatedHistory<'w> {
         let from_ms = from_ms.max(world.settings().start_ms);
         let due = (0..world.servers())
-            .filter(|&server| which(server))
             .map(|server| Reverse((next_ms(world, server, from_ms - 1, QUIET_MS), server)))
             .collect();
         SimulatedHistory { world, to_ms, due }
-    }
-
-    pub fn world(&self) -> &World {
-        self.world
     }
 }
 
@@ -127,27 +117,10 @@ mod tests {
         }
         world.advance_all(to_ms);
         let gained: i64 = (0..300)
-            .flat_map(|server| world.ledger(server).players.into_values())
+            .flat_map(|server| world.server_truth(server).players.into_values())
             .map(|totals| totals.points_gained)
             .sum();
         let share = observed as f64 / gained as f64;
         assert!(gained > 100_000 && (0.7..1.0).contains(&share), "{observed} of {gained}: {share}");
-    }
-
-    #[test]
-    #[ignore = "a measurement"]
-    fn speed() {
-        let start_ms = 1_763_683_200_000;
-        let settings = WorldSettings { servers: 2_000, start_ms, ..WorldSettings::default() };
-        let started = std::time::Instant::now();
-        let mut world = World::new(settings);
-        println!("created in {:?}", started.elapsed());
-        let (mut snapshots, mut players) = (0_u64, 0_u64);
-        for (_, _, snapshot) in SimulatedHistory::new(&mut world, start_ms, start_ms + 14 * 86_400_000) {
-            snapshots += 1;
-            players += snapshot.players.len() as u64;
-        }
-        let rows: usize = (0..world.servers()).map(|server| world.ledger(server).players.len()).sum();
-        println!("{snapshots} snapshots, {players} players, {rows} rows in {:?}", started.elapsed());
     }
 }

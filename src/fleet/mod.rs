@@ -5,11 +5,13 @@
 //!   time determine a state. It records the ground truth ([`truth`]), which clqd can only
 //!   estimate.
 //! - [`history`]: scans of a world over a range of virtual time.
-//! - [`games`], [`population`], [`rng`]: the content of a world.
-//! - [`behaviours`]: server behaviours that must not be ranked.
-//! - [`address`]: the loopback address of each server.
-//! - [`wire`]: the server side of the protocols. [`faults`]: faults of replies.
-//! - [`serve`]: the fleet on real sockets of the loopback interface.
+//! - [`games`], [`profile`], [`population`], [`rng`]: the content of a world.
+//! - [`behaviours`]: server behaviours that must not be ranked. [`faults`]: faults of
+//!   replies. [`shares`]: how many servers have which.
+//! - [`wire`]: the server side of the protocols. [`reply`]: what a server, or an attacker,
+//!   sends for a query.
+//! - [`address`]: the loopback address of each server. [`serve`]: the fleet on real sockets
+//!   of the loopback interface.
 
 pub mod address;
 pub mod behaviours;
@@ -17,8 +19,11 @@ pub mod faults;
 pub mod games;
 pub mod history;
 pub mod population;
+pub mod profile;
+pub mod reply;
 pub mod rng;
 pub mod serve;
+pub mod shares;
 pub mod truth;
 pub mod wire;
 pub mod world;

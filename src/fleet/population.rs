@@ -4,7 +4,7 @@
 //! scripts, names that many persons have, names that clqd ignores. A person may be on
 //! two servers at the same time, but only once on one server.
 
-use super::rng::{Rng, hash_parts, unit};
+use super::rng::{RngExt, SplitMix64, hash_parts, unit};
 use crate::model::name::{ColourCodes, strip_colours};
 
 /// A person of the population, or a bot.
@@ -132,7 +132,7 @@ impl Population {
 }
 
 fn name_of(seed: u64, person: u32) -> String {
-    let rng = &mut Rng::new(&[seed, 0x7A3E, u64::from(person)]);
+    let rng = &mut SplitMix64::from_parts(&[seed, 0x7A3E, u64::from(person)]);
     let kind = rng.unit();
     let base = match kind {
         k if k < 0.02 => return rng.pick(IGNORED).to_owned(),
@@ -144,7 +144,7 @@ fn name_of(seed: u64, person: u32) -> String {
         _ => format!("{}{}{}", rng.pick(FIRST), rng.pick(SECOND), rng.below(1_000)),
     };
     let clan = if rng.bool(0.2) { rng.pick(CLANS) } else { "" };
-    let colour = |rng: &mut Rng| char::from(b'0' + rng.below(8) as u8);
+    let colour = |rng: &mut SplitMix64| char::from(b'0' + rng.below(8) as u8);
     match rng.below(8) {
         0 | 1 => format!("^{}{clan}^7{base}", colour(rng)),
         2 => format!("{clan}^{}{base}", colour(rng)),

@@ -62,7 +62,7 @@ pub struct ServerTruth {
     pub rounds: u64,
     pub rounds_rated: u64,
     /// The final lists of the last rated rounds, oldest first.
-    pub finals: VecDeque<RoundResult>,
+    pub final_lists: VecDeque<RoundResult>,
 }
 
 /// A line of the printed ground truth.

@@ -35,7 +35,7 @@ use crate::sandbox::{self, Sandbox, closed_port_url, fleet, rows, scan_logs, sen
 use clqd::api::protocol::{RescanSelector, ScanResult, ServerFilter};
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::engine::Outcome;
-use clqd::fleet::rng::Rng;
+use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};
 use clqd::model::ServerUrl;
 use clqd::model::calendar::{Calendar, week_label};
@@ -70,7 +70,7 @@ fn random_kills_neither_lose_nor_duplicate_data() {
     print_always!("seed {seed}, {crashes} kills");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let database = runtime.block_on(Database::new());
-    let mut rng = Rng::new(&[seed, 1]);
+    let mut rng = SplitMix64::from_parts(&[seed, 1]);
     // Servers are added continuously: a few in each run of the daemon.
     let faults: FaultShares =
         "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
@@ -165,7 +165,7 @@ enum KillTime {
 }
 
 impl KillTime {
-    fn choose(rng: &mut Rng) -> KillTime {
+    fn choose(rng: &mut SplitMix64) -> KillTime {
         let mut within = |ms| Duration::from_millis(rng.below(ms) as u64);
         let (any, early, second, short) = (within(2_500), within(150), within(1_000), within(30));
         match rng.below(12) {
@@ -357,7 +357,7 @@ impl Observer {
     }
 
     /// Sends various requests until the connection breaks. Returns the number of responses.
-    fn request_until_killed(&mut self, client: &mut Client, rng: &mut Rng) -> u64 {
+    fn request_until_killed(&mut self, client: &mut Client, rng: &mut SplitMix64) -> u64 {
         let mut responses = 0;
         loop {
             match self.send_random_request(client, rng) {
@@ -368,9 +368,9 @@ impl Observer {
         }
     }
 
-    fn send_random_request(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
+    fn send_random_request(&mut self, client: &mut Client, rng: &mut SplitMix64) -> Result<(), ClientError> {
         let known: Vec<String> = self.servers.keys().cloned().collect();
-        let random_server = |rng: &mut Rng| known[rng.below(known.len())].clone();
+        let random_server = |rng: &mut SplitMix64| known[rng.below(known.len())].clone();
         match rng.below(40) {
             _ if known.is_empty() => self.add(client),
             0 => self.add(client),
@@ -409,11 +409,11 @@ impl Observer {
         Ok(())
     }
 
-    fn toggle_greylist(&mut self, client: &mut Client, rng: &mut Rng) -> Result<(), ClientError> {
+    fn toggle_greylist(&mut self, client: &mut Client, rng: &mut SplitMix64) -> Result<(), ClientError> {
         send_request(client, &Request::ServersAdd { urls: vec![self.greylist_url.clone()], tags: Vec::new() })?;
         let reason = match &self.greylist_reason {
             Some(Some(_)) => None,
-            _ => Some(format!("reason {}", rng.next_u64())),
+            _ => Some(format!("reason {}", rng.bits())),
         };
         self.greylist_reason = None;
         send_request(
@@ -554,7 +554,7 @@ fn kills_during_week_close_change_no_result() {
         "no scan after the week's end was applied"
     );
 
-    let mut rng = Rng::new(&[seed, 2]);
+    let mut rng = SplitMix64::from_parts(&[seed, 2]);
     let (mut kills, mut seen) = (0, BTreeSet::new());
     let began = Instant::now();
     loop {

@@ -13,7 +13,7 @@ use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::engine::{
     CorrectionError, EngineSettings, Event, Outcome, RebuiltState, RemovedPlayer, StateReader, ViewError,
 };
-use clqd::fleet::rng::Rng;
+use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
 use clqd::model::calendar::{Calendar, week_label};
@@ -577,7 +577,7 @@ fn merge_changes_kept_closed_weeks() {
 fn random_corrections_keep_boards_and_archive_consistent() {
     const NAMES: [&str; 6] = ["Visor", "Klesk", "^1Sarge", "Bones", "Alt", "New"];
     for seed in 1..=6 {
-        let mut rng = Rng::new(&[seed]);
+        let mut rng = SplitMix64::from_parts(&[seed]);
         let mut fixture = Fixture::new();
         let mut archived_jobs = fixture.archived();
         for step in 0..14 {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::fleet::rng::Rng;
+use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
 use clqd::state::State;
@@ -67,7 +67,7 @@ fn close_in_steps_and_restarts_equals_close_at_once() {
     assert!(want.values().map(rows).max() > Some(60), "a server has more rows than most ticks have steps");
 
     for (seed, steps) in [(1, 1), (2, 7), (3, 50), (4, 500)] {
-        let mut rng = Rng::new(&[seed]);
+        let mut rng = SplitMix64::from_parts(&[seed]);
         let dir = tempfile::tempdir().unwrap();
         let mut state = open(dir.path(), steps);
         play(&mut state);
@@ -130,7 +130,7 @@ mod synthetic {
     }
 
     pub fn scan(server: u64, players: u64, week: i64, minute: i64, t_ms: i64) -> Outcome {
-        let mut rng = Rng::new(&[server, week as u64]);
+        let mut rng = SplitMix64::from_parts(&[server, week as u64]);
         let speeds: Vec<u64> = (0..players).map(|_| 1 + rng.below(9) as u64).collect();
         let list =
             speeds.iter().zip(1_i64..).filter(|(_, n)| !(n + minute / 60 + week).unsigned_abs().is_multiple_of(4));

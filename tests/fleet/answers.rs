@@ -5,12 +5,13 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use clqd::fleet::faults::FORGED_NAME;
+use clqd::fleet::faults::SPOOFED_NAME;
 use clqd::fleet::{Behaviour, BehaviourShares, Fault, FaultShares, Fleet, ServeSettings, World, WorldSettings};
 use clqd::model::{Completeness, ServerUrl, Snapshot};
 use clqd::proto::{self, Nonce, Step};
+use strum::VariantArray;
 
-/// A fleet whose time almost stands still, so that a reply can be compared with the
+/// A fleet whose time almost does not pass, so that a reply can be compared with the
 /// world afterwards.
 fn fleet(servers: u32, faults: FaultShares) -> Fleet {
     fleet_of(WorldSettings { servers, seed: 4, activity: 4.0, ..WorldSettings::default() }, faults)
@@ -21,7 +22,7 @@ fn fleet_of(settings: WorldSettings, faults: FaultShares) -> Fleet {
     let live_from_ms = world.settings().start_ms + 3_600_000;
     let settings =
         ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed: 1e-6, faults, ..ServeSettings::default() };
-    Fleet::start(world, settings).expect("ports that the kernel chose")
+    Fleet::start(world, settings).expect("free ports")
 }
 
 struct Client {
@@ -36,29 +37,29 @@ impl Client {
         Client { socket, tries }
     }
 
-    /// The result of a scan of the server, and the reasons of ignored datagrams.
+    /// The result of a scan of the server; `None` if it is a miss.
     fn scan(&self, url: &str) -> Option<Snapshot> {
         let url = ServerUrl::parse(url).unwrap();
         let at = SocketAddr::new(url.ip().unwrap(), url.port());
-        let mut dialogue = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
+        let mut exchange = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
         let mut buffer = vec![0; 65_535];
-        let mut left = self.tries;
-        self.socket.send_to(&dialogue.request(), at).unwrap();
+        let mut tries_left = self.tries;
+        self.socket.send_to(&exchange.request(), at).unwrap();
         loop {
             let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
-                left -= 1;
-                if left == 0 {
-                    return dialogue.partial_snapshot();
+                tries_left -= 1;
+                if tries_left == 0 {
+                    return exchange.partial_snapshot();
                 }
-                self.socket.send_to(&dialogue.request(), at).unwrap();
+                self.socket.send_to(&exchange.request(), at).unwrap();
                 continue;
             };
             if from != at {
                 continue;
             }
-            match dialogue.handle_datagram(0, &buffer[..length]) {
+            match exchange.handle_datagram(0, &buffer[..length]) {
                 Step::Done(snapshot) => return Some(*snapshot),
-                Step::Send => drop(self.socket.send_to(&dialogue.request(), at).unwrap()),
+                Step::Send => drop(self.socket.send_to(&exchange.request(), at).unwrap()),
                 Step::Wait | Step::Ignore(_) => {}
             }
         }
@@ -74,7 +75,7 @@ fn timeless(mut snapshot: Snapshot) -> (Snapshot, Vec<Option<u64>>) {
 }
 
 #[track_caller]
-fn agree(url: &str, scanned: Snapshot, truth: Snapshot) {
+fn assert_equal(url: &str, scanned: Snapshot, truth: Snapshot) {
     let ((scanned, scanned_ms), (truth, truth_ms)) = (timeless(scanned), timeless(truth));
     assert_eq!(scanned, truth, "{url}");
     for (scanned, truth) in scanned_ms.iter().zip(&truth_ms) {
@@ -91,9 +92,9 @@ fn every_protocol_variant_is_decoded_exactly() {
     let client = Client::new(2_000, 1);
     let mut players = 0;
     for (server, url) in fleet.urls().iter().enumerate() {
-        let scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not answer"));
+        let scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not reply"));
         players += scanned.players.len();
-        agree(url, scanned, fleet.snapshot(server as u32));
+        assert_equal(url, scanned, fleet.snapshot(server as u32));
     }
     assert!(players > 3_000, "{players}");
 }
@@ -105,21 +106,22 @@ fn servers_of_each_behaviour_are_decoded_exactly() {
     let settings = WorldSettings { servers: 300, seed: 4, activity: 4.0, behaviours, ..WorldSettings::default() };
     let fleet = fleet_of(settings, FaultShares::NONE);
     let client = Client::new(2_000, 1);
-    let mut seen = [0; Behaviour::ALL.len()];
+    let mut seen = [0; Behaviour::VARIANTS.len()];
     for (server, url) in fleet.urls().iter().enumerate() {
-        let scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not answer"));
+        let scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not reply"));
         if let Some(behaviour) = fleet.behaviour(server as u32) {
             seen[behaviour as usize] += 1;
         }
-        agree(url, scanned, fleet.snapshot(server as u32));
+        assert_equal(url, scanned, fleet.snapshot(server as u32));
     }
     assert!(seen.iter().all(|&count| count > 10), "{seen:?}");
 }
 
 #[test]
 fn full_snapshot_is_correct_under_every_fault() {
-    // The fault, every how many servers, ms for one answer, least full snapshots.
-    for (faults, step, timeout_ms, full_at_least) in [
+    // The fault, the step from one scanned server to the next, the time-out of a reply in ms,
+    // and the minimum number of full snapshots.
+    for (faults, step, timeout_ms, full_min) in [
         ("silent=1", 20, 40, 0),
         ("slow=1", 60, 1_500, 1),
         ("lossy=1", 2, 40, 45),
@@ -133,19 +135,19 @@ fn full_snapshot_is_correct_under_every_fault() {
         let (mut full, mut partial) = (0, 0);
         for (server, url) in fleet.urls().iter().enumerate().step_by(step) {
             let Some(scanned) = client.scan(url) else { continue };
-            assert!(scanned.players.iter().all(|player| !player.name.starts_with(FORGED_NAME)), "{url}");
+            assert!(scanned.players.iter().all(|player| !player.name.starts_with(SPOOFED_NAME)), "{url}");
             if scanned.completeness == Completeness::Full {
                 full += 1;
-                agree(url, scanned, fleet.snapshot(server as u32));
+                assert_equal(url, scanned, fleet.snapshot(server as u32));
             } else {
                 partial += 1;
             }
         }
         let fault = fleet.fault(0).unwrap();
-        assert!(full >= full_at_least, "{fault:?}: {full} full, {partial} partial");
+        assert!(full >= full_min, "{fault:?}: {full} full, {partial} partial");
         match fault {
             Fault::Silent => assert_eq!(full + partial, 0),
-            // Nothing that a malformed server sends is its true list.
+            // A malformed server never sends its true list.
             Fault::Malformed => assert_eq!(full, 0),
             Fault::Partial => assert!(partial >= 8, "{full} full, {partial} partial"),
             _ => {}

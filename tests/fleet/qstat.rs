@@ -1,6 +1,6 @@
 //! Compares qstat (`quakestat`, Debian package qstat) with `clqd query` on the same fleet:
 //! the same host names, maps, slots, names and points, for the Quake 3 family and for A2S.
-//! The fleet's time stands still, and its only faults are those of real servers: every
+//! The fleet's time does not pass, and its only faults are those of real servers: every
 //! format of challenges and split packets.
 //!
 //! qstat is a second implementation, not the reference. Cases that qstat decodes wrongly
@@ -34,7 +34,7 @@ struct ServerView {
     hostname: String,
     map: String,
     slots: u64,
-    /// In order.
+    /// Sorted by name.
     players: Vec<(String, i64)>,
 }
 
@@ -49,12 +49,12 @@ fn clqd_query_agrees_with_qstat() {
         truth: false,
         ..Default::default()
     };
-    let natures = World::new(settings.clone());
+    let profiles = World::new(settings.clone());
     let serve = ServeSettings {
         quake3_port: 0,
         source_port: 0,
         live_from_ms: start_ms + 86_400_000,
-        speed: 1e-9, // it stands still
+        speed: 1e-9, // the time does not pass
         faults: FaultShares::NONE,
         rate_limit: None,
     };
@@ -63,56 +63,58 @@ fn clqd_query_agrees_with_qstat() {
     let dir = tempfile::tempdir().unwrap();
     let by_qstat = qstat(&fleet, dir.path().join("qstat.lst"));
     let by_clqd = clqd_query(&fleet, dir.path().join("clqd.lst"));
-    assert_eq!((by_qstat.len(), by_clqd.len()), (SERVERS as usize, SERVERS as usize), "both see every server");
+    assert_eq!(
+        (by_qstat.len(), by_clqd.len()),
+        (SERVERS as usize, SERVERS as usize),
+        "both programs list every server"
+    );
 
-    let (mut same, mut players, mut fragmented, mut beyond) = (BTreeMap::new(), 0, 0, BTreeMap::new());
+    let (mut same, mut players, mut fragmented, mut only_clqd) = (BTreeMap::new(), 0, 0, BTreeMap::new());
     for number in 0..fleet.servers() {
         let address = fleet.url(number).split_once("://").unwrap().1.to_owned();
         let (qstat, clqd) = (&by_qstat[&address], &by_clqd[&address]);
-        let nature = natures.nature(number);
-        let ProtocolVariant { split, fragment_bytes, .. } = ProtocolVariant::of(SEED, number, nature);
-        let family = nature.game.family;
+        let profile = profiles.profile(number);
+        let ProtocolVariant { split, fragment_bytes, .. } = ProtocolVariant::of(SEED, number, profile);
+        let family = profile.game.family;
         if qstat == clqd {
             *same.entry(family.scheme()).or_insert(0) += 1;
             players += clqd.players.len();
-            // Head and count; index, name, zero, points and time of each.
+            // Header and count; index, name, zero byte, points and time of each player.
             let bytes = 6 + clqd.players.iter().map(|(name, _)| name.len() + 10).sum::<usize>();
             fragmented += usize::from(split != SplitFormat::Never && bytes > fragment_bytes);
             continue;
         }
-        // Only what qstat is known to decode wrongly, and then clqd must be right.
-        let unread = match split {
+        // Only where qstat is known to decode wrongly, and there clqd must be correct.
+        let is_known_fault = match split {
             SplitFormat::Bzip2 | SplitFormat::SourceWithoutSize => true,
-            SplitFormat::Source => nature.game.app_id & 0xFF < 128,
+            SplitFormat::Source => profile.game.app_id & 0xFF < 128,
             SplitFormat::GoldSrc | SplitFormat::Never => false,
         };
-        let app = nature.game.app_id;
-        assert!(unread, "{address} (app {app}, {split:?}):\nqstat {qstat:?}\nclqd  {clqd:?}");
+        let app = profile.game.app_id;
+        assert!(is_known_fault, "{address} (app {app}, {split:?}):\nqstat {qstat:?}\nclqd  {clqd:?}");
         assert!(qstat.players.is_empty() && !clqd.players.is_empty(), "{address}: {qstat:?}");
         let truth = fleet.snapshot(number);
         let mut listed: Vec<_> =
             truth.players.into_iter().map(|player| (player.name.into_string(), player.points.unwrap())).collect();
         listed.sort();
         assert_eq!((&clqd.players, &clqd.hostname), (&listed, &truth.hostname), "{address}");
-        *beyond.entry(format!("{split:?}")).or_insert(0) += 1;
+        *only_clqd.entry(format!("{split:?}")).or_insert(0) += 1;
     }
-    println!(
-        "the same: {same:?}, with {players} players, {fragmented} in fragments; beyond qstat, and right by the fleet: {beyond:?}"
-    );
-    assert!(same.values().all(|&n| n >= 50) && same.len() == 2 && players > 500, "there was something to compare");
+    println!("equal: {same:?}, with {players} players, {fragmented} in fragments; only clqd is correct: {only_clqd:?}");
+    assert!(same.values().all(|&n| n >= 50) && same.len() == 2 && players > 500, "enough servers are compared");
 }
 
-/// By address and port.
+/// What qstat shows, by address and port.
 fn qstat(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
     let line = |url: String| {
         let (scheme, address) = url.split_once("://").expect("a URL");
         format!("{} {address}\n", if scheme == "quake3" { "Q3S" } else { "A2S" })
     };
     std::fs::write(&list, fleet.urls().into_iter().map(line).collect::<String>()).unwrap();
-    // -nnx: names as they are, colour codes and all. Not -json: that leaves out
-    // every byte that is not ASCII.
+    // -nnx: names with their colour codes. Not -json, which omits every byte that is not
+    // ASCII.
     let output = Command::new("quakestat").args(["-raw", "\x01", "-P", "-nnx", "-f"]).arg(&list).output();
-    let output = output.expect("this test needs quakestat: apt-get install qstat, or use tests/run, which does it");
+    let output = output.expect("this test needs quakestat: run apt-get install qstat, or tests/run, which installs it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut seen = BTreeMap::new();
     let mut lines =
@@ -122,7 +124,7 @@ fn qstat(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
         let player = |fields: Vec<String>| (fields[0].clone(), fields[1].parse().expect("points"));
         let mut players: Vec<_> = lines.by_ref().take_while(|fields| fields.len() > 1).map(player).collect();
         players.sort();
-        let slots = slots.parse().expect("slots; qstat saw no server");
+        let slots = slots.parse().expect("slots; qstat received no reply");
         let server = ServerView { hostname: hostname.clone(), map: map.clone(), slots, players };
         seen.insert(address.clone(), server);
     }
@@ -137,7 +139,7 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// By address and port.
+/// What `clqd query` shows, by address and port.
 fn clqd_query(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
     std::fs::write(&list, fleet.urls().join("\n")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));

@@ -50,11 +50,11 @@ async fn screened_entries_never_reach_rankings() {
             ..ServeSettings::default()
         },
     )
-    .expect("ports that the kernel chose");
+    .expect("free ports");
     let fleet = Arc::new(fleet);
-    let mut played = Simulation::new(&fleet);
-    played.scan_for_hours().await;
-    played.check();
+    let mut simulation = Simulation::new(&fleet);
+    simulation.scan_for_hours().await;
+    simulation.check();
 }
 
 struct Simulation {
@@ -84,8 +84,8 @@ impl Simulation {
     }
 
     async fn scan_for_hours(&mut self) {
-        let (ask, requests) = mpsc::channel(SERVERS as usize);
-        let (to, mut outcomes) = mpsc::channel(SERVERS as usize);
+        let (request_tx, requests) = mpsc::channel(SERVERS as usize);
+        let (outcome_tx, mut outcomes) = mpsc::channel(SERVERS as usize);
         let clock = Arc::clone(&self.fleet);
         let settings = ScanSettings {
             allow_private: true,
@@ -96,12 +96,13 @@ impl Simulation {
             subnet_burst_packets: 10_000,
             ..ScanSettings::default()
         };
-        let scanner = Scanner::start(settings, requests, to, Arc::new(move || clock.now_ms())).expect("sockets");
+        let scanner =
+            Scanner::start(settings, requests, outcome_tx, Arc::new(move || clock.now_ms())).expect("sockets");
         for _ in 0..SCANS {
             for (server, url) in self.urls.iter().enumerate() {
                 let (id, url) = (server as u64, url.clone());
                 let request = ScanRequest { id, server: ServerKey(1 + server as u32), url, mode: ScanMode::Normal };
-                ask.send(request).await.expect("the scanner runs");
+                request_tx.send(request).await.expect("the scanner runs");
             }
             let mut lists = Vec::new();
             for _ in 0..SERVERS {
@@ -111,16 +112,17 @@ impl Simulation {
             }
             lists.sort_by_key(|(server, _)| *server);
             for (server, snapshot) in lists {
-                self.take(server, snapshot);
+                self.apply(server, snapshot);
             }
             self.fleet.skip_time(SCAN_MS);
         }
-        drop(ask);
-        scanner.join().await;
-        self.state.commit().expect("a store that works");
+        drop(request_tx);
+        assert!(outcomes.recv().await.is_none(), "the scanner ends after its last outcome");
+        drop(scanner);
+        self.state.commit().expect("the store works");
     }
 
-    fn take(&mut self, server: u32, snapshot: Snapshot) {
+    fn apply(&mut self, server: u32, snapshot: Snapshot) {
         if snapshot.completeness == Completeness::Full && !snapshot.players.is_empty() && self.seen.insert(server) {
             let only_bots = snapshot.bots.is_some_and(|bots| bots as usize >= snapshot.players.len());
             if only_bots {
@@ -128,7 +130,7 @@ impl Simulation {
             }
         }
         let event = Event::Replayed { url: self.urls[server as usize].clone(), outcome: Outcome::Snapshot(snapshot) };
-        self.state.handle(event).expect("a store that works");
+        self.state.handle(event).expect("the store works");
     }
 
     fn rows(&self) -> Vec<(u32, String, PlayerRow)> {
@@ -163,36 +165,36 @@ impl Simulation {
         let has = |wanted: Option<Behaviour>| move |row: &&(u32, String, PlayerRow)| behaviour(row.0) == wanted;
         let names = |server| rows.iter().filter(move |(of, _, _)| *of == server).map(|(_, name, _)| name.as_str());
 
-        let usual: Vec<_> = rows.iter().filter(has(None)).collect();
-        assert!(usual.len() > 100 && usual.iter().any(|(_, _, row)| row.elo_rounds > 0), "players are ranked");
+        let ordinary: Vec<_> = rows.iter().filter(has(None)).collect();
+        assert!(ordinary.len() > 100 && ordinary.iter().any(|(_, _, row)| row.elo_rounds > 0), "players are ranked");
 
         let oversized: Vec<_> = rows.iter().filter(has(Some(Behaviour::Oversized))).collect();
         assert!(oversized.is_empty(), "{oversized:?}");
         assert!(rows.iter().all(|(_, name, _)| !name.starts_with(PHANTOM_NAME)));
 
         let frozen: Vec<_> = rows.iter().filter(has(Some(Behaviour::Frozen))).collect();
-        assert!(frozen.len() > 10, "they are players until it is clear that they are not");
+        assert!(frozen.len() > 10, "a list counts until it has not changed for long enough");
         for (server, name, row) in frozen {
             assert!(name.starts_with(STATUE_NAME));
             let (points, clq1, clq2, elo_rounds) = (row.points, row.clq1(), row.clq2(), row.elo_rounds);
             assert_eq!((points, clq1, clq2, elo_rounds), (0, 0, 0, 0), "{server} {name}");
             // The scan that detects it may be late, by one more on a busy machine.
-            let most_ms = FROZEN_AFTER_MS as u64 + 3 * u64::from(SCAN_MS);
-            assert!(row.measured_ms <= most_ms, "{server} {name}: {row:?}");
+            let max_ms = FROZEN_AFTER_MS as u64 + 3 * u64::from(SCAN_MS);
+            assert!(row.measured_ms <= max_ms, "{server} {name}: {row:?}");
         }
 
-        let mut bots_left_out = 0;
+        let mut bots_excluded = 0;
         for &server in self.bots_first.iter().filter(|&&server| behaviour(server) == Some(Behaviour::UnmarkedBots)) {
             for ((_, name), people) in truth.iter().filter(|((of, _), _)| *of == server) {
                 if people.iter().all(|(bot, _)| *bot) {
                     assert!(names(server).all(|ranked| ranked != name), "{server}: bot {name} is ranked");
-                    bots_left_out += 1;
+                    bots_excluded += 1;
                 }
             }
         }
-        assert!(bots_left_out >= 10, "{bots_left_out} bots on {:?}", self.bots_first);
+        assert!(bots_excluded >= 10, "{bots_excluded} bots on {:?}", self.bots_first);
 
-        let (mut only_watched, mut played_ms, mut measured_ms) = (0, 0, 0);
+        let (mut spectators_excluded, mut played_ms, mut measured_ms) = (0, 0, 0);
         for (server, name, row) in rows.iter().filter(has(Some(Behaviour::Spectators))) {
             let people = &truth[&(*server, name.clone())];
             assert!(
@@ -204,13 +206,13 @@ impl Simulation {
         }
         assert!(measured_ms > 3_600_000 && measured_ms <= played_ms * 21 / 20, "{measured_ms} of {played_ms}");
         for ((server, name), people) in &truth {
-            let watched = people.iter().all(|(bot, totals)| !bot && totals.spectated_ms == totals.present_ms);
-            if behaviour(*server) == Some(Behaviour::Spectators) && watched {
+            let only_spectated = people.iter().all(|(bot, totals)| !bot && totals.spectated_ms == totals.present_ms);
+            if behaviour(*server) == Some(Behaviour::Spectators) && only_spectated {
                 assert!(names(*server).all(|ranked| ranked != name), "{server}: spectator {name} is ranked");
-                only_watched += 1;
+                spectators_excluded += 1;
             }
         }
-        assert!(only_watched >= 3, "{only_watched}");
+        assert!(spectators_excluded >= 3, "{spectators_excluded}");
 
         // A generic name is ranked while one player has it, and unusable while two do.
         let generic_ms = |(server, name, row): &(u32, String, PlayerRow)| {

@@ -1,14 +1,17 @@
-//! Hostile scan logs from a seed: small games as close as possible to each edge case of
-//! docs/rules.md. They do not resemble real servers; see `clqd::fleet` for that. The same seed and
-//! zone always give the same log. Logs for screening are in `screening`.
+//! Adversarial scan logs from a seed: short games close to every edge case of
+//! docs/rules.md. They do not resemble real servers; `clqd::fleet` does. The same seed and
+//! time zone always give the same log. Logs for screening are in `screening`.
 
 pub mod screening;
 
 use clqd::model::WeekKey;
 use clqd::model::calendar::{Calendar, parse_week_label};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::to_string;
 
-/// Names that a rule about names looks at, and pairs that are one name or nearly so.
+/// Names that the rules treat specially, and pairs that are equal or almost equal when
+/// normalised.
 const NAMES: [&str; 34] = [
     "UnnamedPlayer",
     "Player",
@@ -48,15 +51,15 @@ const NAMES: [&str; 34] = [
 
 const MAPS: [&str; 6] = ["q3dm17", "q3dm6", "de_dust2", "Q3DM6", "", "ma p/\u{65e5}"];
 
-/// Gaps at the edges: of 720 s, and parts of it, so that segments end exactly on a snapshot.
+/// Gaps around 720 s, and fractions of it, so that segments end exactly at a snapshot.
 const GAPS_MS: [i64; 14] = [
     720_000, 720_000, 720_001, 719_999, 360_000, 240_000, 180_000, 144_000, 600_000, 1, 999, 60_000, 721_000, 1_440_000,
 ];
 
-/// A log, in the time zone that its week edges are made for. In every eighth
-/// seed servers change their game as they change their map.
+/// A log around week boundaries of a time zone. In every eighth seed servers change their
+/// game together with their map.
 pub fn scan_log(seed: u64, calendar: &Calendar) -> String {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let first_week = parse_week_label("2025-W47").expect("a label").0 + random.below(60) as u32;
     let edges: Vec<i64> = (0..1 + random.below(3) as u32)
         .map(|n| calendar.week_start_ms(WeekKey(first_week + n + random.below(2) as u32)))
@@ -82,10 +85,10 @@ struct Server {
     map: &'static str,
     players: Vec<Player>,
     capacity: usize,
-    /// What a frag is worth.
+    /// Points of one frag.
     scale: i64,
     pace: Pace,
-    /// Of the last line written.
+    /// Time of the last line written.
     t: i64,
 }
 
@@ -99,13 +102,13 @@ struct Player {
 
 #[derive(Clone, Copy)]
 enum Pace {
-    /// Every 120,000 ms, so that every sixth snapshot ends a segment.
+    /// A gap of 120,000 ms, so that every sixth snapshot ends a segment.
     Exact,
     Jittery,
     Slow,
     Wild,
-    /// As `Exact`, for hours, with many short rounds and players who stay: more
-    /// than ten segments and games.
+    /// Like `Exact`, but for hours, with many short rounds and players who stay, so that
+    /// players have more than ten segments and games.
     Steady,
 }
 
@@ -132,12 +135,12 @@ impl Server {
         }
     }
 
-    /// Scans from some time before a week's first moment to some time after.
+    /// Scans from some time before a week boundary to some time after it.
     fn session(&mut self, edge: i64, random: &mut Random, lines: &mut Vec<(i64, String)>) {
         let start = edge - random.between(600_000, 7_000_000);
-        let steadily = if matches!(self.pace, Pace::Steady) { 9_000_000 } else { 0 };
-        let end = edge + random.between(600_000, 7_000_000) + steadily;
-        // A session may begin where one around an edge of the same week went on.
+        let longer = if matches!(self.pace, Pace::Steady) { 9_000_000 } else { 0 };
+        let end = edge + random.between(600_000, 7_000_000) + longer;
+        // The previous session may have ended later than this one begins.
         self.t = self.t.max(start);
         while self.t < end {
             let next = self.next_t(random);
@@ -184,7 +187,7 @@ impl Server {
         }
     }
 
-    /// What happens between two scans.
+    /// Simulates the time between two scans.
     fn play(&mut self, random: &mut Random) {
         self.score(random);
         match self.pace {
@@ -193,7 +196,7 @@ impl Server {
                     self.new_round(random);
                 }
             }
-            _ => (0..random.below(3)).for_each(|_| self.happen(random)),
+            _ => (0..random.below(3)).for_each(|_| self.random_event(random)),
         }
         match random.below(4) {
             0 => random.shuffle(&mut self.players),
@@ -202,8 +205,8 @@ impl Server {
         }
     }
 
-    /// The round ends at the week's edge; some players leave with it, and only a final list of
-    /// the new week contains them.
+    /// The round ends at the week boundary. Some players leave at the same time, so only a
+    /// final list of the new week contains them.
     fn play_across_the_edge(&mut self, random: &mut Random) {
         self.play(random);
         if random.chance(60) {
@@ -230,39 +233,39 @@ impl Server {
         }
     }
 
-    fn happen(&mut self, random: &mut Random) {
-        let room = self.capacity.saturating_sub(self.players.len());
-        let anyone = random.below(self.players.len().max(1) as u64) as usize;
+    fn random_event(&mut self, random: &mut Random) {
+        let free_slots = self.capacity.saturating_sub(self.players.len());
+        let index = random.below(self.players.len().max(1) as u64) as usize;
         match random.below(40) {
-            0..=12 if room > 0 => self.join(random),
-            13..=16 => (0..room.min(8)).for_each(|_| self.join(random)),
-            17..=20 if !self.players.is_empty() => drop(self.players.remove(anyone)),
+            0..=12 if free_slots > 0 => self.join(random),
+            13..=16 => (0..free_slots.min(8)).for_each(|_| self.join(random)),
+            17..=20 if !self.players.is_empty() => drop(self.players.remove(index)),
             21 => self.players.clear(),
-            22 | 39 => (0..room).for_each(|_| self.join(random)),
+            22 | 39 => (0..free_slots).for_each(|_| self.join(random)),
             23..=25 => self.new_round(random),
             26 => self.map = random.pick(&MAPS),
-            27..=29 => self.drop_to_the_edge(random),
+            27..=29 => self.drop_to_threshold(random),
             30 => {
-                // Everyone else: no name in common, on the same map.
+                // All players are replaced: no common name, on the same map.
                 let names: Vec<String> = self.players.drain(..).map(|p| p.name).collect();
                 (0..names.len()).for_each(|_| self.join(random));
                 self.players.retain(|p| !names.contains(&p.name));
             }
             31 | 32 => {
-                let same = self.players.get(anyone).map_or(0, |p| p.points);
+                let same = self.players.get(index).map_or(0, |p| p.points);
                 let some = random.below(1 + self.players.len() as u64) as usize;
                 self.players.iter_mut().take(some).for_each(|p| p.points = same);
             }
             33 => self.players.iter_mut().for_each(|p| p.points = -p.points.abs()),
             34..=36 if !self.players.is_empty() => {
-                // The name stands twice: another one's, or a bot's.
-                let mut twin = self.players[anyone].clone();
-                twin.bot = random.chance(40);
-                twin.points = random.between(-2, 9);
-                self.players.push(twin);
+                // A second entry with the same name: another player's, or a bot's.
+                let mut duplicate = self.players[index].clone();
+                duplicate.bot = random.chance(40);
+                duplicate.points = random.between(-2, 9);
+                self.players.push(duplicate);
             }
-            37 if !self.players.is_empty() => self.players[anyone].name = self.new_name(random),
-            38 if !self.players.is_empty() => self.players[anyone].ping = random.pick(&[Some(0), None, Some(50)]),
+            37 if !self.players.is_empty() => self.players[index].name = self.new_name(random),
+            38 if !self.players.is_empty() => self.players[index].ping = random.pick(&[Some(0), None, Some(50)]),
             _ => {}
         }
     }
@@ -288,18 +291,18 @@ impl Server {
         if random.chance(50) {
             self.map = random.pick(&MAPS);
             if self.changes_game && random.chance(30) {
-                // A new game comes with a new map, whatever was picked.
+                // A new game always has a new map, whichever map was picked.
                 self.map = if self.map == MAPS[0] { MAPS[1] } else { MAPS[0] };
                 self.game = random.pick(self.games);
             }
         }
     }
 
-    /// The sum of points falls to where a restart just is seen, or just is not.
-    fn drop_to_the_edge(&mut self, random: &mut Random) {
+    /// The sum of points falls close to the threshold at which a round counts as restarted.
+    fn drop_to_threshold(&mut self, random: &mut Random) {
         let sum: i64 = self.players.iter().map(|p| p.points.max(0)).sum();
-        let least = [sum - 4, sum - 5, sum - 6, sum / 2, (sum - 1) / 2, sum / 2 + 1];
-        let mut fall = sum - random.pick(&least).max(0);
+        let sums = [sum - 4, sum - 5, sum - 6, sum / 2, (sum - 1) / 2, sum / 2 + 1];
+        let mut fall = sum - random.pick(&sums).max(0);
         for player in &mut self.players {
             let part = fall.min(player.points).max(0);
             player.points -= part;
@@ -346,7 +349,7 @@ impl Server {
         format!("{{\"t\":{},\"server\":{},\"miss\":true}}\n", self.t, self.written_url(random))
     }
 
-    /// The URL, at times not in canonical form.
+    /// The URL, sometimes not in canonical form.
     fn written_url(&self, random: &mut Random) -> String {
         let url = match random.below(50) {
             0 => self.url.replacen(self.scheme, &self.scheme.to_ascii_uppercase(), 1),
@@ -382,23 +385,21 @@ fn in_ascii(line: &str) -> String {
     out
 }
 
-/// SplitMix64.
-pub struct Random(pub u64);
+/// Random numbers from a seed. The distributions are defined here and not taken from a
+/// crate: a seed must give the same log in every version.
+pub struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub fn new(seed: u64) -> Random {
+        Random(SplitMix64::seed_from_u64(seed))
     }
 
-    /// From 0 to `n` - 1.
+    /// 0 to `n` - 1.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.0.next_u64() % n
     }
 
-    /// From `low` to `high`, both included.
+    /// `low` to `high`, both included.
     fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as u64) as i64
     }

@@ -1,25 +1,23 @@
-//! Which lists are credible, and who plays (docs/rules.md 14): scan log lines to full
-//! snapshots with keys. Point 6, impossible gains, is in `facts`, where gains are.
+//! Which lists are credible, and which entries are players (docs/rules.md 14): converts scan
+//! log lines to full snapshots with keys. Point 6, impossible gains, is in `facts`.
 //!
-//! [open] Where section 14 leaves a choice, the choices made here are:
+//! Where section 14 leaves a choice, the choices made here are:
 //!
-//! - A check that treats a snapshot as partial ends the checks of that snapshot.
-//!   What earlier checks remembered of it (names of bots, the list of point 3)
-//!   stays remembered.
-//! - So a list with too many entries neither ends nor prolongs the time for which
-//!   a list has not changed, nor does a partial snapshot; a list of a further new
-//!   game does.
+//! - A check that treats a snapshot as partial ends the checks of that snapshot. What
+//!   earlier checks stored of it (names of bots, the list of point 3) stays stored.
+//! - So a list with too many entries does not change how long the list has been the same.
+//!   Neither does a partial snapshot. A list of one new game too many does.
 //! - Point 1 counts the entries as received.
-//! - Point 2: names that an entry marked as a bot bears are names like any other;
-//!   the count is the number of entries as received minus `bots`.
-//! - Point 3: entries without points are left out of the comparison. A change of
-//!   the game alone is no change. With `count_bots` bots are like people.
-//! - Point 3: once the counts are cleared the assumed count of prev is 0.
-//! - Point 4: a game or map has its key from the first snapshot with it that is
-//!   not treated as partial. The map `(other)` needs no key.
-//! - Point 4: the names of spectators hand out no key and count for no quota.
-//! - `screen.enabled = false` turns off the flag of spectators, too. Entries
-//!   without points still have no gain and no place in a final list.
+//! - Point 2: the names of entries marked as bots are treated like other names. The count
+//!   is the number of entries as received minus `bots`.
+//! - Point 3: entries without points are not compared. A change of the game alone is not a
+//!   change. With `count_bots` bots are treated like players.
+//! - Point 3: after the counts are cleared, the assumed count of prev is 0.
+//! - Point 4: a game or map gets its key from its first snapshot that is not treated as
+//!   partial. The map `(other)` needs no key.
+//! - Point 4: the name of a spectator gets no key and does not count for the quota.
+//! - `screen.enabled = false` also turns off the flag of spectators. Entries without points
+//!   still have no gain and are not in a final list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,7 +27,7 @@ use super::facts::{Entry, Snapshot};
 use super::log::{Line, LineKind, LoggedPlayer};
 use super::{PlayerId, Settings};
 
-/// The settings of docs/rules.md 14. The default is docs/rules.md' default.
+/// The settings of docs/rules.md 14, with the defaults of that section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screen {
     pub enabled: bool,
@@ -39,8 +37,7 @@ pub struct Screen {
     pub new_names_per_day_max: usize,
     pub games_max: usize,
     pub maps_max: usize,
-    /// Game, or `scheme://`, or `darkplaces_games`, and the points that mark a
-    /// spectator there.
+    /// A game, `scheme://` or `darkplaces_games`, and the points that mark a spectator there.
     pub spectator_points: Vec<(String, i64)>,
     pub gain_max: i64,
 }
@@ -62,14 +59,14 @@ impl Default for Screen {
     }
 }
 
-/// Bots named in lists of nothing but bots that are remembered of a server.
+/// Maximum number of bots' names stored for a server, from lists that contain only bots.
 const BOT_NAMES_MAX: usize = 64;
-/// The least list that can be frozen.
+/// Minimum length of a list that can be frozen.
 const FROZEN_ENTRIES_MIN: usize = 4;
-/// What further new maps are counted as.
+/// The map for which further new maps count.
 pub const OTHER_MAP: &str = "(other)";
 
-/// Why a snapshot, or a part of it, was not taken as it came.
+/// Why a snapshot, or a part of it, was not used as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     MorePlayersThanSlots,
@@ -101,7 +98,7 @@ pub struct Report {
     pub reason: Reason,
 }
 
-/// What a line is after the checks.
+/// The result of the checks of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Miss,
@@ -111,7 +108,7 @@ pub enum Outcome {
     },
     /// Treated as partial with count 0; the last three counts are cleared.
     Frozen,
-    /// The next of the full snapshots.
+    /// The line is the next of `Screened::snapshots`.
     Full,
 }
 
@@ -122,8 +119,8 @@ pub struct Screened {
     /// All players with keys, in order of their keys.
     pub players: Vec<PlayerId>,
     pub reports: Vec<Report>,
-    /// Bots that were announced but not found, of the last list of each server that
-    /// was no longer than it may be.
+    /// Bots that were announced but not identified, in the last list of each server that was
+    /// not too long.
     pub unnamed_bots: HashMap<String, u32>,
 }
 
@@ -167,7 +164,7 @@ type SameList = (String, Vec<(String, i64)>, i64);
 
 #[derive(Default)]
 struct Server {
-    /// Names of bots; the most recently seen last.
+    /// Names of bots; the most recently seen is the last.
     bots: Vec<String>,
     /// Map, names and points, and since when they have been the same.
     same: Option<SameList>,
@@ -200,7 +197,7 @@ impl Screener<'_> {
         let server = self.servers.entry(line.server.clone()).or_default();
         let mut report = |reason| done.reports.push(Report { t: line.t, server: line.server.clone(), reason });
 
-        // 1. More entries than places.
+        // 1. More entries than slots.
         if screen.enabled && *slots > 0 && players.len() as u32 > slots + (slots / 4).max(8) {
             report(Reason::MorePlayersThanSlots);
             return Outcome::Partial { count: None };
@@ -231,10 +228,10 @@ impl Screener<'_> {
         if server.day != day {
             (server.day, server.new) = (day, New::default());
         }
-        let room = |new: usize, per_day_max: usize| !screen.enabled || new < per_day_max;
+        let is_below = |new: usize, per_day_max: usize| !screen.enabled || new < per_day_max;
         if !self.games.contains(game) {
             let in_total = !screen.enabled || self.games.len() < screen.games_max;
-            if !in_total || !room(server.new.games, screen.new_games_per_day_max) {
+            if !in_total || !is_below(server.new.games, screen.new_games_per_day_max) {
                 report(Reason::TooManyNewGames);
                 return Outcome::Partial { count: None };
             }
@@ -244,7 +241,7 @@ impl Screener<'_> {
         let mut counted_map = map.clone();
         if !self.maps.contains(map) && map != OTHER_MAP {
             let in_total = !screen.enabled || self.maps.len() < screen.maps_max;
-            if in_total && room(server.new.maps, screen.new_maps_per_day_max) {
+            if in_total && is_below(server.new.maps, screen.new_maps_per_day_max) {
                 self.maps.insert(map.clone());
                 server.new.maps += 1;
             } else {
@@ -253,7 +250,7 @@ impl Screener<'_> {
             }
         }
 
-        // 5. Spectators; and 2: who is usable.
+        // 5. Spectators; and 2: which entries are usable.
         let times = |name: &str| list.iter().filter(|other| other.name == name).count();
         let mut entries = Vec::new();
         let mut refused = false;
@@ -263,7 +260,7 @@ impl Screener<'_> {
             let mut usable = once && !e.name.is_empty() && !settings.ignore.contains(&e.name);
             let who = PlayerId { game: game.clone(), name: e.name.clone() };
             if usable && !spectator && !self.named.contains(&who) {
-                if room(server.new.names, screen.new_names_per_day_max) {
+                if is_below(server.new.names, screen.new_names_per_day_max) {
                     server.new.names += 1;
                     self.named.insert(who.clone());
                     done.players.push(who);
@@ -298,7 +295,7 @@ impl Screener<'_> {
 }
 
 impl Server {
-    /// Point 2. Marks the bots that can be told by their names; how many cannot.
+    /// Point 2. Marks the bots that their names identify. Returns the number of others.
     fn mark_bots(&mut self, list: &mut [Listed], bots: u32, count: u32) -> u32 {
         let mut left = bots;
         if bots == 0 {
@@ -325,7 +322,7 @@ impl Server {
         left
     }
 
-    /// Point 3. Since when map, names and points have been these.
+    /// Point 3. The time since which map, names and points have not changed.
     fn same_since(&mut self, t: i64, map: &str, list: &[Listed]) -> i64 {
         let shown = list.iter().filter_map(|e| Some((e.player.name.clone(), e.player.points?)));
         let mut shown: Vec<(String, i64)> = shown.collect();

@@ -93,7 +93,7 @@ fn screening_changes_no_row_of_credible_server() {
 }
 
 fn other_settings(seed: u64) -> Settings {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let zone = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"];
     let calendar = Calendar::new(zone[random.below(5) as usize]).expect("a zone");
     let mut one_in_two = || random.below(2) == 0;
@@ -117,7 +117,7 @@ fn replay_in_pieces_or_after_kill_is_bit_identical() {
     let mut killed = 0;
     for seed in seeds().step_by(4) {
         let log = scan_log(seed, &Calendar::default());
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let weeks = Oracle::new(&log, Settings::default()).weeks();
         let dir = TestDir::new(&format!("bits-{seed}"));
         let file = dir.log("whole", &log);

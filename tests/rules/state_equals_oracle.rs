@@ -45,7 +45,7 @@ fn state_equals_oracle() {
         let calendar = Calendar::new(zone).expect("a zone");
         let log = scan_log(seed, &calendar);
         let oracle = Oracle::new(&log, Settings { calendar, ..Settings::default() });
-        segments.add(check(&log, &oracle, &context, &mut Random(seed ^ 0x57A7E)));
+        segments.add(check(&log, &oracle, &context, &mut Random::new(seed ^ 0x57A7E)));
     }
     segments.assert_rounded_half_up();
 }
@@ -60,7 +60,7 @@ fn screened_state_equals_oracle() {
         let log = screening::log(seed, &calendar);
         let screen = screening::screen(seed);
         let oracle = Oracle::new(&log, Settings { calendar, screen, ..Settings::default() });
-        check(&log, &oracle, &context, &mut Random(seed ^ 0x57A7E));
+        check(&log, &oracle, &context, &mut Random::new(seed ^ 0x57A7E));
     }
 }
 
@@ -70,7 +70,7 @@ fn screened_state_equals_oracle() {
 fn sixty_weeks_of_series_equal_oracle() {
     for zone in ZONES {
         let calendar = Calendar::new(zone).expect("a zone");
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let mut log = String::new();
         let mut t = 1_763_683_200_000_i64;
         let server = "source://127.0.0.1:27015";

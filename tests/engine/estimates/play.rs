@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::fleet::rng::Rng;
+use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::state::State;
@@ -195,7 +195,7 @@ pub fn run(scenario: &Scenario, servers: u32, hours: i64, seed: u64) -> Errors {
 }
 
 struct Server {
-    rng: Rng,
+    rng: SplitMix64,
     url: ServerUrl,
     /// Scores a second of each player.
     rates: Vec<f64>,
@@ -220,7 +220,7 @@ struct Present {
 
 impl Server {
     fn new(scenario: &Scenario, number: u32, seed: u64) -> Server {
-        let mut rng = Rng::new(&[seed, 0x9A3E, u64::from(number)]);
+        let mut rng = SplitMix64::from_parts(&[seed, 0x9A3E, u64::from(number)]);
         let spread = scenario.skill_spread;
         let rates = (0..PLAYERS).map(|_| {
             // A sum of twelve uniform values approximates the normal distribution.
@@ -350,6 +350,6 @@ impl Server {
     }
 }
 
-fn uniform(rng: &mut Rng, (from, to): (f64, f64)) -> f64 {
+fn uniform(rng: &mut SplitMix64, (from, to): (f64, f64)) -> f64 {
     from + (to - from) * rng.unit()
 }

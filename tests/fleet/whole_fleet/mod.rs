@@ -27,8 +27,8 @@ use clqd::board::window::WindowTypes;
 use clqd::cli::export;
 use clqd::cli::replay::Replay;
 use clqd::engine::{EngineSettings, Event, Outcome, RescanTarget};
-use clqd::fleet::faults::FORGED_NAME;
-use clqd::fleet::rng::Rng;
+use clqd::fleet::faults::SPOOFED_NAME;
+use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::world::{self, World};
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::commit::WeekPhase;
@@ -51,9 +51,9 @@ fn simulated_fleet_equals_oracle() {
         minutes: number("CLQD_FLEET_MINUTES", 120) as i64,
     };
     eprintln!("{size}");
-    let _told = PrintOnPanic(size);
+    let _guard = PrintOnPanic(size);
     let mut run = Run::new(size);
-    run.live();
+    run.run_to_end();
     run.finish().check();
 }
 
@@ -88,26 +88,26 @@ impl Drop for PrintOnPanic {
 /// The daemon's clock as a function of real time: it stops, it jumps, and never runs
 /// backwards (`clqd::clock`).
 struct VirtualClock {
-    /// From this real time on: the clock's time then, and whether it runs.
+    /// Start in real time, the clock's time then, and whether the clock runs.
     pieces: Vec<(i64, i64, bool)>,
 }
 
 impl VirtualClock {
-    fn new(start_ms: i64, real_ms: i64, rng: &mut Rng) -> VirtualClock {
+    fn new(start_ms: i64, real_ms: i64, rng: &mut SplitMix64) -> VirtualClock {
         let mut pieces = vec![(start_ms, start_ms, true)];
-        let leaps_ms = [rng.below(30 * 60_000), rng.below(100 * 60_000), rng.below(700_000), 120_000];
-        let mut events: Vec<(i64, Option<i64>)> = leaps_ms.into_iter().map(|leap| (0, Some(leap as i64))).collect();
+        let jumps_ms = [rng.below(30 * 60_000), rng.below(100 * 60_000), rng.below(700_000), 120_000];
+        let mut events: Vec<(i64, Option<i64>)> = jumps_ms.into_iter().map(|jump| (0, Some(jump as i64))).collect();
         events.extend([(0, None); 4]);
         for event in &mut events {
             event.0 = start_ms + rng.below(real_ms as usize) as i64;
         }
         events.sort_unstable();
-        for (at_ms, leap_ms) in events {
-            let (from_ms, shown_ms, goes) = pieces[pieces.len() - 1];
+        for (at_ms, jump_ms) in events {
+            let (from_ms, shown_ms, is_running) = pieces[pieces.len() - 1];
             let at_ms = at_ms.max(from_ms + 1);
-            let now_ms = if goes { shown_ms + at_ms - from_ms } else { shown_ms };
-            match leap_ms {
-                Some(leap_ms) => pieces.push((at_ms, now_ms + leap_ms, true)),
+            let now_ms = if is_running { shown_ms + at_ms - from_ms } else { shown_ms };
+            match jump_ms {
+                Some(jump_ms) => pieces.push((at_ms, now_ms + jump_ms, true)),
                 None => {
                     pieces.push((at_ms, now_ms, false));
                     pieces.push((at_ms + 1_000 + rng.below(90_000) as i64, now_ms, true));
@@ -119,18 +119,18 @@ impl VirtualClock {
 
     fn at(&self, real_ms: i64) -> i64 {
         let after = self.pieces.partition_point(|&(from_ms, ..)| from_ms <= real_ms);
-        let (from_ms, shown_ms, goes) = self.pieces[after - 1];
-        if goes { shown_ms + real_ms - from_ms } else { shown_ms }
+        let (from_ms, shown_ms, is_running) = self.pieces[after - 1];
+        if is_running { shown_ms + real_ms - from_ms } else { shown_ms }
     }
 
     /// The first real time at which the clock shows `t_ms` or more.
     fn real_of(&self, t_ms: i64) -> i64 {
         let after = self.pieces.partition_point(|&(_, shown_ms, _)| shown_ms < t_ms);
-        let Some(&(from_ms, shown_ms, goes)) = after.checked_sub(1).map(|at| &self.pieces[at]) else {
+        let Some(&(from_ms, shown_ms, is_running)) = after.checked_sub(1).map(|at| &self.pieces[at]) else {
             return self.pieces[0].0;
         };
         let next_ms = self.pieces.get(after).map_or(i64::MAX, |&(from_ms, ..)| from_ms);
-        if goes { next_ms.min(from_ms + t_ms - shown_ms) } else { next_ms }
+        if is_running { next_ms.min(from_ms + t_ms - shown_ms) } else { next_ms }
     }
 }
 
@@ -143,25 +143,27 @@ struct Seen {
     lost_outcomes: u64,
     late_outcomes: u64,
     resends: u64,
-    refused: u64,
+    ignored: u64,
 }
 
 /// One run: the world, the network, and several processes of the daemon.
 struct Run {
     size: Size,
-    rng: Rng,
+    rng: SplitMix64,
     calendar: Calendar,
     settings: EngineSettings,
-    place: tempfile::TempDir,
+    dir: tempfile::TempDir,
     network: VirtualNetwork,
     clock: VirtualClock,
     now_ms: i64,
     /// `None`: no process is running.
     state: Option<State>,
-    room: VirtualScanner,
+    scanner: VirtualScanner,
     watch: Watch,
-    life: u32,
-    taken_ms: i64,
+    /// Number of processes so far.
+    instance: u32,
+    /// Time of the last outcome applied.
+    applied_ms: i64,
     next_tick_ms: i64,
     next_commit_ms: i64,
     next_add_ms: i64,
@@ -185,7 +187,7 @@ struct Logged {
 
 impl Run {
     fn new(size: Size) -> Run {
-        let mut rng = Rng::new(&[size.seed, 0xF1EE7]);
+        let mut rng = SplitMix64::from_parts(&[size.seed, 0xF1EE7]);
         let calendar = Calendar::new(ZONES[(size.seed % 3) as usize]).expect("a zone");
         let real_ms = size.minutes * MINUTE_MS;
         let monday_ms = calendar.week_start_ms(WeekKey(2_960 + (size.seed % 50) as u32));
@@ -208,15 +210,15 @@ impl Run {
                 week_steps_per_tick: (size.servers as usize).max(40),
                 ..EngineSettings::default()
             },
-            place: tempfile::tempdir().expect("a place for the state"),
+            dir: tempfile::tempdir().expect("a temporary directory"),
             network: VirtualNetwork::new(world),
             clock: VirtualClock::new(start_ms, real_ms, &mut rng),
             now_ms: start_ms,
             state: None,
-            room: VirtualScanner::new(0),
+            scanner: VirtualScanner::new(0),
             watch: Watch::default(),
-            life: 0,
-            taken_ms: 0,
+            instance: 0,
+            applied_ms: 0,
             next_tick_ms: start_ms,
             next_commit_ms: start_ms,
             next_add_ms: start_ms,
@@ -233,63 +235,63 @@ impl Run {
     }
 
     fn state(&mut self) -> &mut State {
-        self.state.as_mut().expect("alive")
+        self.state.as_mut().expect("a process is running")
     }
 
-    fn live(&mut self) {
+    fn run_to_end(&mut self) {
         let end_ms = self.now_ms + self.size.minutes * MINUTE_MS;
         while self.now_ms < end_ms || self.closing {
             assert!(self.now_ms < end_ms + 60 * MINUTE_MS, "the week is not closed");
             if self.state.is_none() {
-                self.begin_life();
+                self.start_instance();
             }
             self.step();
         }
         if self.state.is_none() {
-            self.begin_life();
+            self.start_instance();
         }
         self.commit();
     }
 
-    fn begin_life(&mut self) {
-        self.life += 1;
-        let state = open(self.place.path(), &self.settings);
+    fn start_instance(&mut self) {
+        self.instance += 1;
+        let state = open(self.dir.path(), &self.settings);
         assert!(state.engine.now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
         self.watch.restart(&state.engine);
-        self.room = VirtualScanner::new(self.life);
+        self.scanner = VirtualScanner::new(self.instance);
         self.state = Some(state);
-        self.taken_ms = 0;
+        self.applied_ms = 0;
         self.events_to_crash = 1 + self.rng.exponential(4_000.0 * f64::from(self.size.servers) / 3_000.0) as usize;
     }
 
-    /// To the next moment at which anything happens, and what happens then.
+    /// Advances to the next time at which something is due, and handles it.
     fn step(&mut self) {
         let due = self.state().engine.next_due_ms().map(|t_ms| self.clock.real_of(t_ms));
-        let nexts = [due, self.network.next_ms(), self.room.next_ms(), Some(self.next_tick_ms)];
-        let next_ms = nexts.into_iter().flatten().min().expect("there is always a tick");
+        let next_times = [due, self.network.next_ms(), self.scanner.next_ms(), Some(self.next_tick_ms)];
+        let next_ms = next_times.into_iter().flatten().min().expect("a tick is always due");
         self.now_ms = self.now_ms.max(next_ms);
         let t_ms = self.clock.at(self.now_ms);
         while let Some(probe) = self.state().engine.poll_probe(t_ms) {
             self.watch.probed(&probe, self.now_ms, t_ms);
-            self.room.begin(&mut self.network, self.now_ms, t_ms, &probe);
+            self.scanner.begin(&mut self.network, self.now_ms, t_ms, &probe);
         }
-        while let Some(arrival) = self.network.receive(self.now_ms) {
-            if let Some(ended) = self.room.on_datagram(&mut self.network, self.now_ms, t_ms, &arrival) {
-                self.take(ended);
+        while let Some(delivery) = self.network.receive(self.now_ms) {
+            if let Some(ended) = self.scanner.on_datagram(&mut self.network, self.now_ms, t_ms, &delivery) {
+                self.apply(ended);
                 if self.crashes() {
                     return;
                 }
             }
         }
-        while let Some(ended) = self.room.on_time(&mut self.network, self.now_ms, t_ms) {
-            self.take(ended);
+        while let Some(ended) = self.scanner.on_time(&mut self.network, self.now_ms, t_ms) {
+            self.apply(ended);
             if self.crashes() {
                 return;
             }
         }
         if self.now_ms >= self.next_commit_ms {
             self.commit();
-            // Longer than in earnest, for a commit is a write to a real disk.
+            // Longer than the daemon's interval, because each commit is written to a real disk.
             self.next_commit_ms = self.now_ms + 500 + self.rng.exponential(30_000.0) as i64;
         }
         if self.now_ms >= self.next_tick_ms {
@@ -321,16 +323,16 @@ impl Run {
         }
     }
 
-    fn take(&mut self, ended: FinishedScan) {
+    fn apply(&mut self, ended: FinishedScan) {
         let url = self.state().engine.url_of(ended.server).expect("a known server").clone();
         self.check_credible(&ended, &url);
-        self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.taken_ms);
-        let outcome = ended.outcome.clamped_to(self.taken_ms, i64::MAX);
-        self.taken_ms = outcome.t_ms();
+        self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.applied_ms);
+        let outcome = ended.outcome.clamped_to(self.applied_ms, i64::MAX);
+        self.applied_ms = outcome.t_ms();
         let used_before = self.state().engine.outcomes_applied();
         let (server, id, sent_ms) = (ended.server, ended.id, Some(ended.sent_ms));
         self.state().handle(Event::Scanned { server, id, sent_ms, outcome: outcome.clone() }).expect("a store");
-        let notice = self.state().engine.poll_notice().expect("each scan is told of");
+        let notice = self.state().engine.poll_notice().expect("each scan gives a notice");
         assert!(notice.server == server && self.state().engine.poll_notice().is_none());
         let summary = self.state().engine.summary_of(server).expect("a known server");
         if self.state().engine.outcomes_applied() > used_before {
@@ -339,19 +341,22 @@ impl Run {
             self.pending.steps.push((server, step));
         }
         let now_ms = self.state().engine.now_ms();
-        self.watch.landed(server, id, summary.class, now_ms);
+        self.watch.finished(server, id, summary.class, now_ms);
         self.events_to_crash -= 1;
     }
 
-    /// A full list is one that this very server told of late, whatever the
-    /// network and its forgers did.
+    /// A full list must be one that this server sent recently, whatever the network and
+    /// the attackers did.
     fn check_credible(&self, ended: &FinishedScan, url: &ServerUrl) {
         let Outcome::Snapshot(snapshot) = &ended.outcome else { return };
-        assert!(snapshot.players.iter().all(|p| !p.name.contains(FORGED_NAME)), "{url}: forged {snapshot:?}");
+        assert!(snapshot.players.iter().all(|p| !p.name.contains(SPOOFED_NAME)), "{url}: spoofed {snapshot:?}");
         if snapshot.completeness == Completeness::Full {
             let list: network::List =
                 snapshot.players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
-            assert!(self.network.told(ended.address).any(|told| *told == list), "{url} never told {snapshot:?}");
+            assert!(
+                self.network.sent_lists(ended.address).any(|sent| *sent == list),
+                "{url} did not send {snapshot:?}"
+            );
         }
     }
 
@@ -369,15 +374,15 @@ impl Run {
         let mut keys = Vec::new();
         for url in &urls {
             let url = ServerUrl::parse(url).expect("a URL");
-            keys.push(self.state().engine.add_server(url, Vec::new(), t_ms).expect("room").0);
+            keys.push(self.state().engine.add_server(url, Vec::new(), t_ms).expect("capacity").0);
         }
         if self.rng.bool(0.1) {
-            return self.crash(); // nobody was told: they are added again
+            return self.crash(); // no client has an answer: they are added again
         }
         self.commit();
         self.known.extend(urls);
         for key in keys {
-            self.watch.asked(key, t_ms);
+            self.watch.requested(key, t_ms);
         }
         if self.rng.bool(0.1) {
             self.seen.crashes_before_first_scan += 1;
@@ -385,7 +390,8 @@ impl Run {
         }
     }
 
-    /// Some admin asks: mostly for what has gone away, so that it goes through all classes.
+    /// An admin requests a scan: mostly of a server that is down, so that it passes through
+    /// all classes.
     fn rescan(&mut self, t_ms: i64) {
         if self.known.is_empty() {
             return;
@@ -398,7 +404,7 @@ impl Run {
         let url = ServerUrl::parse(&self.known[server as usize]).expect("a URL");
         let keys = self.state().engine.rescan(&RescanTarget::Url(url), t_ms).expect("a known server");
         for key in keys {
-            self.watch.asked(key, t_ms);
+            self.watch.requested(key, t_ms);
         }
     }
 
@@ -428,13 +434,13 @@ impl Run {
         }
     }
 
-    /// What was not committed is gone. The world goes on meanwhile.
+    /// Ends the process: what was not committed is lost. The world continues.
     fn crash(&mut self) {
         drop(self.state.take());
         self.seen.crashes += 1;
         self.seen.lost_outcomes += self.pending.steps.len() as u64;
-        self.seen.resends += self.room.resends;
-        self.seen.refused += self.room.refused;
+        self.seen.resends += self.scanner.resends;
+        self.seen.ignored += self.scanner.ignored;
         self.pending = Logged::default();
         let down_ms = if self.rng.bool(0.05) { 15 * 60_000 } else { 5_000 };
         self.now_ms += self.rng.below(down_ms) as i64;
@@ -442,8 +448,8 @@ impl Run {
     }
 
     fn finish(mut self) -> Finished {
-        self.seen.resends += self.room.resends;
-        self.seen.refused += self.room.refused;
+        self.seen.resends += self.scanner.resends;
+        self.seen.ignored += self.scanner.ignored;
         let log = String::from_utf8(std::mem::take(&mut self.committed.log)).expect("JSON");
         let mut oracle = Oracle::new(&log, Settings { calendar: self.calendar, ..Settings::default() });
         oracle.order_servers(self.known.clone());
@@ -457,7 +463,7 @@ fn export_of(state: &State, week: WeekKey) -> Vec<u8> {
     out
 }
 
-/// The end of a run, and what the oracle makes of its log.
+/// The end of a run, and what the oracle computes from its log.
 struct Finished {
     run: Run,
     log: String,
@@ -489,17 +495,17 @@ impl Finished {
 
     /// Live and replayed results are the same bit for bit.
     fn check_replay(&self, exports: &[(WeekKey, Vec<u8>)]) {
-        let path: PathBuf = self.run.place.path().join("replayed");
-        let log = self.run.place.path().join("log.jsonl");
+        let path: PathBuf = self.run.dir.path().join("replayed");
+        let log = self.run.dir.path().join("log.jsonl");
         std::fs::write(&log, &self.log).expect("a log");
         let mut state = open(&path, &self.run.settings);
         let mut replay = Replay::new(&mut state, 1 << 30);
-        let done = replay.apply_log(&log).expect("a log as it should be");
+        let done = replay.apply_log(&log).expect("a valid log");
         replay.finish().expect("a store");
         assert_eq!((done.lines, done.passed_over), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
             let replayed = export_of(&state, *week);
-            assert!(replayed == *live, "week {} replayed differs from what was lived", week_label(*week));
+            assert!(replayed == *live, "week {}: the replay differs from the run", week_label(*week));
         }
     }
 
@@ -528,15 +534,15 @@ impl Finished {
             let class = ["", "class 1", "class 2", "class 3", "class 4", "class 5", "class 6", "class 7"];
             *count.entry(class[usize::from(step.class)]).or_default() += 1;
         }
-        let VirtualNetwork { lost, doubled, forged, spoilt, .. } = run.network;
+        let VirtualNetwork { lost, duplicated, spoofed, corrupted, .. } = run.network;
         let Seen { crashes, crashes_while_closing, crashes_before_first_scan, lost_outcomes, .. } = run.seen;
         count.extend([
             ("probes", run.watch.probes),
             ("datagrams lost", lost),
-            ("datagrams doubled", doubled),
-            ("forgeries", forged),
-            ("spoilt replies", spoilt),
-            ("datagrams refused", run.seen.refused),
+            ("datagrams duplicated", duplicated),
+            ("spoofed replies", spoofed),
+            ("corrupted replies", corrupted),
+            ("datagrams ignored", run.seen.ignored),
             ("resends", run.seen.resends),
             ("outcomes out of order", run.seen.late_outcomes),
             ("crashes", crashes),
@@ -553,7 +559,10 @@ impl Finished {
         let scanned = self.oracle.lines.iter().map(|line| &line.server).collect::<std::collections::HashSet<_>>();
         assert_eq!(scanned.len(), run.known.len(), "every server that was added was scanned");
         if run.size.servers >= 1_000 && run.size.minutes >= 120 {
-            assert!(count.values().all(|&n| n > 0) && count.len() >= 24, "something never happened: {count:#?}");
+            assert!(
+                count.values().all(|&n| n > 0) && count.len() >= 24,
+                "the run does not cover everything: {count:#?}"
+            );
         }
     }
 }

@@ -16,27 +16,25 @@ use super::network::{Delivery, VirtualNetwork};
 
 const TIMEOUT_MS: i64 = 2_000;
 const RETRIES: u32 = 2;
-/// Exception mode multiplies the time-out and the number of retries by this.
-const EXCEPTION_FACTOR: u32 = 3;
 
 pub struct VirtualScanner {
-    life: u32,
+    instance: u32,
     key: NonceKey,
     scans: HashMap<u64, Scan>,
     /// The scan with a pending request to an address.
     by_address: HashMap<SocketAddrV4, u64>,
     timers: BinaryHeap<Reverse<(i64, u64, u32)>>,
     pub resends: u64,
-    /// Datagrams that belong to no request, or are no valid reply.
-    pub refused: u64,
+    /// Datagrams that belong to no request, or are not a valid reply.
+    pub ignored: u64,
 }
 
 struct Scan {
     server: ServerKey,
     ip: std::net::Ipv4Addr,
     targets: Vec<Target>,
-    at: usize,
-    dialogue: Box<dyn Exchange>,
+    target_index: usize,
+    exchange: Box<dyn Exchange>,
     /// Packets sent for the current request.
     sent: u32,
     /// The deadline of the valid timer; others are stale.
@@ -49,7 +47,7 @@ struct Scan {
 pub struct FinishedScan {
     pub id: u64,
     pub server: ServerKey,
-    /// The last request.
+    /// The address of the last request.
     pub address: SocketAddrV4,
     pub sent_ms: i64,
     pub outcome: Outcome,
@@ -57,23 +55,23 @@ pub struct FinishedScan {
 
 impl Scan {
     fn address(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.ip, self.targets[self.at].port)
+        SocketAddrV4::new(self.ip, self.targets[self.target_index].port)
     }
 }
 
 impl VirtualScanner {
     /// The scanner of one process of the daemon: each has its own port and secret.
-    pub fn new(life: u32) -> VirtualScanner {
+    pub fn new(instance: u32) -> VirtualScanner {
         let mut key = [7; 16];
-        key[..4].copy_from_slice(&life.to_le_bytes());
+        key[..4].copy_from_slice(&instance.to_le_bytes());
         VirtualScanner {
-            life,
+            instance,
             key: NonceKey::new(key),
             scans: HashMap::new(),
             by_address: HashMap::new(),
             timers: BinaryHeap::new(),
             resends: 0,
-            refused: 0,
+            ignored: 0,
         }
     }
 
@@ -87,32 +85,41 @@ impl VirtualScanner {
         let Some(std::net::IpAddr::V4(ip)) = probe.url.ip() else { panic!("{} has no address", probe.url) };
         let targets = targets(&probe.url, mode);
         let first = SocketAddrV4::new(ip, targets[0].port);
-        let dialogue = targets[0].protocol.start(self.key.nonce(first.into(), probe.id));
-        let factor = if probe.exception_mode { EXCEPTION_FACTOR } else { 1 };
-        let scan =
-            Scan { server: probe.server, ip, targets, at: 0, dialogue, sent: 0, timer: 0, factor, first_sent_ms: t_ms };
+        let exchange = targets[0].protocol.start(self.key.nonce(first.into(), probe.id));
+        let factor = mode.factor();
+        let scan = Scan {
+            server: probe.server,
+            ip,
+            targets,
+            target_index: 0,
+            exchange,
+            sent: 0,
+            timer: 0,
+            factor,
+            first_sent_ms: t_ms,
+        };
         network.expire_sent_lists(first, now_ms);
-        assert!(self.by_address.insert(first, probe.id).is_none(), "{first} is asked by two scans");
+        assert!(self.by_address.insert(first, probe.id).is_none(), "{first} is used by two scans");
         self.scans.insert(probe.id, scan);
         self.send(network, now_ms, probe.id);
     }
 
-    /// `t_ms`: what the daemon's clock shows.
+    /// Handles a datagram. `t_ms`: the time of the daemon's clock.
     pub fn on_datagram(
         &mut self,
         network: &mut VirtualNetwork,
         now_ms: i64,
         t_ms: i64,
-        arrival: &Delivery,
+        delivery: &Delivery,
     ) -> Option<FinishedScan> {
-        let id = self.by_address.get(&arrival.from).copied().filter(|_| arrival.life == self.life);
+        let id = self.by_address.get(&delivery.from).copied().filter(|_| delivery.instance == self.instance);
         let Some(id) = id else {
-            self.refused += 1;
+            self.ignored += 1;
             return None;
         };
-        let scan = self.scans.get_mut(&id).expect("it holds its address");
-        match scan.dialogue.handle_datagram(t_ms, &arrival.bytes) {
-            Step::Ignore(_) => self.refused += 1,
+        let scan = self.scans.get_mut(&id).expect("a scan in flight");
+        match scan.exchange.handle_datagram(t_ms, &delivery.bytes) {
+            Step::Ignore(_) => self.ignored += 1,
             Step::Wait => {}
             Step::Send => {
                 scan.sent = 0;
@@ -131,16 +138,16 @@ impl VirtualScanner {
             if scan.sent <= RETRIES * scan.factor {
                 self.resends += 1;
                 self.send(network, now_ms, id);
-            } else if let Some(snapshot) = scan.dialogue.partial_snapshot() {
+            } else if let Some(snapshot) = scan.exchange.partial_snapshot() {
                 return Some(self.end(id, Outcome::Snapshot(snapshot)));
-            } else if scan.at + 1 < scan.targets.len() {
+            } else if scan.target_index + 1 < scan.targets.len() {
                 self.by_address.remove(&scan.address());
-                scan.at += 1;
+                scan.target_index += 1;
                 scan.sent = 0;
                 let address = scan.address();
-                scan.dialogue = scan.targets[scan.at].protocol.start(self.key.nonce(address.into(), id));
+                scan.exchange = scan.targets[scan.target_index].protocol.start(self.key.nonce(address.into(), id));
                 network.expire_sent_lists(address, now_ms);
-                assert!(self.by_address.insert(address, id).is_none(), "{address} is asked by two scans");
+                assert!(self.by_address.insert(address, id).is_none(), "{address} is used by two scans");
                 self.send(network, now_ms, id);
             } else {
                 return Some(self.end(id, Outcome::Miss { t_ms, reason: "timeout".to_owned() }));
@@ -154,7 +161,7 @@ impl VirtualScanner {
         scan.sent += 1;
         scan.timer += 1;
         self.timers.push(Reverse((now_ms + TIMEOUT_MS * i64::from(scan.factor), id, scan.timer)));
-        network.send(now_ms, self.life, scan.address(), scan.dialogue.request());
+        network.send(now_ms, self.instance, scan.address(), scan.exchange.request());
     }
 
     fn end(&mut self, id: u64, outcome: Outcome) -> FinishedScan {

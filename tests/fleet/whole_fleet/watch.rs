@@ -21,9 +21,9 @@ pub struct Watch {
 #[derive(Clone, Copy, Default)]
 struct Watched {
     class: u8,
-    /// Since when, real time.
+    /// Id and start of the scan in flight; real time, ms.
     in_flight: Option<(u64, i64)>,
-    /// When it must be due: after the first time, not after the second.
+    /// When the server must be due: after the first time, not after the second.
     window: Option<(i64, i64)>,
     /// Due time within the interval, by class: it never changes.
     phases: [Option<i64>; 5],
@@ -41,13 +41,13 @@ impl Watch {
             watched.in_flight = None;
             watched.plan(now_ms);
             if server.class == 6 && server.missed == 0 {
-                watched.window = Some((now_ms - 1, now_ms)); // still owed
+                watched.window = Some((now_ms - 1, now_ms)); // still due
             }
         }
     }
 
     /// A scan is requested, or the server is added.
-    pub fn asked(&mut self, server: ServerKey, t_ms: i64) {
+    pub fn requested(&mut self, server: ServerKey, t_ms: i64) {
         let at = server.0 as usize;
         if at >= self.servers.len() {
             self.servers.resize(at + 1, Watched { class: 6, ..Watched::default() });
@@ -62,7 +62,9 @@ impl Watch {
         self.probes += 1;
         let watched = &mut self.servers[probe.server.0 as usize];
         assert_eq!(watched.in_flight, None, "{probe:?}: its last scan is still in flight");
-        let Some((after_ms, until_ms)) = watched.window.take() else { panic!("{probe:?}: nobody asked") };
+        let Some((after_ms, until_ms)) = watched.window.take() else {
+            panic!("{probe:?}: the server is not due and was not requested")
+        };
         assert!(probe.due_ms <= t_ms, "{probe:?} at {t_ms}: too early");
         assert!(
             after_ms < probe.due_ms && probe.due_ms <= until_ms,
@@ -81,7 +83,7 @@ impl Watch {
     }
 
     /// Its scan has ended, at the engine's `now_ms`.
-    pub fn landed(&mut self, server: ServerKey, id: u64, class: u8, now_ms: i64) {
+    pub fn finished(&mut self, server: ServerKey, id: u64, class: u8, now_ms: i64) {
         let watched = &mut self.servers[server.0 as usize];
         assert_eq!(watched.in_flight.map(|(id, _)| id), Some(id), "server {server}: another scan was in flight");
         watched.in_flight = None;
@@ -94,12 +96,12 @@ impl Watch {
         for (key, watched) in self.servers.iter().enumerate() {
             match (watched.in_flight, watched.window) {
                 (Some((id, since_ms)), _) => {
-                    assert!(real_ms - since_ms <= SCAN_MS_MAX, "scan {id} of server {key} never ended");
+                    assert!(real_ms - since_ms <= SCAN_MS_MAX, "scan {id} of server {key} did not end");
                 }
                 (None, Some((_, until_ms))) => {
                     assert!(t_ms < until_ms, "server {key} of class {} was due at {until_ms}", watched.class);
                 }
-                (None, None) => assert!(watched.class == 0 || watched.class >= 6, "server {key} is due never"),
+                (None, None) => assert!(watched.class == 0 || watched.class >= 6, "server {key} is never due"),
             }
         }
     }

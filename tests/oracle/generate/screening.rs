@@ -1,9 +1,8 @@
-//! Scan logs with the cases of docs/rules.md 4.2, 14 and 15: spectators, generic names
-//! that stand twice, bots that A2S counts but does not name, lists longer than
-//! the server has places, lists that do not change, floods of new games, maps
-//! and names, entries without points, and impossible gains. With settings small
-//! enough for short logs to reach them. The same seed and zone give the same
-//! log for ever.
+//! Scan logs with the cases of docs/rules.md 4.2, 14 and 15: spectators, duplicate generic
+//! names, bots that A2S counts but does not name, more entries than slots, lists that never
+//! change, floods of new games, maps and names, entries without points, and impossible
+//! gains. The limits are so small that short logs reach them. The same seed and time zone
+//! always give the same log.
 
 use clqd::model::WeekKey;
 use clqd::model::calendar::{Calendar, parse_week_label};
@@ -15,9 +14,9 @@ const HOUR_MS: i64 = 3_600_000;
 const GENERIC: [&str; 4] = ["Player", "UnnamedPlayer", "Bob", "^1Bob"];
 const HOME_MAPS: [&str; 4] = ["q3dm17", "q3dm6", "de_dust2", ""];
 
-/// The limits that the log of a seed is made to reach.
+/// The limits that the log of a seed reaches.
 pub fn screen(seed: u64) -> Screen {
-    let random = &mut Random(seed ^ 0x5C4EE7);
+    let random = &mut Random::new(seed ^ 0x5C4EE7);
     let mut spectator_points = Screen::default().spectator_points;
     if random.chance(30) {
         spectator_points.push(("baseq3".to_owned(), -1));
@@ -38,7 +37,7 @@ pub fn screen(seed: u64) -> Screen {
 /// A log for [`screen`] of the same seed, in the time zone of its settings.
 pub fn log(seed: u64, calendar: &Calendar) -> String {
     let limits = screen(seed);
-    let random = &mut Random(seed ^ 0x10_95);
+    let random = &mut Random::new(seed ^ 0x10_95);
     let week = parse_week_label("2026-W12").expect("a label").0 + random.below(30) as u32;
     let edge = calendar.week_start_ms(WeekKey(week));
     let mut lines: Vec<(i64, String)> = Vec::new();
@@ -62,20 +61,20 @@ struct Server {
     map: String,
     slots: usize,
     players: Vec<Player>,
-    /// The points of a spectator, where the game marks them so.
+    /// The points that mark a spectator, if the game has such a mark.
     marker: Option<i64>,
-    /// Bots are counted, not named.
+    /// The protocol is A2S: bots are counted but not marked.
     a2s: bool,
-    /// More than are remembered, at times alone.
+    /// More bots than names are remembered, sometimes without players.
     many_bots: bool,
-    /// How many names there are; many reach the quota of names.
+    /// Number of different names; a large number reaches the quota of names.
     names: u64,
-    points: WithPoints,
+    points: PointsShown,
     gain_max: i64,
     frozen_after_ms: i64,
-    /// The list does not change until then.
+    /// Until this time the list does not change.
     frozen_until: i64,
-    /// Scans that a flood still lasts, and of what.
+    /// Remaining scans of a flood, and its kind.
     flood: (u64, Flood),
     t: i64,
     exact: bool,
@@ -86,10 +85,10 @@ struct Player {
     name: String,
     points: i64,
     ping: Option<i64>,
-    /// Of its own, whatever is shown of it.
+    /// A bot, even if the list does not mark it.
     bot: bool,
     spectator: Option<Spectator>,
-    with_points: bool,
+    has_points: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -99,7 +98,7 @@ enum Spectator {
 }
 
 #[derive(Clone, Copy)]
-enum WithPoints {
+enum PointsShown {
     All,
     Some,
     None,
@@ -138,11 +137,11 @@ impl Server {
             many_bots,
             names: random.pick(&[8, 20, 40]),
             points: random.pick(&[
-                WithPoints::All,
-                WithPoints::All,
-                WithPoints::All,
-                WithPoints::Some,
-                WithPoints::None,
+                PointsShown::All,
+                PointsShown::All,
+                PointsShown::All,
+                PointsShown::Some,
+                PointsShown::None,
             ]),
             gain_max: limits.gain_max,
             frozen_after_ms: 1_000 * limits.frozen_after_s,
@@ -163,7 +162,7 @@ impl Server {
 
     fn play(&mut self, random: &mut Random) {
         if self.t < self.frozen_until {
-            return self.stand_still(random);
+            return self.keep_list(random);
         }
         let gain_max = self.gain_max;
         for player in self.players.iter_mut().filter(|p| p.spectator.is_none()) {
@@ -179,7 +178,7 @@ impl Server {
             };
         }
         for _ in 0..random.below(3) {
-            self.happen(random);
+            self.random_event(random);
         }
         if self.many_bots && random.chance(10) {
             self.players.clear();
@@ -196,14 +195,14 @@ impl Server {
                 Flood::Games => (),
             }
         }
-        let most = if self.slots == 0 { 12 } else { self.slots.min(40) };
-        while self.players.len() > most {
+        let entries_max = if self.slots == 0 { 12 } else { self.slots.min(40) };
+        while self.players.len() > entries_max {
             self.players.remove(0);
         }
     }
 
-    /// Only bots that the protocol marks, and the order, change now and then.
-    fn stand_still(&mut self, random: &mut Random) {
+    /// The list stays the same, except for its order and for bots that the protocol marks.
+    fn keep_list(&mut self, random: &mut Random) {
         match random.below(60) {
             0..=9 => random.shuffle(&mut self.players),
             10 if !self.a2s => self.players.iter_mut().filter(|p| p.bot).for_each(|p| p.points += 1),
@@ -212,16 +211,16 @@ impl Server {
         }
     }
 
-    fn happen(&mut self, random: &mut Random) {
-        let anyone = random.below(self.players.len().max(1) as u64) as usize;
+    fn random_event(&mut self, random: &mut Random) {
+        let index = random.below(self.players.len().max(1) as u64) as usize;
         match random.below(64) {
             0..=11 => self.join(random),
             12..=14 => (0..4).for_each(|_| self.join(random)),
-            15..=18 if !self.players.is_empty() => drop(self.players.remove(anyone)),
+            15..=18 if !self.players.is_empty() => drop(self.players.remove(index)),
             19 => self.players.clear(),
-            20..=31 if !self.players.is_empty() => self.toggle_spectator(anyone, random),
+            20..=31 if !self.players.is_empty() => self.toggle_spectator(index, random),
             32..=34 => {
-                // All those who watch join, as a new round may begin.
+                // All spectators play, as when a new round begins.
                 for n in 0..self.players.len() {
                     if self.players[n].spectator.is_some() {
                         self.toggle_spectator(n, random);
@@ -234,13 +233,13 @@ impl Server {
             35..=37 => self.new_round(random),
             38..=40 => self.map = random.pick(&HOME_MAPS).to_owned(),
             41..=43 if !self.players.is_empty() => {
-                let mut twin = self.players[anyone].clone();
-                twin.points = random.between(-1, 30);
-                twin.spectator = random.pick(&[None, None, twin.spectator, Some(Spectator::Flagged)]);
-                self.players.push(twin);
+                let mut duplicate = self.players[index].clone();
+                duplicate.points = random.between(-1, 30);
+                duplicate.spectator = random.pick(&[None, None, duplicate.spectator, Some(Spectator::Flagged)]);
+                self.players.push(duplicate);
             }
             44..=47 => {
-                // Alone with people of the same generic name.
+                // Only players with the same generic name are left.
                 self.players.clear();
                 for _ in 0..random.between(1, 3) {
                     self.join_as(random.pick(&GENERIC).to_owned(), false, random);
@@ -257,13 +256,13 @@ impl Server {
                 while self.players.len() < 3 + random.below(4) as usize {
                     self.join(random);
                 }
-                // To just before, or for some time after.
+                // Until just before the limit, or for some time after it.
                 let after = random.pick(&[0, 0, 120_000, 1_500_000, HOUR_MS]);
                 self.frozen_until = self.t + self.frozen_after_ms + after;
             }
             57 if !self.players.is_empty() => {
-                let player = &mut self.players[anyone];
-                player.with_points = !player.with_points && !matches!(self.points, WithPoints::None);
+                let player = &mut self.players[index];
+                player.has_points = !player.has_points && !matches!(self.points, PointsShown::None);
             }
             58 => self.players.retain(|p| p.spectator.is_some()),
             _ => {}
@@ -302,13 +301,13 @@ impl Server {
     fn join_as(&mut self, name: String, bot: bool, random: &mut Random) {
         let spectator = if random.chance(12) { Some(Spectator::Flagged) } else { None };
         let ping = random.pick(&[Some(40), Some(40), Some(40), Some(40), Some(40), None, Some(0)]);
-        let with_points = match self.points {
-            WithPoints::All => true,
-            WithPoints::Some => random.chance(70),
-            WithPoints::None => false,
+        let has_points = match self.points {
+            PointsShown::All => true,
+            PointsShown::Some => random.chance(70),
+            PointsShown::None => false,
         };
         let points = random.pick(&[0, 0, 3, -1, 12]);
-        self.players.push(Player { name, points, ping, bot, spectator, with_points });
+        self.players.push(Player { name, points, ping, bot, spectator, has_points });
     }
 
     fn lines(&self, random: &mut Random, lines: &mut Vec<(i64, String)>) {
@@ -317,18 +316,18 @@ impl Server {
             1 => self.line(&[], ",\"partial\":true,\"count\":3"),
             2 => self.line(&self.players[..self.players.len() / 2], ",\"partial\":true"),
             3 => {
-                // At most as many as a server may show, or one more.
+                // As many entries as a server may list, or one more.
                 let mut players = self.players.clone();
-                let most = self.slots + (self.slots / 4).max(8) + random.below(2) as usize;
-                let twin = |n: usize| Player {
+                let entries = self.slots + (self.slots / 4).max(8) + random.below(2) as usize;
+                let extra = |n: usize| Player {
                     name: format!("x{n}"),
                     points: 0,
                     ping: Some(9),
                     bot: false,
                     spectator: None,
-                    with_points: true,
+                    has_points: true,
                 };
-                players.extend((players.len()..most).map(twin));
+                players.extend((players.len()..entries).map(extra));
                 self.line(&players, &self.announced(&players, random))
             }
             _ => self.line(&self.players, &self.announced(&self.players, random)),
@@ -343,7 +342,7 @@ impl Server {
         lines.push((self.t, if random.chance(5) { in_ascii(&line) } else { line }));
     }
 
-    /// What A2S says of its bots: at times nothing, at times not the truth.
+    /// The bots that A2S announces: sometimes none, sometimes a wrong number.
     fn announced(&self, players: &[Player], random: &mut Random) -> String {
         let entries = players.len() as i64;
         let bots = players.iter().filter(|p| p.bot).count() as i64;
@@ -365,10 +364,10 @@ impl Server {
         format!(",\"bots\":{bots}{count}")
     }
 
-    fn line(&self, players: &[Player], extra: &str) -> String {
+    fn line(&self, players: &[Player], more_fields: &str) -> String {
         let players: Vec<String> = players.iter().map(|p| self.entry(p)).collect();
         format!(
-            "{{\"t\":{},\"server\":{},\"game\":{},\"map\":{},\"hostname\":\"s\",\"slots\":{},\"players\":[{}]{extra}}}\n",
+            "{{\"t\":{},\"server\":{},\"game\":{},\"map\":{},\"hostname\":\"s\",\"slots\":{},\"players\":[{}]{more_fields}}}\n",
             self.t,
             json(&self.url),
             json(self.game),
@@ -381,7 +380,7 @@ impl Server {
     fn entry(&self, p: &Player) -> String {
         let points = match (p.spectator, self.marker) {
             (Some(Spectator::Marked), Some(marker)) => format!(",\"points\":{marker}"),
-            _ if p.with_points => format!(",\"points\":{}", p.points),
+            _ if p.has_points => format!(",\"points\":{}", p.points),
             _ => String::new(),
         };
         let ping = p.ping.map_or(String::new(), |ping| format!(",\"ping\":{ping}"));
@@ -392,7 +391,7 @@ impl Server {
     }
 }
 
-/// Sometimes that of a player; more of them than are remembered.
+/// A name of a bot: sometimes that of a player. There are more than are remembered.
 fn bot_name(random: &mut Random) -> String {
     match random.below(12) {
         0 => String::new(),

@@ -73,7 +73,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let zone = ZONES[(seed % ZONES.len() as u64) as usize];
         let calendar = Calendar::new(zone).expect("a zone");
-        let mut random = Random(seed ^ 0xB0A2D);
+        let mut random = Random::new(seed ^ 0xB0A2D);
         let log = shift_to_boundary(&scan_log(seed, &calendar), &calendar, &mut random);
         Run::with_settings(seed, log, Settings { calendar, ..Settings::default() }, random)
     }
@@ -82,7 +82,7 @@ impl Run {
         let calendar = Calendar::new(ZONES[(seed % ZONES.len() as u64) as usize]).expect("a zone");
         let log = screening::log(seed, &calendar);
         let screen = screening::screen(seed);
-        Run::with_settings(seed, log, Settings { calendar, screen, ..Settings::default() }, Random(seed ^ 0xB0A2D))
+        Run::with_settings(seed, log, Settings { calendar, screen, ..Settings::default() }, Random::new(seed ^ 0xB0A2D))
     }
 
     fn with_settings(seed: u64, log: String, settings: Settings, mut random: Random) -> Run {
@@ -98,7 +98,7 @@ impl Run {
         tags.retain(|(_, servers): &(String, Vec<String>)| !servers.is_empty());
         let low = low_is_better(&oracle, &mut random);
         // A separate generator, so that the logs of a seed do not depend on the tie breakers.
-        let ties = ties(&oracle, &mut Random(seed ^ 0x71E5));
+        let ties = ties(&oracle, &mut Random::new(seed ^ 0x71E5));
         let context = format!("CLQD_FIRST_SEED={seed} CLQD_SEEDS=1, {zone}");
         Run { context, random, log, oracle, specs, low, ties, tags }
     }

@@ -1,0 +1,213 @@
+//! Serves the fleet on UDP: one process, two sockets, any number of servers.
+//!
+//! Each family has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` returns the address
+//! of 127.0.0.0/8 that a query was sent to, which identifies the server
+//! ([`super::address`]), and sets the source address of the reply. Delayed datagrams wait
+//! in a heap. The world is shared; a server is advanced to the current time when a query
+//! arrives.
+//!
+//! Not for networks: it replies on loopback addresses only.
+
+mod rate_limiter;
+mod responder;
+mod shared;
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+pub use self::rate_limiter::RateLimit;
+use self::responder::Responder;
+pub use self::shared::ServeSettings;
+use self::shared::{Counters, Shared};
+use super::address;
+use super::behaviours::Behaviour;
+use super::faults::Fault;
+use super::games::Family;
+use super::truth::{self, TruthLine};
+use super::world::World;
+use crate::model::Snapshot;
+
+/// Longest sleep: the maximum delay of a stop or of a delayed reply.
+const POLL_TIMEOUT: Duration = Duration::from_millis(5);
+
+/// Requested size of each socket's buffers, bytes; the kernel may grant less.
+const SOCKET_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FleetStats {
+    /// Datagrams received for an address of the plan, valid or not.
+    pub queries: u64,
+    /// Replies built, each of one or more datagrams.
+    pub replies: u64,
+    pub datagrams_sent: u64,
+    /// Queries not answered because of the rate limit.
+    pub rate_limited: u64,
+    /// Queries that are invalid, or for no server.
+    pub rejected: u64,
+    /// Datagrams that the kernel rejected, or for which the heap was full.
+    pub send_failures: u64,
+}
+
+/// A running fleet. Dropping it stops it.
+pub struct Fleet {
+    shared: Arc<Shared>,
+    ports: [u16; 2],
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Fleet {
+    /// Binds both ports and starts to reply. Error: a port is in use, or the system has no
+    /// `IP_PKTINFO`.
+    pub fn start(world: World, settings: ServeSettings) -> io::Result<Fleet> {
+        assert!(settings.speed > 0.0 && settings.speed.is_finite());
+        let servers = world.servers();
+        assert!(servers <= address::SERVERS_MAX);
+        let quake3 = bind(settings.quake3_port, Family::Quake3)?;
+        let source = bind(settings.source_port, Family::Source)?;
+        let ports = [quake3.local_addr()?.port(), source.local_addr()?.port()];
+        let shared = Arc::new(Shared {
+            seed: world.settings().seed,
+            servers,
+            world: Mutex::new(world),
+            settings,
+            began: Instant::now(),
+            skipped_ms: AtomicI64::new(0),
+            stopping: AtomicBool::new(false),
+            counters: Counters::default(),
+        });
+        let mut fleet = Fleet { shared, ports, threads: Vec::new() };
+        for (family, socket) in [(Family::Quake3, quake3), (Family::Source, source)] {
+            let port = socket.local_addr()?.port();
+            let responder = Responder::new(family, socket, port, Arc::clone(&fleet.shared));
+            let name = format!("fleet-{}", family.scheme());
+            fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || responder.run())?);
+        }
+        Ok(fleet)
+    }
+
+    pub fn servers(&self) -> u32 {
+        self.shared.servers
+    }
+
+    pub fn port(&self, family: Family) -> u16 {
+        self.ports[usize::from(family == Family::Source)]
+    }
+
+    /// `quake3://127.1.0.1:27960`
+    pub fn url(&self, server: u32) -> String {
+        let family = self.shared.lock().family(server);
+        format!("{}://{}:{}", family.scheme(), address::address_of(server), self.port(family))
+    }
+
+    /// The URLs of all servers, ordered by server.
+    pub fn urls(&self) -> Vec<String> {
+        (0..self.servers()).map(|server| self.url(server)).collect()
+    }
+
+    /// The fault of a server, if it has one.
+    pub fn fault(&self, server: u32) -> Option<Fault> {
+        self.shared.settings.faults.fault(self.shared.seed, server)
+    }
+
+    /// The behaviour of a server, if it has one.
+    pub fn behaviour(&self, server: u32) -> Option<Behaviour> {
+        self.shared.lock().profile(server).behaviour
+    }
+
+    /// The world's current time, Unix ms.
+    pub fn now_ms(&self) -> i64 {
+        self.shared.now_ms()
+    }
+
+    /// Advances the world's time at once: for tests that need hours.
+    pub fn skip_time(&self, by_ms: u32) {
+        self.shared.skipped_ms.fetch_add(i64::from(by_ms), Ordering::Relaxed);
+    }
+
+    /// The snapshot that a scan without faults would return now.
+    pub fn snapshot(&self, server: u32) -> Snapshot {
+        let now_ms = self.now_ms();
+        let mut world = self.shared.lock();
+        world.advance(server, now_ms);
+        world.snapshot(server)
+    }
+
+    /// Advances all servers to the current time, in batches, so that replies continue.
+    pub fn advance_all(&self) {
+        let now_ms = self.now_ms();
+        for first in (0..self.servers()).step_by(64) {
+            let mut world = self.shared.lock();
+            for server in first..(first + 64).min(self.servers()) {
+                world.advance(server, now_ms);
+            }
+        }
+    }
+
+    /// Players on all servers without bots, as of each server's last query.
+    pub fn players_online(&self) -> u64 {
+        self.shared.lock().players_online()
+    }
+
+    pub fn stats(&self) -> FleetStats {
+        let counters = &self.shared.counters;
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FleetStats {
+            queries: value(&counters.queries),
+            replies: value(&counters.replies),
+            datagrams_sent: value(&counters.datagrams_sent),
+            rate_limited: value(&counters.rate_limited),
+            rejected: value(&counters.rejected),
+            send_failures: value(&counters.send_failures),
+        }
+    }
+
+    /// The ground truth up to now as lines ([`TruthLine`]). For large, long-running
+    /// fleets use [`Fleet::write_truth`].
+    pub fn truth(&self) -> Vec<TruthLine> {
+        self.advance_all();
+        let urls = self.urls();
+        self.shared.lock().truth(|server| urls[server as usize].clone()).collect()
+    }
+
+    /// Writes the ground truth up to now, one JSON object per line. No query is answered
+    /// during that time. Error: writing to `out` failed.
+    pub fn write_truth(&self, out: &mut impl Write) -> io::Result<()> {
+        self.advance_all();
+        let urls = self.urls();
+        truth::write(self.shared.lock().truth(|server| urls[server as usize].clone()), out)
+    }
+
+    /// Stops replying. Delayed replies are dropped.
+    pub fn stop(self) {}
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // The thread has already printed its panic message.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn bind(port: u16, family: Family) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))
+        .map_err(|error| io::Error::new(error.kind(), format!("port {port} for {}: {error}", family.scheme())))?;
+    setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
+    let buffers = socket2::SockRef::from(&socket);
+    buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+    buffers.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.set_read_timeout(Some(POLL_TIMEOUT))?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! The thread of one family: receives queries, sends replies.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg};
+
+use super::rate_limiter::RateLimiter;
+use super::shared::Shared;
+use crate::fleet::address;
+use crate::fleet::faults::{Fault, OutgoingDatagram, apply_fault, loses_datagram};
+use crate::fleet::games::Family;
+use crate::fleet::reply::{self, Peers, Spoofing};
+use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
+use crate::fleet::wire::{ClientQuery, Datagrams};
+use crate::fleet::world::World;
+
+/// Queries received in a row before the heap is checked.
+const RECEIVE_BATCH_MAX: usize = 64;
+
+/// Longest query, bytes: real ones have about 140 at most.
+const QUERY_BYTES_MAX: usize = 2_048;
+
+/// Maximum number of delayed datagrams; further ones are dropped and counted.
+const DELAYED_MAX: usize = 100_000;
+
+/// One family's socket and the state of its thread.
+pub(super) struct Responder {
+    family: Family,
+    port: u16,
+    socket: UdpSocket,
+    shared: Arc<Shared>,
+    rng: SplitMix64,
+    delayed: BinaryHeap<Reverse<DelayedDatagram>>,
+    /// Number of delayed datagrams so far.
+    delayed_count: u64,
+    rate_limiter: Option<RateLimiter>,
+    reply: Datagrams,
+}
+
+/// A delayed datagram. Ordered by due time, then by number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct DelayedDatagram {
+    due: Instant,
+    number: u64,
+    to: SocketAddrV4,
+    from: Ipv4Addr,
+    bytes: Vec<u8>,
+}
+
+/// A received query.
+struct ReceivedQuery {
+    server: u32,
+    client: SocketAddrV4,
+    length: usize,
+}
+
+/// Datagrams to be sent now, in one buffer.
+#[derive(Default)]
+struct SendBuffer {
+    bytes: Vec<u8>,
+    /// End of the datagram in `bytes`, destination, source address.
+    items: Vec<(usize, SocketAddrV4, Ipv4Addr)>,
+}
+
+impl SendBuffer {
+    fn push(&mut self, bytes: &[u8], to: SocketAddrV4, from: Ipv4Addr) {
+        self.bytes.extend_from_slice(bytes);
+        self.items.push((self.bytes.len(), to, from));
+    }
+}
+
+impl Responder {
+    pub(super) fn new(family: Family, socket: UdpSocket, port: u16, shared: Arc<Shared>) -> Responder {
+        let rate_limit = shared.settings.rate_limit.filter(|_| family == Family::Quake3);
+        Responder {
+            family,
+            port,
+            rng: SplitMix64::from_parts(&[shared.seed, 0x1A4E, u64::from(port)]),
+            socket,
+            shared,
+            delayed: BinaryHeap::new(),
+            delayed_count: 0,
+            rate_limiter: rate_limit.map(RateLimiter::new),
+            reply: Datagrams::default(),
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut buffers = vec![[0_u8; QUERY_BYTES_MAX]; RECEIVE_BATCH_MAX];
+        let mut control = nix::cmsg_space!(libc::in_pktinfo);
+        let mut queries = Vec::with_capacity(RECEIVE_BATCH_MAX);
+        let mut send_buffer = SendBuffer::default();
+        let shared = Arc::clone(&self.shared);
+        while !shared.stopping.load(Ordering::Relaxed) {
+            queries.clear();
+            // Wait for the first query, then take those that have already arrived.
+            let mut flags = MsgFlags::empty();
+            while queries.len() < RECEIVE_BATCH_MAX {
+                match self.receive(&mut buffers[queries.len()], &mut control, flags) {
+                    Ok(Some(received)) => queries.push(received),
+                    Ok(None) => count(&shared.counters.rejected, 1),
+                    Err(_) => break,
+                }
+                flags = MsgFlags::MSG_DONTWAIT;
+            }
+            if !queries.is_empty() {
+                let now_ms = shared.now_ms();
+                let mut world = shared.lock();
+                for (received, buffer) in queries.iter().zip(&buffers) {
+                    self.answer(&mut world, now_ms, received, &buffer[..received.length], &mut send_buffer);
+                }
+            }
+            self.send_now(&mut send_buffer);
+            self.send_due();
+        }
+    }
+
+    /// Receives one datagram. `None`: it is not for a server of this family.
+    fn receive(&self, buffer: &mut [u8], control: &mut [u8], flags: MsgFlags) -> Result<Option<ReceivedQuery>, Errno> {
+        let mut parts = [IoSliceMut::new(buffer)];
+        let message = recvmsg::<SockaddrIn>(self.socket.as_raw_fd(), &mut parts, Some(control), flags)?;
+        let destination = message.cmsgs()?.find_map(|cmsg| match cmsg {
+            ControlMessageOwned::Ipv4PacketInfo(info) => Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr))),
+            _ => None,
+        });
+        let server = destination.and_then(address::server_at).filter(|&server| server < self.shared.servers);
+        let Some((server, client)) = server.zip(message.address) else { return Ok(None) };
+        let client = SocketAddrV4::new(client.ip(), client.port());
+        Ok(Some(ReceivedQuery { server, client, length: message.bytes }))
+    }
+
+    fn answer(
+        &mut self,
+        world: &mut World,
+        now_ms: i64,
+        received: &ReceivedQuery,
+        query: &[u8],
+        send_buffer: &mut SendBuffer,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let &ReceivedQuery { server, client, .. } = received;
+        count(&shared.counters.queries, 1);
+        let query = ClientQuery::parse(self.family, query);
+        let Some(query) = query.filter(|_| world.family(server) == self.family) else {
+            return count(&shared.counters.rejected, 1);
+        };
+        let fault = shared.settings.faults.fault(shared.seed, server);
+        let lost = fault == Some(Fault::Lossy) && loses_datagram(&mut self.rng);
+        if lost || fault == Some(Fault::Silent) {
+            return;
+        }
+        if self.rate_limiter.as_mut().is_some_and(|limiter| !limiter.allows(server, *client.ip())) {
+            return count(&shared.counters.rate_limited, 1);
+        }
+        world.advance(server, now_ms);
+        self.reply.clear();
+        let partial = fault == Some(Fault::Partial) && self.rng.bool(0.5);
+        let client_id = hash_parts(&[u64::from(client.ip().to_bits()), u64::from(client.port())]);
+        let peers = Peers { server, port: self.port, client: client_id };
+        reply::reply(world, peers, query, usize::from(partial), &mut self.rng, &mut self.reply);
+        let spoofed = (fault == Some(Fault::Spoofed)).then(|| {
+            let guesses = self.family == Family::Quake3 && self.rng.bool(0.5);
+            let spoofing = if guesses { Spoofing::Address } else { Spoofing::Nonce };
+            reply::spoofed_reply(world, peers, query, spoofing)
+        });
+        count(&shared.counters.replies, 1);
+        let own = address::address_of(server);
+        let Some(fault) = fault else {
+            return self.reply.iter().for_each(|bytes| send_buffer.push(bytes, client, own));
+        };
+        for OutgoingDatagram { from, bytes, delay_ms } in
+            apply_fault(fault, self.family, server, &self.reply, spoofed.as_ref(), &mut self.rng)
+        {
+            if delay_ms == 0 {
+                send_buffer.push(&bytes, client, from);
+            } else if self.delayed.len() < DELAYED_MAX {
+                self.delayed_count += 1;
+                let due = Instant::now() + Duration::from_millis(delay_ms);
+                self.delayed.push(Reverse(DelayedDatagram {
+                    due,
+                    number: self.delayed_count,
+                    to: client,
+                    from,
+                    bytes,
+                }));
+            } else {
+                count(&shared.counters.send_failures, 1);
+            }
+        }
+    }
+
+    fn send_now(&self, send_buffer: &mut SendBuffer) {
+        let mut from = 0;
+        for &(end, to, source) in &send_buffer.items {
+            self.send(&send_buffer.bytes[from..end], to, source);
+            from = end;
+        }
+        send_buffer.bytes.clear();
+        send_buffer.items.clear();
+    }
+
+    fn send_due(&mut self) {
+        while self.delayed.peek().is_some_and(|Reverse(first)| first.due <= Instant::now()) {
+            let Some(Reverse(datagram)) = self.delayed.pop() else { return };
+            self.send(&datagram.bytes, datagram.to, datagram.from);
+        }
+    }
+
+    fn send(&self, bytes: &[u8], to: SocketAddrV4, source: Ipv4Addr) {
+        let info = libc::in_pktinfo {
+            ipi_ifindex: 0,
+            ipi_spec_dst: libc::in_addr { s_addr: source.to_bits().to_be() },
+            ipi_addr: libc::in_addr { s_addr: 0 },
+        };
+        let sent = sendmsg(
+            self.socket.as_raw_fd(),
+            &[IoSlice::new(bytes)],
+            &[ControlMessage::Ipv4PacketInfo(&info)],
+            MsgFlags::empty(),
+            Some(&SockaddrIn::from(to)),
+        );
+        let counters = &self.shared.counters;
+        count(if sent.is_ok() { &counters.datagrams_sent } else { &counters.send_failures }, 1);
+    }
+}
+
+fn count(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}

@@ -1,0 +1,203 @@
+//! The fleet on real sockets, queried by a minimal client.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::fleet::faults::{FaultShares, SPOOFED_NAME};
+use crate::fleet::reply::GUESSED_NONCE;
+use crate::fleet::wire::{ProtocolVariant, SplitFormat};
+use crate::fleet::world;
+use crate::model::name::decode_text;
+
+fn fleet(servers: u32, speed: f64, faults: FaultShares) -> Fleet {
+    let world = World::new(world::WorldSettings { servers, activity: 3.0, ..world::WorldSettings::default() });
+    let live_from_ms = world.settings().start_ms + 3_600_000;
+    let settings =
+        ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed, faults, ..ServeSettings::default() };
+    Fleet::start(world, settings).unwrap()
+}
+
+fn client(timeout_ms: u64) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(timeout_ms))).unwrap();
+    socket
+}
+
+fn request(socket: &UdpSocket, to: SocketAddr, bytes: &[u8]) -> Option<(SocketAddr, Vec<u8>)> {
+    socket.send_to(bytes, to).unwrap();
+    receive(socket)
+}
+
+fn receive(socket: &UdpSocket) -> Option<(SocketAddr, Vec<u8>)> {
+    let mut buffer = vec![0; 65_535];
+    let (length, from) = socket.recv_from(&mut buffer).ok()?;
+    buffer.truncate(length);
+    Some((from, buffer))
+}
+
+fn of_family(fleet: &Fleet, family: Family) -> Vec<(u32, SocketAddr)> {
+    let at = |server| SocketAddr::from((address::address_of(server), fleet.port(family)));
+    let is = |server: &u32| fleet.shared.lock().family(*server) == family;
+    (0..fleet.servers()).filter(is).map(|server| (server, at(server))).collect()
+}
+
+#[test]
+fn quake3_servers_reply_from_their_own_address() {
+    let fleet = fleet(450, 0.000_1, FaultShares::NONE);
+    let socket = client(2_000);
+    let mut players_seen = 0;
+    for (server, at) in of_family(&fleet, Family::Quake3).into_iter().step_by(5) {
+        assert_eq!(fleet.url(server), format!("quake3://{at}"));
+        let (from, reply) = request(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus s3cret\n").unwrap();
+        assert_eq!(from, at);
+        let text = decode_text(&reply[4..]);
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("statusResponse"));
+        assert!(lines.next().unwrap().ends_with("\\challenge\\s3cret"));
+        let list: Vec<(i64, String)> = lines
+            .map(|line| {
+                let (points, rest) = line.split_once(' ').unwrap();
+                let name = rest.split_once(' ').unwrap().1;
+                (points.parse().unwrap(), name.trim_matches('"').to_owned())
+            })
+            .collect();
+        let want: Vec<_> =
+            fleet.snapshot(server).players.into_iter().map(|p| (p.points.unwrap(), p.name.into_string())).collect();
+        assert_eq!(list, want);
+        players_seen += list.len();
+    }
+    assert!(players_seen > 20);
+    // Another family's server, an address without a server, an unknown command.
+    let quiet = client(50);
+    let (_, source) = of_family(&fleet, Family::Source)[0];
+    let port = fleet.port(Family::Quake3);
+    assert_eq!(request(&quiet, (source.ip(), port).into(), b"\xFF\xFF\xFF\xFFgetstatus x\n"), None);
+    assert_eq!(request(&quiet, ([127, 9, 9, 9], port).into(), b"\xFF\xFF\xFF\xFFgetstatus x\n"), None);
+    let (_, at) = of_family(&fleet, Family::Quake3)[0];
+    assert_eq!(request(&quiet, at, b"\xFF\xFF\xFF\xFFrcon x\n"), None);
+    assert_eq!(fleet.stats().rejected, 3);
+}
+
+#[test]
+fn source_servers_require_their_challenge_and_list_their_players() {
+    let fleet = fleet(450, 0.000_1, FaultShares::NONE);
+    let socket = client(2_000);
+    let (mut challenged, mut split, mut players_seen) = (0, 0, 0);
+    for (server, at) in of_family(&fleet, Family::Source) {
+        let want = fleet.snapshot(server);
+        let query = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
+        let (from, mut reply) = request(&socket, at, query).unwrap();
+        assert_eq!(from, at);
+        if reply[4] == b'A' {
+            challenged += 1;
+            reply = request(&socket, at, &[query, &reply[5..9]].concat()).unwrap().1;
+        }
+        assert!(matches!(reply[4], b'I' | b'm'));
+        let has = |text: &str| reply.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(has(&want.hostname) && has(&want.map) && has(&want.game));
+
+        let (_, challenge) = request(&socket, at, b"\xFF\xFF\xFF\xFFU\xFF\xFF\xFF\xFF").unwrap();
+        assert_eq!(challenge[..5], *b"\xFF\xFF\xFF\xFFA");
+        let query = [b"\xFF\xFF\xFF\xFFU", &challenge[5..9]].concat();
+        let (from, reply) = request(&socket, at, &query).unwrap();
+        assert_eq!(from, at);
+        if reply[0] == 0xFE {
+            split += 1;
+            let profile = fleet.shared.lock().profile(server).clone();
+            let goldsrc = ProtocolVariant::of(fleet.shared.seed, server, &profile).split == SplitFormat::GoldSrc;
+            let total = if goldsrc { reply[8] & 0xF } else { reply[8] };
+            for _ in 1..total {
+                assert_eq!(receive(&socket).unwrap().0, at);
+            }
+            continue;
+        }
+        assert_eq!(usize::from(reply[5]), want.players.len());
+        let mut at = 6;
+        for player in &want.players {
+            let name = player.name.as_bytes();
+            assert_eq!(&reply[at + 1..at + 1 + name.len()], name);
+            at += 2 + name.len();
+            assert_eq!(reply[at..at + 4], (player.points.unwrap() as i32).to_le_bytes());
+            at += 8;
+            players_seen += 1;
+        }
+        assert_eq!(at, reply.len());
+    }
+    assert!(challenged > 50 && split > 1 && players_seen > 50, "{challenged} {split} {players_seen}");
+}
+
+#[test]
+fn each_fault_shows_on_the_wire() {
+    let one = |share: &str| {
+        let fleet = fleet(20, 0.000_1, share.parse().unwrap());
+        let (server, at) = of_family(&fleet, Family::Quake3)[0];
+        (fleet, server, at)
+    };
+    let query = b"\xFF\xFF\xFF\xFFgetstatus abc\n";
+
+    let (fleet, server, at) = one("silent=1");
+    assert_eq!(fleet.fault(server), Some(Fault::Silent));
+    assert_eq!(request(&client(50), at, query), None);
+
+    let (_fleet, _, at) = one("slow=1");
+    let started = Instant::now();
+    assert_eq!(request(&client(4_000), at, query).unwrap().0, at);
+    assert!(started.elapsed() >= Duration::from_millis(400));
+
+    let (_fleet, _, at) = one("duplicating=1");
+    let socket = client(2_000);
+    assert_eq!(request(&socket, at, query), receive(&socket));
+
+    let (_fleet, server, at) = one("spoofed=1");
+    let socket = client(2_000);
+    let guess = format!("challenge\\{}", decode_text(GUESSED_NONCE));
+    let (mut foreign, mut guessed) = (0, 0);
+    for _ in 0..40 {
+        let (from, spoofed) = request(&socket, at, query).unwrap();
+        assert!(decode_text(&spoofed).contains("1000000 50 \"Spoofed1\""));
+        match from.ip() {
+            ip if ip == at.ip() => guessed += u32::from(decode_text(&spoofed).contains(&guess)),
+            ip => {
+                foreign += u32::from(ip == address::spoofing_address(server) && decode_text(&spoofed).contains("\\abc"))
+            }
+        }
+        let (from, good) = receive(&socket).unwrap();
+        assert!(from == at && !decode_text(&good).contains(SPOOFED_NAME) && decode_text(&good).contains("\\abc"));
+    }
+    assert!(foreign > 5 && guessed > 5 && foreign + guessed == 40);
+}
+
+#[test]
+fn rate_limit_is_a_token_bucket_per_server() {
+    let world = World::new(world::WorldSettings::default());
+    let settings = ServeSettings {
+        quake3_port: 0,
+        source_port: 0,
+        live_from_ms: world.settings().start_ms,
+        faults: FaultShares::NONE,
+        rate_limit: Some(RateLimit { burst: NonZeroU32::new(3).unwrap(), per_second: 0.001 }),
+        ..ServeSettings::default()
+    };
+    let fleet = Fleet::start(world, settings).unwrap();
+    let servers = of_family(&fleet, Family::Quake3);
+    let socket = client(100);
+    let is_answered = |at| request(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus x\n").is_some();
+    let answered: Vec<bool> = (0..5).map(|_| is_answered(servers[0].1)).collect();
+    assert_eq!(answered, [true, true, true, false, false]);
+    assert!(is_answered(servers[1].1));
+    assert_eq!(fleet.stats().rate_limited, 2);
+}
+
+#[test]
+fn world_time_runs_at_the_configured_speed() {
+    let fleet = fleet(3, 600.0, FaultShares::NONE);
+    let (_, at) = of_family(&fleet, Family::Quake3)[0];
+    let before_ms = fleet.now_ms();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(fleet.now_ms() - before_ms >= 60_000);
+    assert!(request(&client(2_000), at, b"\xFF\xFF\xFF\xFFgetstatus x\n").is_some());
+    let lines = fleet.truth();
+    assert!(lines.iter().filter(|line| matches!(line, TruthLine::Server { .. })).count() == 3);
+    fleet.stop();
+}

@@ -1,0 +1,275 @@
+//! One server: its state at a time, advanced in ticks.
+
+use super::player::ActivePlayer;
+use super::settings::{TICK_MS, WorldSettings};
+use crate::fleet::population::{Person, Population};
+use crate::fleet::profile::{MapRotation, ServerProfile};
+use crate::fleet::rng::{RngExt, SplitMix64};
+use crate::fleet::truth::{PlayerTruth, RoundResult, ServerTruth};
+use crate::model::WeekKey;
+use crate::model::calendar::Calendar;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// The state of one server.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    pub(super) rng: SplitMix64,
+    /// The time reached; the last tick is not after it.
+    pub(super) now_ms: i64,
+    /// The last tick.
+    pub(super) tick_ms: i64,
+    pub(super) day_end_ms: i64,
+    /// False until the server is queried for the first time.
+    pub(super) is_seeded: bool,
+    /// The ground truth is recorded: `start_ms` is reached.
+    pub(super) is_recording: bool,
+    pub(super) next_arrival_ms: i64,
+    pub(super) map: u32,
+    pub(super) round_end_ms: i64,
+    pub(super) week: WeekKey,
+    pub(super) week_end_ms: i64,
+    /// Players without bots.
+    pub(super) humans: u16,
+    pub(super) players: Vec<ActivePlayer>,
+    pub(super) truth: Option<Box<ServerTruth>>,
+}
+
+/// The values that do not change while a server advances.
+pub(super) struct TickContext<'a> {
+    pub(super) settings: &'a WorldSettings,
+    pub(super) population: &'a Population,
+    pub(super) profile: &'a ServerProfile,
+    pub(super) server: u32,
+}
+
+impl TickContext<'_> {
+    /// Start of the server's day that contains this time.
+    fn day_start_ms(&self, t_ms: i64) -> i64 {
+        (t_ms - self.profile.restart_time_of_day_ms).div_euclid(DAY_MS) * DAY_MS + self.profile.restart_time_of_day_ms
+    }
+
+    /// Arrivals per ms at the busiest hour.
+    pub(super) fn arrivals_per_ms(&self) -> f64 {
+        self.profile.players_mean / self.profile.session_ms_mean
+    }
+}
+
+impl Server {
+    pub(super) fn new(settings: &WorldSettings) -> Server {
+        Server {
+            rng: SplitMix64::from_parts(&[]),
+            now_ms: settings.start_ms,
+            tick_ms: 0,
+            day_end_ms: 0,
+            is_seeded: false,
+            is_recording: false,
+            next_arrival_ms: 0,
+            map: 0,
+            round_end_ms: 0,
+            week: WeekKey(0),
+            week_end_ms: 0,
+            humans: 0,
+            players: Vec::new(),
+            truth: settings.truth.then(Box::default),
+        }
+    }
+
+    /// Advances the server to a time, Unix ms.
+    pub(super) fn advance(&mut self, context: &TickContext, t_ms: i64) {
+        if !self.is_seeded || (self.truth.is_none() && t_ms >= self.day_end_ms) {
+            // Only a server with recorded ground truth must simulate every day.
+            let from_ms = if self.truth.is_some() { context.settings.start_ms } else { t_ms };
+            self.is_seeded = true;
+            self.begin_day(context, context.day_start_ms(from_ms));
+        } else if t_ms <= self.now_ms {
+            return;
+        }
+        loop {
+            let mut next_ms = self.tick_ms + TICK_MS;
+            if self.players.is_empty() {
+                // Nothing happens until a player joins: skip to that tick.
+                let ticks = (self.next_arrival_ms - self.tick_ms).max(1) as u64;
+                next_ms = self.tick_ms + ticks.div_ceil(TICK_MS as u64) as i64 * TICK_MS;
+            }
+            let next_ms = next_ms.min(self.day_end_ms);
+            self.advance_truth(context, next_ms, t_ms);
+            if next_ms > t_ms {
+                break;
+            }
+            self.tick(context, next_ms);
+        }
+        self.now_ms = self.now_ms.max(t_ms);
+    }
+
+    /// Starts recording the ground truth at `start_ms`, and starts a new week's totals at
+    /// each week's end, before the tick at `next_ms`. The tick's points count for the time of
+    /// the tick.
+    fn advance_truth(&mut self, context: &TickContext, next_ms: i64, t_ms: i64) {
+        if self.truth.is_none() {
+            return;
+        }
+        let start_ms = context.settings.start_ms;
+        if !self.is_recording && next_ms.min(t_ms + 1) > start_ms {
+            self.is_recording = true;
+            for p in &mut self.players {
+                p.clear_unrecorded(start_ms);
+            }
+            self.begin_week(start_ms);
+        }
+        while self.is_recording && next_ms.min(t_ms) >= self.week_end_ms {
+            let end_ms = self.week_end_ms;
+            for index in 0..self.players.len() {
+                self.record(index, end_ms);
+            }
+            self.begin_week(end_ms);
+        }
+    }
+
+    fn begin_week(&mut self, t_ms: i64) {
+        let utc = Calendar::default();
+        self.week = utc.week(t_ms);
+        self.week_end_ms = utc.week_end_ms(self.week);
+    }
+
+    fn begin_day(&mut self, context: &TickContext, start_ms: i64) {
+        let profile = context.profile;
+        let day = start_ms.div_euclid(DAY_MS) as u64;
+        self.rng = SplitMix64::from_parts(&[context.settings.seed, 0xDA1, u64::from(context.server), day]);
+        self.players.clear();
+        self.humans = 0;
+        self.tick_ms = start_ms;
+        self.day_end_ms = start_ms + DAY_MS;
+        self.map = self.rng.below(profile.game.maps.len()) as u32;
+        self.round_end_ms = start_ms + (profile.round_ms_max as f64 * (0.1 + 0.9 * self.rng.unit())) as i64;
+        // The players of the previous day rejoin at once, as after a short restart.
+        let count =
+            self.rng.around(profile.players_mean * profile.load_factor(start_ms)).min(usize::from(profile.slots));
+        for number in 0..count as i64 {
+            let ago_ms = 60_000 + 97 * number + self.rng.exponential(profile.session_ms_mean) as i64;
+            self.join(context, start_ms - ago_ms, start_ms);
+        }
+        self.next_arrival_ms = start_ms;
+        self.draw_arrival(context);
+        self.fill_with_bots(context);
+        self.update_spectators(context);
+    }
+
+    /// One step. `t_ms` is a tick of the day, after the last one.
+    fn tick(&mut self, context: &TickContext, t_ms: i64) {
+        let limit_reached = self.score(context, t_ms);
+        self.tick_ms = t_ms;
+        if t_ms >= self.day_end_ms {
+            self.end_round(context);
+            while !self.players.is_empty() {
+                self.leave(0);
+            }
+            return self.begin_day(context, t_ms);
+        }
+        if self.players.is_empty() {
+            self.skip_empty_rounds(context.profile);
+        } else if limit_reached || t_ms >= self.round_end_ms {
+            self.end_round(context);
+        }
+        self.update_players(context);
+        self.update_spectators(context);
+    }
+
+    /// Adds the points of all players until the tick at `t_ms`. Returns whether a player
+    /// reached the limit.
+    fn score(&mut self, context: &TickContext, t_ms: i64) -> bool {
+        let limit = context.profile.score_limit.unwrap_or(i32::MAX);
+        let unit = context.profile.game.points_per_score;
+        let mut reached = false;
+        for p in &mut self.players {
+            let bits = self.rng.bits();
+            // Three numbers from one: 24 bits, 24 bits, 16 bits.
+            let spread = (bits >> 40) as f32 / (1 << 24) as f32;
+            let fraction = (bits >> 16 & 0xFF_FFFF) as f32 / (1 << 24) as f32;
+            let rare = bits as u16;
+            if p.spectating {
+                p.spectated_ms += t_ms - p.since_ms.max(self.tick_ms);
+                continue;
+            }
+            let x = p.scores_per_tick * 2.0 * spread;
+            let scores = x as i32 + i32::from(fraction < x.fract());
+            p.points += scores * unit;
+            p.points_gained += scores * unit;
+            if rare < 400 {
+                p.points -= 1;
+                p.points_lost += 1;
+            } else if rare < 420 {
+                p.points = 0;
+            }
+            reached |= p.points >= limit.saturating_mul(unit);
+        }
+        reached
+    }
+
+    fn end_round(&mut self, context: &TickContext) {
+        let profile = context.profile;
+        if self.is_recording && !self.players.is_empty() {
+            self.record_round(profile, context.settings.round_results_max);
+        }
+        for p in &mut self.players {
+            p.points = 0;
+        }
+        let change = match profile.rotation {
+            MapRotation::Always => true,
+            MapRotation::Sometimes => self.rng.bool(0.4),
+            MapRotation::Never => false,
+        };
+        self.map = self.map.wrapping_add(u32::from(change)) % profile.game.maps.len() as u32;
+        self.round_end_ms = self.tick_ms + profile.round_ms_max;
+    }
+
+    fn record_round(&mut self, profile: &ServerProfile, lists_max: usize) {
+        let Some(truth) = &mut self.truth else { return };
+        truth.rounds += 1;
+        let mut final_list: Vec<(Person, i32)> =
+            self.players.iter().filter(|p| !p.person.is_bot() && !p.spectating).map(|p| (p.person, p.points)).collect();
+        final_list.sort_by_key(|&(_, points)| std::cmp::Reverse(points));
+        let best = final_list.first().map_or(0, |&(_, points)| points);
+        if final_list.len() < 2 || best <= 0 {
+            return;
+        }
+        truth.rounds_rated += 1;
+        for &(person, points) in &final_list {
+            let round = PlayerTruth { rounds: 1, wins: u32::from(points == best), ..PlayerTruth::default() };
+            truth.players.entry((self.week, person)).or_default().add(round);
+        }
+        while truth.final_lists.len() >= lists_max.max(1) {
+            truth.final_lists.pop_front();
+        }
+        if lists_max > 0 {
+            let map = profile.game.maps[self.map as usize];
+            truth.final_lists.push_back(RoundResult { t_ms: self.tick_ms, map, final_list });
+        }
+    }
+
+    /// Rounds on an empty server end by time only, so they can be computed.
+    fn skip_empty_rounds(&mut self, profile: &ServerProfile) {
+        self.map = self.map_index(profile, self.tick_ms) as u32;
+        if self.tick_ms >= self.round_end_ms {
+            let past_ms = (self.tick_ms - self.round_end_ms) % profile.round_ms_max;
+            self.round_end_ms = self.tick_ms - past_ms + profile.round_ms_max;
+        }
+    }
+
+    /// The map at a time not before the last tick, including rounds that ended without players.
+    pub(super) fn map_index(&self, profile: &ServerProfile, t_ms: i64) -> usize {
+        let mut map = i64::from(self.map);
+        if self.players.is_empty() && t_ms >= self.round_end_ms && profile.rotation != MapRotation::Never {
+            map += 1 + (t_ms - self.round_end_ms) / profile.round_ms_max;
+        }
+        (map % profile.game.maps.len() as i64) as usize
+    }
+
+    /// Records what a player did until now.
+    pub(super) fn record(&mut self, index: usize, until_ms: i64) {
+        let Some(truth) = &mut self.truth else { return };
+        let p = &mut self.players[index];
+        truth.players.entry((self.week, p.person)).or_default().add(p.unrecorded(until_ms));
+        p.clear_unrecorded(until_ms);
+    }
+}

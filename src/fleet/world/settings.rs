@@ -1,0 +1,45 @@
+//! The parameters of a world.
+
+use crate::fleet::behaviours::BehaviourShares;
+
+/// Time between two steps of a server, ms.
+pub(super) const TICK_MS: i64 = 10_000;
+
+/// The parameters of a world.
+#[derive(Clone, Debug)]
+pub struct WorldSettings {
+    /// Number of servers.
+    pub servers: u32,
+    pub seed: u64,
+    /// Start of the ground truth, Unix ms; no state before it can be queried.
+    pub start_ms: i64,
+    /// Share of the servers with the Source protocol, 0 to 1.
+    pub source_share: f64,
+    /// Factor for the number of arriving players; 1 is normal: a mean of about 2 players
+    /// on a server, and most servers empty.
+    pub activity: f64,
+    /// Number of persons; 0: 15 for each server and 500 more, at most a million.
+    pub population: u32,
+    /// Shares of the behaviours that must not be ranked.
+    pub behaviours: BehaviourShares,
+    /// Whether the ground truth is recorded. Without it a server can skip entire days.
+    pub truth: bool,
+    /// Number of newest final lists kept for each server; `usize::MAX` for all.
+    pub round_results_max: usize,
+}
+
+impl Default for WorldSettings {
+    fn default() -> Self {
+        WorldSettings {
+            servers: 100,
+            seed: 1,
+            start_ms: 1_763_683_200_000,
+            source_share: 0.4,
+            activity: 1.0,
+            population: 0,
+            behaviours: BehaviourShares::NONE,
+            truth: true,
+            round_results_max: 8,
+        }
+    }
+}
