@@ -14,7 +14,7 @@ use anyhow::{Context, bail, ensure};
 use crate::config::Config;
 use crate::engine::{CacheLimits, Outcome};
 use crate::model::ServerUrl;
-use crate::scan_log::{self, Damage, LogSummary};
+use crate::scan_log::{self, Damage, LogSummary, LossyReader};
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
 
@@ -108,7 +108,7 @@ fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> 
     let mut checked = Vec::with_capacity(logs.len());
     for path in logs {
         let (span, damage) = scan_log::check(path)?;
-        if let (0, Some(first)) = (span.lines, damage.stretches.first()) {
+        if let (0, Some(first)) = (span.lines, damage.ranges.first()) {
             bail!("{} is not a scan log: {first}", path.display());
         }
         checked.push(CheckedLog { path, span, damage });
@@ -152,17 +152,18 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
 /// there is damage other than an incomplete end of the last log.
 fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
     // Empty files may follow the last log.
-    let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.cut.is_some());
+    let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.truncation.is_some());
     for (index, log) in logs.iter().enumerate() {
-        let Damage { stretches, places, lines, bytes, cut, .. } = &log.damage;
-        if let (Some(first), false) = (stretches.first(), salvage) {
-            let noun = if *places == 1 { "place" } else { "places" };
-            let all = format!("{lines} damaged lines, {bytes} bytes, in {places} {noun}");
+        let Damage { ranges, range_count, lines, bytes, truncation, .. } = &log.damage;
+        if let (Some(first), false) = (ranges.first(), salvage) {
+            let noun = if *range_count == 1 { "place" } else { "places" };
+            let all = format!("{lines} damaged lines, {bytes} bytes, in {range_count} {noun}");
             bail!("{first}. In all {all}; --salvage skips them and replays the others");
         }
-        if let (Some(cut), Some(next), false) = (cut, logs.get(index + 1), salvage || Some(index) == last) {
+        if let (Some(truncation), Some(next), false) = (truncation, logs.get(index + 1), salvage || Some(index) == last)
+        {
             let next = next.path.display();
-            bail!("{cut}, and {next} continues after it; use --salvage to replay the readable part");
+            bail!("{truncation}, and {next} continues after it; use --salvage to replay the readable part");
         }
         for sentence in log.damage.messages() {
             eprintln!("clqd: warning: {sentence}");
@@ -195,7 +196,7 @@ impl Replay<'_> {
     /// may have appended others since the check.
     fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
         let (scans_before, out_of_order_before) = (self.feed.scans(), self.state.engine.counts().out_of_order);
-        for line in scan_log::open(log)?.skip_damaged().take(usize::try_from(lines).unwrap_or(usize::MAX)) {
+        for line in LossyReader::new(scan_log::open(log)?).take(usize::try_from(lines).unwrap_or(usize::MAX)) {
             let (url, outcome) = line?;
             self.apply(url, outcome)?;
         }

@@ -82,7 +82,7 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
     }
     let Some(log) = log else { return found };
     if log.extension().is_some_and(|end| end == "zst") {
-        found.push(("scan_log.path", RecordError::Packed(log).to_string()));
+        found.push(("scan_log.path", RecordError::Compressed(log).to_string()));
     } else if log.starts_with(&state) {
         let state = shown(&state);
         found.push((

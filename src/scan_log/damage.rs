@@ -3,35 +3,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::path::PathBuf;
 
-use crate::scan_log::reader::LogError;
+use super::error::{LogError, Truncation};
 
 /// Maximum number of damaged ranges that are listed; all are counted.
 const RANGES_LISTED_MAX: usize = 20;
-
-/// An incomplete end, caused by a crash or a power cut.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Truncation {
-    pub path: PathBuf,
-    /// Number of the incomplete line, from 1.
-    pub line: u64,
-    /// Bytes of the line in the file, decompressed.
-    pub bytes: u64,
-    /// The compressed data end inside a frame: the amount of lost data is unknown.
-    pub is_compressed: bool,
-}
-
-impl fmt::Display for Truncation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Truncation { path, line, bytes, is_compressed: is_packed } = self;
-        let what = match is_packed {
-            true => "the compressed data are truncated, all further lines are lost",
-            false => "the last line is incomplete",
-        };
-        write!(f, "{}:{line}: {what} ({bytes} bytes of this line are in the file)", path.display())
-    }
-}
 
 /// Consecutive lines that cannot be read.
 #[derive(Debug)]
@@ -64,12 +40,12 @@ impl fmt::Display for DamagedRange {
 #[derive(Debug, Default)]
 pub struct Damage {
     /// The first ranges, in order of discovery.
-    pub stretches: Vec<DamagedRange>,
-    /// Totals of all damaged ranges: ranges, lines and bytes.
-    pub places: u64,
+    pub ranges: Vec<DamagedRange>,
+    /// Totals: ranges, also those that are not listed, lines and bytes.
+    pub range_count: u64,
     pub lines: u64,
     pub bytes: u64,
-    pub cut: Option<Truncation>,
+    pub truncation: Option<Truncation>,
     /// First and last line of the range found last.
     latest: Option<(u64, u64)>,
 }
@@ -77,7 +53,7 @@ pub struct Damage {
 impl Damage {
     /// Whether the complete log was read.
     pub fn is_empty(&self) -> bool {
-        self.lines == 0 && self.cut.is_none()
+        self.lines == 0 && self.truncation.is_none()
     }
 
     /// Counts a skipped line.
@@ -92,14 +68,14 @@ impl Damage {
         self.latest = extended.or(Some((line, line)));
         match extended {
             None => {
-                self.places += 1;
-                if self.stretches.len() < RANGES_LISTED_MAX {
-                    self.stretches.push(DamagedRange { first: line, last: line, bytes, why });
+                self.range_count += 1;
+                if self.ranges.len() < RANGES_LISTED_MAX {
+                    self.ranges.push(DamagedRange { first: line, last: line, bytes, why });
                 }
             }
             // If the list is full, the latest range is not in it.
-            Some((first, last)) if self.places == self.stretches.len() as u64 => {
-                let range = self.stretches.last_mut().expect("a range was listed");
+            Some((first, last)) if self.range_count == self.ranges.len() as u64 => {
+                let range = self.ranges.last_mut().expect("a range was listed");
                 range.bytes += bytes;
                 (range.first, range.last) = (first, last);
             }
@@ -109,12 +85,12 @@ impl Damage {
 
     /// What was skipped: one sentence for each listed range, and one for the total.
     pub fn messages(&self) -> impl Iterator<Item = String> {
-        let listed = self.stretches.iter().map(|range| format!("{range}: skipped"));
-        let more = self.places - self.stretches.len() as u64;
-        let total = (self.places > 1).then(|| {
+        let listed = self.ranges.iter().map(|range| format!("{range}: skipped"));
+        let more = self.range_count - self.ranges.len() as u64;
+        let total = (self.range_count > 1).then(|| {
             let more = if more == 0 { String::new() } else { format!(", {more} of them not listed") };
-            format!("{} lines, {} bytes in {} ranges skipped{more}", self.lines, self.bytes, self.places)
+            format!("{} lines, {} bytes in {} ranges skipped{more}", self.lines, self.bytes, self.range_count)
         });
-        listed.chain(total).chain(self.cut.iter().map(|cut| format!("{cut}: dropped")))
+        listed.chain(total).chain(self.truncation.iter().map(|truncation| format!("{truncation}: dropped")))
     }
 }

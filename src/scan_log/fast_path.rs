@@ -6,11 +6,12 @@
 //!
 //! A line of 12 players (940 bytes) takes 0.8 us to check and 1.6 us to convert to a
 //! snapshot, including file read and UTF-8 check. With serde_json each takes 3.4 us
-//! (`cargo bench --bench replay`).
+//! (`cargo bench --bench replay`). Parsing alone takes a third of the time of serde_json,
+//! simd-json or sonic-rs (docs/benchmarks.md; `cargo bench --bench scan_log`).
 
 use std::borrow::Cow;
 
-use super::line::{RawLine, RawPlayer};
+use super::raw_line::{RawLine, RawPlayer};
 use crate::limits::PLAYERS_MAX;
 
 /// An integer of up to this many digits fits every integer field of a line.
@@ -18,14 +19,11 @@ const DIGITS_MAX: usize = 18;
 
 /// Parses a line. `None` if it does not have the recorder's format, or if `take`
 /// rejects a player; `take` gets the player's index in the list.
-pub(in crate::scan_log) fn read<'a, P>(
-    text: &'a str,
-    take: impl Fn(usize, RawPlayer<'a>) -> Option<P>,
-) -> Option<RawLine<'a, P>> {
+pub(super) fn read<'a, P>(text: &'a str, take: impl Fn(usize, RawPlayer<'a>) -> Option<P>) -> Option<RawLine<'a, P>> {
     let mut rest = LineParser { text };
-    rest.pass("{\"t\":")?;
+    rest.skip("{\"t\":")?;
     let t = rest.integer()?;
-    rest.pass(",\"server\":\"")?;
+    rest.skip(",\"server\":\"")?;
     let server = rest.string()?;
     let mut line = RawLine {
         t,
@@ -41,31 +39,31 @@ pub(in crate::scan_log) fn read<'a, P>(
         bots: None,
         players: None,
     };
-    if rest.passes(",\"miss\":true") {
+    if rest.skip_if(",\"miss\":true") {
         line.miss = true;
-        if rest.passes(",\"reason\":\"") {
+        if rest.skip_if(",\"reason\":\"") {
             line.reason = Some(rest.string()?);
         }
     } else {
-        rest.pass(",\"game\":\"")?;
+        rest.skip(",\"game\":\"")?;
         line.game = Some(rest.string()?);
-        rest.pass(",\"map\":\"")?;
+        rest.skip(",\"map\":\"")?;
         line.map = Some(rest.string()?);
-        rest.pass(",\"hostname\":\"")?;
+        rest.skip(",\"hostname\":\"")?;
         line.hostname = Some(rest.string()?);
-        rest.pass(",\"slots\":")?;
+        rest.skip(",\"slots\":")?;
         line.slots = Some(rest.integer()?.try_into().ok()?);
-        line.partial = rest.passes(",\"partial\":true");
-        if rest.passes(",\"count\":") {
+        line.partial = rest.skip_if(",\"partial\":true");
+        if rest.skip_if(",\"count\":") {
             line.count = Some(rest.integer()?.try_into().ok()?);
         }
-        if rest.passes(",\"bots\":") {
+        if rest.skip_if(",\"bots\":") {
             line.bots = Some(rest.integer()?.try_into().ok()?);
         }
-        rest.pass(",\"players\":[")?;
+        rest.skip(",\"players\":[")?;
         line.players = Some(rest.players(take)?);
     }
-    rest.pass("}")?;
+    rest.skip("}")?;
     rest.text.is_empty().then_some(line)
 }
 
@@ -76,7 +74,7 @@ struct LineParser<'a> {
 
 impl<'a> LineParser<'a> {
     #[inline(always)] // comparing with a constant is a load or two
-    fn passes(&mut self, literal: &str) -> bool {
+    fn skip_if(&mut self, literal: &str) -> bool {
         match self.text.strip_prefix(literal) {
             Some(rest) => {
                 self.text = rest;
@@ -87,14 +85,14 @@ impl<'a> LineParser<'a> {
     }
 
     #[inline(always)]
-    fn pass(&mut self, literal: &str) -> Option<()> {
-        self.passes(literal).then_some(())
+    fn skip(&mut self, literal: &str) -> Option<()> {
+        self.skip_if(literal).then_some(())
     }
 
     /// Parses from after the opening bracket to after the closing one. At most as many
     /// players as a snapshot may have: serde_json then counts them for the error.
     fn players<P>(&mut self, take: impl Fn(usize, RawPlayer<'a>) -> Option<P>) -> Option<Vec<P>> {
-        if self.passes("]") {
+        if self.skip_if("]") {
             return Some(Vec::new());
         }
         // The number of players, unless names contain braces.
@@ -103,27 +101,27 @@ impl<'a> LineParser<'a> {
         while players.len() < PLAYERS_MAX {
             let player = self.player()?;
             players.push(take(players.len(), player)?);
-            if !self.passes(",") {
-                return self.passes("]").then_some(players);
+            if !self.skip_if(",") {
+                return self.skip_if("]").then_some(players);
             }
         }
         None
     }
 
     fn player(&mut self) -> Option<RawPlayer<'a>> {
-        self.pass("{\"name\":\"")?;
+        self.skip("{\"name\":\"")?;
         let name = self.string()?;
-        let points = if self.passes(",\"points\":") { Some(self.integer()?) } else { None };
-        let ping = if self.passes(",\"ping\":") { Some(self.integer()?) } else { None };
+        let points = if self.skip_if(",\"points\":") { Some(self.integer()?) } else { None };
+        let ping = if self.skip_if(",\"ping\":") { Some(self.integer()?) } else { None };
         let connected_ms =
-            if self.passes(",\"connected_ms\":") { Some(self.integer()?.try_into().ok()?) } else { None };
-        self.pass(",\"bot\":")?;
-        let bot = self.passes("true");
+            if self.skip_if(",\"connected_ms\":") { Some(self.integer()?.try_into().ok()?) } else { None };
+        self.skip(",\"bot\":")?;
+        let bot = self.skip_if("true");
         if !bot {
-            self.pass("false")?;
+            self.skip("false")?;
         }
-        let spectator = self.passes(",\"spectator\":true");
-        self.pass("}")?;
+        let spectator = self.skip_if(",\"spectator\":true");
+        self.skip("}")?;
         Some(RawPlayer { name, points, ping, connected_ms, bot, spectator })
     }
 

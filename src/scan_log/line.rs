@@ -5,14 +5,13 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-
+use super::fast_path;
+use super::raw_line::{RawLine, RawPlayer};
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
 use crate::model::ServerUrl;
 use crate::model::snapshot::{Completeness, Player, Snapshot};
 use crate::model::url::UrlError;
-use crate::scan_log::fast_path;
 
 /// Latest time accepted: the end of the year 9999.
 const T_MS_MAX: i64 = 253_402_300_799_999;
@@ -33,8 +32,8 @@ pub enum LineError {
     Players(usize),
     #[error("player {index} ({name:?}): points {points} are beyond +-{POINTS_ABS_MAX}")]
     Points { index: usize, name: String, points: i64 },
-    #[error("{field} is {bytes} bytes long, the maximum is {most}")]
-    TooLong { field: &'static str, bytes: usize, most: usize },
+    #[error("{field} is {bytes} bytes long, the maximum is {max}")]
+    TooLong { field: &'static str, bytes: usize, max: usize },
 }
 
 impl From<serde_json::Error> for LineError {
@@ -46,55 +45,6 @@ impl From<serde_json::Error> for LineError {
             None => text,
         })
     }
-}
-
-/// An undecoded line. The order of the fields is the order in which they are
-/// written, and which [`fast_path`] expects. `P` is the type of a converted player.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::scan_log) struct RawLine<'a, P = RawPlayer<'a>> {
-    pub(in crate::scan_log) t: i64,
-    #[serde(borrow)]
-    pub(in crate::scan_log) server: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(in crate::scan_log) miss: bool,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) reason: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) game: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) map: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) hostname: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) slots: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(in crate::scan_log) partial: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) count: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) bots: Option<u32>,
-    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) players: Option<Vec<P>>,
-}
-
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::scan_log) struct RawPlayer<'a> {
-    #[serde(borrow)]
-    pub(in crate::scan_log) name: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) points: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) ping: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::scan_log) connected_ms: Option<u64>,
-    #[serde(default)]
-    pub(in crate::scan_log) bot: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(in crate::scan_log) spectator: bool,
-}
-
-fn is_false(b: &bool) -> bool {
-    !b
 }
 
 /// Parses one line. Unknown fields are ignored.
@@ -112,7 +62,7 @@ pub fn check(text: &str) -> Result<i64, LineError> {
 }
 
 /// Whether the text may be a truncated line.
-pub(in crate::scan_log) fn is_truncated_line(text: &str) -> bool {
+pub(super) fn is_truncated_line(text: &str) -> bool {
     let ends_early = |error: serde_json::Error| error.is_eof();
     text.is_empty() || text.starts_with('{') && serde_json::from_str::<serde_json::Value>(text).is_err_and(ends_early)
 }
@@ -206,9 +156,9 @@ impl RawPlayer<'_> {
     }
 }
 
-fn check_len(field: &'static str, text: &str, most: usize) -> Result<(), LineError> {
-    match text.len() > most {
-        true => Err(LineError::TooLong { field, bytes: text.len(), most }),
+fn check_len(field: &'static str, text: &str, max: usize) -> Result<(), LineError> {
+    match text.len() > max {
+        true => Err(LineError::TooLong { field, bytes: text.len(), max }),
         false => Ok(()),
     }
 }

@@ -3,17 +3,24 @@
 //! The interface between scanning and ranking: the engine does not know whether an
 //! outcome came from its own scanner, a file or another machine.
 
+mod active_file;
 mod damage;
+mod error;
 mod fast_path;
 mod line;
+mod lossy_reader;
+mod raw_line;
 mod reader;
 mod recorder;
+mod rotation;
+mod tail;
 
-pub use crate::scan_log::damage::{Damage, DamagedRange, Truncation};
-pub use crate::scan_log::line::{LineError, check as check_line, parse, write};
-pub use crate::scan_log::reader::{
-    LogError, LogReader, LogSummary, LogTail, LossyReader, check, from_file, open, read_tail,
-};
-pub use crate::scan_log::recorder::{
-    RecordError, Recorder, RecorderSettings, check_log_path, complete_copy, compressed_files, rotated_file,
-};
+pub use self::active_file::{RecordError, check_log_path};
+pub use self::damage::{Damage, DamagedRange};
+pub use self::error::{LogError, Truncation};
+pub use self::line::{LineError, check as check_line, parse, write};
+pub use self::lossy_reader::{LogSummary, LossyReader, check};
+pub use self::reader::{LogReader, from_file, open};
+pub use self::recorder::{Recorder, RecorderSettings};
+pub use self::rotation::{complete_copy, compressed_files, rotated_file};
+pub use self::tail::{LogTail, read_tail};

@@ -27,7 +27,7 @@ use crate::config::rebuild_dir;
 use crate::daemon::window_rebuild::replay_job::{Lines, LogChunk, ReplayJob, next_outcome};
 use crate::engine::{Engine, Event, Outcome, RebuiltState, WindowImport};
 use crate::model::ServerUrl;
-use crate::scan_log;
+use crate::scan_log::{self, LossyReader};
 use crate::state::State;
 use crate::store::StoreSettings;
 
@@ -328,7 +328,7 @@ impl ActiveRebuild {
                 rebuilt.commit()?;
                 if self.lines.is_none() {
                     let part = self.next_part()?;
-                    self.lines = Some(scan_log::open(&part.path)?.skip_damaged());
+                    self.lines = Some(LossyReader::new(scan_log::open(&part.path)?));
                     // The file stays readable while it is open.
                     _ = fs::remove_file(&part.path);
                     if part.lines <= LINES_PER_STEP {

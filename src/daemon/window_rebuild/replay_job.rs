@@ -104,7 +104,7 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
 /// Applies the lines from a time on.
 fn replay(state: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
     let mut feed = ReplayFeed::background();
-    let mut lines = lines.skip_damaged();
+    let mut lines = LossyReader::new(lines);
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.observe(state, url, outcome)?;
         if feed.is_at_check() {

@@ -4,7 +4,7 @@
 use clqd::limits;
 use clqd::model::Snapshot;
 
-#[allow(dead_code, reason = "one target takes fragments alone")]
+#[allow(dead_code, reason = "one target uses only `datagrams`")]
 pub fn check(snapshot: &Snapshot) {
     assert!(snapshot.players.len() <= limits::PLAYERS_MAX);
     for text in [&snapshot.game, &snapshot.map, &snapshot.hostname] {
@@ -16,8 +16,8 @@ pub fn check(snapshot: &Snapshot) {
     }
 }
 
-/// Datagrams, each behind its length in two bytes, little-endian.
-#[allow(dead_code, reason = "one target takes a single datagram")]
+/// Datagrams, each after its length in two bytes, little-endian.
+#[allow(dead_code, reason = "one target uses only `check`")]
 pub fn datagrams(mut input: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (len, rest) = input.split_first_chunk::<2>()?;

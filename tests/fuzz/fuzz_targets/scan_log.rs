@@ -8,12 +8,12 @@ use clqd::scan_log;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let read = scan_log::parse(text);
-    let moment = scan_log::check_line(text).ok();
-    assert_eq!(moment, read.as_ref().ok().map(|(_, outcome)| outcome.t_ms()));
-    let Ok((url, outcome)) = read else { return };
+    let parsed = scan_log::parse(text);
+    let t_ms = scan_log::check_line(text).ok();
+    assert_eq!(t_ms, parsed.as_ref().ok().map(|(_, outcome)| outcome.t_ms()));
+    let Ok((url, outcome)) = parsed else { return };
     let line = encode(&url, &outcome);
-    let (url_again, outcome_again) = scan_log::parse(line.trim_end()).expect("it was written by us");
+    let (url_again, outcome_again) = scan_log::parse(line.trim_end()).expect("a written line");
     assert_eq!(encode(&url_again, &outcome_again), line);
 });
 

@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
     for known in [SizeField::Present, SizeField::Absent] {
         let mut fragments = Reassembler::default();
         for datagram in common::datagrams(input) {
-            if let Ok(Reassembly::Whole(whole)) = fragments.add(datagram, known) {
+            if let Ok(Reassembly::Complete(whole)) = fragments.add(datagram, known) {
                 assert!(whole.len() <= REPLY_BYTES_MAX);
             }
         }

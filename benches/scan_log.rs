@@ -1,0 +1,135 @@
+//! Measures the parser of scan log lines: `cargo bench --bench scan_log`.
+//!
+//! The fast path (`src/scan_log/fast_path.rs`) parses the lines that the recorder writes, and
+//! serde_json all others. It is worth its code only while it is at least twice as fast as the
+//! fastest general parser. This bench compares it with serde_json: both parse the same lines
+//! of a simulated fleet, and drop the players (checking, before a replay) or keep them
+//! (parsing). serde_json borrows all texts and validates nothing; the fast path is measured
+//! through the public functions, which also validate the line.
+//!
+//! `CLQD_SERVERS` (500) and `CLQD_HOURS` (6) set the number of lines. Times are CPU times of
+//! this thread, the best of seven rounds.
+
+mod measure;
+
+use std::borrow::Cow;
+use std::hint::black_box;
+
+use clqd::engine::Outcome;
+use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
+use clqd::model::ServerUrl;
+use clqd::scan_log;
+use measure::on_core;
+use serde::Deserialize;
+
+const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
+const ROUNDS: usize = 7;
+
+fn main() -> anyhow::Result<()> {
+    let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
+    let lines = generate(number("CLQD_SERVERS", 500), number("CLQD_HOURS", 6))?;
+    let bytes: usize = lines.iter().map(String::len).sum();
+    println!("{} lines of {:.0} bytes on average", lines.len(), bytes as f64 / lines.len() as f64);
+
+    let mut best = [f64::INFINITY; 4];
+    for _ in 0..ROUNDS {
+        let round = [
+            timed(&lines, |line| scan_log::check_line(line).map(drop).is_ok())?,
+            timed(&lines, |line| serde_json::from_str::<Line<IgnoredPlayer>>(line).map(black_box).is_ok())?,
+            timed(&lines, |line| scan_log::parse(line).map(black_box).is_ok())?,
+            timed(&lines, |line| serde_json::from_str::<Line<Player>>(line).map(black_box).is_ok())?,
+        ];
+        best = std::array::from_fn(|i| round[i].min(best[i]));
+    }
+    let names = ["checking", "checking, serde_json", "parsing", "parsing, serde_json"];
+    for (name, seconds) in names.iter().zip(best) {
+        let count = lines.len() as f64;
+        println!("{name:<22} {:>10.0} lines/s {:>6.0} ns a line", count / seconds, seconds * 1e9 / count);
+    }
+    println!("serde_json takes {:.1} times as long to check, {:.1} to parse", best[1] / best[0], best[3] / best[2]);
+    Ok(())
+}
+
+/// CPU seconds for all lines. Panics if one cannot be parsed.
+fn timed(lines: &[String], parse: impl Fn(&str) -> bool) -> anyhow::Result<f64> {
+    let began = on_core()?;
+    for line in lines {
+        assert!(parse(line), "{line}");
+    }
+    Ok((on_core()? - began).as_secs_f64())
+}
+
+/// Snapshots of a fleet, as the recorder writes them, without the line feed.
+fn generate(servers: u32, hours: u32) -> anyhow::Result<Vec<String>> {
+    let settings =
+        WorldSettings { servers, start_ms: START_MS, activity: 6.0, truth: false, ..WorldSettings::default() };
+    let mut world = World::new(settings);
+    let url = |server| {
+        let scheme = world.family(server).scheme();
+        ServerUrl::parse(&format!("{scheme}://{}:27960", address::address_of(server)))
+    };
+    let urls = (0..servers).map(url).collect::<Result<Vec<_>, _>>()?;
+    let to_ms = START_MS + i64::from(hours) * 3_600_000;
+    let mut lines = Vec::new();
+    for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, to_ms) {
+        let mut line = Vec::new();
+        scan_log::write(&mut line, &urls[server as usize], &Outcome::Snapshot(snapshot));
+        line.pop();
+        lines.push(String::from_utf8(line)?);
+    }
+    Ok(lines)
+}
+
+/// The fields of a line, borrowed where JSON allows it.
+#[derive(Deserialize)]
+#[allow(dead_code, reason = "parsed and not read")]
+struct Line<'a, P> {
+    t: i64,
+    #[serde(borrow)]
+    server: Text<'a>,
+    #[serde(default)]
+    miss: bool,
+    #[serde(borrow, default)]
+    reason: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    game: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    map: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    hostname: Option<Text<'a>>,
+    slots: Option<u32>,
+    #[serde(default)]
+    partial: bool,
+    count: Option<u32>,
+    bots: Option<u32>,
+    players: Option<Vec<P>>,
+}
+
+#[derive(Deserialize)]
+#[allow(dead_code, reason = "parsed and not read")]
+struct Player<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    points: Option<i64>,
+    ping: Option<i64>,
+    connected_ms: Option<u64>,
+    bot: bool,
+    #[serde(default)]
+    spectator: bool,
+}
+
+/// A text that is borrowed unless it has escapes. serde borrows a `Cow` only inside such a
+/// type.
+#[derive(Deserialize)]
+#[serde(transparent)]
+#[allow(dead_code, reason = "parsed and not read")]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A player whose fields are parsed and dropped.
+struct IgnoredPlayer;
+
+impl<'de> Deserialize<'de> for IgnoredPlayer {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Player::deserialize(deserializer).map(|_| IgnoredPlayer)
+    }
+}

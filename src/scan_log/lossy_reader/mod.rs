@@ -1,0 +1,121 @@
+//! Reads a scan log that may be damaged: skips unreadable lines and counts them. The caller
+//! decides which damage it accepts.
+
+use std::path::Path;
+
+use super::damage::Damage;
+use super::error::LogError;
+use super::line::{self, LineError};
+use super::reader::{LogReader, ParsedLine, open, parse_with_time};
+use crate::engine::Outcome;
+use crate::model::ServerUrl;
+
+/// Summary of a complete log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSummary {
+    pub lines: u64,
+    /// Times of the first and the last line, Unix ms; `i64::MAX` and `i64::MIN` if the
+    /// log is empty.
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
+/// Checks a complete log before any of it is applied. Unreadable lines are skipped and
+/// returned as damage. It validates lines without building snapshots, which halves the
+/// time. Error: the file cannot be read.
+pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
+    let mut summary = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
+    let mut lines = LossyReader::start(open(path)?);
+    while let Some(read) = lines.read(|text| line::check(text).map(|t_ms| (t_ms, t_ms))) {
+        let t_ms = read?;
+        summary.first_ms = summary.first_ms.min(t_ms);
+        summary.last_ms = t_ms;
+        summary.lines += 1;
+    }
+    Ok((summary, lines.damage))
+}
+
+/// The readable lines of a log, in time order. Error: the file cannot be read.
+///
+/// Reads one line ahead. If the next line is earlier than the pending line but not
+/// earlier than the line before that, the pending line has the wrong time, and only it
+/// is skipped.
+pub struct LossyReader<T> {
+    lines: LogReader,
+    pending: Option<ParsedLine<T>>,
+    latest_ms: i64,
+    damage: Damage,
+}
+
+impl LossyReader<(ServerUrl, Outcome)> {
+    /// Returns the readable lines of a log and counts the others.
+    pub fn new(lines: LogReader) -> LossyReader<(ServerUrl, Outcome)> {
+        LossyReader::start(lines)
+    }
+}
+
+impl<T> LossyReader<T> {
+    fn start(lines: LogReader) -> LossyReader<T> {
+        LossyReader { lines, pending: None, latest_ms: i64::MIN, damage: Damage::default() }
+    }
+
+    /// What was skipped so far.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    fn read(&mut self, parser: impl Fn(&str) -> Result<(i64, T), LineError>) -> Option<Result<T, LogError>> {
+        loop {
+            let new = match self.lines.read(&parser) {
+                Some(Ok(new)) => new,
+                Some(Err(error @ LogError::Io { .. })) => return Some(Err(error)),
+                Some(Err(LogError::Truncated(truncation))) => {
+                    self.damage.truncation = Some(truncation);
+                    continue;
+                }
+                Some(Err(error)) => {
+                    self.damage.skip(self.lines.line, self.lines.line_bytes, error);
+                    continue;
+                }
+                None => return self.pending.take().map(|pending| Ok(pending.value)),
+            };
+            match self.pending.take() {
+                Some(pending) if new.t_ms >= pending.t_ms => {
+                    self.latest_ms = pending.t_ms;
+                    self.pending = Some(new);
+                    return Some(Ok(pending.value));
+                }
+                Some(pending) if new.t_ms >= self.latest_ms => {
+                    self.skip(&pending, new.t_ms);
+                    self.pending = Some(new);
+                }
+                Some(pending) => {
+                    self.skip(&new, pending.t_ms);
+                    self.pending = Some(pending);
+                }
+                None => self.pending = Some(new),
+            }
+        }
+    }
+
+    /// Skips a line whose time is not in order with its neighbour.
+    fn skip(&mut self, read: &ParsedLine<T>, neighbour_ms: i64) {
+        let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.t_ms);
+        let error = match t_ms < neighbour_ms {
+            true => LogError::Order { path, line, t_ms, before_ms: neighbour_ms },
+            false => LogError::Order { path, line: line + 1, t_ms: neighbour_ms, before_ms: t_ms },
+        };
+        self.damage.skip(line, read.bytes, error);
+    }
+}
+
+impl Iterator for LossyReader<(ServerUrl, Outcome)> {
+    type Item = Result<(ServerUrl, Outcome), LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read(parse_with_time)
+    }
+}
+
+#[cfg(test)]
+mod tests;
