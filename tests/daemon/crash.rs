@@ -717,7 +717,7 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
         "last_scan_ms",
         "last_seen_ms",
         "rank",
-        "greylist",
+        "greylist_reason",
     ];
     let listed = sandbox.list(&[]);
     let mut want: Vec<Vec<String>> = listed.iter().map(|row| fields.map(|field| text(&row[field])).to_vec()).collect();
