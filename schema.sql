@@ -39,9 +39,9 @@ CREATE TABLE IF NOT EXISTS clq_schema_version (
   COMMENT='Versions of the schema that were applied to this database';
 
 CREATE TABLE IF NOT EXISTS clq_state (
-  one TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
-  id  BIGINT UNSIGNED  NOT NULL COMMENT 'Random number that is in the state, too. Delete the row, and clqd writes everything again',
-  PRIMARY KEY (one)
+  singleton TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
+  state_id  BIGINT UNSIGNED  NOT NULL COMMENT 'Random number that the state directory contains too. Delete the row, and clqd writes everything again',
+  PRIMARY KEY (singleton)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='Which state directory of clqd fills this archive';
 
@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS clq_number (
 
 CREATE TABLE IF NOT EXISTS game (
   game INT UNSIGNED NOT NULL COMMENT 'Key of the game',
-  name VARCHAR(256) NOT NULL COMMENT 'Name as servers give it, such as baseq3',
+  name VARCHAR(256) NOT NULL COMMENT 'Name as reported by servers, such as baseq3',
   PRIMARY KEY (game),
   KEY game_name (name)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS game (
 
 CREATE TABLE IF NOT EXISTS map (
   map  INT UNSIGNED NOT NULL COMMENT 'Key of the map',
-  name VARCHAR(256) NOT NULL COMMENT 'Name as servers give it, such as q3dm17',
+  name VARCHAR(256) NOT NULL COMMENT 'Name as reported by servers, such as q3dm17',
   PRIMARY KEY (map),
   KEY map_name (name)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
@@ -70,8 +70,8 @@ CREATE TABLE IF NOT EXISTS map (
 CREATE TABLE IF NOT EXISTS player (
   player  INT UNSIGNED NOT NULL COMMENT 'Key of the player',
   game    INT UNSIGNED NOT NULL COMMENT 'Key of the game: a player is known by name within one game',
-  name    VARCHAR(256) NOT NULL COMMENT 'Normalised name: without colour codes, spaces made single, NFC',
-  display VARCHAR(256) NOT NULL COMMENT 'Name as last seen, colour codes and all; cut to 256 characters',
+  name    VARCHAR(256) NOT NULL COMMENT 'Normalised name: without colour codes, with single spaces, NFC',
+  display VARCHAR(256) NOT NULL COMMENT 'Name as last seen, with colour codes; truncated to 256 characters',
   PRIMARY KEY (player),
   UNIQUE KEY player_game_name (game, name),
   KEY player_name (name)
@@ -93,23 +93,23 @@ CREATE TABLE IF NOT EXISTS week (
 CREATE TABLE IF NOT EXISTS server (
   server          INT UNSIGNED     NOT NULL COMMENT 'Key of the server',
   url             VARCHAR(280)     NOT NULL COMMENT 'scheme://host:port',
-  hostname        VARCHAR(256)     NOT NULL COMMENT 'Name that the server gives itself; cut to 256 characters',
+  hostname        VARCHAR(256)     NOT NULL COMMENT 'Name that the server reports; truncated to 256 characters',
   game            INT UNSIGNED     NULL COMMENT 'Key of the game; NULL: never seen',
   map             INT UNSIGNED     NULL COMMENT 'Key of the map now; NULL: never seen',
-  slots           INT UNSIGNED     NOT NULL COMMENT 'Places for players; 0: the protocol does not tell',
+  slots           INT UNSIGNED     NOT NULL COMMENT 'Player slots; 0: the protocol does not report them',
   class           TINYINT UNSIGNED NOT NULL COMMENT 'Scan class, 1 (every 2 minutes) to 7',
   missed          INT UNSIGNED     NOT NULL COMMENT 'Scans missed since the last snapshot',
-  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, bots left out; 0 where the server does not answer any more',
+  players         INT UNSIGNED     NOT NULL COMMENT 'Players now, without bots; 0 if the server no longer responds',
   assumed_players INT UNSIGNED     NOT NULL COMMENT 'Median of the last three counts of players',
   total_points    BIGINT           NOT NULL COMMENT 'Sum of the points in the last complete list',
-  bots_unidentified INT UNSIGNED   NOT NULL DEFAULT 0 COMMENT 'Bots in the last list that could not be told from players',
+  bots_unidentified INT UNSIGNED   NOT NULL DEFAULT 0 COMMENT 'Bots in the last list that could not be distinguished from players',
   added_ms        BIGINT           NOT NULL COMMENT 'When the server became known, Unix ms',
-  last_scan_ms    BIGINT           NULL COMMENT 'When it was last asked, Unix ms; NULL: never',
-  last_seen_ms    BIGINT           NULL COMMENT 'When it last answered, Unix ms; NULL: never',
-  server_rank     INT UNSIGNED     NULL COMMENT 'Rank by player-seconds of rank_week, 1 is best; NULL: not ranked',
-  rank_week       INT UNSIGNED     NULL COMMENT 'Key of the week that the rank comes from',
-  greylist        VARCHAR(1000)    NULL COMMENT 'Why statistics leave it out, cut to 1000 characters; NULL: they do not',
-  removed         BOOLEAN          NOT NULL COMMENT '1: taken out, not scanned any more; its past is kept',
+  last_scan_ms    BIGINT           NULL COMMENT 'When it was last scanned, Unix ms; NULL: never',
+  last_seen_ms    BIGINT           NULL COMMENT 'When it last responded, Unix ms; NULL: never',
+  server_rank     INT UNSIGNED     NULL COMMENT 'Rank by player-seconds of server_rank_week, 1 is best; NULL: not ranked',
+  server_rank_week INT UNSIGNED    NULL COMMENT 'Key of the week that the rank comes from',
+  greylist_reason VARCHAR(1000)    NULL COMMENT 'Why it is excluded from rankings, truncated to 1000 characters; NULL: it is not',
+  removed         BOOLEAN          NOT NULL COMMENT '1: removed and no longer scanned; its history is kept',
   PRIMARY KEY (server),
   UNIQUE KEY server_url (url),
   KEY server_by_rank (server_rank)
@@ -118,29 +118,29 @@ CREATE TABLE IF NOT EXISTS server (
 
 CREATE TABLE IF NOT EXISTS server_series (
   server           INT UNSIGNED   NOT NULL COMMENT 'Key of the server',
-  newest_slot_ms   BIGINT         NOT NULL COMMENT 'Start of the newest 10 minutes, Unix ms; 0: none yet',
+  newest_ten_minutes_ms BIGINT    NOT NULL COMMENT 'Start of the newest ten minutes, Unix ms; 0: none yet',
   newest_hour_ms   BIGINT         NOT NULL COMMENT 'Start of the newest hour, Unix ms; 0: none yet',
   newest_day_ms    BIGINT         NOT NULL COMMENT 'Start of the newest local day, Unix ms; 0: none yet',
   newest_week_ms   BIGINT         NOT NULL COMMENT 'Start of the newest local week, Unix ms; 0: none yet',
-  slots            VARBINARY(250) NOT NULL COMMENT 'Mean players per 10 minutes, 150 values of 13 bits, oldest first',
+  ten_minutes      VARBINARY(250) NOT NULL COMMENT 'Mean players per ten minutes, 150 values of 13 bits, oldest first',
   hours            VARBINARY(768) NOT NULL COMMENT 'Mean players per hour, 768 values of 8 bits, oldest first',
   days             VARBINARY(366) NOT NULL COMMENT 'Mean players per day, 365 values of 8 bits, oldest first',
-  weeks            BLOB           NOT NULL COMMENT 'Mean players per week, 8 bits each, oldest first, for ever',
-  ranks            VARBINARY(110) NOT NULL COMMENT 'Ranks of 55 weeks, 16 bits big-endian, oldest first; 0: not ranked, 50000: that or worse',
+  weeks            BLOB           NOT NULL COMMENT 'Mean players per week since the first, 8 bits each, oldest first',
+  ranks            VARBINARY(110) NOT NULL COMMENT 'Ranks of 55 weeks, 16 bits big-endian, oldest first; 0: not ranked, 50000: 50000 or worse',
   newest_rank_week INT UNSIGNED   NULL COMMENT 'Key of the week of the newest rank; NULL: none yet',
   PRIMARY KEY (server)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
-  COMMENT='Series of each server, coded on a log scale; read them by the views clq_series_*';
+  COMMENT='Series of each server, encoded on a log scale; read them through the views clq_series_*';
 
 CREATE TABLE IF NOT EXISTS server_tag (
   server INT UNSIGNED NOT NULL COMMENT 'Key of the server',
-  tag    VARCHAR(190) NOT NULL COMMENT 'Tag that the admin gave, cut to 190 characters',
+  tag    VARCHAR(190) NOT NULL COMMENT 'Tag that an admin gave, truncated to 190 characters',
   PRIMARY KEY (server, tag),
   KEY server_tag_by_tag (tag, server)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Tags of servers';
 
-CREATE TABLE IF NOT EXISTS server_screened (
+CREATE TABLE IF NOT EXISTS server_screening (
   server     INT UNSIGNED NOT NULL COMMENT 'Key of the server',
   reason     VARCHAR(40)  NOT NULL COMMENT 'Check that applied, such as frozen_list',
   applied_ms BIGINT       NOT NULL COMMENT 'When it last applied, Unix ms',
@@ -148,18 +148,18 @@ CREATE TABLE IF NOT EXISTS server_screened (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Why lists of a server, or parts of them, were not used within the last 7 days';
 
-CREATE TABLE IF NOT EXISTS server_player (
-  server  INT UNSIGNED NOT NULL COMMENT 'Key of the server',
-  place   INT UNSIGNED NOT NULL COMMENT 'Place in the list of the server, from 1',
-  name    VARCHAR(256) NOT NULL COMMENT 'Normalised name',
-  display VARCHAR(256) NOT NULL COMMENT 'Name as seen, colour codes and all; cut to 256 characters',
-  points  BIGINT       NULL COMMENT 'Points that the server shows; NULL: its protocol has none',
-  player  INT UNSIGNED NULL COMMENT 'Key of the player; NULL: a name that is not ranked',
-  spectator BOOLEAN    NOT NULL DEFAULT 0 COMMENT '1: looks on and does not play',
-  PRIMARY KEY (server, place),
-  KEY server_player_by_player (player)
+CREATE TABLE IF NOT EXISTS online_player (
+  server     INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  list_index INT UNSIGNED NOT NULL COMMENT 'Index in the player list of the server, from 1',
+  name       VARCHAR(256) NOT NULL COMMENT 'Normalised name',
+  display    VARCHAR(256) NOT NULL COMMENT 'Name as seen, with colour codes; truncated to 256 characters',
+  points     BIGINT       NULL COMMENT 'Points that the server shows; NULL: its protocol has none',
+  player     INT UNSIGNED NULL COMMENT 'Key of the player; NULL: a name that is not ranked',
+  spectator  BOOLEAN      NOT NULL DEFAULT 0 COMMENT '1: watches and does not play',
+  PRIMARY KEY (server, list_index),
+  KEY online_player_by_player (player)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
-  COMMENT='The last complete list of players of each server that answers, bots left out';
+  COMMENT='The last complete player list of each server that responds, without bots';
 
 -- Weeks ------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ CREATE TABLE IF NOT EXISTS server_week (
   server      INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
   server_rank INT UNSIGNED    NULL COMMENT 'Rank by player_ms among all servers, 1 is best; NULL: not ranked, or not yet',
   player_ms   BIGINT UNSIGNED NOT NULL COMMENT 'Players x time, player-milliseconds',
-  closed      BOOLEAN         NOT NULL COMMENT '1: final, never changes again; 0: the week is running or being closed',
+  closed      BOOLEAN         NOT NULL COMMENT '1: final, only corrections by an admin change it; 0: the week is running or being closed',
   PRIMARY KEY (week, server),
   KEY server_week_by_rank (week, server_rank),
   KEY server_week_by_server (server, week)
@@ -208,10 +208,10 @@ CREATE TABLE IF NOT EXISTS best_position (
   server   INT UNSIGNED                NOT NULL COMMENT 'Key of the server',
   player   INT UNSIGNED                NOT NULL COMMENT 'Key of the player',
   ranking  ENUM('clq1', 'clq2', 'elo') NOT NULL COMMENT 'The ranking that the position is in',
-  place    TINYINT UNSIGNED            NOT NULL COMMENT '1: the best of the three best positions, 2, 3',
+  ordinal  TINYINT UNSIGNED            NOT NULL COMMENT '1, 2 or 3: the best, second and third best position',
   position INT UNSIGNED                NOT NULL COMMENT 'Position in the week, 1 is best',
   week     INT UNSIGNED                NOT NULL COMMENT 'Key of the closed week in which it was reached',
-  PRIMARY KEY (server, player, ranking, place),
+  PRIMARY KEY (server, player, ranking, ordinal),
   KEY best_position_by_position (server, ranking, position, week),
   KEY best_position_by_player (player, ranking, position)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
@@ -242,29 +242,29 @@ FROM digit a CROSS JOIN digit b CROSS JOIN digit c CROSS JOIN digit e;
 
 -- A server's board of a week. By ranking:
 --   WHERE week = ? AND server = ? AND clq1_position IS NOT NULL ORDER BY clq1_position LIMIT 20
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_top AS
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_player_week AS
 SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, pw.player, p.game, p.name, p.display,
   pw.clq1_position, pw.clq2_position, pw.elo_position, pw.points_position, pw.time_position,
   pw.clq1, pw.clq1 / 7200000e0 AS clq1_points_per_second, pw.clq2,
-  pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_shown, pw.elo_rounds,
+  pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_rounded, pw.elo_rounds,
   pw.points, pw.points_est, pw.time_ms, pw.time_est_ms, pw.measured_ms, pw.starts
 FROM player_week pw
 JOIN server s ON s.server = pw.server
 JOIN player p ON p.player = pw.player
 JOIN week w ON w.week = pw.week
 JOIN server_week sw ON sw.week = pw.week AND sw.server = pw.server
-WHERE s.removed = 0 AND s.greylist IS NULL;
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- All-time best on a server, or of a player. By ranking:
 --   WHERE server = ? AND ranking = 'clq1' ORDER BY position, week LIMIT 20
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_best AS
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_best_position AS
 SELECT b.server, s.url, s.hostname, b.player, p.game, p.name, p.display,
-  b.ranking, b.place, b.position, b.week, w.label AS week_label
+  b.ranking, b.ordinal, b.position, b.week, w.label AS week_label
 FROM best_position b
 JOIN server s ON s.server = b.server
 JOIN player p ON p.player = b.player
 JOIN week w ON w.week = b.week
-WHERE s.removed = 0 AND s.greylist IS NULL;
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- Servers in order of player time in a week:
 --   WHERE week = ? AND server_rank IS NOT NULL ORDER BY server_rank LIMIT 100
@@ -274,7 +274,7 @@ SELECT sw.week, w.label AS week_label, sw.closed, sw.server_rank, sw.server, s.u
 FROM server_week sw
 JOIN server s ON s.server = sw.server
 JOIN week w ON w.week = sw.week
-WHERE s.removed = 0 AND s.greylist IS NULL;
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- Maps of a server, or servers of a map, in a week.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_maps AS
@@ -285,13 +285,13 @@ JOIN server s ON s.server = mw.server
 JOIN map m ON m.map = mw.map
 JOIN week w ON w.week = mw.week
 JOIN server_week sw ON sw.week = mw.week AND sw.server = mw.server
-WHERE s.removed = 0 AND s.greylist IS NULL;
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- Current servers. Greylisted ones are included, with the reason.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_servers AS
 SELECT s.server, s.url, s.hostname, s.game, g.name AS game_name, s.map, m.name AS map_name, s.players,
-  s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.bots_unidentified, s.server_rank, s.rank_week,
-  s.added_ms, s.last_scan_ms, s.last_seen_ms, s.greylist
+  s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.bots_unidentified, s.server_rank, s.server_rank_week,
+  s.added_ms, s.last_scan_ms, s.last_seen_ms, s.greylist_reason
 FROM server s
 LEFT JOIN game g ON g.game = s.game
 LEFT JOIN map m ON m.map = s.map
@@ -301,15 +301,15 @@ WHERE s.removed = 0;
 -- in a row, or no response for 20 minutes) has no rows here, and 0 players in
 -- clq_servers.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_online AS
-SELECT sp.server, s.url, s.hostname, s.last_seen_ms, s.missed, sp.place, sp.name, sp.display, sp.points, sp.player, sp.spectator
-FROM server_player sp
-JOIN server s ON s.server = sp.server
+SELECT o.server, s.url, s.hostname, s.last_seen_ms, s.missed, o.list_index, o.name, o.display, o.points, o.player, o.spectator
+FROM online_player o
+JOIN server s ON s.server = o.server
 WHERE s.removed = 0;
 
 -- Why lists of servers were ignored. A reason is reported for 7 days.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_screened AS
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_screening AS
 SELECT sc.server, s.url, s.hostname, sc.reason, sc.applied_ms
-FROM server_screened sc
+FROM server_screening sc
 JOIN server s ON s.server = sc.server
 WHERE s.removed = 0;
 
@@ -355,20 +355,20 @@ END;
 DROP FUNCTION IF EXISTS clq_rank16;
 CREATE FUNCTION clq_rank16(series BLOB, i INT) RETURNS INT
   DETERMINISTIC NO SQL SQL SECURITY INVOKER
-  COMMENT 'Rank number i, from 0, of a series of ranks; NULL: not ranked. 50000: that or worse'
+  COMMENT 'Rank number i, from 0, of a series of ranks; NULL: not ranked. 50000: 50000 or worse'
 RETURN CASE
   WHEN i >= 0 AND i * 2 + 2 <= LENGTH(series) THEN
     NULLIF(CAST(CONV(HEX(SUBSTRING(series, i * 2 + 1, 2)), 16, 10) AS UNSIGNED), 0)
 END;
 
 -- A row for each value: WHERE server = ? ORDER BY time_ms. time_ms is the start of the
--- slot; players is NULL if there is no data, which is not zero.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_slot AS
-SELECT s.server, s.newest_slot_ms - (LENGTH(s.slots) DIV 5 * 3 - 1 - n.n) * 600000 AS time_ms,
-  clq_players13(clq_code13(s.slots, n.n)) AS players
+-- interval; players is NULL if there is no data, which is not zero.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_ten_minutes AS
+SELECT s.server, s.newest_ten_minutes_ms - (LENGTH(s.ten_minutes) DIV 5 * 3 - 1 - n.n) * 600000 AS time_ms,
+  clq_players13(clq_code13(s.ten_minutes, n.n)) AS players
 FROM server_series s
-JOIN clq_number n ON n.n < LENGTH(s.slots) DIV 5 * 3
-WHERE s.newest_slot_ms > 0;
+JOIN clq_number n ON n.n < LENGTH(s.ten_minutes) DIV 5 * 3
+WHERE s.newest_ten_minutes_ms > 0;
 
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_hour AS
 SELECT s.server, s.newest_hour_ms - (LENGTH(s.hours) - 1 - n.n) * 3600000 AS time_ms,
@@ -405,12 +405,12 @@ WHERE s.newest_rank_week IS NOT NULL;
 DELIMITER //
 
 DROP PROCEDURE IF EXISTS clq_series //
-CREATE PROCEDURE clq_series(IN server_key INT UNSIGNED, IN kind VARCHAR(8))
+CREATE PROCEDURE clq_series(IN server_key INT UNSIGNED, IN kind VARCHAR(16))
   READS SQL DATA SQL SECURITY INVOKER
-  COMMENT 'A series of a server, oldest first; kind: slot (10 minutes), hour, day, week, rank'
+  COMMENT 'A series of a server, oldest first; kind: ten_minutes, hour, day, week, rank'
 BEGIN
-  IF kind = 'slot' THEN
-    SELECT time_ms, players FROM clq_series_slot WHERE server = server_key ORDER BY time_ms;
+  IF kind = 'ten_minutes' THEN
+    SELECT time_ms, players FROM clq_series_ten_minutes WHERE server = server_key ORDER BY time_ms;
   ELSEIF kind = 'hour' THEN
     SELECT time_ms, players FROM clq_series_hour WHERE server = server_key ORDER BY time_ms;
   ELSEIF kind = 'day' THEN
@@ -420,7 +420,7 @@ BEGIN
   ELSEIF kind = 'rank' THEN
     SELECT week, server_rank FROM clq_series_rank WHERE server = server_key ORDER BY week;
   ELSE
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'clq_series: kind is one of slot, hour, day, week, rank';
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'clq_series: kind is one of ten_minutes, hour, day, week, rank';
   END IF;
 END //
 
@@ -428,5 +428,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 2, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 3, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

@@ -8,7 +8,8 @@
 //!   writes and acknowledges them; backs off while the database is unavailable.
 //! - [`write`]: jobs to rows, in transactions.
 //! - [`connect`]: a connection with clqd's session settings and lock.
-//! - [`schema`]: applying `schema.sql`; [`sql_script`] splits it into statements.
+//! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
+//!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.
 //! - [`settings`], [`error`], [`status`]: configuration, errors and the reported status.
 //!
@@ -20,6 +21,7 @@
 mod connect;
 mod error;
 mod job_source;
+mod migrations;
 mod schema;
 mod settings;
 mod sql;

@@ -3,28 +3,16 @@
 //! `schema.sql` is always the complete newest schema. An older archive is first migrated
 //! by the [`MigrationStep`]s that it lacks. Then the file is applied again: it keeps
 //! tables and replaces views and routines. Data definitions commit implicitly, so every
-//! step can be repeated, and the version is written last.
+//! step can be repeated, and the version is written last: until then the archive counts as
+//! not migrated, and the next `clqd migrate` completes it.
 
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
+use super::migrations::{Rename, STEPS};
 use crate::archive::sql_script::statements;
 
 /// The whole schema, as shipped.
 pub const SCHEMA_SQL: &str = include_str!("../../schema.sql");
-
-/// Adds estimates, screening, and points that a protocol does not have.
-const MIGRATION_2: &str = "
-ALTER TABLE player_week ADD COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
-  COMMENT 'Estimated time, ms: beside what was counted, never ranked' AFTER time_ms;
-ALTER TABLE player_week ADD COLUMN points_est DOUBLE NOT NULL DEFAULT 0
-  COMMENT 'Estimated points: beside what was counted, never ranked' AFTER points;
-ALTER TABLE server ADD COLUMN bots_unidentified INT UNSIGNED NOT NULL DEFAULT 0
-  COMMENT 'Bots in the last list that could not be told from players' AFTER total_points;
-ALTER TABLE server_player MODIFY COLUMN points BIGINT NULL
-  COMMENT 'Points that the server shows; NULL: its protocol has none';
-ALTER TABLE server_player ADD COLUMN spectator BOOLEAN NOT NULL DEFAULT 0
-  COMMENT '1: looks on and does not play' AFTER player;
-";
 
 /// A schema: its version, its text, and the migration from older versions.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +25,8 @@ pub struct Schema {
 }
 
 /// Migrates a schema from the previous version to `to`. An interrupted step is run again
-/// from its start: a column or index that already exists, or was already dropped, is
-/// skipped.
+/// from its start: a column or index that already exists, was already dropped or has its
+/// new name is skipped.
 #[derive(Clone, Copy, Debug)]
 pub struct MigrationStep {
     pub to: u32,
@@ -50,8 +38,7 @@ impl Schema {
     /// the version here and in its last statement, and add a step, such as `MigrationStep
     /// { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
     /// statement in its step, because `schema.sql` creates it.
-    pub const CURRENT: Schema =
-        Schema { version: 2, sql: SCHEMA_SQL, steps: &[MigrationStep { to: 2, sql: MIGRATION_2 }] };
+    pub const CURRENT: Schema = Schema { version: 3, sql: SCHEMA_SQL, steps: STEPS };
 }
 
 /// The result of a migration.
@@ -102,6 +89,9 @@ impl Archive {
             self.refuse_newer(found, schema)?;
             for step in schema.steps.iter().filter(|step| step.to > found) {
                 self.apply_step(step).await?;
+                if step.to < schema.version {
+                    self.store_version(step.to).await?;
+                }
             }
         }
         let refusal = self.routine_privilege_error().await?;
@@ -113,6 +103,9 @@ impl Archive {
                 Err(fault) if refusal.is_some() && fault.code() == NO_SUCH_ROUTINE => {} // a view of series
                 result => result.map_err(|fault| self.schema_fault(fault))?,
             }
+        }
+        if from.is_some_and(|found| found < schema.version) {
+            self.store_version(schema.version).await?;
         }
         let routines = match refusal {
             None => Routines::Ready,
@@ -149,13 +142,14 @@ impl Archive {
 
     /// The id of the state that fills this archive; `None`: no state does yet.
     pub async fn state_id(&mut self) -> Result<Option<u64>, ArchiveError> {
-        self.first("clq_state", "SELECT id FROM clq_state WHERE one = 1").await
+        self.first("clq_state", "SELECT state_id FROM clq_state WHERE singleton = 1").await
     }
 
     /// Stores the id of the state that fills this archive from now on.
     pub async fn set_state_id(&mut self, id: u64) -> Result<(), ArchiveError> {
-        let upsert =
-            format!("INSERT INTO clq_state (one, id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE id = VALUES(id)");
+        let upsert = format!(
+            "INSERT INTO clq_state (singleton, state_id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE state_id = VALUES(state_id)"
+        );
         self.run("clq_state", &upsert).await
     }
 
@@ -182,17 +176,26 @@ impl Archive {
 
     async fn apply_step(&mut self, step: &MigrationStep) -> Result<(), ArchiveError> {
         for statement in statements(step.sql) {
+            if let Some(rename) = Rename::parse(statement) {
+                if self.first::<u8>("schema", &rename.done_query()).await? != Some(1) {
+                    self.execute(statement).await.map_err(|fault| self.schema_fault(fault))?;
+                }
+                continue;
+            }
             match self.execute(statement).await {
                 Err(fault) if ALREADY_DONE.contains(&fault.code()) => {}
                 result => result.map_err(|fault| self.schema_fault(fault))?,
             }
         }
-        let stamp = format!(
+        Ok(())
+    }
+
+    async fn store_version(&mut self, version: u32) -> Result<(), ArchiveError> {
+        let insert = format!(
             "INSERT IGNORE INTO clq_schema_version (version, applied_ms) \
-             VALUES ({}, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000))",
-            step.to
+             VALUES ({version}, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000))"
         );
-        self.run("schema", &stamp).await
+        self.run("schema", &insert).await
     }
 
     /// Checks whether this account may create functions, by creating one. Without the

@@ -5,6 +5,7 @@ mod board_orders;
 mod long_week;
 mod mysql;
 mod resync;
+mod schema_migration;
 
 #[path = "../support/database/mod.rs"]
 mod database;

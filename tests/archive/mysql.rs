@@ -100,24 +100,6 @@ async fn interrupted_migration_is_completed() {
 }
 
 #[tokio::test]
-async fn version_1_schema_migrates_to_current() {
-    const FIRST: Schema = Schema { version: 1, sql: include_str!("../fixtures/schema-1.sql"), steps: &[] };
-    let (old, new) = (Database::new().await, migrated().await);
-    let mut archive = open(&old).await;
-    archive.migrate_to(&FIRST).await.unwrap();
-    assert_eq!(archive.migrate().await.unwrap().from, Some(1));
-    archive.check_schema().await.unwrap();
-    let columns = "SELECT table_name, column_name, ordinal_position, column_type, is_nullable, \
-                   COALESCE(column_default, 'none') FROM information_schema.columns WHERE table_schema = DATABASE() \
-                   ORDER BY 1, 3";
-    assert_eq!(old.rows(columns).await, new.rows(columns).await);
-    let outbox = Outbox::new(20);
-    outbox.with(|world| (0..100).for_each(|_| world.step()));
-    archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
-    assert_same(&read(&old).await, &outbox.with(|world| world.tables()), "in migrated tables");
-}
-
-#[tokio::test]
 async fn mysql_client_applies_schema_sql() {
     let database = Database::new().await;
     let address = database.address();
@@ -224,7 +206,7 @@ async fn series_views_decode_stored_values() {
             })
             .collect()
     };
-    let (slots, hours, days, weeks) = (values(150), values(768), values(365), values(61));
+    let (ten_minutes, hours, days, weeks) = (values(150), values(768), values(365), values(61));
     let code8 = |values: &[Option<f64>]| -> Vec<u8> { values.iter().map(|&it| code(it, 8) as u8).collect() };
     let ranks: Vec<u16> = (0..55).map(|i| i * 900).collect();
     let series = SeriesRecord {
@@ -232,7 +214,7 @@ async fn series_views_decode_stored_values() {
         newest_hour_ms: 1_762_999_200_000,
         newest_day_ms: 1_762_905_600_000,
         newest_week_ms: 1_762_732_800_000,
-        ten_minutes: pack13(&slots.iter().map(|&it| code(it, 13)).collect::<Vec<_>>()),
+        ten_minutes: pack13(&ten_minutes.iter().map(|&it| code(it, 13)).collect::<Vec<_>>()),
         hours: code8(&hours),
         days: code8(&days),
         weeks: code8(&weeks),
@@ -246,7 +228,7 @@ async fn series_views_decode_stored_values() {
     archive.write(&[ArchiveJob::Server(Box::new(record))]).await.unwrap();
 
     for (kind, values, newest_ms, step_ms, error) in [
-        ("slot", &slots, series.newest_ten_minutes_ms, 600_000, 0.000_7),
+        ("ten_minutes", &ten_minutes, series.newest_ten_minutes_ms, 600_000, 0.000_7),
         ("hour", &hours, series.newest_hour_ms, 3_600_000, 0.023),
         ("day", &days, series.newest_day_ms, 86_400_000, 0.023),
         ("week", &weeks, series.newest_week_ms, 604_800_000, 0.023),
@@ -300,7 +282,7 @@ async fn series_views_decode_stored_values() {
     }
     let mut conn = database.conn().await;
     let error = mysql_async::prelude::Queryable::query_drop(&mut conn, "CALL clq_series(7, 'year')").await.unwrap_err();
-    assert!(error.to_string().contains("slot, hour, day, week, rank"), "{error}");
+    assert!(error.to_string().contains("ten_minutes, hour, day, week, rank"), "{error}");
 }
 
 // Writing ----------------------------------------------------------------
@@ -527,8 +509,8 @@ async fn removed_player_is_deleted_or_merged() {
     }
     let positions = "SELECT week, player, clq1_position FROM player_week ORDER BY week, player";
     let best =
-        "SELECT player, ranking, place, position, week FROM best_position WHERE ranking = 'elo' ORDER BY 1, 2, 3";
-    let list = "SELECT name, player FROM server_player ORDER BY place";
+        "SELECT player, ranking, ordinal, position, week FROM best_position WHERE ranking = 'elo' ORDER BY 1, 2, 3";
+    let list = "SELECT name, player FROM online_player ORDER BY list_index";
 
     let merged = ArchiveJob::PlayerRemoved { key: PlayerKey(2), into: Some(PlayerKey(1)) };
     for _ in 0..2 {
@@ -646,7 +628,7 @@ async fn assert_no_loss_with_faults(seed: u64, settings: ArchiveSettings, plans:
         assert!(proxy.plans_left() == 0 || proxy.plans_left() < planned, "{when}");
         proxy.plan([]);
         for (table, name) in
-            [("player_week", "player"), ("server_player", "player"), ("map_week", "map"), ("server", "map")]
+            [("player_week", "player"), ("online_player", "player"), ("map_week", "map"), ("server", "map")]
         {
             let orphans = format!(
                 "SELECT COUNT(*) FROM {table} t LEFT JOIN {name} n ON n.{name} = t.{name} \
@@ -1072,48 +1054,48 @@ async fn website_queries_use_indexes() {
     }
     archive.write(&jobs).await.unwrap();
     database
-        .run("ANALYZE TABLE player, map, server, server_player, server_tag, server_week, player_week, best_position, map_week")
+        .run("ANALYZE TABLE player, map, server, online_player, server_tag, server_week, player_week, best_position, map_week")
         .await;
     for (query, index, rows_max) in [
         (
-            "SELECT name, clq1_points_per_second FROM clq_top WHERE week = 2901 AND server = 3 AND clq1_position IS NOT NULL \
+            "SELECT name, clq1_points_per_second FROM clq_player_week WHERE week = 2901 AND server = 3 AND clq1_position IS NOT NULL \
           ORDER BY clq1_position LIMIT 20",
             "player_week_by_clq1",
             500,
         ),
         (
-            "SELECT name FROM clq_top WHERE week = 2901 AND server = 3 AND clq2_position BETWEEN 21 AND 40 \
+            "SELECT name FROM clq_player_week WHERE week = 2901 AND server = 3 AND clq2_position BETWEEN 21 AND 40 \
           ORDER BY clq2_position",
             "player_week_by_clq2",
             20,
         ),
         (
-            "SELECT name FROM clq_top WHERE week = 2901 AND server = 3 AND elo_position <= 20 ORDER BY elo_position",
+            "SELECT name FROM clq_player_week WHERE week = 2901 AND server = 3 AND elo_position <= 20 ORDER BY elo_position",
             "player_week_by_elo",
             20,
         ),
         (
-            "SELECT name FROM clq_top WHERE week = 2901 AND server = 3 AND points_position <= 20 ORDER BY points_position",
+            "SELECT name FROM clq_player_week WHERE week = 2901 AND server = 3 AND points_position <= 20 ORDER BY points_position",
             "player_week_by_points",
             20,
         ),
         (
-            "SELECT name FROM clq_top WHERE week = 2901 AND server = 3 AND time_position <= 20 ORDER BY time_position",
+            "SELECT name FROM clq_player_week WHERE week = 2901 AND server = 3 AND time_position <= 20 ORDER BY time_position",
             "player_week_by_time",
             20,
         ),
         (
-            "SELECT * FROM clq_top WHERE player = 7 AND week BETWEEN 2900 AND 2904 ORDER BY week",
+            "SELECT * FROM clq_player_week WHERE player = 7 AND week BETWEEN 2900 AND 2904 ORDER BY week",
             "player_week_by_player",
             100,
         ),
-        ("SELECT * FROM clq_top WHERE week = 2901 AND server = 3 AND player = 7", "PRIMARY", 1),
+        ("SELECT * FROM clq_player_week WHERE week = 2901 AND server = 3 AND player = 7", "PRIMARY", 1),
         (
-            "SELECT * FROM clq_best WHERE server = 3 AND ranking = 'elo' ORDER BY position, week LIMIT 20",
+            "SELECT * FROM clq_best_position WHERE server = 3 AND ranking = 'elo' ORDER BY position, week LIMIT 20",
             "best_position_by_position",
             500,
         ),
-        ("SELECT * FROM clq_best WHERE player = 7", "best_position_by_player", 60),
+        ("SELECT * FROM clq_best_position WHERE player = 7", "best_position_by_player", 60),
         (
             "SELECT * FROM clq_server_ranking WHERE week = 2901 AND server_rank <= 5 ORDER BY server_rank",
             "server_week_by_rank",
@@ -1124,7 +1106,7 @@ async fn website_queries_use_indexes() {
         ("SELECT player FROM player WHERE game = 1 AND name = 'p77'", "player_game_name", 1),
         ("SELECT player FROM player WHERE name LIKE 'p77%'", "player_name", 1),
         ("SELECT * FROM clq_online WHERE server = 3", "PRIMARY", 1),
-        ("SELECT * FROM clq_online WHERE player = 3", "server_player_by_player", 1),
+        ("SELECT * FROM clq_online WHERE player = 3", "online_player_by_player", 1),
         ("SELECT server FROM server_tag WHERE tag = 't1'", "server_tag_by_tag", 7),
         ("SELECT * FROM clq_servers WHERE url = 'quake3://h3:1'", "server_url", 1),
     ] {
@@ -1167,6 +1149,20 @@ async fn website_account_needs_only_select_and_execute() {
     mysql_async::prelude::Queryable::query_drop(&mut conn, call).await.unwrap();
 }
 
+/// Runs every query of the section for websites in docs/database.md.
+#[tokio::test]
+async fn documented_queries_run() {
+    let database = migrated().await;
+    let page = std::fs::read_to_string("docs/database.md").unwrap();
+    let section = page.split("## Queries for a website").nth(1).unwrap();
+    let script = section.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let queries = clqd::archive::statements(script);
+    assert!(queries.len() >= 8, "{queries:?}");
+    for query in queries {
+        database.rows(query).await;
+    }
+}
+
 #[tokio::test]
 async fn views_hide_removed_and_greylisted_servers() {
     let database = migrated().await;
@@ -1190,7 +1186,7 @@ async fn views_hide_removed_and_greylisted_servers() {
         })));
     }
     archive.write(&jobs).await.unwrap();
-    let top = "SELECT server, name, clq1_position, clq1_points_per_second, elo_shown, week_label, closed FROM clq_top \
+    let top = "SELECT server, name, clq1_position, clq1_points_per_second, elo_rounded, week_label, closed FROM clq_player_week \
                ORDER BY clq1_position";
     assert_eq!(
         database.rows(top).await,
@@ -1205,7 +1201,7 @@ async fn views_hide_removed_and_greylisted_servers() {
         [["1", "1", "2"]]
     );
     assert_eq!(
-        database.rows("SELECT server, map_name, greylist FROM clq_servers ORDER BY server").await,
+        database.rows("SELECT server, map_name, greylist_reason FROM clq_servers ORDER BY server").await,
         [["1", "q3dm17", "NULL"], ["2", "q3dm17", "fake"]]
     );
 }

@@ -149,8 +149,8 @@ async fn empty_archive_is_filled_once_despite_kills() {
         ("SELECT COUNT(*) FROM server", u64::from(SERVERS)),
         ("SELECT COUNT(*) FROM player", known),
         ("SELECT COUNT(*) FROM player_week", known),
-        ("SELECT COUNT(*) FROM server_player", u64::from(SERVERS * PLAYERS)),
-        ("SELECT id FROM clq_state", 77),
+        ("SELECT COUNT(*) FROM online_player", u64::from(SERVERS * PLAYERS)),
+        ("SELECT state_id FROM clq_state", 77),
     ] {
         assert_eq!(database.value(sql).await, want.to_string(), "{sql}");
     }

@@ -146,9 +146,9 @@ fn corrections_survive_crashes_in_state_and_archive() {
     daemon.kill();
     let daemon = sandbox.start();
     assert!(times(&sandbox, &two).is_empty());
-    let weeks_of_two = "SELECT COUNT(*) FROM player_week JOIN server USING (server) WHERE greylist IS NOT NULL";
+    let weeks_of_two = "SELECT COUNT(*) FROM player_week JOIN server USING (server) WHERE greylist_reason IS NOT NULL";
     wait_until("MySQL is updated", || {
-        value("SELECT COUNT(*) FROM server WHERE greylist IS NOT NULL") == "1" && value(weeks_of_two) == "0"
+        value("SELECT COUNT(*) FROM server WHERE greylist_reason IS NOT NULL") == "1" && value(weeks_of_two) == "0"
     });
     sandbox.ok(["greylist", &two.url, "--lift"]);
     assert_eq!(times(&sandbox, &two).len(), 4);
@@ -221,7 +221,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
 
     // The daemon wrote everything before it ended.
     for (table, column) in
-        [("player", "name"), ("player", "display"), ("server_player", "name"), ("server_player", "display")]
+        [("player", "name"), ("player", "display"), ("online_player", "name"), ("online_player", "display")]
     {
         assert_eq!(
             value(&format!("SELECT COUNT(*) FROM {table} WHERE {column} LIKE '%Vis%'")),

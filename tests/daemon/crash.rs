@@ -604,14 +604,14 @@ fn kills_during_week_close_change_no_result() {
             ("server_week", "week, server"),
             ("player_week", "week, server, player"),
             ("map_week", "week, server, map"),
-            ("best_position", "server, player, ranking, place"),
+            ("best_position", "server, player, ranking, ordinal"),
         ] {
             let sql = format!("SELECT * FROM {table} ORDER BY {order}");
             let (a, b) = (databases[0].rows(&sql).await, databases[1].rows(&sql).await);
             assert!(!a.is_empty() && a == b, "{table} is equal in both");
             compared += a.len();
         }
-        let sql = "SELECT server, server_rank, rank_week, HEX(ranks) FROM server JOIN server_series USING (server) ORDER BY 1";
+        let sql = "SELECT server, server_rank, server_rank_week, HEX(ranks) FROM server JOIN server_series USING (server) ORDER BY 1";
         assert_eq!(databases[0].rows(sql).await, databases[1].rows(sql).await);
         let open = "SELECT COUNT(*) FROM server_week WHERE closed = 0";
         assert_eq!(databases[0].value(open).await, "0");
@@ -724,7 +724,7 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
     want.sort();
     let mut got = database
         .rows(
-            "SELECT server, url, class, missed, players, slots, added_ms, last_scan_ms, last_seen_ms, server_rank, greylist \
+            "SELECT server, url, class, missed, players, slots, added_ms, last_scan_ms, last_seen_ms, server_rank, greylist_reason \
              FROM server WHERE removed = 0",
         )
         .await;

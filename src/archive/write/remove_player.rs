@@ -34,8 +34,8 @@ impl Archive {
         for table in ["player_week", "best_position"] {
             self.execute(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
         }
-        let listed = format!("UPDATE server_player SET {listed} WHERE player = {player}");
-        self.execute(&listed).await.doing("server_player")?;
+        let listed = format!("UPDATE online_player SET {listed} WHERE player = {player}");
+        self.execute(&listed).await.doing("online_player")?;
         self.execute(&format!("DELETE FROM player WHERE player = {player}")).await.doing("player")?;
         Ok(rows)
     }
@@ -58,9 +58,9 @@ impl Archive {
             let mut best = by_player.remove(&into.0).unwrap_or_default();
             by_player.values().for_each(|other| best.merge(other));
             for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(best.top_three()) {
-                for (place, (position, week)) in (1_u32..).zip(positions) {
+                for (ordinal, (position, week)) in (1_u32..).zip(positions) {
                     upsert.row(|row| {
-                        row.uint(server).uint(into.0).text(ranking.name()).uint(place).uint(position).uint(week.0);
+                        row.uint(server).uint(into.0).text(ranking.name()).uint(ordinal).uint(position).uint(week.0);
                     });
                 }
             }

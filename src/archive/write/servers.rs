@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TransactionError;
 use super::surplus::Keys;
 use super::tables::{
-    LISTED, SCREENED, SERIES, SERVER, SERVER_PLAYER, SERVER_SCREENED, SERVER_SERIES, SERVER_TAG, TAGS,
+    LISTED, ONLINE_PLAYER, SCREENED, SERIES, SERVER, SERVER_SCREENING, SERVER_SERIES, SERVER_TAG, TAGS,
 };
 use crate::archive::connect::Archive;
 use crate::archive::sql::{literal, truncate_chars};
@@ -24,8 +24,8 @@ impl Archive {
         let mut state = self.upsert(&SERVER);
         let mut series = self.upsert(&SERVER_SERIES);
         let mut tags = self.upsert(&SERVER_TAG);
-        let mut screened = self.upsert(&SERVER_SCREENED);
-        let mut listed = self.upsert(&SERVER_PLAYER);
+        let mut screened = self.upsert(&SERVER_SCREENING);
+        let mut listed = self.upsert(&ONLINE_PLAYER);
         for server in servers {
             let key = server.key.0;
             state.row(|row| {
@@ -56,9 +56,9 @@ impl Archive {
             for it in &server.screened {
                 screened.row(|row| _ = row.uint(key).text(it.reason.name()).int(it.applied_ms));
             }
-            for (place, entry) in (1_u32..).zip(&server.list) {
+            for (list_index, entry) in (1_u32..).zip(&server.list) {
                 listed.row(|row| {
-                    row.uint(key).uint(place).text(truncate_chars(&entry.name, NAME_BYTES_MAX));
+                    row.uint(key).uint(list_index).text(truncate_chars(&entry.name, NAME_BYTES_MAX));
                     row.text(truncate_chars(&entry.display, NAME_BYTES_MAX)).opt_int(entry.points);
                     row.opt_uint(entry.player.map(|player| player.0)).bool(entry.spectator);
                 });
@@ -76,7 +76,7 @@ impl Archive {
         };
         let screened_of =
             |key: u32| Keys::from_iter(by_key[&key].screened.iter().map(|it| vec![literal(it.reason.name())]));
-        let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|place| vec![place.to_string()]));
+        let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|index| vec![index.to_string()]));
         self.delete_surplus(&SERIES, None, by_key.keys().copied(), series_of).await?;
         self.delete_surplus(&TAGS, None, by_key.keys().copied(), tags_of).await?;
         self.delete_surplus(&SCREENED, None, by_key.keys().copied(), screened_of).await?;

@@ -27,8 +27,8 @@ pub(super) const SERVER: Table = Table {
         "last_scan_ms",
         "last_seen_ms",
         "server_rank",
-        "rank_week",
-        "greylist",
+        "server_rank_week",
+        "greylist_reason",
         "removed",
     ],
     key_columns: 1,
@@ -37,11 +37,11 @@ pub(super) const SERVER_SERIES: Table = Table {
     name: "server_series",
     columns: &[
         "server",
-        "newest_slot_ms",
+        "newest_ten_minutes_ms",
         "newest_hour_ms",
         "newest_day_ms",
         "newest_week_ms",
-        "slots",
+        "ten_minutes",
         "hours",
         "days",
         "weeks",
@@ -51,11 +51,11 @@ pub(super) const SERVER_SERIES: Table = Table {
     key_columns: 1,
 };
 pub(super) const SERVER_TAG: Table = Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
-pub(super) const SERVER_SCREENED: Table =
-    Table { name: "server_screened", columns: &["server", "reason", "applied_ms"], key_columns: 2 };
-pub(super) const SERVER_PLAYER: Table = Table {
-    name: "server_player",
-    columns: &["server", "place", "name", "display", "points", "player", "spectator"],
+pub(super) const SERVER_SCREENING: Table =
+    Table { name: "server_screening", columns: &["server", "reason", "applied_ms"], key_columns: 2 };
+pub(super) const ONLINE_PLAYER: Table = Table {
+    name: "online_player",
+    columns: &["server", "list_index", "name", "display", "points", "player", "spectator"],
     key_columns: 2,
 };
 pub(super) const SERVER_WEEK: Table =
@@ -86,7 +86,7 @@ pub(super) const PLAYER_WEEK: Table = Table {
 };
 pub(super) const BEST_POSITION: Table = Table {
     name: "best_position",
-    columns: &["server", "player", "ranking", "place", "position", "week"],
+    columns: &["server", "player", "ranking", "ordinal", "position", "week"],
     key_columns: 4,
 };
 pub(super) const MAP_WEEK: Table =
@@ -110,9 +110,9 @@ pub(super) enum ColumnType {
 pub(super) const TAGS: ChildRows =
     ChildRows { table: "server_tag", group: None, member: "server", key: &[("tag", ColumnType::Text)] };
 pub(super) const LISTED: ChildRows =
-    ChildRows { table: "server_player", group: None, member: "server", key: &[("place", ColumnType::Number)] };
+    ChildRows { table: "online_player", group: None, member: "server", key: &[("list_index", ColumnType::Number)] };
 pub(super) const SCREENED: ChildRows =
-    ChildRows { table: "server_screened", group: None, member: "server", key: &[("reason", ColumnType::Text)] };
+    ChildRows { table: "server_screening", group: None, member: "server", key: &[("reason", ColumnType::Text)] };
 pub(super) const SERIES: ChildRows = ChildRows { table: "server_series", group: None, member: "server", key: &[] };
 pub(super) const PLAYERS: ChildRows =
     ChildRows { table: "player_week", group: Some("week"), member: "server", key: &[("player", ColumnType::Number)] };
@@ -122,5 +122,5 @@ pub(super) const BEST: ChildRows = ChildRows {
     table: "best_position",
     group: Some("server"),
     member: "player",
-    key: &[("ranking", ColumnType::Text), ("place", ColumnType::Number)],
+    key: &[("ranking", ColumnType::Text), ("ordinal", ColumnType::Number)],
 };

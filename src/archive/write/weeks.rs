@@ -56,9 +56,14 @@ impl Archive {
         for (&server, by_player) in &by_server {
             for (&player, three) in by_player {
                 for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(three.iter()) {
-                    for (place, &(position, week)) in (1_u32..).zip(positions) {
+                    for (ordinal, &(position, week)) in (1_u32..).zip(positions) {
                         best.row(|row| {
-                            row.uint(server).uint(player).text(ranking.name()).uint(place).uint(position).uint(week.0);
+                            row.uint(server)
+                                .uint(player)
+                                .text(ranking.name())
+                                .uint(ordinal)
+                                .uint(position)
+                                .uint(week.0);
                         });
                     }
                 }
@@ -92,7 +97,9 @@ impl Archive {
             let best_of = |player: u32| {
                 let mut keys = Keys::new();
                 for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(by_player[&player].iter()) {
-                    keys.extend((1..=positions.len()).map(|place| vec![literal(ranking.name()), place.to_string()]));
+                    keys.extend(
+                        (1..=positions.len()).map(|ordinal| vec![literal(ranking.name()), ordinal.to_string()]),
+                    );
                 }
                 keys
             };

@@ -440,7 +440,7 @@ impl World {
                     }
                     for screened in it.screened {
                         let reason = screened.reason.name().to_owned();
-                        put("server_screened", vec![key.clone(), reason, text(screened.applied_ms)]);
+                        put("server_screening", vec![key.clone(), reason, text(screened.applied_ms)]);
                     }
                     for (number, entry) in (1..).zip(it.list) {
                         let points = maybe(entry.points);
@@ -454,7 +454,7 @@ impl World {
                             maybe(entry.player),
                             spectator,
                         ];
-                        put("server_player", row);
+                        put("online_player", row);
                     }
                     if let Some(it) = it.series {
                         let times = [it.newest_ten_minutes_ms, it.newest_hour_ms, it.newest_day_ms, it.newest_week_ms];
@@ -514,11 +514,11 @@ const TABLES: [(&str, &str); 13] = [
     ("week", "*"),
     ("server", "*"),
     ("server_tag", "*"),
-    ("server_screened", "*"),
-    ("server_player", "*"),
+    ("server_screening", "*"),
+    ("online_player", "*"),
     (
         "server_series",
-        "server, newest_slot_ms, newest_hour_ms, newest_day_ms, newest_week_ms, HEX(slots), HEX(hours), HEX(days), \
+        "server, newest_ten_minutes_ms, newest_hour_ms, newest_day_ms, newest_week_ms, HEX(ten_minutes), HEX(hours), HEX(days), \
          HEX(weeks), HEX(ranks), newest_rank_week",
     ),
     ("server_week", "*"),

@@ -1,0 +1,150 @@
+//! The steps that migrate older schemas, and the renames in them.
+//!
+//! A step that was interrupted runs again from its start, so each of its statements must
+//! have no effect the second time. Statements that add or drop are refused then, which
+//! [`crate::archive::schema`] accepts. A refused rename may be a real error as well, so a
+//! [`Rename`] is looked up first and skipped if it is done.
+
+use super::schema::MigrationStep;
+
+pub(super) const STEPS: &[MigrationStep] =
+    &[MigrationStep { to: 2, sql: MIGRATION_2 }, MigrationStep { to: 3, sql: MIGRATION_3 }];
+
+/// Adds estimates, screening, and points that a protocol does not have.
+const MIGRATION_2: &str = "
+ALTER TABLE player_week ADD COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
+  COMMENT 'Estimated time, ms: beside what was counted, never ranked' AFTER time_ms;
+ALTER TABLE player_week ADD COLUMN points_est DOUBLE NOT NULL DEFAULT 0
+  COMMENT 'Estimated points: beside what was counted, never ranked' AFTER points;
+ALTER TABLE server ADD COLUMN bots_unidentified INT UNSIGNED NOT NULL DEFAULT 0
+  COMMENT 'Bots in the last list that could not be told from players' AFTER total_points;
+ALTER TABLE server_player MODIFY COLUMN points BIGINT NULL
+  COMMENT 'Points that the server shows; NULL: its protocol has none';
+ALTER TABLE server_player ADD COLUMN spectator BOOLEAN NOT NULL DEFAULT 0
+  COMMENT '1: looks on and does not play' AFTER player;
+";
+
+/// Names tables, columns and views after what they hold, and revises comments. A database
+/// of version 1 has no `clq_state` and no `server_screened`: `schema.sql` creates them.
+const MIGRATION_3: &str = "
+RENAME TABLE server_player TO online_player;
+RENAME TABLE server_screened TO server_screening;
+ALTER TABLE online_player RENAME INDEX server_player_by_player TO online_player_by_player;
+ALTER TABLE online_player CHANGE COLUMN place list_index INT UNSIGNED NOT NULL
+  COMMENT 'Index in the player list of the server, from 1';
+ALTER TABLE best_position CHANGE COLUMN place ordinal TINYINT UNSIGNED NOT NULL
+  COMMENT '1, 2 or 3: the best, second and third best position';
+ALTER TABLE clq_state CHANGE COLUMN one singleton TINYINT UNSIGNED NOT NULL
+  COMMENT '1: there is at most one row';
+ALTER TABLE clq_state CHANGE COLUMN id state_id BIGINT UNSIGNED NOT NULL
+  COMMENT 'Random number that the state directory contains too. Delete the row, and clqd writes everything again';
+ALTER TABLE server CHANGE COLUMN rank_week server_rank_week INT UNSIGNED NULL
+  COMMENT 'Key of the week that the rank comes from';
+ALTER TABLE server CHANGE COLUMN greylist greylist_reason VARCHAR(1000) NULL
+  COMMENT 'Why it is excluded from rankings, truncated to 1000 characters; NULL: it is not';
+ALTER TABLE server_series CHANGE COLUMN newest_slot_ms newest_ten_minutes_ms BIGINT NOT NULL
+  COMMENT 'Start of the newest ten minutes, Unix ms; 0: none yet';
+ALTER TABLE server_series CHANGE COLUMN slots ten_minutes VARBINARY(250) NOT NULL
+  COMMENT 'Mean players per ten minutes, 150 values of 13 bits, oldest first';
+DROP VIEW IF EXISTS clq_top;
+DROP VIEW IF EXISTS clq_best;
+DROP VIEW IF EXISTS clq_screened;
+DROP VIEW IF EXISTS clq_series_slot;
+ALTER TABLE game
+  MODIFY COLUMN name VARCHAR(256) NOT NULL COMMENT 'Name as reported by servers, such as baseq3';
+ALTER TABLE map
+  MODIFY COLUMN name VARCHAR(256) NOT NULL COMMENT 'Name as reported by servers, such as q3dm17';
+ALTER TABLE player
+  MODIFY COLUMN name VARCHAR(256) NOT NULL COMMENT 'Normalised name: without colour codes, with single spaces, NFC',
+  MODIFY COLUMN display VARCHAR(256) NOT NULL COMMENT 'Name as last seen, with colour codes; truncated to 256 characters';
+ALTER TABLE server
+  MODIFY COLUMN hostname VARCHAR(256) NOT NULL COMMENT 'Name that the server reports; truncated to 256 characters',
+  MODIFY COLUMN slots INT UNSIGNED NOT NULL COMMENT 'Player slots; 0: the protocol does not report them',
+  MODIFY COLUMN players INT UNSIGNED NOT NULL COMMENT 'Players now, without bots; 0 if the server no longer responds',
+  MODIFY COLUMN bots_unidentified INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'Bots in the last list that could not be distinguished from players',
+  MODIFY COLUMN last_scan_ms BIGINT NULL COMMENT 'When it was last scanned, Unix ms; NULL: never',
+  MODIFY COLUMN last_seen_ms BIGINT NULL COMMENT 'When it last responded, Unix ms; NULL: never',
+  MODIFY COLUMN server_rank INT UNSIGNED NULL
+    COMMENT 'Rank by player-seconds of server_rank_week, 1 is best; NULL: not ranked',
+  MODIFY COLUMN removed BOOLEAN NOT NULL COMMENT '1: removed and no longer scanned; its history is kept';
+ALTER TABLE server_series
+  MODIFY COLUMN weeks BLOB NOT NULL COMMENT 'Mean players per week since the first, 8 bits each, oldest first',
+  MODIFY COLUMN ranks VARBINARY(110) NOT NULL
+    COMMENT 'Ranks of 55 weeks, 16 bits big-endian, oldest first; 0: not ranked, 50000: 50000 or worse',
+  COMMENT = 'Series of each server, encoded on a log scale; read them through the views clq_series_*';
+ALTER TABLE server_tag
+  MODIFY COLUMN tag VARCHAR(190) NOT NULL COMMENT 'Tag that an admin gave, truncated to 190 characters';
+ALTER TABLE online_player
+  MODIFY COLUMN display VARCHAR(256) NOT NULL COMMENT 'Name as seen, with colour codes; truncated to 256 characters',
+  MODIFY COLUMN spectator BOOLEAN NOT NULL DEFAULT 0 COMMENT '1: watches and does not play',
+  COMMENT = 'The last complete player list of each server that responds, without bots';
+ALTER TABLE server_week
+  MODIFY COLUMN closed BOOLEAN NOT NULL
+    COMMENT '1: final, only corrections by an admin change it; 0: the week is running or being closed';
+";
+
+/// A statement that renames one table, column or index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rename<'s> {
+    Table { from: &'s str, to: &'s str },
+    Column { table: &'s str, from: &'s str, to: &'s str },
+    Index { table: &'s str, from: &'s str, to: &'s str },
+}
+
+impl<'s> Rename<'s> {
+    /// `None`: the statement renames nothing.
+    pub fn parse(statement: &'s str) -> Option<Rename<'s>> {
+        let words: Vec<&str> = statement.split_whitespace().collect();
+        match words[..] {
+            ["RENAME", "TABLE", from, "TO", to] => Some(Rename::Table { from, to }),
+            ["ALTER", "TABLE", table, "CHANGE", "COLUMN", from, to, ..] => Some(Rename::Column { table, from, to }),
+            ["ALTER", "TABLE", table, "RENAME", "INDEX", from, "TO", to] => Some(Rename::Index { table, from, to }),
+            _ => None,
+        }
+    }
+
+    /// A query of one number: 1 if there is nothing to rename, because it is done or because
+    /// the database never had the table. Otherwise 0, also if neither name exists in the
+    /// table: then the statement fails with the reason.
+    pub fn done_query(&self) -> String {
+        let names = |view: &str, table: &str, column: &str, name: &str| {
+            format!(
+                "EXISTS (SELECT 1 FROM information_schema.{view} WHERE table_schema = DATABASE() \
+                 AND table_name = '{table}' AND {column} = '{name}')"
+            )
+        };
+        let has_table = |table: &str| names("tables", table, "table_name", table);
+        match *self {
+            Rename::Table { from, .. } => format!("SELECT NOT {}", has_table(from)),
+            Rename::Column { table, from, to } => {
+                let column = |name| names("columns", table, "column_name", name);
+                format!("SELECT NOT {} OR ({} AND NOT {})", has_table(table), column(to), column(from))
+            }
+            Rename::Index { table, from, to } => {
+                let index = |name| names("statistics", table, "index_name", name);
+                format!("SELECT NOT {} OR ({} AND NOT {})", has_table(table), index(to), index(from))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::sql_script::statements;
+
+    #[test]
+    fn every_rename_is_recognised() {
+        let renames: Vec<Rename> = statements(MIGRATION_3).into_iter().filter_map(Rename::parse).collect();
+        assert_eq!(renames.len(), 11);
+        assert_eq!(renames[0], Rename::Table { from: "server_player", to: "online_player" });
+        let index = ["server_player_by_player", "online_player_by_player"];
+        assert_eq!(renames[2], Rename::Index { table: "online_player", from: index[0], to: index[1] });
+        assert_eq!(renames[3], Rename::Column { table: "online_player", from: "place", to: "list_index" });
+        for statement in STEPS.iter().flat_map(|step| statements(step.sql)) {
+            let renames = statement.contains("RENAME") || statement.contains("CHANGE");
+            assert_eq!(Rename::parse(statement).is_some(), renames, "{statement}");
+        }
+    }
+}
