@@ -3,6 +3,8 @@
 //! Limits that an admin can change are in the configuration instead. These constants bound
 //! how much memory and storage external input can make clqd use.
 
+use crate::model::calendar::WEEK_MS;
+
 /// Longest server URL, bytes. A DNS name has at most 253; scheme and port add 24.
 pub const SERVER_URL_BYTES_MAX: usize = 280;
 
@@ -69,12 +71,10 @@ pub const SCAN_LOG_PENDING_BYTES_MAX: usize = 64 << 20;
 /// Least time between two scans of one server, ms. The scanner guarantees it.
 const SCAN_INTERVAL_MS_MIN: i128 = 1_100;
 
-const WEEK_MS: i128 = 7 * 86_400_000;
-
 // The sum of a player's gains on a server in a week cannot overflow: a gain is at most the
 // distance of two point values, and each scan yields at most one. Sums over servers and
 // over longer windows saturate; the engine counts saturated sums.
-const _: () = assert!(2 * POINTS_ABS_MAX as i128 * (WEEK_MS / SCAN_INTERVAL_MS_MIN + 1) < i64::MAX as i128);
+const _: () = assert!(2 * POINTS_ABS_MAX as i128 * (WEEK_MS as i128 / SCAN_INTERVAL_MS_MIN + 1) < i64::MAX as i128);
 const _: () = assert!(POINTS_ABS_MAX as i128 * PLAYERS_MAX as i128 * 1_000 < i64::MAX as i128);
 const _: () = assert!(DATAGRAM_BYTES_MAX < REPLY_BYTES_MAX);
 const _: () = assert!(PLAYERS_MAX * NAME_BYTES_MAX * 6 < SCAN_LOG_LINE_BYTES_MAX);

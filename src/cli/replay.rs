@@ -72,7 +72,7 @@ pub struct ReplaySummary {
     pub lines: u64,
     /// Skipped lines: not newer than the last scan of the server, or in a week that is being
     /// closed or is closed.
-    pub passed_over: u64,
+    pub skipped: u64,
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
@@ -83,12 +83,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let mut replay = Replay::new(&mut state, args.memory.unwrap_or_else(default_memory_bytes));
     for CheckedLog { path, span, .. } in checked {
         let done = replay.apply_lines(path, span.lines)?;
-        eprintln!(
-            "{}: {} lines, {} of them skipped (older than the state)",
-            path.display(),
-            done.lines,
-            done.passed_over
-        );
+        eprintln!("{}: {} lines, {} of them skipped (older than the state)", path.display(), done.lines, done.skipped);
     }
     replay.finish()?;
     Ok(ExitCode::SUCCESS)
@@ -156,7 +151,7 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
     for (index, log) in logs.iter().enumerate() {
         let Damage { ranges, range_count, lines, bytes, truncation, .. } = &log.damage;
         if let (Some(first), false) = (ranges.first(), salvage) {
-            let noun = if *range_count == 1 { "place" } else { "places" };
+            let noun = if *range_count == 1 { "range" } else { "ranges" };
             let all = format!("{lines} damaged lines, {bytes} bytes, in {range_count} {noun}");
             bail!("{first}. In all {all}; --salvage skips them and replays the others");
         }
@@ -200,8 +195,8 @@ impl Replay<'_> {
             let (url, outcome) = line?;
             self.apply(url, outcome)?;
         }
-        let passed_over = self.state.engine.counts().out_of_order - out_of_order_before;
-        Ok(ReplaySummary { lines: self.feed.scans() - scans_before, passed_over })
+        let skipped = self.state.engine.counts().out_of_order - out_of_order_before;
+        Ok(ReplaySummary { lines: self.feed.scans() - scans_before, skipped })
     }
 
     /// Applies the next line of a log. Periodically closes the weeks that have ended before it.

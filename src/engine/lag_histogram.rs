@@ -17,13 +17,13 @@ impl Default for LagHistogram {
 }
 
 impl LagHistogram {
-    pub(super) fn add(&mut self, lag_ms: i64) {
+    pub fn add(&mut self, lag_ms: i64) {
         self.counts[(lag_ms.max(0) as usize).min(LAG_MS_MAX)] += 1;
         self.scans += 1;
     }
 
     /// The lag that this share of the scans does not exceed; `None` without scans.
-    pub(super) fn percentile_ms(&self, share: f64) -> Option<u64> {
+    pub fn percentile_ms(&self, share: f64) -> Option<u64> {
         let rank = (self.scans as f64 * share).ceil() as u64;
         let mut seen = 0;
         let at = self.counts.iter().position(|&n| {

@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::chunked_vec::ChunkedVec;
 use super::{GlobalState, StateReader};
 use crate::model::name::Name;
 use crate::model::server::{PlayerEntry, PlayerRecord};
@@ -29,7 +30,7 @@ struct CachedName {
 
 impl NameCache {
     /// The cache for a store that has no names.
-    pub(super) fn of_empty_store() -> NameCache {
+    pub fn of_empty_store() -> NameCache {
         NameCache { holds_all_names: true, ..NameCache::default() }
     }
 
@@ -44,12 +45,12 @@ impl NameCache {
     }
 
     /// Clears the cache: names have moved to other players or were deleted.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         *self = NameCache::default();
     }
 
     /// All cached names are in the store now. Clears the cache if it has more than `most`.
-    pub(super) fn evict_after_commit(&mut self, most: usize) {
+    pub fn evict_after_commit(&mut self, most: usize) {
         if self.len > most {
             self.clear();
         }
@@ -63,20 +64,18 @@ fn display_hash(display: &str) -> u64 {
 /// Records of players that are pending for a commit.
 #[derive(Debug, Default)]
 pub(super) struct PendingPlayers {
-    /// Records of new players, which have consecutive keys. They are stored in chunks, so
-    /// growing never moves them.
-    new: Vec<Vec<(PlayerKey, PlayerRecord)>>,
+    /// Records of new players, which have consecutive keys.
+    new: ChunkedVec<(PlayerKey, PlayerRecord), RECORDS_PER_CHUNK>,
     first_new: u32,
     changed: FxHashMap<PlayerKey, PlayerRecord>,
 }
 
-/// Records in a chunk of new ones.
-const CHUNK_LEN: usize = 4_096;
+const RECORDS_PER_CHUNK: usize = 4_096;
 
 impl PendingPlayers {
-    pub(super) fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
-        match self.chunk_index(player) {
-            Some((chunk, at)) => self.new.get(chunk)?.get(at).map(|(_, record)| record),
+    pub fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
+        match self.new_index(player) {
+            Some(index) => self.new.get(index).map(|(_, record)| record),
             None => self.changed.get(&player),
         }
     }
@@ -86,39 +85,33 @@ impl PendingPlayers {
         if self.new.is_empty() {
             self.first_new = player.0;
         }
-        if self.new.last().is_none_or(|chunk| chunk.len() == CHUNK_LEN) {
-            // The first chunk grows: usually there are few records.
-            self.new.push(Vec::with_capacity(if self.new.is_empty() { 0 } else { CHUNK_LEN }));
-        }
-        let chunk = self.new.last_mut().expect("just put");
-        chunk.push((player, record));
-        debug_assert_eq!((player.0 - self.first_new) as usize % CHUNK_LEN + 1, chunk.len());
+        debug_assert_eq!((player.0 - self.first_new) as usize, self.new.len());
+        self.new.push((player, record));
     }
 
     fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
-        match self.chunk_index(player) {
-            Some((chunk, at)) => self.new[chunk][at].1 = record,
+        match self.new_index(player) {
+            Some(index) => self.new[index].1 = record,
             None => _ = self.changed.insert(player, record),
         }
     }
 
-    /// Chunk and index of a new player.
-    fn chunk_index(&self, player: PlayerKey) -> Option<(usize, usize)> {
-        let at = player.0.checked_sub(self.first_new)? as usize;
-        (!self.new.is_empty()).then_some((at / CHUNK_LEN, at % CHUNK_LEN))
+    /// The index of a new player.
+    fn new_index(&self, player: PlayerKey) -> Option<usize> {
+        let index = player.0.checked_sub(self.first_new)? as usize;
+        (!self.new.is_empty()).then_some(index)
     }
 
-    pub(super) fn len(&self) -> usize {
-        let new = self.new.split_last().map_or(0, |(last, whole)| whole.len() * CHUNK_LEN + last.len());
-        new + self.changed.len()
+    pub fn len(&self) -> usize {
+        self.new.len() + self.changed.len()
     }
 
     /// Returns chunks in order of key.
-    pub(super) fn into_chunks(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
+    pub fn into_chunks(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
         let mut changed: Vec<(PlayerKey, PlayerRecord)> = self.changed.into_iter().collect();
         changed.sort_unstable_by_key(|(player, _)| *player);
         // New players have keys above all others.
-        std::iter::once(changed).chain(self.new).filter(|chunk| !chunk.is_empty()).collect()
+        std::iter::once(changed).chain(self.new.into_chunks()).filter(|chunk| !chunk.is_empty()).collect()
     }
 }
 

@@ -37,7 +37,7 @@ struct CachedPlayerWindow {
 impl PlayerWindowCache {
     /// Takes what changed since the last call. The cache is cleared if it has more than `most`
     /// entries.
-    pub(super) fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
+    pub fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let mut entries = Vec::with_capacity(changed.len());
         for chunk in changed.chunks(PREFETCH_LEN) {
@@ -55,12 +55,12 @@ impl PlayerWindowCache {
         entries
     }
 
-    pub(super) fn remove(&mut self, window: WindowKey, player: PlayerKey) {
+    pub fn remove(&mut self, window: WindowKey, player: PlayerKey) {
         let removed = self.known.get_mut(&window).and_then(|cached| cached.remove(&player));
         self.len -= usize::from(removed.is_some());
     }
 
-    pub(super) fn remove_window(&mut self, window: WindowKey) {
+    pub fn remove_window(&mut self, window: WindowKey) {
         self.len -= self.known.remove(&window).map_or(0, |cached| cached.len());
     }
 
@@ -84,7 +84,7 @@ impl PlayerWindowCache {
         })
     }
 
-    pub(super) fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
+    pub fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
         let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: true };
         let before = self.known.entry(window).or_default().insert(player, cached);
         self.len += usize::from(before.is_none());
@@ -93,28 +93,28 @@ impl PlayerWindowCache {
         }
     }
 
-    pub(super) fn is_changed(&self) -> bool {
+    pub fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    pub(super) fn changed_len(&self) -> usize {
+    pub fn changed_len(&self) -> usize {
         self.changed.len()
     }
 
     /// Players whose changes in a window are pending for the next commit.
-    pub(super) fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
+    pub fn changed_in(&self, window: WindowKey) -> impl Iterator<Item = PlayerKey> {
         self.changed.iter().filter(move |(w, _)| *w == window).map(|(_, player)| *player)
     }
 
     /// Prefetches all entries of a list, so that their cache misses overlap.
-    pub(super) fn prefetch(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
+    pub fn prefetch(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
         // In two steps: first the hash table, then the records.
         let cached: SmallVec<[&CachedPlayerWindow; 64]> =
             list.filter_map(|(window, player)| self.known.get(&window)?.get(&player)).collect();
         black_box(cached.iter().fold(0, |all, cached| all ^ cached.player_window.game.0));
     }
 
-    pub(super) fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
+    pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
         self.known.get(&window)?.get(&player).map(|cached| &*cached.player_window)
     }
 }

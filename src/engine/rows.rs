@@ -6,10 +6,10 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::{Engine, ServerState, StateReader};
-use crate::model::commit::RowKey;
+use super::{Engine, GlobalState, ServerState, StateReader};
+use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::row::{MapRow, PlayerRow};
-use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
 /// A page of a server's rows, in order of player key.
 #[derive(Debug)]
@@ -98,6 +98,70 @@ impl Engine {
         let changed =
             merge_newer(pending.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
         Ok(merge_newer(stored, changed).collect())
+    }
+
+    /// Whether the rows of a server count in a window. Rows of a greylisted server do not,
+    /// except in weeks that were closed before: a closed week has no other rows.
+    pub(super) fn is_counted(&self, slot: &ServerState, window: WindowKey, server: ServerKey) -> bool {
+        slot.record.greylist_reason.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
+    }
+
+    /// The rows of a server; empty if they do not count.
+    pub(super) fn counted_rows<S: StateReader>(
+        &self,
+        source: &S,
+        window: WindowKey,
+        server: ServerKey,
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
+        match self.server_state(server).is_some_and(|slot| self.is_counted(slot, window, server)) {
+            true => self.rows(source, window, server),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether a week is closed on a server.
+    pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
+        match self.global.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
+            None | Some(WeekPhase::Running | WeekPhase::Reopening) => false,
+            Some(WeekPhase::Closing) => self.week_close.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
+            Some(WeekPhase::Ranking | WeekPhase::Closed) => true,
+        }
+    }
+}
+
+impl GlobalState {
+    /// Writes a row to the pending rows, unless its window was deleted.
+    pub(super) fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
+        if self.is_kept(key.window) {
+            self.pending.put_row(key, row);
+        }
+    }
+
+    /// A row as the next commit leaves it, without changes that a presence holds.
+    pub(super) fn row<S: StateReader>(&self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
+        match self.pending.row(key) {
+            Some(row) => Ok(Some(row)),
+            None if key.player >= self.first_uncommitted_player => Ok(None),
+            None => source.row(key),
+        }
+    }
+
+    /// Deletes a row and returns it.
+    pub(super) fn delete_row<S: StateReader>(
+        &mut self,
+        source: &S,
+        key: RowKey,
+    ) -> Result<Option<PlayerRow>, S::Error> {
+        let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
+        self.pending.rows_len -= usize::from(changed.is_some());
+        self.pending.corrections.deleted_rows.push(key);
+        if let Some(week) = key.window.week() {
+            self.enqueue(OutboxKey::Week { week, server: key.server });
+        }
+        match changed {
+            Some(row) => Ok(Some(row.unpack())),
+            None => source.row(key),
+        }
     }
 }
 

@@ -1,11 +1,9 @@
-//! Requests of an admin: add and remove servers, rescan, greylist, reload settings.
+//! Requests of an admin: add and remove servers, rescan, greylist.
 
 use super::tags::unique_tags;
-use super::{Engine, EngineSettings};
-use crate::limits::TAGS_MAX;
+use super::{AdminError, Engine};
 use crate::model::server::Class;
-use crate::model::{OutboxEntry, OutboxKey, ServerKey, ServerUrl, WeekKey};
-use crate::schedule::class_of;
+use crate::model::{OutboxKey, ServerKey, ServerUrl, WeekKey};
 
 /// The effect of adding an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +21,6 @@ pub enum RescanTarget {
     Class(Class),
     /// Classes 6 and 7.
     AllUnknown,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AdminError {
-    #[error("server {0} is not known; add it with: clqd servers add {0}")]
-    UnknownServer(ServerUrl),
-    #[error("there are {0} servers already, which is the maximum")]
-    TooManyServers(usize),
-    #[error("server {url} would have {tags} tags; the maximum is {TAGS_MAX}")]
-    TooManyTags { url: ServerUrl, tags: usize },
-    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
-    UnknownTag { tag: String, nearest: Option<String> },
 }
 
 impl Engine {
@@ -113,63 +99,6 @@ impl Engine {
             self.schedule.schedule_now(key, now_ms);
         }
         Ok(keys)
-    }
-
-    /// Removes archived entries from the outbox, unless they changed since.
-    pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
-        self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
-    }
-
-    /// Sets the length of the outbox after a commit.
-    pub fn set_outbox_len(&mut self, len: usize) {
-        self.global.settings.outbox_full = len >= self.global.settings.outbox_entries_max;
-    }
-
-    /// Applies settings that a reload may change; the time zone is not one of them.
-    pub fn reload(&mut self, settings: EngineSettings) {
-        let outbox_full = self.global.settings.outbox_full;
-        let reclass = settings.class1_players_min != self.global.settings.class1_players_min;
-        let replan = reclass || settings.intervals != self.global.settings.intervals;
-        if settings.order_overrides() != self.global.settings.order_overrides() {
-            self.restart_server_close();
-        }
-        self.global.settings = EngineSettings { outbox_full, ..settings };
-        self.apply_window_settings();
-        self.global.update_board_orders();
-        self.archive_changed_orders();
-        if reclass {
-            self.reclassify_servers();
-        }
-        if replan {
-            self.schedule.set_intervals(self.global.settings.intervals);
-            self.reschedule_all(self.global.meta.now_ms);
-        }
-    }
-
-    /// Assigns each server the class that follows from its player counts.
-    fn reclassify_servers(&mut self) {
-        for (index, slot) in self.servers.iter_mut().enumerate() {
-            let Some(slot) = slot.as_mut().filter(|slot| !slot.record.removed) else { continue };
-            if slot.record.class >= Class::UNKNOWN {
-                continue;
-            }
-            let class = class_of(slot.record.missed, self.global.is_populated(slot));
-            if slot.record.class != class {
-                slot.record.class = class;
-                self.global.server_changed(ServerKey(index as u32));
-            }
-        }
-    }
-
-    /// Reschedules every server from `now_ms`: after a pause the scans are spread over their
-    /// intervals instead of all being due at once.
-    pub fn reschedule_all(&mut self, now_ms: i64) {
-        for (index, slot) in self.servers.iter().enumerate() {
-            let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.scan_requested) else {
-                continue;
-            };
-            self.schedule.schedule_next(ServerKey(index as u32), slot.record.class, now_ms);
-        }
     }
 
     fn keys_by_class(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {

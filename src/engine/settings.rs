@@ -71,3 +71,19 @@ impl Default for EngineSettings {
         }
     }
 }
+
+/// How many records are cached across commits, so that they are not read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// Names, about 70 bytes each.
+    pub names_max: usize,
+    /// Records of players in windows, about 160 bytes each.
+    pub player_windows_max: usize,
+}
+
+impl Default for CacheLimits {
+    fn default() -> CacheLimits {
+        // Few names: servers choose them, and could make all of them collide in a hash table.
+        CacheLimits { names_max: 10_000, player_windows_max: 2_000_000 }
+    }
+}

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::{AdminError, Engine, GlobalState};
-use crate::engine::boards::cache::Group;
+use crate::engine::boards::group::Group;
 use crate::limits::TAGS_MAX;
 use crate::model::{ServerKey, ServerUrl, TagKey};
 

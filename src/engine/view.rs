@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Engine, ServerState, StateReader};
-use crate::board::cursor::{BadCursor, StaleCursor};
+use super::{Engine, ServerState, StateReader, ViewError};
 use crate::board::score_unit::display_score;
 use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
@@ -15,44 +14,6 @@ use crate::model::view::{
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
-
-#[derive(Debug, thiserror::Error)]
-pub enum ViewError<E: std::error::Error + 'static> {
-    #[error("server {0} is not known")]
-    UnknownServer(String),
-    #[error("no player is named {0:?}; names are case-sensitive")]
-    UnknownPlayer(String),
-    #[error("week {week} has no rows; weeks with rows: {available}")]
-    UnknownWeek { week: String, available: String },
-    #[error("no player has key {0}")]
-    UnknownPlayerKey(u32),
-    #[error("{name:?} is a name in several games: {games}; select one by its player key")]
-    AmbiguousName { name: String, games: String },
-    #[error("{name:?} is not on the board {board}")]
-    NotOnBoard { name: String, board: String },
-    #[error("the boards of {0} are being built; retry in a few seconds")]
-    BoardsNotReady(String),
-    #[error(
-        "window {0} is being rebuilt from the scan log, because its type is new or its boundaries changed; retry later"
-    )]
-    Rebuilding(String),
-    #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
-    UnknownGame { game: String, nearest: Option<String> },
-    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
-    UnknownTag { tag: String, nearest: Option<String> },
-    #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists all windows")]
-    UnknownWindow { window: String, time: String, types: String },
-    #[error("{0}")]
-    BadWindow(String),
-    #[error("{0:?} is a single window; together with a time, give a window type such as \"week\"")]
-    TimeWithWindow(String),
-    #[error("{0}")]
-    BadCursor(BadCursor),
-    #[error("{0}")]
-    Stale(StaleCursor),
-    #[error(transparent)]
-    Store(#[from] E),
-}
 
 impl Engine {
     /// Weeks that hold rows, oldest first.
@@ -284,7 +245,7 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) fn find_week<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
+    fn find_week<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
         let weeks = &self.global.meta.weeks;
         let found = calendar::parse_week_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
         found.ok_or_else(|| ViewError::UnknownWeek {

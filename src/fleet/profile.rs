@@ -4,6 +4,7 @@
 use super::behaviours::Behaviour;
 use super::games::{Family, Game, SPECTATOR_GAMES, pick_game};
 use super::rng::{RngExt, SplitMix64, hash_parts};
+use crate::model::calendar::{DAY_MS, HOUR_MS};
 
 /// Whether the map changes when a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl ServerProfile {
             players_mean,
             session_ms_mean: 60_000.0 * (12.0 + 40.0 * rng.unit()),
             regulars: (players_mean * 14.0 + 8.0) as u32,
-            utc_offset_ms: ZONES_H[rng.below(ZONES_H.len())] * 3_600_000,
+            utc_offset_ms: ZONES_H[rng.below(ZONES_H.len())] * HOUR_MS,
             bot_fill_target: if quake && rng.bool(0.2) { 2 + rng.below(5) as u16 } else { 0 },
             score_limit: (quake && rng.bool(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
             round_ms_max: minutes as i64 * 60_000,
@@ -109,7 +110,7 @@ impl ServerProfile {
                 r if r < 0.85 => MapRotation::Sometimes,
                 _ => MapRotation::Never,
             },
-            restart_time_of_day_ms: (hash_parts(&[seed, 0xDA7, u64::from(server)]) % 86_400_000) as i64,
+            restart_time_of_day_ms: (hash_parts(&[seed, 0xDA7, u64::from(server)]) % DAY_MS as u64) as i64,
             behaviour: None,
         }
     }
@@ -132,8 +133,8 @@ impl ServerProfile {
         const HOURS: [u8; 24] =
             [62, 46, 33, 24, 18, 16, 17, 20, 25, 30, 36, 42, 47, 50, 53, 57, 63, 70, 77, 84, 91, 96, 92, 79];
         let local_ms = t_ms + self.utc_offset_ms;
-        let hour = local_ms.rem_euclid(86_400_000) / 3_600_000;
-        let day = (local_ms.div_euclid(86_400_000) + 3).rem_euclid(7);
+        let hour = local_ms.rem_euclid(DAY_MS) / HOUR_MS;
+        let day = (local_ms.div_euclid(DAY_MS) + 3).rem_euclid(7);
         let weekend = if day >= 5 { 1.0 } else { 0.85 };
         f64::from(HOURS[hour as usize]) / 96.0 * weekend
     }

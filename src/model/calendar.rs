@@ -9,6 +9,13 @@ use chrono_tz::Tz;
 
 use crate::model::keys::WeekKey;
 
+pub const MINUTE_MS: i64 = 60_000;
+pub const HOUR_MS: i64 = 60 * MINUTE_MS;
+/// A day without a clock change. For local days see [`Calendar::day_start_ms`].
+pub const DAY_MS: i64 = 24 * HOUR_MS;
+/// A week without a clock change. For local weeks see [`Calendar::week_start_ms`].
+pub const WEEK_MS: i64 = 7 * DAY_MS;
+
 /// Computes weeks and days in one time zone. The default is UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calendar {
@@ -38,7 +45,7 @@ impl Calendar {
 
     /// The number of the local day that contains `t_ms`. Day 0 is Monday 1969-12-29.
     pub fn day(&self, t_ms: i64) -> i64 {
-        (t_ms + self.offset_ms(t_ms)).div_euclid(86_400_000) + 3 // day 3 is 1970-01-01
+        (t_ms + self.offset_ms(t_ms)).div_euclid(DAY_MS) + 3 // day 3 is 1970-01-01
     }
 
     /// The week that contains `t_ms`; week 0 for all earlier times.
@@ -60,12 +67,15 @@ impl Calendar {
     /// skip midnight, the day begins at the first time that exists.
     pub fn day_start_ms(&self, day: i64) -> i64 {
         let date = epoch_monday() + Days::new(day.max(0) as u64);
-        self.first_moment_ms(date.and_hms_opt(0, 0, 0).expect("midnight is a time"))
+        self.first_time_ms(date.and_hms_opt(0, 0, 0).expect("midnight is a time"))
     }
 
-    /// The first moment at which local clocks show `local`, Unix ms. If they skip it, `local` is
-    /// advanced in steps of 15 minutes to a time that exists.
-    fn first_moment_ms(&self, mut local: NaiveDateTime) -> i64 {
+    /// The first time at which local clocks show `local`, a midnight, Unix ms. If they skip it,
+    /// `local` is advanced in steps of 15 minutes to a time that exists. That time is the end of
+    /// the skipped hours: of all midnights that the zones of the database skip from 1970 to 2099,
+    /// the first existing time is a multiple of 15 minutes after midnight, except on 1972-01-07
+    /// in Africa/Monrovia (30 s less) and 1979-10-01 in Pacific/Kiritimati (5 minutes less).
+    fn first_time_ms(&self, mut local: NaiveDateTime) -> i64 {
         loop {
             match self.zone.from_local_datetime(&local) {
                 LocalResult::Single(t) => return t.timestamp_millis(),
@@ -145,9 +155,9 @@ mod tests {
     fn week_with_clock_change_is_an_hour_shorter_or_longer() {
         let ams = Calendar::new("Europe/Amsterdam").unwrap();
         let key = parse_week_label("2026-W13").unwrap(); // clocks go forward on the Sunday of this week
-        assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 - 1) * 3_600_000);
+        assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), WEEK_MS - HOUR_MS);
         let key = parse_week_label("2026-W43").unwrap(); // clocks go back on the Sunday of this week
-        assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), (7 * 24 + 1) * 3_600_000);
+        assert_eq!(ams.week_end_ms(key) - ams.week_start_ms(key), WEEK_MS + HOUR_MS);
         for key in 2_000..3_500 {
             let week = WeekKey(key);
             assert_eq!(ams.week(ams.week_start_ms(week)), week);

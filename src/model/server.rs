@@ -1,6 +1,7 @@
 //! A server's record: its properties, its last snapshot with the present players, and the sums
 //! in progress (docs/rules.md sections 3, 9 and 10).
 
+use crate::model::calendar::WEEK_MS;
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -243,7 +244,7 @@ impl Screening {
 }
 
 /// How long a reason is reported after it last applied: 7 days.
-const REASON_TTL_MS: i64 = 7 * 86_400_000;
+const REASON_TTL_MS: i64 = WEEK_MS;
 
 /// Usually there are only weeks: one cache miss for the row, none for the window key.
 pub type PresenceRows = SmallVec<[(WindowKey, Box<PlayerRow>); 1]>;

@@ -10,6 +10,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 use crate::limits::BOT_NAMES_MAX;
+use crate::model::calendar::HOUR_MS;
 use crate::model::name::{ColourCodes, Name, is_plain, normalise_name};
 use crate::model::server::{NewKeyCounts, ScreenReason, Screening, UnchangedList};
 use crate::model::snapshot::Player;
@@ -44,7 +45,7 @@ impl Default for ScreenRules {
         let markers = ["darkplaces_games=-666", "Warsow=-9999", "Warfork=-9999", "quakeworld://=-9999"];
         ScreenRules {
             enabled: true,
-            frozen_after_ms: 6 * 3_600_000,
+            frozen_after_ms: 6 * HOUR_MS,
             new_games_per_day_max: 4,
             new_maps_per_day_max: 200,
             new_names_per_day_max: 2_000,

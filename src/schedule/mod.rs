@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use crate::model::ServerKey;
+use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 use crate::model::server::Class;
 
 /// Intervals of classes 1 to 5, ms.
@@ -17,7 +18,7 @@ pub struct Intervals(pub [i64; 5]);
 
 impl Default for Intervals {
     fn default() -> Self {
-        Intervals([120_000, 600_000, 3_600_000, 86_400_000, 604_800_000])
+        Intervals([2 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS, WEEK_MS])
     }
 }
 

@@ -2,12 +2,11 @@
 //! hours, hours into days, days into weeks (docs/rules.md section 10).
 
 use crate::model::WeekKey;
-use crate::model::calendar::Calendar;
+use crate::model::calendar::{Calendar, HOUR_MS};
 use crate::model::server::{SeriesRecord, SeriesSums};
 use crate::series::log_code::{decode, encode, pack_13, unpack_13};
 
 pub const SLOT_MS: i64 = 600_000;
-pub const HOUR_MS: i64 = 3_600_000;
 const SLOTS_PER_HOUR: i64 = HOUR_MS / SLOT_MS;
 
 pub const HOURS_LEN: usize = 768;

@@ -66,12 +66,12 @@ impl StateReader for Store {
         self.tree.collect_prefix(&prefix, name)?.into_iter().collect()
     }
 
-    fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
+    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
         let into: Option<Option<PlayerKey>> = self.tree.get(&keys::number_key(keys::DELETED_PLAYER, player.0))?;
         Ok(into.map(|into| RemovedPlayer { into }))
     }
 
-    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
         let from = keys::number_key(keys::DELETED_PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found = Vec::new();
         if most == 0 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::database::Database;
 use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader, ViewError};
-use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::board::{
     BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedQuery, OrderView, PlayerSelector, RankingWeight,
@@ -21,8 +21,6 @@ use clqd::state::State;
 use clqd::store::{StoreError, StoreSettings};
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
-const MINUTE_MS: i64 = 60_000;
-const WEEK_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
 
 /// Most of the orders that are set for one server are for the first.
 const SERVERS: [&str; 2] = ["quake3://a:27960", "quake3://b:27960"];

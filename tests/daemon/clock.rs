@@ -14,12 +14,9 @@ use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
 use clqd::fleet::{FaultShares, Fleet};
-use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::calendar::{Calendar, DAY_MS, MINUTE_MS, week_label};
 use clqd::model::view::{ClockTrust, Correction};
 use serde_json::Value;
-
-const MINUTE_MS: i64 = 60_000;
-const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
 fn status(sandbox: &Sandbox) -> Value {
     sandbox.json(["status"]).remove(0)

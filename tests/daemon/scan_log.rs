@@ -112,7 +112,7 @@ fn damaged_lines_are_refused_without_salvage() {
     assert_eq!(
         refused,
         "clqd: damaged.jsonl:6: not a line of a scan log: EOF while parsing a string at column 11 (lines 6 to 7, 16 \
-         bytes). In all 2 damaged lines, 16 bytes, in 1 place; --salvage skips them and replays the others\n"
+         bytes). In all 2 damaged lines, 16 bytes, in 1 range; --salvage skips them and replays the others\n"
     );
     let (rows, printed) = replays.rows(&[&damaged], &["--salvage"]);
     assert_eq!(rows, want);

@@ -11,13 +11,12 @@ use clqd::clock::system_ms;
 use clqd::config::Config;
 use clqd::engine::{Outcome, StateReader};
 use clqd::fleet::{FaultShares, Fleet, ServeSettings, SimulatedHistory, World, world};
+use clqd::model::calendar::HOUR_MS;
 use clqd::model::view::board::{BoardSelector, WindowPhase};
 use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
 use clqd::scan_log;
 use clqd::state::State;
 use nix::sys::signal::Signal;
-
-const HOUR_MS: i64 = 3_600_000;
 
 /// Servers with the tag.
 const TAGGED: usize = 4;

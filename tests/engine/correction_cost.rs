@@ -2,6 +2,7 @@
 //! was, not on the total number of servers or players.
 
 use crate::scans;
+use clqd::model::calendar::WEEK_MS;
 use std::cell::Cell;
 
 use clqd::engine::{EngineSettings, RemovedPlayer, StateReader};
@@ -18,7 +19,6 @@ use clqd::store::{Store, StoreError, StoreSettings};
 
 const SERVERS: u32 = 10_000;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
-const WEEK_MS: i64 = 604_800_000;
 
 /// Counts the records that are read from a store.
 struct CountingReader<'s> {
@@ -60,11 +60,11 @@ impl StateReader for CountingReader<'_> {
     fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
         self.all(self.store.aliases(player))
     }
-    fn gone(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
-        self.one(self.store.gone(player))
+    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
+        self.one(self.store.removed_player(player))
     }
-    fn gone_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
-        self.all(self.store.gone_after(after, most))
+    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+        self.all(self.store.removed_players_after(after, most))
     }
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
         self.one(self.store.row(key))

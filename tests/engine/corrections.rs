@@ -16,7 +16,7 @@ use clqd::engine::{
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
-use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::calendar::{Calendar, MINUTE_MS, week_label};
 use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::Top;
 use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
@@ -28,7 +28,6 @@ use clqd::state::State;
 use clqd::store::{StoreError, StoreSettings};
 
 const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
-const MINUTE_MS: i64 = 60_000;
 const GAME: &str = "baseq3";
 const WINDOWS: [&str; 3] = ["week", "day", "all-time"];
 
@@ -284,7 +283,7 @@ impl Fixture {
         let store = &self.state().store;
         let was_assigned = |key: &u32| {
             let player = PlayerKey(*key);
-            store.player_record(player).unwrap().is_some() || store.gone(player).unwrap().is_some()
+            store.player_record(player).unwrap().is_some() || store.removed_player(player).unwrap().is_some()
         };
         let known = (1..).take_while(was_assigned).last().unwrap_or(0);
         for (window, player) in windows.into_iter().flat_map(|w| (1..=known).map(move |p| (w, p))) {
@@ -452,7 +451,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
         assert_eq!((fixture.key("Klesk"), fixture.key("Visor")), (Some(visor), Some(visor)));
         fixture.reopen();
     }
-    assert_eq!(fixture.state().store.gone(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
+    assert_eq!(fixture.state().store.removed_player(klesk).unwrap(), Some(RemovedPlayer { into: Some(visor) }));
     let jobs = fixture.archived();
     assert_eq!(jobs[&OutboxKey::Player(klesk)], ArchiveJob::PlayerRemoved { key: klesk, into: Some(visor) });
     assert_eq!(fixture.archived_week(&jobs, "c").rows.iter().filter(|row| row.player == visor).count(), 1);

@@ -2,6 +2,7 @@
 //! from the archive by a tick or by the last miss alone.
 
 use crate::scans;
+use clqd::model::calendar::MINUTE_MS;
 use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
@@ -11,7 +12,6 @@ use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
-const MINUTE_MS: i64 = 60_000;
 const SERVER: &str = "quake3://10.0.0.1:27960";
 
 fn open(dir: &Path) -> State {

@@ -8,12 +8,12 @@ use std::path::Path;
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::archive::{ResyncChunk, ResyncCursor, ResyncStep};
+use clqd::model::calendar::HOUR_MS;
 use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_460_800_000; // Sunday 2025-11-30 00:00 UTC
-const HOUR_MS: i64 = 3_600_000;
 const SERVERS: u32 = 40;
 /// Names or servers in one chunk of a resync.
 const CHUNK: usize = 20;

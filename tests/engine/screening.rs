@@ -3,6 +3,7 @@
 //! whole logs are compared with an independent implementation in `tests/rules`.
 
 use clqd::engine::{EngineSettings, Event};
+use clqd::model::calendar::HOUR_MS;
 use clqd::model::server::ScreenReason;
 use clqd::model::view::ServerDetail;
 use clqd::model::view::board::PlayerSelector;
@@ -13,7 +14,6 @@ use clqd::store::StoreSettings;
 use serde_json::{Value, json};
 
 const START_MS: i64 = 1_763_683_200_000; // 2025-11-21 00:00 UTC
-const HOUR_MS: i64 = 3_600_000;
 
 struct Fixture {
     state: State,

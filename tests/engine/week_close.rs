@@ -8,12 +8,12 @@ use std::path::Path;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
+use clqd::model::calendar::HOUR_MS;
 use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const SERVERS: u32 = 30;
-const HOUR_MS: i64 = 3_600_000;
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
 
 fn open(dir: &Path, week_steps_per_tick: usize) -> State {

@@ -9,7 +9,7 @@ use crate::oracle::{
     FactKind, LineKind, MapTime, Oracle, Outcome, Quarter, Reason, Scope, Settings, Snapshot, WindowKind,
 };
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
-use clqd::model::calendar::Calendar;
+use clqd::model::calendar::{Calendar, HOUR_MS};
 use clqd::model::{WeekKey, WindowKey, WindowType};
 use serde_json::Value;
 
@@ -17,7 +17,6 @@ const LOG: &str = include_str!("../fixtures/scan-log.jsonl");
 const EXPORT: &str = include_str!("../fixtures/export.jsonl");
 const SCREENING_LOG: &str = include_str!("../fixtures/screening-log.jsonl");
 const SCREENING_EXPORT: &str = include_str!("../fixtures/screening-export.jsonl");
-const HOUR_MS: i64 = 3_600_000;
 
 #[test]
 fn oracle_reproduces_independent_example() {

@@ -20,15 +20,13 @@ pub use label::{BadLabel, UnknownType, label, parse_label, parse_type, type_name
 pub use spec::{BadSpec, Shape, SpecError, WindowSpec};
 
 use self::recurrence::Recurrence;
-use crate::model::calendar::Calendar;
+use crate::model::calendar::{Calendar, HOUR_MS};
 use crate::model::{WeekKey, WindowKey, WindowType};
 
 /// The latest distinct time, Unix ms: one day before the end of the year 9999, so that no
 /// time zone has a date with five digits. Later times count as this one, times before 1970
 /// as 1970.
 pub const TIME_MS_MAX: i64 = 253_402_214_400_000 - 1;
-
-const HOUR_MS: i64 = 3_600_000;
 
 /// All configured types of windows.
 #[derive(Clone, Debug, PartialEq, Eq)]

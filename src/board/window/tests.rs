@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const DAY_MS: i64 = 24 * HOUR_MS;
+use crate::model::calendar::DAY_MS;
 
 /// Among them zones whose clocks changed at midnight, by half an hour, or over the date
 /// line.

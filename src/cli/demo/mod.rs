@@ -27,10 +27,9 @@ use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, ServeSettings};
 use crate::fleet::{FaultShares, SimulatedHistory, World, WorldSettings, address};
 use crate::model::ServerUrl;
+use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::shutdown;
 use crate::state::State;
-
-const DAY_MS: i64 = 86_400_000;
 
 /// Snapshots of history between two commits.
 const SNAPSHOTS_PER_COMMIT: u64 = 20_000;
@@ -169,7 +168,7 @@ fn import_history(
     let mut snapshots = 0;
     let mut looked_ms = from_ms;
     for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
-        if t_ms - looked_ms >= 3_600_000 {
+        if t_ms - looked_ms >= HOUR_MS {
             if t_ms >= state.engine.next_close_ms() {
                 state.close_due_weeks(t_ms)?;
             }

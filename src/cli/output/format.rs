@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::model::calendar::DAY_MS;
 use crate::model::name::{ColourCodes, is_control_or_format, normalise};
 use crate::model::row::Ranking;
 
@@ -12,7 +13,7 @@ pub fn relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
         None => "never".to_owned(),
         Some(t_ms) if (t_ms - now_ms).abs() < 1_000 => "now".to_owned(),
         Some(t_ms) if t_ms > now_ms => format!("in {}", duration(t_ms.abs_diff(now_ms))),
-        Some(t_ms) if now_ms - t_ms < 60 * 86_400_000 => format!("{} ago", duration(now_ms.abs_diff(t_ms))),
+        Some(t_ms) if now_ms - t_ms < 60 * DAY_MS => format!("{} ago", duration(now_ms.abs_diff(t_ms))),
         Some(t_ms) => date(t_ms),
     }
 }

@@ -14,7 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::board::Board;
 use crate::board::BoardEntry;
-use crate::engine::boards::cache::{BoardOrders, Group, GroupBoards, WindowBoards};
+use crate::engine::boards::group::{BoardOrders, Group, GroupBoards, WindowBoards};
+use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
@@ -51,34 +52,20 @@ pub trait WindowReader: Sync {
 /// Input to build the boards of a window.
 #[derive(Clone, Debug)]
 pub struct BuildPlan {
-    pub(in crate::engine) window: WindowKey,
-    pub(in crate::engine) rules: BoardOrders,
+    pub(super) window: WindowKey,
+    pub(super) orders: BoardOrders,
     /// By server key: whether the server is in no group.
-    pub(in crate::engine) excluded_servers: Vec<bool>,
-    pub(in crate::engine) tags: FxHashMap<ServerKey, Vec<TagKey>>,
+    pub(super) excluded_servers: Vec<bool>,
+    pub(super) tags: FxHashMap<ServerKey, Vec<TagKey>>,
     /// The next player's key.
-    pub(in crate::engine) players_end: u32,
+    pub(super) players_end: u32,
 }
 
-type EntriesByGroup = FxHashMap<Group, [ChunkedVec; 5]>;
+type EntriesByGroup = FxHashMap<Group, [ChunkedVec<BoardEntry, ENTRIES_PER_CHUNK>; 5]>;
 
-/// Entries in chunks of one size. A list of millions that doubles when it is full is copied, and
+/// Entries in a chunk of a list: a list of millions that doubles when it is full is copied, and
 /// the system clears twice the memory.
-#[derive(Default)]
-struct ChunkedVec(Vec<Vec<BoardEntry>>);
-
-impl ChunkedVec {
-    const LEN: usize = 16_384;
-
-    fn push(&mut self, entry: BoardEntry) {
-        if self.0.last().is_none_or(|chunk| chunk.len() == ChunkedVec::LEN) {
-            // The first chunk grows: most groups of a part are small.
-            let capacity = if self.0.is_empty() { 0 } else { ChunkedVec::LEN };
-            self.0.push(Vec::with_capacity(capacity));
-        }
-        self.0.last_mut().expect("was pushed").push(entry);
-    }
-}
+const ENTRIES_PER_CHUNK: usize = 16_384;
 
 /// The result of the first pass for a part of the players.
 #[derive(Default)]
@@ -125,7 +112,7 @@ impl BuildPlan {
         let mut add = |entries: EntriesByGroup| {
             for (group, entries) in entries {
                 let group_entries = all.entry(group).or_default();
-                group_entries.iter_mut().zip(entries).for_each(|(all, some)| all.extend(some.0));
+                group_entries.iter_mut().zip(entries).for_each(|(all, some)| all.extend(some.into_chunks()));
             }
         };
 
@@ -218,14 +205,14 @@ impl BuildPlan {
     }
 
     fn order(&self, jobs: Vec<(Group, Ranking, Vec<Vec<BoardEntry>>)>, workers: &dyn Workers) -> WindowBoards {
-        let mut boards = WindowBoards::empty(self.window, self.rules.clone());
+        let mut boards = WindowBoards::empty(self.window, self.orders.clone());
         let ordered = Mutex::new(Vec::with_capacity(jobs.len()));
         let count = jobs.len() as u32;
         let jobs = Mutex::new(jobs);
         workers.run(count, &|_| {
             let job = jobs.lock().expect("no thread panics while it holds the lock").pop();
             let (group, ranking, entries) = job.expect("one for each call");
-            let empty = self.rules.empty(self.window, group, ranking);
+            let empty = self.orders.empty(self.window, group, ranking);
             let board = Board::build_unique(empty.direction(), empty.generation(), entries);
             ordered.lock().expect("no thread panics while it holds the lock").push((group, ranking, board));
         });
@@ -238,7 +225,7 @@ impl BuildPlan {
 
     /// Adds an entry by rating. If the order needs the row too, only stores the rating.
     fn add_rating(&self, known: &mut PlayerPass, group: Group, player: PlayerKey, rating: Rating) {
-        let orders = self.rules.orders(group);
+        let orders = self.orders.for_group(group);
         if orders.tie_break_uses_rating() {
             known.ratings.push(((group, player), rating));
             return;
@@ -260,7 +247,7 @@ impl BuildPlan {
         player: PlayerKey,
         row: &PlayerRow,
     ) {
-        let orders = self.rules.orders(group);
+        let orders = self.orders.for_group(group);
         let uses_both = orders.tie_break_uses_rating();
         let mut row = Cow::Borrowed(row);
         if uses_both {

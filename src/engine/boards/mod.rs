@@ -1,7 +1,10 @@
 //! Boards of servers, games and tags in every window: built, cached, queried.
 
-pub(in crate::engine) mod build;
-pub(in crate::engine) mod cache;
-pub(in crate::engine) mod positions;
-pub(in crate::engine) mod query;
+pub(super) mod build;
+pub(super) mod cache;
+pub(super) mod dirty;
+pub(super) mod group;
+pub(super) mod positions;
+pub(super) mod query;
 mod query_context;
+mod refresh;

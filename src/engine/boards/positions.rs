@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use crate::board::order::{OrderKey, Orders};
+use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::PlayerKey;
 use crate::model::row::{PlayerRow, Ranking};
 
@@ -20,7 +21,7 @@ pub(in crate::engine) struct PositionBuilder<const N: usize> {
     /// The index of a row replaces its player key: rows are added in order of player key.
     runs: [SortedRuns<OrderKey>; N],
     /// By row index; 0: absent.
-    positions: ChunkedVec<[u32; N]>,
+    positions: ChunkedVec<[u32; N], ROWS_PER_CHUNK>,
     /// The ranking that is being sorted, and its next position.
     at: usize,
     next: u32,
@@ -28,13 +29,13 @@ pub(in crate::engine) struct PositionBuilder<const N: usize> {
 
 impl<const N: usize> PositionBuilder<N> {
     /// For a server whose boards have these orders.
-    pub(in crate::engine) fn new(orders: Orders, rankings: [Ranking; N]) -> PositionBuilder<N> {
+    pub fn new(orders: Orders, rankings: [Ranking; N]) -> PositionBuilder<N> {
         let runs = std::array::from_fn(|_| SortedRuns::default());
         PositionBuilder { orders, rankings, runs, positions: ChunkedVec::default(), at: 0, next: 1 }
     }
 
     /// Adds the next rows, in order of player key.
-    pub(in crate::engine) fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
+    pub fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         let first = self.positions.len() as u32;
         for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
             let numbered = (first..).zip(rows);
@@ -49,12 +50,12 @@ impl<const N: usize> PositionBuilder<N> {
 
     /// Assigns at most `most` positions, once all rows are added. Returns how many; fewer than
     /// `most`: there are no more.
-    pub(in crate::engine) fn assign(&mut self, most: usize) -> usize {
+    pub fn assign(&mut self, most: usize) -> usize {
         let mut assigned = 0;
         while assigned < most && self.at < N {
             match self.runs[self.at].next() {
                 Some((.., number)) => {
-                    self.positions.get_mut(number.0 as usize)[self.at] = self.next;
+                    self.positions[number.0 as usize][self.at] = self.next;
                     self.next += 1;
                     assigned += 1;
                 }
@@ -68,15 +69,18 @@ impl<const N: usize> PositionBuilder<N> {
     }
 
     /// Whether every added row has its positions.
-    pub(in crate::engine) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.at == N
     }
 
     /// Positions of the row with this index, in the order of the rankings; `None`: absent.
-    pub(in crate::engine) fn get(&self, number: usize) -> [Option<u32>; N] {
-        self.positions.get(number).map(|position| (position > 0).then_some(position))
+    pub fn get(&self, number: usize) -> [Option<u32>; N] {
+        self.positions[number].map(|position| (position > 0).then_some(position))
     }
 }
+
+/// Rows in a chunk of a [`ChunkedVec`]: about 100 kB of values of rows.
+pub(in crate::engine) const ROWS_PER_CHUNK: usize = 2_048;
 
 /// Merges sorted runs.
 #[derive(Debug)]
@@ -116,51 +120,6 @@ impl<T: Ord + Copy> SortedRuns<T> {
     }
 }
 
-/// A list that grows without being copied.
-#[derive(Debug)]
-pub(in crate::engine) struct ChunkedVec<T>(Vec<Vec<T>>);
-
-/// About 100 kB of values of rows.
-const CHUNK_LEN: usize = 2_048;
-
-impl<T> Default for ChunkedVec<T> {
-    fn default() -> ChunkedVec<T> {
-        ChunkedVec(Vec::new())
-    }
-}
-
-impl<T> ChunkedVec<T> {
-    pub(in crate::engine) fn push(&mut self, value: T) {
-        if self.0.last().is_none_or(|chunk| chunk.len() == CHUNK_LEN) {
-            // A server with few rows should not use as much memory as one with many.
-            self.0.push(if self.0.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_LEN) });
-        }
-        self.0.last_mut().expect("just pushed").push(value);
-    }
-
-    pub(in crate::engine) fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK_LEN + last.len())
-    }
-
-    pub(in crate::engine) fn get(&self, at: usize) -> T
-    where
-        T: Copy,
-    {
-        self.0[at / CHUNK_LEN][at % CHUNK_LEN]
-    }
-
-    /// For sorted values: how many values at the start fulfil a condition.
-    pub(in crate::engine) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
-        let full = self.0.partition_point(|chunk| chunk.last().is_some_and(&holds));
-        let beyond = self.0.get(full).map_or(0, |chunk| chunk.partition_point(&holds));
-        self.len().min(full * CHUNK_LEN + beyond)
-    }
-
-    fn get_mut(&mut self, at: usize) -> &mut T {
-        &mut self.0[at / CHUNK_LEN][at % CHUNK_LEN]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +144,7 @@ mod tests {
 
     #[test]
     fn positions_in_steps_equal_positions_at_once() {
-        let rows = rows(CHUNK_LEN as u32 + 900);
+        let rows = rows(ROWS_PER_CHUNK as u32 + 900);
         let low = ["clq1", "elo"].map(|text| text.parse().unwrap());
         let orders = Orders::for_scope(&low, &["clq2 elo".parse().unwrap()], None);
         let want = orders.positions(&rows);
@@ -201,19 +160,6 @@ mod tests {
             assert!(steps >= assigned / step, "{steps} steps of {step} for {assigned} positions");
             let got: Vec<_> = (0..positions.positions.len()).map(|number| positions.get(number)).collect();
             assert_eq!(got, want, "pages of {page}");
-        }
-    }
-
-    #[test]
-    fn chunked_vec_behaves_like_a_vec() {
-        for n in [0, 1, CHUNK_LEN, CHUNK_LEN + 1, 3 * CHUNK_LEN] {
-            let mut chunks = ChunkedVec::default();
-            (0..n).for_each(|value| chunks.push(2 * value));
-            assert_eq!(chunks.len(), n);
-            for value in [0, 1, n, 2 * n, 2 * CHUNK_LEN, 2 * CHUNK_LEN + 1] {
-                assert_eq!(chunks.partition_point(|kept| *kept < value), n.min(value.div_ceil(2)), "{value} of {n}");
-            }
-            assert!((0..n).all(|at| chunks.get(at) == 2 * at));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::board::order::{Direction, Order, Orders};
 use crate::board::query::{self, QueryData, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::{Board, BoardEntry, fusion, window};
-use crate::engine::boards::cache::board_id;
+use crate::engine::boards::group::board_id;
 use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
 use crate::model::scope::Scope;

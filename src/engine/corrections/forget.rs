@@ -3,15 +3,11 @@
 //!
 //! Ratings of other players do not change.
 
-use rustc_hash::FxHashSet;
-
-use crate::engine::{CorrectionError, Engine, GlobalState, RemovedPlayer, StateReader, ViewError};
+use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
 use crate::model::commit::RowKey;
-use crate::model::name::{Name, normalise};
-use crate::model::server::LastSnapshot;
+use crate::model::name::Name;
 use crate::model::view::board::PlayerSelector;
-use crate::model::{GameKey, NameHash, Player, PlayerKey, ServerKey};
-use crate::rank::player_list::NameFamily;
+use crate::model::{GameKey, NameHash, PlayerKey, ServerKey};
 
 /// The effect of forgetting a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,32 +108,5 @@ impl Engine {
             self.global.delete_player_window(window, game, player);
         }
         Ok(rows)
-    }
-}
-
-impl GlobalState {
-    /// Blanks the forgotten names of a list. The name of a present player has a key, so it is
-    /// not forgotten: only the other names are checked.
-    pub(in crate::engine) fn blank_forgotten_names(
-        &mut self,
-        players: &mut [Player],
-        family: NameFamily,
-        game: &str,
-        last: Option<&LastSnapshot>,
-    ) {
-        if self.forgotten.is_empty() {
-            return;
-        }
-        let entries = last.filter(|last| self.games.name(last.game.0) == game).into_iter().flat_map(|l| &l.entries);
-        let present: FxHashSet<&str> = entries.filter(|e| e.presence.is_some()).map(|e| e.name.as_str()).collect();
-        for player in players {
-            let name = normalise(&player.name, family.codes);
-            if name.is_empty() || present.contains(name.as_str()) {
-                continue;
-            }
-            if self.forgotten.contains_key(&NameHash::of(game, &name)) {
-                self.blanked_names.push(std::mem::take(&mut player.name));
-            }
-        }
     }
 }

@@ -6,16 +6,16 @@
 //! correction does not rate rounds again. Before a correction everything must be committed, and
 //! the next action after it is a commit, so one commit contains the whole correction.
 
-pub(in crate::engine) mod forget;
-pub(in crate::engine) mod reset_time;
+pub(super) mod forget;
+pub(super) mod reset_time;
 
-use super::{Engine, GlobalState, ServerState, StateReader, ViewError};
-use crate::engine::boards::cache::{Group, Groups};
-use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::PlayerRow;
+use super::{Engine, GlobalState, StateReader, ViewError};
+use crate::engine::boards::dirty::Groups;
+use crate::engine::boards::group::Group;
+use crate::model::commit::RowKey;
 use crate::model::server::Presence;
 use crate::model::view::board::PlayerSelector;
-use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WindowKey};
 
 /// A player who was merged or forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn find_player_in_game<S: StateReader>(
+    fn find_player_in_game<S: StateReader>(
         &self,
         source: &S,
         game: GameKey,
@@ -182,39 +182,11 @@ impl Engine {
     }
 
     /// Every name that leads to a player; the name of their record is first.
-    pub(super) fn names_of<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
+    fn names_of<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
         let record = source.player_record(player)?;
         let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();
         names.extend(source.aliases(player)?);
         Ok(names)
-    }
-
-    /// Whether the rows of a server count in a window. Rows of a greylisted server do not,
-    /// except in weeks that were closed before: a closed week has no other rows.
-    pub(super) fn is_counted(&self, slot: &ServerState, window: WindowKey, server: ServerKey) -> bool {
-        slot.record.greylist_reason.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
-    }
-
-    /// The rows of a server; empty if they do not count.
-    pub(super) fn counted_rows<S: StateReader>(
-        &self,
-        source: &S,
-        window: WindowKey,
-        server: ServerKey,
-    ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
-        match self.server_state(server).is_some_and(|slot| self.is_counted(slot, window, server)) {
-            true => self.rows(source, window, server),
-            false => Ok(Vec::new()),
-        }
-    }
-
-    /// Whether a week is closed on a server.
-    pub(super) fn is_server_closed(&self, week: WeekKey, server: ServerKey) -> bool {
-        match self.global.meta.weeks.iter().find(|state| state.week == week).map(|state| state.phase) {
-            None | Some(WeekPhase::Running | WeekPhase::Reopening) => false,
-            Some(WeekPhase::Closing) => self.week_close.as_ref().is_some_and(|closing| closing.is_closed(week, server)),
-            Some(WeekPhase::Ranking | WeekPhase::Closed) => true,
-        }
     }
 }
 
@@ -249,26 +221,8 @@ impl GlobalState {
         Ok(rows)
     }
 
-    /// Deletes a row and returns it.
-    pub(super) fn delete_row<S: StateReader>(
-        &mut self,
-        source: &S,
-        key: RowKey,
-    ) -> Result<Option<PlayerRow>, S::Error> {
-        let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
-        self.pending.rows_len -= usize::from(changed.is_some());
-        self.pending.corrections.deleted_rows.push(key);
-        if let Some(week) = key.window.week() {
-            self.enqueue(OutboxKey::Week { week, server: key.server });
-        }
-        match changed {
-            Some(row) => Ok(Some(row.unpack())),
-            None => source.row(key),
-        }
-    }
-
     /// Deletes the window record of a player of a game.
-    pub(super) fn delete_player_window(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
+    fn delete_player_window(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);
         self.pending.corrections.deleted_player_windows.push((window, player));
         // Also tags that a server had before: players may not be marked dirty for a change of tags

@@ -9,7 +9,8 @@
 //! still in the outbox, and is requested from the first chunk again.
 
 use crate::board::order::Orders;
-use crate::engine::boards::positions::{ChunkedVec, PositionBuilder};
+use crate::engine::boards::positions::{PositionBuilder, ROWS_PER_CHUNK};
+use crate::engine::chunked_vec::ChunkedVec;
 use crate::engine::{Engine, StateReader};
 use crate::model::archive::{PlayerKeyRange, PlayerWeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::row::{PlayerRow, Ranking};
@@ -20,12 +21,12 @@ const POSITIONS_PER_STEP: usize = 20_000;
 
 #[derive(Debug)]
 pub(in crate::engine) struct LargeWeek {
-    pub(in crate::engine::outbox) week: WeekKey,
-    pub(in crate::engine::outbox) server: ServerKey,
+    pub(super) week: WeekKey,
+    pub(super) server: ServerKey,
     /// Identifies this copy and its chunks.
     copy_id: u64,
     closed: bool,
-    rows: ChunkedVec<ArchiveRow>,
+    rows: ChunkedVec<ArchiveRow, ROWS_PER_CHUNK>,
     positions: PositionBuilder<5>,
     is_read: bool,
     /// The first chunk was returned.
@@ -34,7 +35,7 @@ pub(in crate::engine) struct LargeWeek {
 
 /// The archived values of a row.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::outbox) struct ArchiveRow {
+pub(super) struct ArchiveRow {
     player: PlayerKey,
     starts: u32,
     measured_ms: u64,
@@ -49,7 +50,7 @@ pub(in crate::engine::outbox) struct ArchiveRow {
 }
 
 impl ArchiveRow {
-    pub(in crate::engine::outbox) fn new(player: PlayerKey, row: &PlayerRow) -> ArchiveRow {
+    pub fn new(player: PlayerKey, row: &PlayerRow) -> ArchiveRow {
         ArchiveRow {
             player,
             starts: row.starts,
@@ -65,7 +66,7 @@ impl ArchiveRow {
         }
     }
 
-    pub(in crate::engine::outbox) fn into_archive(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
+    pub fn into_archive(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
         PlayerWeekArchive {
             player: self.player,
             measured_ms: self.measured_ms,
@@ -98,14 +99,14 @@ impl LargeWeek {
     }
 
     fn last_read(&self) -> Option<PlayerKey> {
-        self.rows.len().checked_sub(1).map(|last| self.rows.get(last).player)
+        self.rows.len().checked_sub(1).map(|last| self.rows[last].player)
     }
 
     /// Returns at most `most` rows after a player, and their key range.
     fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerKeyRange, Vec<PlayerWeekArchive>) {
         let from = after.map_or(0, |after| self.rows.partition_point(|kept| kept.player <= after));
         let to = self.rows.len().min(from.saturating_add(most));
-        let rows = (from..to).map(|at| self.rows.get(at).into_archive(self.positions.get(at)));
+        let rows = (from..to).map(|at| self.rows[at].into_archive(self.positions.get(at)));
         let rows: Vec<PlayerWeekArchive> = rows.collect();
         let through = rows.last().map(|row| row.player).filter(|_| to < self.rows.len());
         (PlayerKeyRange { after, through }, rows)

@@ -1,7 +1,7 @@
 //! The current values of outbox entries, for the archive (docs/rules.md section 12). [`resync`] returns
 //! all values, for an archive that is new or incomplete.
 
-pub(in crate::engine) mod changed_orders;
+pub(super) mod changed_orders;
 mod large_week;
 mod resync;
 
@@ -16,6 +16,16 @@ use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
 
 impl Engine {
+    /// Removes archived entries from the outbox, unless they changed since.
+    pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
+        self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
+    }
+
+    /// Sets the length of the outbox after a commit.
+    pub fn set_outbox_len(&mut self, len: usize) {
+        self.global.settings.outbox_full = len >= self.global.settings.outbox_entries_max;
+    }
+
     /// Outbox entries after `after` and before `before` with their values, in archiving order;
     /// `None` for a deleted object. At most `entries_max`, and none after the entry with which
     /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
@@ -55,7 +65,7 @@ impl Engine {
                     name: record.name.into(),
                     display: record.display.into(),
                 }),
-                None => match source.gone(key)? {
+                None => match source.removed_player(key)? {
                     Some(removed) => Some(ArchiveJob::PlayerRemoved { key, into: self.merge_target(source, removed)? }),
                     None => None,
                 },
@@ -72,7 +82,7 @@ impl Engine {
         mut removed: RemovedPlayer,
     ) -> Result<Option<PlayerKey>, S::Error> {
         while let Some(into) = removed.into {
-            match source.gone(into)? {
+            match source.removed_player(into)? {
                 Some(next) => removed = next,
                 None => return Ok(Some(into)),
             }

@@ -143,7 +143,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
                 ResyncCursor::Map(MapKey(key.0 + 1))
             }
             ResyncCursor::Map(_) => ResyncCursor::RemovedPlayers { after: None },
-            ResyncCursor::RemovedPlayers { after } => match self.source.gone_after(after, 1)?.first() {
+            ResyncCursor::RemovedPlayers { after } => match self.source.removed_players_after(after, 1)?.first() {
                 Some(&player) => {
                     self.name(OutboxKey::Player(player))?;
                     ResyncCursor::RemovedPlayers { after: Some(player) }

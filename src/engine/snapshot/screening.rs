@@ -4,8 +4,7 @@
 //! The checks are pure functions in [`crate::rank::screen`]; this module applies them to the
 //! keys of games, maps and players, and to the server's record.
 
-use crate::engine::servers::AdminError;
-use crate::engine::{Engine, GlobalState, ServerState};
+use crate::engine::{AdminError, Engine, GlobalState, ServerState};
 use crate::model::name::Name;
 use crate::model::server::{ScreenReason, Screening, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -18,7 +17,7 @@ use crate::rank::screen;
 const OTHER_MAP_NAME: &str = "(other)";
 
 /// The result of screening a full snapshot.
-pub(in crate::engine) enum ScreeningResult {
+pub(super) enum ScreeningResult {
     Credible(Credible),
     /// Treated as partial. `players`: the count to show, if the check provides one.
     Implausible {
@@ -27,7 +26,7 @@ pub(in crate::engine) enum ScreeningResult {
 }
 
 /// A snapshot that is compared with the previous one.
-pub(in crate::engine) struct Credible {
+pub(super) struct Credible {
     pub game: GameKey,
     pub map: MapKey,
     /// The map's name if it is counted as [`OTHER_MAP_NAME`].
@@ -68,7 +67,7 @@ impl Engine {
 impl GlobalState {
     /// Applies the checks of docs/rules.md section 14, in order, that judge the list as a whole: 1 to
     /// 4. Flags bots. Assigns keys to a new game and a new map.
-    pub(in crate::engine) fn screen(
+    pub(super) fn screen(
         &mut self,
         slot: &mut ServerState,
         snapshot: &mut Snapshot,
@@ -138,7 +137,7 @@ impl GlobalState {
 
     /// Whether a server may introduce one more player name (check 4). Counts the name and
     /// records the reason.
-    pub(in crate::engine) fn may_introduce_name(&self, screening: &mut Option<Box<Screening>>, t_ms: i64) -> bool {
+    pub(super) fn may_introduce_name(&self, screening: &mut Option<Box<Screening>>, t_ms: i64) -> bool {
         let rules = &self.settings.rules.screen;
         if !rules.enabled {
             return true;
@@ -154,7 +153,7 @@ impl GlobalState {
     }
 
     /// Returns the gain, or 0 if it is impossible (check 6). Records the reason.
-    pub(in crate::engine) fn credible_gain(&self, gain: i64, screening: &mut Option<Box<Screening>>, t_ms: i64) -> i64 {
+    pub(super) fn credible_gain(&self, gain: i64, screening: &mut Option<Box<Screening>>, t_ms: i64) -> i64 {
         let rules = &self.settings.rules.screen;
         match rules.enabled && gain > rules.gain_max {
             true => screen::credible_gain(gain, screening.get_or_insert_default(), rules.gain_max, t_ms),

@@ -2,16 +2,17 @@
 //! computed from its rows in small steps: see [`PositionBuilder`].
 
 use crate::board::order::Orders;
-use crate::engine::boards::positions::{ChunkedVec, PositionBuilder};
+use crate::engine::boards::positions::{PositionBuilder, ROWS_PER_CHUNK};
+use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::PlayerKey;
 use crate::model::row::{PlayerRow, Ranking};
 
 const RANKINGS: usize = Ranking::WITH_BEST_POSITIONS.len();
 
 #[derive(Debug)]
-pub(in crate::engine::week_close) struct FinalPositions {
+pub(super) struct FinalPositions {
     /// With their ratings, in order of player key.
-    players: ChunkedVec<(PlayerKey, f64)>,
+    players: ChunkedVec<(PlayerKey, f64), ROWS_PER_CHUNK>,
     positions: PositionBuilder<RANKINGS>,
     last_read: Option<PlayerKey>,
     is_read: bool,
@@ -20,7 +21,7 @@ pub(in crate::engine::week_close) struct FinalPositions {
 
 /// The result of a closed week for a player on the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::engine::week_close) struct FinalPosition {
+pub(super) struct FinalPosition {
     pub player: PlayerKey,
     /// In the order of [`Ranking::WITH_BEST_POSITIONS`]; `None`: absent.
     pub positions: [Option<u32>; RANKINGS],
@@ -29,13 +30,13 @@ pub(in crate::engine::week_close) struct FinalPosition {
 
 impl FinalPositions {
     /// For a server whose boards have these orders.
-    pub(in crate::engine::week_close) fn new(orders: Orders) -> FinalPositions {
+    pub fn new(orders: Orders) -> FinalPositions {
         let positions = PositionBuilder::new(orders, Ranking::WITH_BEST_POSITIONS);
         FinalPositions { players: ChunkedVec::default(), positions, last_read: None, is_read: false, next_index: 0 }
     }
 
     /// Adds the next rows, in order of player key.
-    pub(in crate::engine::week_close) fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
+    pub fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         for (key, row) in rows {
             debug_assert!(!self.is_read && self.last_read < Some(*key));
             self.last_read = Some(*key);
@@ -44,42 +45,42 @@ impl FinalPositions {
         self.positions.push_rows(rows);
     }
 
-    pub(in crate::engine::week_close) fn last_read(&self) -> Option<PlayerKey> {
+    pub fn last_read(&self) -> Option<PlayerKey> {
         self.last_read
     }
 
     /// Marks all rows as read.
-    pub(in crate::engine::week_close) fn finish_reading(&mut self) {
+    pub fn finish_reading(&mut self) {
         self.is_read = true;
     }
 
-    pub(in crate::engine::week_close) fn all_rows_read(&self) -> bool {
+    pub fn all_rows_read(&self) -> bool {
         self.is_read
     }
 
     /// Assigns at most `most` positions; returns how many.
-    pub(in crate::engine::week_close) fn assign(&mut self, most: usize) -> usize {
+    pub fn assign(&mut self, most: usize) -> usize {
         self.positions.assign(most)
     }
 
-    pub(in crate::engine::week_close) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.positions.is_complete()
     }
 
-    pub(in crate::engine::week_close) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.players.len() == 0
     }
 
     /// The first player that was not passed.
-    pub(in crate::engine::week_close) fn current(&self) -> Option<FinalPosition> {
+    pub fn current(&self) -> Option<FinalPosition> {
         if self.next_index == self.players.len() {
             return None;
         }
-        let (player, elo) = self.players.get(self.next_index);
+        let (player, elo) = self.players[self.next_index];
         Some(FinalPosition { player, positions: self.positions.get(self.next_index), elo })
     }
 
-    pub(in crate::engine::week_close) fn advance(&mut self) {
+    pub fn advance(&mut self) {
         self.next_index += 1;
     }
 }

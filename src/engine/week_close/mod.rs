@@ -7,20 +7,16 @@
 //! consistent, although they are assigned over many commits.
 
 mod final_positions;
-pub(in crate::engine) mod reopen;
+pub(super) mod reopen;
 
 use super::rows::RowPage;
-use super::{Engine, GlobalState, StateReader};
+use super::windows::CLOSE_DELAY_MS;
+use super::{Engine, StateReader};
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::BestPositions;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::rank::server_ranks::server_ranks;
 use crate::series::slots;
-
-/// A week is closed this long after its end, so that replies in flight are still credited to
-/// it.
-pub const CLOSE_DELAY_MS: i64 = 10_000;
 
 /// Time between ticks, and while a week is being closed: small batches, each in a separate
 /// commit.
@@ -29,7 +25,7 @@ const CLOSING_TICK_INTERVAL_MS: i64 = 200;
 
 /// Steps to assign a rank: it is written to the record of the server and to its series, each of
 /// more than 1 kB.
-pub(super) const STEPS_PER_RANK: usize = 8;
+const STEPS_PER_RANK: usize = 8;
 
 /// Positions of players that are assigned in one step: they are in memory.
 const POSITIONS_PER_STEP: usize = 8;
@@ -58,11 +54,11 @@ enum ServerClose {
 }
 
 impl WeekClose {
-    pub(super) fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> WeekClose {
+    pub fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> WeekClose {
         WeekClose { week, closed, current_server: None, ranks: None, next_to_rank: 1 }
     }
 
-    pub(super) fn is_for(&self, week: WeekKey) -> bool {
+    fn is_for(&self, week: WeekKey) -> bool {
         self.week == week
     }
 
@@ -75,7 +71,7 @@ impl WeekClose {
         };
     }
 
-    pub(super) fn is_closed(&self, week: WeekKey, server: ServerKey) -> bool {
+    pub fn is_closed(&self, week: WeekKey, server: ServerKey) -> bool {
         self.week == week && self.closed.last().is_some_and(|&(last, _)| last >= server)
     }
 
@@ -93,31 +89,15 @@ impl WeekClose {
 
 /// The remaining steps of a tick: one for each record read or written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StepBudget(usize);
+struct StepBudget(usize);
 
 impl StepBudget {
-    pub(super) fn has_steps(self) -> bool {
+    fn has_steps(self) -> bool {
         self.0 > 0
     }
 
-    pub(super) fn spend(&mut self, steps: usize) {
+    fn spend(&mut self, steps: usize) {
         self.0 = self.0.saturating_sub(steps);
-    }
-}
-
-impl GlobalState {
-    /// Best positions that are committed. Records that the player will have some, if there are
-    /// none.
-    pub(super) fn best_or_new<S: StateReader>(
-        &mut self,
-        source: &S,
-        server: ServerKey,
-        player: PlayerKey,
-    ) -> Result<BestPositions, S::Error> {
-        Ok(source.best(server, player)?.unwrap_or_else(|| {
-            self.pending.new_best.push((player, server));
-            BestPositions::default()
-        }))
     }
 }
 

@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn remove_ranks<S: StateReader>(
+    pub(super) fn remove_ranks<S: StateReader>(
         &mut self,
         source: &S,
         week: WeekKey,

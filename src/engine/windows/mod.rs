@@ -2,16 +2,19 @@
 //!
 //! See [`crate::board::window`] for when a window begins and ends.
 
-pub(in crate::engine) mod import;
-pub(in crate::engine) mod rebuild;
+pub(super) mod import;
+pub(super) mod rebuild;
 
 use std::ops::Range;
 
-use super::{Engine, GlobalState, Pending, StateReader};
-use crate::engine::week_close::CLOSE_DELAY_MS;
-use crate::model::commit::{RowKey, WeekPhase, WindowState};
-use crate::model::row::PlayerRow;
+use super::pending::Pending;
+use super::{Engine, GlobalState, StateReader};
+use crate::model::commit::{WeekPhase, WindowState};
 use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
+
+/// A week is closed this long after its end, so that replies in flight are still credited to
+/// it.
+pub(super) const CLOSE_DELAY_MS: i64 = 10_000;
 
 /// The current windows, and the time range in which they are current.
 #[derive(Debug, Default)]
@@ -196,22 +199,6 @@ impl GlobalState {
         match window.week() {
             Some(week) => self.meta.weeks.binary_search_by_key(&week, |state| state.week).is_ok(),
             None => self.meta.windows.binary_search_by_key(&window, |state| state.window).is_ok(),
-        }
-    }
-
-    /// Writes a row to the pending rows, unless its window was deleted.
-    pub(super) fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
-        if self.is_kept(key.window) {
-            self.pending.put_row(key, row);
-        }
-    }
-
-    /// A row as the next commit leaves it, without changes that a presence holds.
-    pub(super) fn row<S: StateReader>(&self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
-        match self.pending.row(key) {
-            Some(row) => Ok(Some(row)),
-            None if key.player >= self.first_uncommitted_player => Ok(None),
-            None => source.row(key),
         }
     }
 

@@ -8,18 +8,19 @@
 use crate::board::window::{Shape, WindowTypes};
 use crate::engine::windows::CurrentWindows;
 use crate::engine::{Engine, EngineSettings, GlobalState};
+use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};
 use crate::model::{ServerUrl, TagKey, WindowKey, WindowType};
 
 /// A replay begins this long before the oldest window. Segments start at the time of the first
 /// sighting, so presences must be known from their beginning; hardly any is longer than a day.
-const REPLAY_LEAD_MS: i64 = 86_400_000;
+const REPLAY_LEAD_MS: i64 = DAY_MS;
 
 impl GlobalState {
     /// Compares the window types of the settings with those in the state. The driver decides
     /// what happens to changed types, so these are not recorded yet. In a state without any
     /// event no type has a past.
-    pub(in crate::engine) fn compare_types(&mut self) {
+    pub(super) fn compare_types(&mut self) {
         self.changed_types.clear();
         let mut types = Vec::new();
         for state in self.types_of_settings() {
@@ -130,7 +131,7 @@ impl Engine {
         named.filter(|(_, tags)| !tags.is_empty()).collect()
     }
 
-    pub(in crate::engine) fn finish_rebuild(&mut self) {
+    pub(super) fn finish_rebuild(&mut self) {
         self.global.changed_types.clear();
         self.global.meta.types = self.global.types_of_settings();
         self.global.pending.meta = true;

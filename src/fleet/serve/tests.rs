@@ -8,11 +8,12 @@ use crate::fleet::faults::{FaultShares, SPOOFED_NAME};
 use crate::fleet::reply::GUESSED_NONCE;
 use crate::fleet::wire::{ProtocolVariant, SplitFormat};
 use crate::fleet::world;
+use crate::model::calendar::HOUR_MS;
 use crate::model::name::decode_text;
 
 fn fleet(servers: u32, speed: f64, faults: FaultShares) -> Fleet {
     let world = World::new(world::WorldSettings { servers, activity: 3.0, ..world::WorldSettings::default() });
-    let live_from_ms = world.settings().start_ms + 3_600_000;
+    let live_from_ms = world.settings().start_ms + HOUR_MS;
     let settings =
         ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed, faults, ..ServeSettings::default() };
     Fleet::start(world, settings).unwrap()

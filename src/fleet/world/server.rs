@@ -7,9 +7,7 @@ use crate::fleet::profile::{MapRotation, ServerProfile};
 use crate::fleet::rng::{RngExt, SplitMix64};
 use crate::fleet::truth::{PlayerTruth, RoundResult, ServerTruth};
 use crate::model::WeekKey;
-use crate::model::calendar::Calendar;
-
-const DAY_MS: i64 = 86_400_000;
+use crate::model::calendar::{Calendar, DAY_MS};
 
 /// The state of one server.
 #[derive(Clone, Debug)]

@@ -9,10 +9,9 @@ use crate::fleet::behaviours::BehaviourShares;
 use crate::fleet::rng::{RngExt, SplitMix64};
 use crate::fleet::truth::PlayerTruth;
 use crate::model::WeekKey;
+use crate::model::calendar::HOUR_MS;
 
 const START_MS: i64 = 1_763_931_600_000; // Sunday, not at a tick of any server
-const HOUR_MS: i64 = 3_600_000;
-
 fn world(servers: u32, seed: u64) -> World {
     World::new(WorldSettings {
         servers,

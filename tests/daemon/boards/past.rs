@@ -1,14 +1,12 @@
 //! A history of more than a day, up to two hours ago, and the expected boards, computed from the
 //! plays window by window.
 
+pub use clqd::model::calendar::{HOUR_MS, MINUTE_MS};
 use std::collections::BTreeMap;
 
 use clqd::board::window::{WindowTypes, label};
 use clqd::model::WindowKey;
 use clqd::model::calendar::Calendar;
-
-pub const MINUTE_MS: i64 = 60_000;
-pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 
 pub const A: &str = "quake3://127.0.0.1:27960";
 pub const B: &str = "quake3://127.0.0.1:27961";

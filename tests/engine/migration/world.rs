@@ -9,7 +9,7 @@ use std::path::Path;
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::control::Request;
 use clqd::engine::{EngineSettings, Event, Outcome};
-use clqd::model::calendar::{self, Calendar};
+use clqd::model::calendar::{self, Calendar, MINUTE_MS};
 use clqd::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, PlayerSelector};
 use clqd::model::{NameHash, PlayerKey, Ranking, Scope, ServerUrl, WindowType};
 use clqd::state::State;
@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use crate::scans;
 
 const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
-const MINUTE_MS: i64 = 60_000;
 const WEEK_MINUTES: i64 = 7 * 24 * 60;
 
 /// Servers, with tags.
@@ -222,7 +221,7 @@ fn records(state: &State) -> Value {
         json!({
             "record": store.player_record(player).expect("a store"),
             "aliases": store.aliases(player).expect("a store"),
-            "gone": store.gone(player).expect("a store").map(|gone| gone.into),
+            "gone": store.removed_player(player).expect("a store").map(|gone| gone.into),
             "best": best.collect::<Vec<_>>(),
         })
     });

@@ -5,6 +5,7 @@ use clqd::board::score_unit::display_score;
 use clqd::board::window::{self, WindowTypes};
 use clqd::engine::{BoardAnswer, EngineSettings, Event, StateReader, ViewError};
 use clqd::model::calendar::Calendar;
+pub use clqd::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
 use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
 use clqd::model::{ServerUrl, WindowKey};
@@ -15,10 +16,6 @@ use clqd::store::StoreError;
 use super::compare;
 use crate::oracle::compare::open;
 use crate::oracle::{Oracle, Settings};
-
-pub const MINUTE_MS: i64 = 60_000;
-pub const HOUR_MS: i64 = 3_600_000;
-pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Three servers of two games; the first two have a tag.
 pub const A: &str = "quake3://127.0.0.1:27960";

@@ -19,7 +19,7 @@ use crate::oracle::{Oracle, Settings};
 use clqd::board::order::{LowIsBetter, TieBreaker};
 use clqd::board::window::{WindowSpec, WindowTypes};
 use clqd::engine::{BuildPlan, EngineSettings, Event, WindowBoards};
-use clqd::model::calendar::Calendar;
+use clqd::model::calendar::{Calendar, HOUR_MS};
 use clqd::model::{ServerUrl, WindowKey};
 use clqd::scan_log;
 use clqd::state::State;
@@ -34,8 +34,6 @@ const ZONES: [&str; 7] = [
     "Asia/Kolkata",
     "America/New_York",
 ];
-
-const HOUR_MS: i64 = 3_600_000;
 
 #[test]
 fn boards_equal_oracle() {

@@ -1,0 +1,184 @@
+//! Updates cached boards after a commit: computes the entries of dirty players again.
+//!
+//! Refreshing a dirty player costs one update for each group of that player, independent of the
+//! total number of groups: the game, and the tags of the servers that the player played on. A
+//! player leaves a tag only by a change of a server or by a correction, which names the tags in
+//! question.
+
+use super::dirty::{DirtyServer, Groups, add_groups};
+use super::group::{Group, WindowBoards};
+use crate::engine::rows::RowPage;
+use crate::engine::{Engine, ServerState, StateReader};
+use crate::model::row::{PlayerRow, Rating};
+use crate::model::{PlayerKey, WindowKey};
+
+impl Engine {
+    /// Refreshes the entries of up to `most` dirty players, or marks players dirty. All changes
+    /// must be committed: boards only show durable data. Returns whether there are more.
+    pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
+        let mut left = most;
+        while left > 0 {
+            let Some(dirty) = self.global.board_cache.next_dirty_server() else { break };
+            let (window, server) = (dirty.window, dirty.server);
+            let RowPage { rows, is_last } = self.rows_after(source, window, server, dirty.after, left)?;
+            left = left.saturating_sub(rows.len().max(1));
+            let cache = &mut self.global.board_cache;
+            rows.iter().for_each(|(player, _)| cache.mark_dirty_leaving(window, *player, &dirty.groups_left));
+            let last = rows.last().filter(|_| !is_last);
+            cache.expanding = last.map(|(last, _)| DirtyServer { after: Some(*last), ..dirty });
+        }
+        let windows: Vec<WindowKey> = self.global.board_cache.windows.keys().copied().collect();
+        for window in windows {
+            let Some(cached) = self.global.board_cache.windows.get_mut(&window) else { continue };
+            let Some(mut boards) = cached.boards.take() else { continue };
+            let mut changed = std::mem::take(&mut cached.dirty);
+            let batch = changed.take(left);
+            left -= batch.len();
+            let mut visited = 0;
+            for (player, left) in batch {
+                visited += self.refresh_player(source, &mut boards, player, left)?;
+            }
+            self.global.board_cache.groups_visited += visited;
+            let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
+            let cached = self.global.board_cache.windows.get_mut(&window).expect("checked above");
+            (cached.boards, cached.dirty) = (Some(boards), changed);
+            if more {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the number of groups visited.
+    fn refresh_player<S: StateReader>(
+        &self,
+        source: &S,
+        boards: &mut WindowBoards,
+        player: PlayerKey,
+        mut left: Groups,
+    ) -> Result<u64, S::Error> {
+        let window = boards.window;
+        let player_window = match self.global.player_windows.get(window, player) {
+            Some(known) => Some(known.clone()),
+            None => source.player_window(window, player)?,
+        };
+        let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
+        if let Some(player_window) = &player_window {
+            add_groups(&mut left, &[Group::Game(player_window.game)]);
+            for &server in &player_window.servers {
+                let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
+                let Some(slot) = self.server_state(server).filter(is_counted) else { continue };
+                let Some(row) = self.current_row(source, slot, window, server, player)? else { continue };
+                let tags = self.global.existing_tags(&slot.record.tags);
+                for group in std::iter::once(Group::Game(player_window.game)).chain(tags.into_iter().map(Group::Tag)) {
+                    match merged.iter_mut().find(|(g, _)| *g == group) {
+                        Some((_, sum)) => sum.merge(&row),
+                        None => merged.push((group, row.clone())),
+                    }
+                }
+            }
+        }
+        for (group, row) in &mut merged {
+            let rating = player_window.as_ref().and_then(|player_window| player_window.rating(group.tag()));
+            row.set_rating(rating.unwrap_or(Rating::UNRATED));
+            let orders = boards.orders.for_group(*group);
+            boards.boards_mut(*group).put(&orders, player, row);
+        }
+        left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
+        for group in &left {
+            let boards = boards.boards.get_mut(group);
+            boards.into_iter().for_each(|boards| boards.remove(player));
+        }
+        Ok((merged.len() + left.len()) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::view::board::PlayerSelector;
+    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::state::State;
+    use crate::store::StoreSettings;
+
+    const FROM_MS: i64 = 1_764_064_800_000;
+    const GAMES: u32 = 30;
+
+    fn url(n: u32) -> ServerUrl {
+        ServerUrl::parse(&format!("quake3://10.0.0.{n}:27960")).unwrap()
+    }
+
+    /// Each server has a separate game with two players.
+    fn observe(state: &mut State, n: u32, t_ms: i64) {
+        let player = |who: i64| Player {
+            name: format!("player {who}").into(),
+            points: Some(who + t_ms % 1_000),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        let snapshot = Snapshot {
+            t_ms,
+            game: format!("game {n}"),
+            map: "map".to_owned(),
+            hostname: String::new(),
+            slots: 8,
+            players: (0..2).map(player).collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        };
+        state.handle(Event::Replayed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+    }
+
+    /// Groups visited by refreshing the boards of the week.
+    fn visited(state: &mut State) -> u64 {
+        state.commit().unwrap();
+        let before = state.engine.global.board_cache.groups_visited;
+        while state.engine.refresh_boards(&state.store, 1).unwrap() {}
+        state.engine.global.board_cache.groups_visited - before
+    }
+
+    #[test]
+    fn dirty_player_refreshes_only_their_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+        for n in 0..GAMES {
+            // Two servers have a tag; one of them and one other have another tag.
+            let tags = [("both", n < 2), ("one", n < 1), ("other", n == 7)];
+            let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
+            state.engine.add_server(url(n), tags, FROM_MS).unwrap();
+            observe(&mut state, n, FROM_MS);
+        }
+        let window = state.engine.running_windows()[0];
+        state.commit_and_build_boards(window).unwrap();
+        let boards = |state: &State| state.engine.boards(window).unwrap().boards.len();
+        assert_eq!(boards(&state), GAMES as usize + 3);
+        visited(&mut state);
+
+        for (n, groups) in [(0, 3), (1, 2), (2, 1), (7, 2)] {
+            observe(&mut state, n, FROM_MS + 60_000);
+            assert_eq!(visited(&mut state), 2 * groups, "server {n}");
+        }
+        // One tag less: the player is removed from its group, which is one more visit.
+        state.engine.tag_server(&url(1), &[], &["both".to_owned()]).unwrap();
+        assert_eq!(visited(&mut state), 2 * 2);
+        observe(&mut state, 1, FROM_MS + 120_000);
+        assert_eq!(visited(&mut state), 2);
+        // Greylisted: removed from its game and its tags, and added again.
+        for reason in [Some("fake".to_owned()), None] {
+            state.engine.greylist(&url(0), reason).unwrap();
+            assert_eq!(visited(&mut state), 2 * 3);
+        }
+        // A new game has separate boards.
+        observe(&mut state, GAMES, FROM_MS + 120_000);
+        assert_eq!((visited(&mut state), boards(&state)), (2, GAMES as usize + 4));
+        // A removed player may have been in any of the three tags, and in one game.
+        let State { engine, store } = &mut state;
+        engine.forget_player(store, "game 9", &PlayerSelector::Name("player 1".into()), FROM_MS + 120_000).unwrap();
+        assert_eq!(visited(&mut state), 4);
+        assert!(state.engine.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
+    }
+}

@@ -1,0 +1,55 @@
+//! Why a query or a request of an admin failed.
+
+use crate::board::cursor::{BadCursor, StaleCursor};
+use crate::limits::TAGS_MAX;
+use crate::model::ServerUrl;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError<E: std::error::Error + 'static> {
+    #[error("server {0} is not known")]
+    UnknownServer(String),
+    #[error("no player is named {0:?}; names are case-sensitive")]
+    UnknownPlayer(String),
+    #[error("week {week} has no rows; weeks with rows: {available}")]
+    UnknownWeek { week: String, available: String },
+    #[error("no player has key {0}")]
+    UnknownPlayerKey(u32),
+    #[error("{name:?} is a name in several games: {games}; select one by its player key")]
+    AmbiguousName { name: String, games: String },
+    #[error("{name:?} is not on the board {board}")]
+    NotOnBoard { name: String, board: String },
+    #[error("the boards of {0} are being built; retry in a few seconds")]
+    BoardsNotReady(String),
+    #[error(
+        "window {0} is being rebuilt from the scan log, because its type is new or its boundaries changed; retry later"
+    )]
+    Rebuilding(String),
+    #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownGame { game: String, nearest: Option<String> },
+    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownTag { tag: String, nearest: Option<String> },
+    #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists all windows")]
+    UnknownWindow { window: String, time: String, types: String },
+    #[error("{0}")]
+    BadWindow(String),
+    #[error("{0:?} is a single window; together with a time, give a window type such as \"week\"")]
+    TimeWithWindow(String),
+    #[error("{0}")]
+    BadCursor(BadCursor),
+    #[error("{0}")]
+    Stale(StaleCursor),
+    #[error(transparent)]
+    Store(#[from] E),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdminError {
+    #[error("server {0} is not known; add it with: clqd servers add {0}")]
+    UnknownServer(ServerUrl),
+    #[error("there are {0} servers already, which is the maximum")]
+    TooManyServers(usize),
+    #[error("server {url} would have {tags} tags; the maximum is {TAGS_MAX}")]
+    TooManyTags { url: ServerUrl, tags: usize },
+    #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownTag { tag: String, nearest: Option<String> },
+}

@@ -1,0 +1,94 @@
+//! The state of the engine that belongs to no single server.
+
+use rustc_hash::FxHashMap;
+
+use super::boards::cache::BoardCache;
+use super::key_table::KeyTable;
+use super::names::NameCache;
+use super::pending::Pending;
+use super::player_windows::PlayerWindowCache;
+use super::windows::CurrentWindows;
+use super::{CacheLimits, EngineSettings};
+use crate::model::calendar::Calendar;
+use crate::model::commit::{Meta, WeekPhase, WeekState};
+use crate::model::name::Name;
+use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, WeekKey, WindowKey, WindowType};
+
+/// All state of the engine except the servers: rules, key tables, and the changes for the next
+/// commit.
+#[derive(Debug)]
+pub(super) struct GlobalState {
+    pub(super) settings: EngineSettings,
+    pub(super) calendar: Calendar,
+    pub(super) meta: Meta,
+    pub(super) games: KeyTable,
+    pub(super) maps: KeyTable,
+    pub(super) tags: KeyTable,
+    /// The windows that snapshots are credited to now.
+    pub(super) current_windows: CurrentWindows,
+    pub(super) name_cache: NameCache,
+    pub(super) player_windows: PlayerWindowCache,
+    pub(super) cache_limits: CacheLimits,
+    pub(super) board_cache: BoardCache,
+    /// Window types that differ from those in the state.
+    pub(super) changed_types: Vec<WindowType>,
+    /// Windows that are being imported: some of their rows are in the store already.
+    pub(super) importing: Vec<WindowKey>,
+    pub(super) pending: Pending,
+    /// The first player key without any record in the store: this player and later ones are new
+    /// since the last commit.
+    pub(super) first_uncommitted_player: PlayerKey,
+    /// Hashes of forgotten names, each with the time of the request, Unix ms.
+    pub(super) forgotten: FxHashMap<NameHash, i64>,
+    /// Forgotten names that were found in the last outcome.
+    pub(super) blanked_names: Vec<Name>,
+    /// Gains that overflowed a sum of points, since the start.
+    pub(super) points_saturated: u64,
+}
+
+impl GlobalState {
+    pub(super) fn game_key(&mut self, name: &str) -> GameKey {
+        let (key, new) = self.games.intern(name);
+        if new {
+            self.meta.next_game = key + 1;
+            self.pending.meta = true;
+            self.pending.games.push((GameKey(key), name.to_owned()));
+            self.enqueue(OutboxKey::Game(GameKey(key)));
+            self.update_board_orders();
+        }
+        GameKey(key)
+    }
+
+    pub(super) fn map_key(&mut self, name: &str) -> MapKey {
+        let (key, new) = self.maps.intern(name);
+        if new {
+            self.meta.next_map = key + 1;
+            self.pending.meta = true;
+            self.pending.maps.push((MapKey(key), name.to_owned()));
+            self.enqueue(OutboxKey::Map(MapKey(key)));
+        }
+        MapKey(key)
+    }
+
+    /// The phase of a week. A new week is opened; a week older than the oldest one that still
+    /// has rows is closed.
+    pub(super) fn week_phase(&mut self, week: WeekKey) -> WeekPhase {
+        let weeks = &mut self.meta.weeks;
+        match weeks.binary_search_by_key(&week, |state| state.week) {
+            Ok(at) => weeks[at].phase,
+            Err(0) if !weeks.is_empty() => WeekPhase::Closed,
+            Err(at) => {
+                weeks.insert(at, WeekState { week, phase: WeekPhase::Running });
+                self.pending.meta = true;
+                WeekPhase::Running
+            }
+        }
+    }
+
+    pub(super) fn set_week_phase(&mut self, week: WeekKey, phase: WeekPhase) {
+        if let Some(state) = self.meta.weeks.iter_mut().find(|state| state.week == week) {
+            state.phase = phase;
+            self.pending.meta = true;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The changes since the last commit, and the commit that they become.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::names::PendingPlayers;
+use super::{CacheLimits, Engine, GlobalState, StateReader};
+use crate::model::commit::{Corrections, MapRowKey, RowKey};
+use crate::model::packed_row::PackedRow;
+use crate::model::row::{BestPositions, MapRow, PlayerRow};
+use crate::model::server::SeriesRecord;
+use crate::model::{Commit, GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
+
+/// Changes since the last commit.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub(super) meta: bool,
+    pub(super) games: Vec<(GameKey, String)>,
+    pub(super) maps: Vec<(MapKey, String)>,
+    pub(super) tags: Vec<(TagKey, String)>,
+    pub(super) players: PendingPlayers,
+    pub(super) servers: FxHashSet<ServerKey>,
+    pub(super) series: FxHashSet<ServerKey>,
+    pub(super) rows: FxHashMap<(WindowKey, ServerKey), BTreeMap<PlayerKey, PackedRow>>,
+    /// Rows in `rows`, in total.
+    pub(super) rows_len: usize,
+    pub(super) map_rows: FxHashMap<(WeekKey, ServerKey), BTreeMap<MapKey, MapRow>>,
+    pub(super) best: FxHashMap<(ServerKey, PlayerKey), BestPositions>,
+    /// The records in `best` that are not stored yet.
+    pub(super) new_best: Vec<(PlayerKey, ServerKey)>,
+    pub(super) closed_servers: Vec<(WeekKey, ServerKey, u64)>,
+    pub(super) ranks: FxHashMap<(WeekKey, ServerKey), u32>,
+    pub(super) outbox: FxHashSet<OutboxKey>,
+    pub(super) acknowledged: Vec<(OutboxKey, u64)>,
+    pub(super) deleted_windows: Vec<WindowKey>,
+    pub(super) corrections: Corrections,
+}
+
+impl Pending {
+    pub fn row(&self, key: RowKey) -> Option<PlayerRow> {
+        Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.unpack())
+    }
+
+    pub fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
+        let server_rows = self.rows.entry((key.window, key.server)).or_default();
+        self.rows_len += usize::from(server_rows.insert(key.player, PackedRow::pack(row)).is_none());
+    }
+}
+
+impl Engine {
+    /// Whether a commit would contain anything.
+    pub fn has_changes(&self) -> bool {
+        let p = &self.global.pending;
+        p.meta
+            || !(p.servers.is_empty()
+                && p.rows.is_empty()
+                && p.players.len() == 0
+                && p.outbox.is_empty()
+                && p.acknowledged.is_empty()
+                && !self.global.player_windows.is_changed()
+                && p.closed_servers.is_empty()
+                && p.best.is_empty()
+                && p.deleted_windows.is_empty()
+                && p.corrections.is_empty())
+    }
+
+    /// Sets the limits of the caches; the next commit applies them.
+    pub fn set_cache_limits(&mut self, memory: CacheLimits) {
+        self.global.cache_limits = memory;
+    }
+
+    /// Rows and players that a commit would contain.
+    pub fn pending_records(&self) -> usize {
+        self.global.pending.rows_len + self.global.player_windows.changed_len() + self.global.pending.players.len()
+    }
+
+    /// Takes everything that changed since the last commit. It must be applied before the next
+    /// event, because reads do not see it until then.
+    pub fn take_commit(&mut self) -> Commit {
+        let changed = self.has_changes();
+        let pending = std::mem::take(&mut self.global.pending);
+        debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
+        self.global.first_uncommitted_player = PlayerKey(self.global.meta.next_player);
+        self.global.name_cache.evict_after_commit(self.global.cache_limits.names_max);
+        let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
+        let mut commit = Commit {
+            meta: changed.then(|| self.global.meta.clone()),
+            games: pending.games,
+            maps: pending.maps,
+            tags: pending.tags,
+            player_windows: self.global.player_windows.take_changed(self.global.cache_limits.player_windows_max),
+            players: pending.players.into_chunks(),
+            servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
+            series: pending
+                .series
+                .iter()
+                .filter_map(|key| Some((*key, SeriesRecord::clone(slot(key).series.as_deref()?))))
+                .collect(),
+            rows: sorted_by_key(pending.rows)
+                .flat_map(|((window, server), rows)| {
+                    rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))
+                })
+                .collect(),
+            map_rows: sorted_by_key(pending.map_rows)
+                .flat_map(|((week, server), rows)| {
+                    rows.into_iter().map(move |(map, row)| (MapRowKey { week, server, map }, row))
+                })
+                .collect(),
+            best: pending.best.into_iter().collect(),
+            new_best: pending.new_best,
+            closed_servers: pending.closed_servers,
+            ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
+            outbox: pending.outbox.into_iter().collect(),
+            acknowledged: pending.acknowledged,
+            deleted_windows: pending.deleted_windows,
+            corrections: pending.corrections,
+        };
+        // Sorted by key: the same events make the same commit, and each page of the store is
+        // written once.
+        commit.servers.sort_unstable_by_key(|(key, _)| *key);
+        commit.series.sort_unstable_by_key(|(key, _)| *key);
+        commit.player_windows.sort_unstable_by_key(|(key, _)| *key);
+        commit.best.sort_unstable_by_key(|(key, _)| *key);
+        commit.new_best.sort_unstable();
+        commit.ranks.sort_unstable();
+        commit.outbox.sort_unstable();
+        commit
+    }
+}
+
+impl GlobalState {
+    pub(super) fn server_changed(&mut self, server: ServerKey) {
+        self.pending.servers.insert(server);
+        self.enqueue(OutboxKey::Server(server));
+    }
+
+    /// Adds an entry to the outbox. Without an archive, records that everything must be
+    /// archived later.
+    pub(super) fn enqueue(&mut self, key: OutboxKey) {
+        if !self.settings.archive_enabled || self.settings.outbox_full {
+            self.require_resync();
+            return;
+        }
+        self.pending.outbox.insert(key);
+    }
+
+    /// Best positions that are committed. Records that the player will have some, if there are
+    /// none.
+    pub(super) fn best_or_new<S: StateReader>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<BestPositions, S::Error> {
+        Ok(source.best(server, player)?.unwrap_or_else(|| {
+            self.pending.new_best.push((player, server));
+            BestPositions::default()
+        }))
+    }
+}
+
+/// Sorts by key. The value of each key is sorted already.
+fn sorted_by_key<K: Ord + Copy, V>(by_key: FxHashMap<K, V>) -> impl Iterator<Item = (K, V)> {
+    let mut by_key: Vec<(K, V)> = by_key.into_iter().collect();
+    by_key.sort_unstable_by_key(|(key, _)| *key);
+    by_key.into_iter()
+}

@@ -1,0 +1,148 @@
+//! Applies a full and credible snapshot: compares its list with the previous one.
+
+use super::presence::{Gap, PreviousSighting, prefetch_rows};
+use super::screening::Credible;
+use crate::engine::{GlobalState, ServerState, StateReader};
+use crate::model::server::{LastSnapshot, PlayerEntry};
+use crate::model::snapshot::Snapshot;
+use crate::model::{OutboxKey, ServerKey, WeekKey};
+use crate::rank::{INVISIBLE_GAP_MS, player_list, round};
+use crate::schedule::class_of;
+use crate::series::{self, slots};
+
+impl GlobalState {
+    /// Applies a full and credible snapshot. Returns whether it revealed the end of a round
+    /// that was rated.
+    #[allow(clippy::too_many_arguments)] // one snapshot with the results of its checks
+    pub(super) fn apply_snapshot<S: StateReader>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        slot: &mut ServerState,
+        mut snapshot: Snapshot,
+        family: player_list::NameFamily,
+        credible: Credible,
+        week: WeekKey,
+    ) -> Result<bool, S::Error> {
+        let t_ms = snapshot.t_ms;
+        slot.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
+        let players = std::mem::take(&mut snapshot.players);
+        let assumed_before = series::assumed_players(&slot.record);
+        let Credible { game, map, map_without_key, players: players_announced } = credible;
+        self.update_server_info(slot, &snapshot, Some(game), Some(map));
+        let record = &mut slot.record;
+
+        let read = slot.name_index.take();
+        let before = record.last_snapshot.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {
+            player_list::PreviousList { entries: &mut last.entries, by_name, family: *family }
+        });
+        let mut list = player_list::read_list(players, &self.settings.rules.names, family, before);
+        let ignored = record.greylist_reason.is_some();
+
+        let mut rated = false;
+        let mut prev = record.last_snapshot.take().filter(|_| !ignored);
+        let mut before = PreviousSighting::Invisible;
+        if let Some(prev) = &mut prev {
+            let by_name = read.map_or_else(|| player_list::NameIndex::of(&prev.entries), |(_, by_name)| by_name);
+            let common = list.unique_pairs(&prev.entries, &by_name);
+            let same_map = match (&prev.map_without_key, &map_without_key) {
+                (None, None) => prev.map == map,
+                // Compare the map as received: it may have got a key since the previous
+                // snapshot.
+                _ => prev.map_without_key.as_deref().unwrap_or_else(|| self.maps.name(prev.map.0)) == snapshot.map,
+            };
+            let repeats = || list.shares_duplicate_name(&prev.entries, &by_name);
+            let rules = self.settings.rules.round;
+            let restarted = !same_map || round::restarted(&prev.entries, &list.entries, &common, repeats, rules);
+            let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
+            let mut stays = Vec::new();
+            if gap.ms() <= INVISIBLE_GAP_MS {
+                before = PreviousSighting::Visible(gap);
+                if prev.game == game {
+                    stays = common;
+                    stays.retain(|&(_, c)| list.usable[usize::from(c)]);
+                }
+                for presence in prev.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
+                    self.load_missing_rows(source, server, prev.game, presence)?;
+                }
+                self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
+            }
+            if restarted {
+                rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
+            }
+            if let PreviousSighting::Visible(gap) = before {
+                for (p, c) in stays {
+                    let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
+                    self.credit_stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
+                }
+                self.credit_map_time(source, server, &mut record.map_time, prev.map, week, gap.ms(), assumed_before)?;
+            }
+            for entry in &mut prev.entries {
+                self.end_presence(server, entry.presence.take());
+            }
+        }
+        if !ignored {
+            let prev_entries = prev.as_ref().map_or(&[][..], |prev| &prev.entries);
+            for at in (0..list.entries.len()).filter(|&at| list.usable[at]) {
+                if list.entries[at].presence.is_some() {
+                    continue;
+                }
+                let player = match self.player_key(source, game, &list.entries[at])? {
+                    Some(player) => player,
+                    None if self.may_introduce_name(&mut record.screening, t_ms) => {
+                        self.new_player(game, &list.entries[at])
+                    }
+                    None => continue, // over the quota of new names: unusable in this snapshot
+                };
+                // Two names of a list may belong to one player. The entry that has the presence
+                // keeps it; without one, the first entry of the list gets it.
+                let mut present = list.entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
+                if present.any(|other| other == player) {
+                    continue;
+                }
+                let before = match before {
+                    PreviousSighting::Visible(gap) if list.was_spectator(at, prev_entries) => {
+                        PreviousSighting::Spectating(gap)
+                    }
+                    before => before,
+                };
+                self.credit_entry(
+                    source,
+                    server,
+                    game,
+                    player,
+                    &mut list.entries[at],
+                    before,
+                    t_ms,
+                    &mut record.screening,
+                )?;
+            }
+            self.enqueue(OutboxKey::Week { week, server });
+            self.board_cache.mark_list_dirty(&self.current_windows.keys, &list.entries);
+        }
+
+        let player_list::PlayerList { entries, by_name, .. } = list;
+        let count = players_announced.unwrap_or(entries.len() as u32);
+        if record.counts.is_full() {
+            record.counts.remove(0);
+        }
+        record.counts.push(count);
+        record.count = count;
+        record.total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
+        record.last_snapshot = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
+        slot.name_index = Some((family, by_name));
+        slot.record.class = class_of(0, self.is_populated(slot));
+        if !ignored {
+            let record = &mut slot.record;
+            let series = slot.series.get_or_insert_with(|| {
+                self.pending.series.insert(server);
+                Box::new(slots::new_series())
+            });
+            if slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
+                self.pending.series.insert(server);
+            }
+            slots::add_sample(&mut record.sums, series::assumed_count(&record.counts));
+        }
+        Ok(rated)
+    }
+}

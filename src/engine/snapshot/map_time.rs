@@ -1,0 +1,42 @@
+//! Credits the time between two snapshots to the map.
+
+use crate::engine::{GlobalState, StateReader};
+use crate::model::commit::MapRowKey;
+use crate::model::server::CurrentMapRow;
+use crate::model::{MapKey, ServerKey, WeekKey};
+
+impl GlobalState {
+    #[allow(clippy::too_many_arguments)] // one gap of one map
+    pub(super) fn credit_map_time<S: StateReader>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        map_time: &mut Option<CurrentMapRow>,
+        map: MapKey,
+        week: WeekKey,
+        gap_ms: i64,
+        assumed: u32,
+    ) -> Result<(), S::Error> {
+        if !matches!(map_time, Some(m) if m.week == week && m.map == map) {
+            self.flush_map_time(server, map_time.take());
+            let key = MapRowKey { week, server, map };
+            let pending = self.pending.map_rows.get(&(week, server)).and_then(|rows| rows.get(&map));
+            let row = match pending {
+                Some(row) => *row,
+                None => source.map_row(key)?.unwrap_or_default(),
+            };
+            *map_time = Some(CurrentMapRow { week, map, row });
+        }
+        if let Some(CurrentMapRow { row, .. }) = map_time {
+            row.played_ms += gap_ms as u64;
+            row.player_ms += gap_ms as u64 * u64::from(assumed);
+        }
+        Ok(())
+    }
+
+    pub(in crate::engine) fn flush_map_time(&mut self, server: ServerKey, map_time: Option<CurrentMapRow>) {
+        if let Some(CurrentMapRow { week, map, row }) = map_time {
+            self.pending.map_rows.entry((week, server)).or_default().insert(map, row);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the engine reads: committed state through a trait, and the part that is in memory.
+
+use super::corrections::RemovedPlayer;
+use crate::model::commit::{MapRowKey, Meta, RowKey};
+use crate::model::name::Name;
+use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
+use crate::model::server::{PlayerRecord, SeriesRecord, ServerRecord};
+use crate::model::{
+    GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey,
+};
+
+/// What the engine reads from committed state. Reads see every applied commit.
+pub trait StateReader {
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Key and display name of a player.
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
+    /// Returns at most `most` players with a key above `after` (from the first, without one).
+    fn players_after(
+        &self,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, Self::Error>;
+    /// All players with this normalised name, in order of game.
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
+    /// Aliases of a player: names other than the one in their record, in order.
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, Self::Error>;
+    /// What happened to a removed player. `None`: the player exists or never existed.
+    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, Self::Error>;
+    /// Returns at most `most` removed players with a key above `after` (from the first, without
+    /// one).
+    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
+
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, Self::Error>;
+    /// Rows of a server, in order of player key.
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
+    /// Returns at most `most` rows of a server with a player key above `after` (from the first,
+    /// without one).
+    fn rows_after(
+        &self,
+        window: WindowKey,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
+    /// Whether all records of a deleted window are deleted.
+    fn is_swept(&self, window: WindowKey) -> bool;
+
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
+    /// In order of map key.
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, Self::Error>;
+
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, Self::Error>;
+    /// Servers on which a player has best positions, in order.
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
+
+    /// Entries after `after` (from the first, without one) in archiving order.
+    fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;
+    fn outbox_len(&self) -> usize;
+    /// Whether the outbox contains an entry of this week.
+    fn outbox_holds_week(&self, week: WeekKey) -> bool;
+}
+
+/// The part of the state that is held in memory, as the store returns it at start.
+#[derive(Debug, Default)]
+pub struct LoadedState {
+    pub meta: Meta,
+    pub games: Vec<(GameKey, String)>,
+    pub maps: Vec<(MapKey, String)>,
+    pub tags: Vec<(TagKey, String)>,
+    pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
+    /// Hashes of forgotten names, each with the time of the request, Unix ms.
+    pub forgotten: Vec<(NameHash, i64)>,
+    /// For the week that is being closed: its closed servers in order of key, each with its
+    /// player-milliseconds.
+    pub closed_servers: Option<(WeekKey, Vec<(ServerKey, u64)>)>,
+}
