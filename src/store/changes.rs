@@ -3,13 +3,10 @@
 //! Records are encoded one at a time into one reused buffer: a large commit has tens of
 //! millions of them.
 
-use std::hint::black_box;
-
-use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
 use super::{StoreError, corrections, keys};
-use crate::model::commit::{Commit, Meta};
+use crate::model::commit::Commit;
 use crate::model::server::PlayerRecord;
 use crate::model::{OutboxKey, PlayerKey};
 
@@ -29,7 +26,8 @@ impl<'p> Changes<'p> {
 
     pub(super) fn set(&mut self, key: impl AsRef<[u8]>, value: &impl Serialize) -> Result<(), StoreError> {
         self.value.clear();
-        encode_to(value, &mut self.value);
+        self.value = postcard::to_extend(value, std::mem::take(&mut self.value))
+            .expect("no record has a sequence of unknown length");
         (self.put)(key.as_ref(), Some(&self.value))
     }
 
@@ -37,11 +35,7 @@ impl<'p> Changes<'p> {
         (self.put)(key.as_ref(), None)
     }
 
-    pub(super) fn meta(&mut self, meta: &Meta) -> Result<(), StoreError> {
-        self.set(keys::meta(), meta)
-    }
-
-    /// Encodes all records except the meta. `outbox_seq`: the sequence number of the new
+    /// Encodes all records. `outbox_seq`: the sequence number of the new
     /// outbox entries. `is_archived`: whether an entry with that number is archived and can
     /// be deleted.
     pub(super) fn records(
@@ -50,6 +44,7 @@ impl<'p> Changes<'p> {
         outbox_seq: u64,
         is_archived: impl Fn(&OutboxKey, u64) -> bool,
     ) -> Result<(), StoreError> {
+        commit.meta.iter().try_for_each(|meta| self.set(keys::meta(), meta))?;
         commit.games.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::GAME, key.0), name))?;
         commit.maps.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::MAP, key.0), name))?;
         commit.tags.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::TAG, key.0), name))?;
@@ -59,11 +54,8 @@ impl<'p> Changes<'p> {
         }
         commit.servers.iter().try_for_each(|(key, server)| self.set(keys::number_key(keys::SERVER, key.0), server))?;
         commit.series.iter().try_for_each(|(key, series)| self.set(keys::number_key(keys::SERIES, key.0), series))?;
-        let both_ends = |bytes: &[u8]| bytes.first().copied().unwrap_or(0) ^ bytes.last().copied().unwrap_or(0);
-        for (key, row) in prefetch(&commit.rows, |(_, row)| both_ends(row.bytes())) {
-            (self.put)(&keys::row(*key), Some(row.bytes()))?;
-        }
-        for ((window, player), row) in prefetch(&commit.player_windows, |(_, row)| row.game.0 as u8) {
+        commit.rows.iter().try_for_each(|(key, row)| (self.put)(&keys::row(*key), Some(row.bytes())))?;
+        for ((window, player), row) in &commit.player_windows {
             self.set(keys::player_window(*window, *player), &**row)?;
         }
         commit.map_rows.iter().try_for_each(|(key, row)| self.set(keys::map_row(*key), row))?;
@@ -84,74 +76,13 @@ impl<'p> Changes<'p> {
         corrections::encode(&commit.corrections, self)
     }
 
-    /// In order of name: each page of names is visited once.
+    /// In order of name: records of the same leaf are written together.
     fn names(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        let mut names: Vec<PlayerByName<'_>> = commit.players.iter().flatten().map(|it| (0, it)).collect();
-        sort_by_name_prefix(&mut names, 0);
-        let touch = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
-        for (_, (key, player)) in prefetch(&names, |(_, (_, player))| touch(&player.name) ^ touch(&player.display)) {
+        let mut players: Vec<&(PlayerKey, PlayerRecord)> = commit.players.iter().flatten().collect();
+        players.sort_unstable_by_key(|(_, player)| (&player.name, player.game));
+        for (key, player) in players {
             self.set(keys::name(&player.name, player.game), &(key.0, &player.display))?;
         }
-        Ok(())
-    }
-}
-
-/// Eight bytes of a player's name, and the player.
-type PlayerByName<'c> = (u64, &'c (PlayerKey, PlayerRecord));
-
-/// Sorts by name, then game. All names are equal before byte `at`. It compares eight bytes
-/// at a time, so most names are read from memory once and their cache misses overlap.
-fn sort_by_name_prefix(names: &mut [PlayerByName<'_>], at: usize) {
-    for (eight, (_, player)) in names.iter_mut() {
-        let mut bytes = [0; 8];
-        let rest = player.name.as_bytes().get(at..).unwrap_or(&[]);
-        let len = rest.len().min(8);
-        bytes[..len].copy_from_slice(&rest[..len]);
-        *eight = u64::from_be_bytes(bytes);
-    }
-    names.sort_unstable_by_key(|(eight, _)| *eight);
-    for equal in names.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
-        // Names contain no zero byte.
-        match equal[0].0 as u8 {
-            0 => equal.sort_unstable_by_key(|(_, (_, player))| player.game),
-            _ => sort_by_name_prefix(equal, at + 8),
-        }
-    }
-}
-
-/// Items whose memory is prefetched together.
-const PREFETCH_BATCH: usize = 32;
-
-/// Yields the items in order after touching the memory of the next `PREFETCH_BATCH` items.
-/// The items are scattered over gigabytes; the cache misses of one batch overlap.
-fn prefetch<T>(items: &[T], touch: impl Fn(&T) -> u8) -> impl Iterator<Item = &T> {
-    items.chunks(PREFETCH_BATCH).flat_map(move |batch| {
-        black_box(batch.iter().fold(0, |all, item| all ^ touch(item)));
-        batch
-    })
-}
-
-fn encode_to(value: &impl Serialize, bytes: &mut Vec<u8>) {
-    postcard::serialize_with_flavor(value, Behind(bytes)).expect("no record has a sequence of unknown length");
-}
-
-/// Appends to a buffer.
-struct Behind<'b>(&'b mut Vec<u8>);
-
-impl Flavor for Behind<'_> {
-    type Output = ();
-
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
-    }
-
-    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finalize(self) -> postcard::Result<()> {
         Ok(())
     }
 }
@@ -163,7 +94,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn sort_by_name_orders_by_name_then_game(names in proptest::collection::vec(("[ab]{0,20}|.{0,9}", 0_u32..3), 0..80)) {
+        fn names_are_written_in_order_of_key(names in proptest::collection::vec(("[ab]{0,20}|.{0,9}", 0_u32..3), 0..80)) {
             let players: Vec<(PlayerKey, PlayerRecord)> = names
                 .iter()
                 .filter(|(name, _)| !name.contains('\0'))
@@ -173,11 +104,16 @@ mod tests {
                     (PlayerKey(n), record)
                 })
                 .collect();
-            let key = |it: &(PlayerKey, PlayerRecord)| keys::name(&it.1.name, it.1.game);
-            let mut sorted: Vec<PlayerByName<'_>> = players.iter().map(|it| (0, it)).collect();
-            sort_by_name_prefix(&mut sorted, 0);
-            proptest::prop_assert!(sorted.iter().map(|(_, it)| key(it)).is_sorted());
-            proptest::prop_assert_eq!(sorted.len(), players.len());
+            let mut expected: Vec<Vec<u8>> = players.iter().map(|(_, it)| keys::name(&it.name, it.game)).collect();
+            expected.sort_unstable();
+            let mut written: Vec<Vec<u8>> = Vec::new();
+            let commit = Commit { players: players.chunks(7).map(<[_]>::to_vec).collect(), ..Commit::default() };
+            let put = &mut |key: &[u8], _: Option<&[u8]>| {
+                written.extend(key.starts_with(&[keys::NAME]).then(|| key.to_vec()));
+                Ok(())
+            };
+            Changes::to(put).records(&commit, 1, |_, _| false).unwrap();
+            proptest::prop_assert_eq!(written, expected);
         }
     }
 }

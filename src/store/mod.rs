@@ -1,7 +1,7 @@
 //! The state directory: the store of the engine's state, in sled.
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one is written
-//! record by record, see `redo` and `first`), flushed before `apply` returns. The crash
+//! record by record, see `redo`), flushed before `apply` returns. The crash
 //! test showed that an unflushed batch is lost as a whole and a flushed one is never torn.
 //! Keys are big-endian with a leading tag, so the records of a week, and within it of a
 //! server, are adjacent. Values are postcard records; several small ones share a leaf
@@ -12,8 +12,6 @@ mod changes;
 mod compaction;
 mod corrections;
 mod dir;
-mod fill;
-mod first;
 mod keys;
 mod migrate;
 mod redo;
@@ -26,7 +24,6 @@ use std::time::Duration;
 
 pub use backup::{BackupSource, BackupSummary, BackupTarget, FinalChanges, RestoreSummary, backup_closed, restore};
 use changes::{Changes, PutFn};
-use fill::Fill;
 
 use crate::engine::LoadedState;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
@@ -163,9 +160,9 @@ impl Store {
         let compaction = Compaction::of(dir, cache_bytes)?;
         let dir = dir.to_owned();
         let mut store = Store { tree, outbox, next_seq: 1, sweep, dir, notes, compaction, _copy: None };
+        migrate::discard_partial_bulk_load(&store.tree, &store.dir)?;
         migrate::run(&store.tree, &mut |_| ())?;
         store.replay_redo_file()?;
-        store.discard_partial_bulk_load()?;
         let outbox = |key: &[u8], seq: u64| match keys::read_outbox(key) {
             Some(entry) => Ok((entry, seq)),
             None => Err(corrupt_record(key, "no such kind")),
@@ -212,20 +209,16 @@ impl Store {
 
     /// Applies a commit atomically and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        match &commit.meta {
-            _ if commit.records() <= RECORDS_PER_BATCH => {
-                let mut changes: Vec<RecordChange> = Vec::new();
-                self.changes(commit, &mut |key, value| {
-                    changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
-                    Ok(())
-                })?;
-                self.tree.apply(changes)?;
-            }
-            Some(meta) if self.is_new()? => self.bulk_load(meta, commit)?,
-            _ => {
-                self.write_redo(commit)?;
-                self.replay_redo_file()?;
-            }
+        if commit.records() <= RECORDS_PER_BATCH {
+            let mut changes: Vec<RecordChange> = Vec::new();
+            self.changes(commit, &mut |key, value| {
+                changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+                Ok(())
+            })?;
+            self.tree.apply(changes)?;
+        } else {
+            self.write_redo(commit)?;
+            self.replay_redo_file()?;
         }
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for the whole commit: its entries changed together.
@@ -265,46 +258,9 @@ impl Store {
         redo::remove(&self.dir).map_err(files::io_error("remove", &redo::path(&self.dir)))
     }
 
-    /// Whether the store has no commit yet.
-    fn is_new(&self) -> Result<bool, StoreError> {
-        Ok(self.tree.get::<Meta>(&keys::meta())?.is_none())
-    }
-
-    /// Applies a large first commit. It needs no redo file: the meta record is written
-    /// last, and a store without it counts as empty.
-    fn bulk_load(&mut self, meta: &Meta, commit: &Commit) -> Result<(), StoreError> {
-        // An attempt before may have failed.
-        self.discard_partial_bulk_load()?;
-        first::create_marker(&self.dir).map_err(files::io_error("create", &first::path(&self.dir)))?;
-        let mut fill = Fill::of(&self.tree);
-        self.records(commit, &mut |key, value| fill.put(key, value))?;
-        fill.finish()?;
-        self.tree.flush()?;
-        Changes::to(&mut |key, value| self.tree.write_one(key, value)).meta(meta)?;
-        self.tree.flush()?;
-        first::remove_marker(&self.dir).map_err(files::io_error("remove", &first::path(&self.dir)))
-    }
-
-    /// Deletes the records of an unfinished bulk load.
-    fn discard_partial_bulk_load(&mut self) -> Result<(), StoreError> {
-        if !first::marker_exists(&self.dir) {
-            return Ok(());
-        }
-        if self.is_new()? {
-            self.tree.clear()?;
-        }
-        first::remove_marker(&self.dir).map_err(files::io_error("remove", &first::path(&self.dir)))
-    }
-
-    /// Encodes every record that a commit changes except its meta, by kind in order of key.
-    fn records(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
-        Changes::to(put).records(commit, self.next_seq, |entry, seq| self.outbox.get(entry) == Some(&seq))
-    }
-
-    /// Like [`Store::records`], with the meta.
+    /// Encodes every record that a commit changes, by kind in order of key.
     fn changes(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
-        commit.meta.iter().try_for_each(|meta| Changes::to(put).meta(meta))?;
-        self.records(commit, put)
+        Changes::to(put).records(commit, self.next_seq, |entry, seq| self.outbox.get(entry) == Some(&seq))
     }
 
     /// Removes up to `most` sled records of deleted windows. Returns whether there may be
@@ -408,73 +364,95 @@ mod tests {
         Store::open(path, StoreSettings { cache_bytes: 16 << 20, create: true }).unwrap()
     }
 
+    /// `n` rows of one week.
+    fn rows(n: u32, points: i64) -> Vec<(RowKey, PackedRow)> {
+        let row = |n: u32| PlayerRow { points, ..PlayerRow::new(i64::from(n), 1000.0) };
+        let mut rows: Vec<_> = (0..n).map(|n| (key(n), PackedRow::pack(&row(n)))).collect();
+        rows.sort_unstable_by_key(|(key, _)| *key);
+        rows
+    }
+
+    fn key(n: u32) -> RowKey {
+        RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) }
+    }
+
+    /// More rows than one batch has.
+    const N: u32 = 2 * RECORDS_PER_BATCH as u32 + 5;
+
+    /// The number of stored rows with these points.
+    fn stored(store: &Store, points: i64) -> u32 {
+        (0..N).filter(|n| store.row(key(*n)).unwrap().is_some_and(|row| row.points == points)).count() as u32
+    }
+
     #[test]
     fn interrupted_large_commit_is_completed_on_open() {
         let dir = tempfile::tempdir().unwrap();
-        let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
-        let n = 2 * RECORDS_PER_BATCH as u32 + 5;
-        let rows = |points| {
-            (0..n)
-                .map(|n| (key(n), PackedRow::pack(&PlayerRow { points, ..PlayerRow::new(i64::from(n), 1000.0) })))
-                .collect()
-        };
-        let mut commit = crate::model::commit::Commit { rows: rows(1), ..Default::default() };
+        let mut commit = Commit { rows: rows(N, 1), ..Commit::default() };
         open(dir.path()).apply(&commit).unwrap();
         assert!(!dir.path().join("redo").exists());
 
-        commit.rows = rows(2);
+        commit.rows = rows(N, 2);
         let store = open(dir.path());
         store.write_redo(&commit).unwrap();
         drop(store); // killed here, or after some of the records
         let store = open(dir.path());
-        for n in 0..n {
-            assert_eq!(store.row(key(n)).unwrap().map(|row| row.points), Some(2));
-        }
+        assert_eq!(stored(&store, 2), N);
         assert!(!dir.path().join("redo").exists());
     }
 
     #[test]
-    fn interrupted_bulk_load_is_discarded_on_open() {
+    fn interrupted_large_first_commit_is_complete_or_absent_on_open() {
         let dir = tempfile::tempdir().unwrap();
-        let key = |n: u32| RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) };
-        let n = 2 * RECORDS_PER_BATCH as u32 + 5;
-        let rows = |n: u32| {
-            let mut rows: Vec<_> =
-                (0..n).map(|n| (key(n), PackedRow::pack(&PlayerRow::new(i64::from(n), 1000.0)))).collect();
-            rows.sort_unstable_by_key(|(key, _)| *key);
-            rows
-        };
-        let meta = Meta { next_player: n, ..Meta::default() };
-        let commit = Commit { meta: Some(meta), rows: rows(n), ..Commit::default() };
-        // Interrupted by a kill or an error.
-        let begin = |store: &Store| {
-            first::create_marker(dir.path()).unwrap();
-            let (mut fill, mut remaining) = (Fill::of(&store.tree), 5_000);
-            let put = &mut |key: &[u8], value: Option<&[u8]>| {
-                remaining -= 1;
-                if remaining >= 0 { fill.put(key, value) } else { Ok(()) }
-            };
-            store.records(&commit, put).unwrap();
-            fill.finish().unwrap();
-        };
-        let stored = |store: &Store| (0..n).filter(|n| store.row(key(*n)).unwrap().is_some()).count() as u32;
-
+        let meta = Meta { next_player: N, ..Meta::default() };
+        let commit = Commit { meta: Some(meta), rows: rows(N, 1), ..Commit::default() };
+        let redo = dir.path().join("redo");
         let store = open(dir.path());
-        begin(&store);
-        assert_eq!(stored(&store), 5_000);
-        drop(store); // killed here
+        store.write_redo(&commit).unwrap();
+        drop(store);
+        let whole = std::fs::read(&redo).unwrap();
+        // Killed while the redo file was written.
+        std::fs::write(&redo, &whole[..whole.len() / 2]).unwrap();
         let mut store = open(dir.path());
-        assert_eq!((stored(&store), first::marker_exists(dir.path())), (0, false));
+        assert_eq!((stored(&store, 1), store.load().unwrap().meta.next_player), (0, 0));
+        drop(store);
+        // Killed while its records were written.
+        std::fs::write(&redo, &whole).unwrap();
+        let store = open(dir.path());
+        let mut changes: Vec<RecordChange> = Vec::new();
+        let put = &mut |key: &[u8], value: Option<&[u8]>| {
+            changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+            Ok(())
+        };
+        store.changes(&commit, put).unwrap();
+        store.tree.write_unlogged(changes.into_iter().take(5_000).map(Ok)).unwrap();
+        drop(store);
+        std::fs::write(&redo, &whole).unwrap();
+        let mut store = open(dir.path());
+        assert_eq!((stored(&store, 1), store.load().unwrap().meta.next_player), (N, N));
+        assert!(!redo.exists());
+    }
 
-        // An attempt failed and the process continued.
-        begin(&store);
-        store.apply(&commit).unwrap();
-        assert_eq!((stored(&store), first::marker_exists(dir.path())), (n, false));
-        first::create_marker(dir.path()).unwrap();
-        drop(store); // killed after the meta was written, before the marker was removed
+    /// Earlier versions wrote a large first commit without a redo file.
+    #[test]
+    fn killed_bulk_load_of_an_earlier_version_is_discarded_on_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let marker = dir.path().join("first");
+        let store = open(dir.path());
+        let rows = rows(N, 1);
+        let part = rows[..5_000].iter().map(|(key, row)| Ok((keys::row(*key), Some(row.bytes().to_vec()))));
+        store.tree.write_unlogged(part).unwrap();
+        assert_eq!(stored(&store, 1), 5_000);
+        drop(store);
+        std::fs::write(&marker, b"").unwrap();
         let mut store = open(dir.path());
-        assert_eq!((stored(&store), first::marker_exists(dir.path())), (n, false));
-        store.apply(&Commit { rows: rows(5_000), ..commit }).unwrap();
-        assert_eq!(stored(&store), n, "later commits are applied normally");
+        assert_eq!((stored(&store, 1), marker.exists()), (0, false));
+
+        let meta = Meta { next_player: N, ..Meta::default() };
+        store.apply(&Commit { meta: Some(meta), rows, ..Commit::default() }).unwrap();
+        drop(store);
+        // Killed after the meta was written, before the marker was removed.
+        std::fs::write(&marker, b"").unwrap();
+        assert_eq!(stored(&open(dir.path()), 1), N);
+        assert!(!marker.exists());
     }
 }

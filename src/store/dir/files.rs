@@ -3,8 +3,8 @@
 //!
 //! `db`, `conf`, `snap.N` and `blobs/N` belong to sled. They are in the state directory
 //! itself until the database is compacted (`compaction`), then in its subdirectory `db.N`,
-//! which the file `current` names. `redo` and `first` are written by clqd (see `redo`,
-//! `first`). Other files in the directory are ignored.
+//! which the file `current` names. `redo` is written by clqd (see `redo`), `first` by an
+//! earlier version (see `migrate`). Other files in the directory are ignored.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};

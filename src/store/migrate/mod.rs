@@ -25,10 +25,14 @@
 
 mod v3;
 
+use std::fs::{self, File};
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::tree::{RawRecord, Tree, VERSION, corrupt_record};
 use super::{StoreError, keys};
+use crate::store::dir::files;
 use crate::store::tree::leaf;
 
 /// Converts a value of one layout to the next one; `None`: both layouts are the same.
@@ -90,6 +94,22 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
     Ok(())
 }
 
+/// Deletes the records of an unfinished bulk load. An earlier version wrote a large first
+/// commit without a redo file: it created the file `first`, wrote the meta record after
+/// all others, and removed the file.
+pub(super) fn discard_partial_bulk_load(tree: &Tree, dir: &Path) -> Result<(), StoreError> {
+    let marker = dir.join("first");
+    if files::metadata_if_exists(&marker)?.is_none() {
+        return Ok(());
+    }
+    if tree.stored(&keys::meta())?.is_none() {
+        tracing::warn!("{} is emptied: its first commit was interrupted", dir.display());
+        tree.clear()?;
+    }
+    fs::remove_file(&marker).map_err(files::io_error("remove", &marker))?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(files::io_error("sync", dir))
+}
+
 /// Converts a value of an older layout to the current one.
 pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let Some(skipped) = version.checked_sub(OLDEST) else {
@@ -106,7 +126,7 @@ pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>
 
 /// The migration to run, if one is needed. Its marker and the converted meta are on disk.
 fn start_or_continue(tree: &Tree) -> Result<Option<Marker>, StoreError> {
-    // A store without a meta record is empty, see `first`.
+    // A store without a meta record is empty.
     let Some(meta) = tree.stored(&keys::meta())? else { return Ok(None) };
     let from = meta.version()?;
     let marker = match tree.stored(&keys::migrating())? {
@@ -157,7 +177,7 @@ fn convert_record(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::process::{Command, Stdio};
     use std::time::Duration;
 

@@ -270,11 +270,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Like [`Tree::write_unlogged`], for one change.
-    pub(super) fn write_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-        self.write_run(&[(key.to_vec(), value.map(<[u8]>::to_vec))])
-    }
-
     /// Replaces the sled record of an existing key with `bytes`.
     pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         self.insert(key, bytes)
@@ -516,7 +511,6 @@ pub(super) mod tests {
     use super::*;
     use crate::model::{GameKey, PlayerKey, WeekKey};
     use crate::store::dir::lock;
-    use crate::store::fill::Fill;
     use crate::store::keys::tests::row;
     use crate::store::open_database;
 
@@ -549,8 +543,8 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
-        /// Applies changes by `apply`, `write_unlogged` and `Fill`, reopens the store, and
-        /// compares records and ranges with those of a `BTreeMap`.
+        /// Applies changes by `apply` and `write_unlogged`, reopens the store, and compares
+        /// records and ranges with those of a `BTreeMap`.
         #[test]
         fn tree_equals_a_btree_map(
             rounds in proptest::collection::vec(
@@ -568,11 +562,6 @@ pub(super) mod tests {
                 };
                 let changes: Vec<RecordChange> = round.into_iter().map(change).collect();
                 match large {
-                    true if n == 0 => {
-                        let mut fill = Fill::of(&it);
-                        changes.iter().for_each(|(key, value)| fill.put(key, value.as_deref()).unwrap());
-                        fill.finish().unwrap();
-                    }
                     true => it.write_unlogged(changes.iter().cloned().map(Ok)).unwrap(),
                     false => it.apply(changes.clone()).unwrap(),
                 }
@@ -600,6 +589,30 @@ pub(super) mod tests {
                 proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
             }
         }
+    }
+
+    /// Records in the order of a large first commit: kind by kind, each in order of key.
+    #[test]
+    fn records_written_to_an_empty_tree_are_all_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let it = tree(dir.path());
+        let rows = (0..30_000).map(|n| row(n / 700, n % 700));
+        let mut names: Vec<Vec<u8>> = (0..9_000).map(|n| keys::name(&format!("name {n}"), GameKey(1))).collect();
+        names.sort();
+        let servers = (0..40).map(|n| keys::number_key(keys::SERVER, n));
+        let mut want: Vec<Vec<u8>> = names.into_iter().chain(servers).chain(rows).collect();
+        let value = |key: &[u8]| encode(&key.len());
+        it.write_unlogged(want.iter().map(|key| Ok((key.clone(), Some(value(key)))))).unwrap();
+        want.sort();
+        let found = all(&it, Vec::new()..vec![0xff]);
+        assert!(found.iter().map(|(key, _)| key).eq(&want));
+        assert!(found.iter().all(|(key, found)| *found == value(key)));
+        assert!(want.iter().step_by(97).all(|key| it.get::<usize>(key).unwrap() == Some(key.len())));
+        assert!(it.get::<usize>(&row(1, 700)).unwrap().is_none());
+        it.apply(vec![(row(1, 700), Some(value(b"")))]).unwrap();
+        assert_eq!(it.get::<usize>(&row(1, 700)).unwrap(), Some(0));
+        it.clear().unwrap();
+        assert_eq!(all(&it, Vec::new()..vec![0xff]), []);
     }
 
     /// No change is lost when one call changes many records of one leaf.
