@@ -1,263 +1,29 @@
 //! Backups: copies a state directory, also while a daemon uses it, and restores such a
 //! copy.
 //!
-//! A file that sled is writing cannot be copied: the copy would not be consistent at any
-//! point in time. So a backup of a store in use copies record by record into a new
-//! directory, on another thread, while commits continue. The keys that commits write are
-//! tracked (`dirty_keys`), and their records copied again, in rounds, until few remain.
-//! Those are read between two commits: the backup is the state after the first of the two.
-//! Only this last step blocks the writer.
-//!
-//! A backup is an ordinary state directory. It is written next to its destination under the
-//! name `DIR.partial`, and is renamed when all of it is on disk.
+//! A backup is an ordinary state directory. A store in use is copied record by record
+//! (`online_copy`), a state directory that no process has open file by file.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use super::tree::Tree;
-use super::{Store, StoreError, keys, open_database};
-use crate::model::commit::Meta;
+use super::Store;
+use super::error::StoreError;
+use super::online_copy::{self, BackupSource, BackupSummary, BackupTarget, FinalChanges};
 use crate::store::dir::{files, lock, read_copy};
-
-/// Bytes copied before they are flushed and the copy pauses: a concurrent commit waits for
-/// no more than that.
-const CHUNK_BYTES: usize = 1 << 20;
-
-/// Pause after a chunk. With it a backup copies at most 100 MB/s.
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Most records read between two commits: some milliseconds.
-const FINAL_KEYS_MAX: usize = 1_000;
-
-/// After this many rounds the remaining keys are copied between two commits, however many
-/// they are. A round is shorter than the one before unless commits write faster than the
-/// backup reads.
-const ROUNDS_MAX: u32 = 20;
-
-/// Page cache of the database that a backup is written to, bytes.
-const CACHE_BYTES: u64 = 16 << 20;
-
-/// Summary of a backup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BackupSummary {
-    /// Latest time of the state, Unix ms.
-    pub now_ms: i64,
-    /// Size of the files.
-    pub bytes: u64,
-}
-
-/// The source of a backup, for a thread other than the store's. Dropping it ends the
-/// backup.
-#[derive(Debug)]
-pub struct BackupSource {
-    tree: Tree,
-    rounds: u32,
-}
-
-/// A changed record: its key, and its value; `None`: it was deleted.
-pub(super) type Changed = (Vec<u8>, Option<sled::IVec>);
-
-/// The last changed records of a backup.
-#[derive(Debug, Default)]
-pub struct FinalChanges {
-    records: Vec<Changed>,
-    now_ms: i64,
-}
-
-impl FinalChanges {
-    pub(super) fn records(self) -> Vec<Changed> {
-        self.records
-    }
-}
 
 impl Store {
     /// Begins a backup. `None`: another one is in progress.
     pub fn begin_backup(&mut self) -> Option<BackupSource> {
-        self.compaction.stop();
+        self.compaction.cancel();
         BackupSource::begin(&self.tree)
     }
 
     /// Ends a backup between two commits: it equals the current state. `None`: too much has
     /// changed, it has to catch up first.
     pub fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
-        last_changes(&self.tree, rounds)
-    }
-}
-
-fn last_changes(tree: &Tree, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
-    if !is_near_end(tree, rounds) {
-        return Ok(None);
-    }
-    let meta: Option<Meta> = tree.get(&keys::meta())?;
-    Ok(Some(FinalChanges { records: take_changes(tree)?, now_ms: meta.map_or(0, |meta| meta.now_ms) }))
-}
-
-/// Whether the keys changed since the last round are few enough to be read between two
-/// commits, or do not become fewer.
-fn is_near_end(tree: &Tree, rounds: u32) -> bool {
-    tree.changed().len() <= FINAL_KEYS_MAX || rounds >= ROUNDS_MAX
-}
-
-fn take_changes(tree: &Tree) -> Result<Vec<Changed>, StoreError> {
-    let with_value = |key: Vec<u8>| tree.raw(&key).map(|value| (key, value));
-    tree.changed().take().into_iter().map(with_value).collect()
-}
-
-impl BackupSource {
-    /// Begins a backup. `None`: another one is in progress.
-    pub(super) fn begin(tree: &Tree) -> Option<BackupSource> {
-        tree.changed().begin().then(|| BackupSource { tree: tree.clone(), rounds: 0 })
-    }
-
-    /// Copies the records that are not yet in the backup: at first all, then those changed
-    /// in the meantime, until few remain. Fails when `is_cancelled` is set.
-    pub fn copy_to(&mut self, target: &mut BackupTarget, is_cancelled: &AtomicBool) -> Result<(), StoreError> {
-        if is_cancelled.load(Ordering::Relaxed) {
-            return Err(StoreError::Cancelled { path: target.dir.clone() });
-        }
-        if self.rounds == 0 {
-            for record in self.tree.raw_all() {
-                let (key, value) = record?;
-                target.put(&key, Some(&value), is_cancelled)?;
-            }
-        }
-        loop {
-            self.rounds += 1;
-            for key in self.tree.changed().take() {
-                target.put(&key, self.tree.raw(&key)?.as_deref(), is_cancelled)?;
-            }
-            if self.is_near_end() {
-                return Ok(());
-            }
-        }
-    }
-
-    pub(super) fn is_near_end(&self) -> bool {
-        is_near_end(&self.tree, self.rounds)
-    }
-
-    /// The records changed since the last round. Counts as a round.
-    pub(super) fn next_changes(&mut self) -> Result<Vec<Changed>, StoreError> {
-        self.rounds += 1;
-        take_changes(&self.tree)
-    }
-
-    /// See [`Store::end_backup`].
-    pub(super) fn last_changes(&self) -> Result<Option<FinalChanges>, StoreError> {
-        last_changes(&self.tree, self.rounds)
-    }
-
-    /// The argument of [`Store::end_backup`].
-    pub fn rounds(&self) -> u32 {
-        self.rounds
-    }
-}
-
-impl Drop for BackupSource {
-    fn drop(&mut self) {
-        self.tree.changed().end();
-    }
-}
-
-/// The directory of a backup that is being written. Removed unless it is finished.
-#[derive(Debug)]
-pub struct BackupTarget {
-    /// `None`: the database is closed.
-    db: Option<sled::Db>,
-    partial: PathBuf,
-    dir: PathBuf,
-    chunk_bytes: usize,
-    is_finished: bool,
-}
-
-impl BackupTarget {
-    /// `dir` must not exist, or be empty.
-    pub fn create(dir: &Path) -> Result<BackupTarget, StoreError> {
-        let mut target = BackupTarget::create_partial_dir(dir)?;
-        let db = open_database(&target.partial, CACHE_BYTES)?;
-        target.db = Some(db.ok_or_else(|| StoreError::Locked {
-            path: target.partial.clone(),
-            holder: lock::holder(&target.partial),
-            waited_s: 0,
-        })?);
-        Ok(target)
-    }
-
-    /// Creates an empty directory next to `dir`.
-    fn create_partial_dir(dir: &Path) -> Result<BackupTarget, StoreError> {
-        check_absent_or_empty(dir)?;
-        let partial = sibling(dir, ".partial");
-        if partial.exists() {
-            // Left by a backup that was killed.
-            if lock::is_locked(&partial)? {
-                let (path, holder) = (partial.clone(), lock::holder(&partial));
-                return Err(StoreError::Locked { path, holder, waited_s: 0 });
-            }
-            remove_state_dir(&partial)?;
-        }
-        fs::DirBuilder::new().mode(0o750).create(&partial).map_err(files::io_error("create", &partial))?;
-        Ok(BackupTarget { db: None, partial, dir: dir.to_owned(), chunk_bytes: 0, is_finished: false })
-    }
-
-    fn put(&mut self, key: &[u8], value: Option<&[u8]>, is_cancelled: &AtomicBool) -> Result<(), StoreError> {
-        let db = self.db.as_ref().expect("database is open until finish()");
-        let put = match value {
-            Some(value) => db.insert(key, value),
-            None => db.remove(key),
-        };
-        put.map_err(|error| super::sled_error(&self.partial, error))?;
-        self.chunk_bytes += key.len() + value.map_or(0, <[u8]>::len);
-        if self.chunk_bytes >= CHUNK_BYTES {
-            self.chunk_bytes = 0;
-            db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
-            std::thread::sleep(PAUSE);
-            if is_cancelled.load(Ordering::Relaxed) {
-                return Err(StoreError::Cancelled { path: self.dir.clone() });
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the last changes, waits until all is on disk and renames the directory.
-    pub fn finish(mut self, last: FinalChanges) -> Result<BackupSummary, StoreError> {
-        let never = AtomicBool::new(false);
-        for (key, value) in last.records {
-            self.put(&key, value.as_deref(), &never)?;
-        }
-        let db = self.db.take().expect("database is open until finish()");
-        db.flush().map_err(|error| super::sled_error(&self.partial, error))?;
-        drop(db);
-        self.finish_closed(last.now_ms)
-    }
-
-    fn finish_closed(mut self, now_ms: i64) -> Result<BackupSummary, StoreError> {
-        // Sled closes its files on another thread.
-        lock::retry_until_unlocked(&self.partial, lock::LOCK_TIMEOUT, || {
-            Ok((!lock::is_locked(&self.partial)?).then_some(()))
-        })?;
-        let bytes = sync_files(&self.partial)?;
-        if self.dir.exists() {
-            fs::remove_dir(&self.dir).map_err(files::io_error("replace", &self.dir))?;
-        }
-        fs::rename(&self.partial, &self.dir).map_err(files::io_error("rename", &self.partial))?;
-        self.is_finished = true;
-        sync_parent(&self.dir)?;
-        Ok(BackupSummary { now_ms, bytes })
-    }
-}
-
-impl Drop for BackupTarget {
-    fn drop(&mut self) {
-        if !self.is_finished {
-            drop(self.db.take());
-            if let Err(error) = remove_state_dir(&self.partial) {
-                tracing::warn!("an unfinished backup cannot be removed: {error}");
-            }
-        }
+        online_copy::final_changes(&self.tree, rounds)
     }
 }
 
@@ -280,7 +46,7 @@ pub struct RestoreSummary {
 /// `STATE.before-restore`. No process may have the state open.
 pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreSummary, StoreError> {
     let before = files::metadata_if_exists(state)?;
-    let kept = sibling(state, ".before-restore");
+    let kept = files::with_suffix(state, ".before-restore");
     if before.is_some() && kept.exists() {
         return Err(StoreError::AlreadyExists { path: kept });
     }
@@ -288,15 +54,15 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
         Some(_) => Some(lock::retry_until_unlocked(state, lock::LOCK_TIMEOUT, || lock::try_lock(state))?),
         None => None,
     };
-    let new = sibling(state, ".restoring");
+    let new = files::with_suffix(state, ".restoring");
     if new.exists() {
-        remove_state_dir(&new)?;
+        files::remove_state_dir(&new)?;
     }
     fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("create", &new))?;
     let now_ms = match copy_checked(backup, &new, cache_bytes) {
         Ok(now_ms) => now_ms,
         Err(error) => {
-            _ = remove_state_dir(&new);
+            _ = files::remove_state_dir(&new);
             return Err(error);
         }
     };
@@ -304,7 +70,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
     if let Some(before) = &before {
         set_owner(&new, before.uid(), before.gid(), before.permissions().mode())?;
     }
-    let bytes = sync_files(&new)?;
+    let bytes = files::sync_files(&new)?;
     if before.is_some() {
         fs::rename(state, &kept).map_err(files::io_error("rename", state))?;
     }
@@ -312,7 +78,7 @@ pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreS
         _ = fs::rename(&kept, state);
         return Err(files::io_error("rename", &new)(error));
     }
-    sync_parent(state)?;
+    files::sync_parent(state)?;
     drop(lock);
     Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes }, before: before.map(|_| kept) })
 }
@@ -323,7 +89,7 @@ fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreEr
     read_copy::copy_into(from, to, &|| false)?;
     let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
     let now_ms = opened.map_err(|error| error.with_original_path(to, from))?.meta.now_ms;
-    lock::retry_until_unlocked(to, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(to)?).then_some(())))?;
+    lock::wait_until_unlocked(to)?;
     Ok(now_ms)
 }
 
@@ -336,61 +102,15 @@ fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreEr
             chown(&path, Some(user), Some(group)).map_err(files::io_error("change the owner of", &path))?;
         }
     }
-    fs::set_permissions(dir, fs::Permissions::from_mode(mode)).map_err(files::io_error("change", dir))
-}
-
-fn check_absent_or_empty(dir: &Path) -> Result<(), StoreError> {
-    match fs::read_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(files::io_error("list", dir)(error)),
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(StoreError::AlreadyExists { path: dir.to_owned() }),
-        },
-    }
-}
-
-fn sibling(dir: &Path, end: &str) -> PathBuf {
-    let mut name = dir.as_os_str().to_owned();
-    name.push(end);
-    name.into()
-}
-
-/// Removes a state directory. Fails if it contains other files.
-fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
-    let directories = files::directories(dir)?;
-    for path in files::state_files(dir)?.into_iter().map(|name| dir.join(name)) {
-        fs::remove_file(&path).map_err(files::io_error("remove", &path))?;
-    }
-    for path in directories.into_iter().rev().map(|name| dir.join(name)) {
-        fs::remove_dir(&path).map_err(files::io_error("remove", &path))?;
-    }
-    Ok(())
-}
-
-/// Waits until all files are on disk. Returns their total size.
-fn sync_files(dir: &Path) -> Result<u64, StoreError> {
-    let mut bytes = 0;
-    for path in files::state_files(dir)?.into_iter().chain(files::directories(dir)?.into_iter().rev()) {
-        let path = dir.join(path);
-        let file = File::open(&path).map_err(files::io_error("open", &path))?;
-        file.sync_all().map_err(files::io_error("sync", &path))?;
-        let metadata = file.metadata().map_err(files::io_error("read", &path))?;
-        bytes += if metadata.is_file() { metadata.len() } else { 0 };
-    }
-    Ok(bytes)
-}
-
-fn sync_parent(dir: &Path) -> Result<(), StoreError> {
-    // The parent of a single name is the empty path, which cannot be opened.
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|file| file.sync_all()).map_err(files::io_error("sync", parent))
+    fs::set_permissions(dir, fs::Permissions::from_mode(mode)).map_err(files::io_error("change the mode of", dir))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
-    use crate::model::commit::{Commit, RowKey};
+    use crate::model::commit::{Commit, Meta, RowKey};
     use crate::model::packed_row::PackedRow;
     use crate::model::{GameKey, PlayerKey, PlayerRow, ServerKey, WeekKey};
     use crate::store::StoreSettings;

@@ -10,7 +10,7 @@
 //! blocks sled forever: its segment accountant waits for a truncation of the file while
 //! every thread that could do it waits for the accountant.
 //!
-//! So the store copies its records into a new database, as a backup does (`backup`): on
+//! So the store copies its records into a new database, as a backup does (`online_copy`): on
 //! another thread, while commits continue; records that they change are copied again. The
 //! new database is in the directory `db.N` in the state directory. Between two commits the
 //! file `current` is replaced to name it, and all readers and writers continue in it. After
@@ -27,12 +27,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use nix::sys::statvfs::statvfs;
-
-use super::backup::{BackupSource, BackupTarget, Changed, FinalChanges};
+use super::error::StoreError;
+use super::online_copy::{BackupSource, BackupTarget, FinalChanges, SledChange};
 use super::tree::Tree;
-use super::{StoreError, open_database, sled_error};
-use crate::store::dir::files::{self, Current};
+use crate::store::dir::database::Database;
+use crate::store::dir::files::{self, CurrentDatabase};
 use crate::store::dir::lock;
 
 /// The size at which a compaction begins, in percent of the size after the last one.
@@ -57,12 +56,12 @@ pub(super) struct Compaction {
     dir: PathBuf,
     cache_bytes: u64,
     /// The database in use; `None`: none was compacted yet.
-    current: Option<Current>,
+    current: Option<CurrentDatabase>,
     /// File size at which a failed compaction is retried, bytes.
     retry_bytes: u64,
     running: Option<CompactionJob>,
     /// Replaced databases that still have readers.
-    old: Vec<PathBuf>,
+    replaced: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -77,7 +76,7 @@ struct CompactionJob {
 struct CompactedDatabase {
     source: BackupSource,
     /// `None`: it is not open yet, or the store has taken it.
-    db: Option<sled::Db>,
+    db: Option<Database>,
     dir: PathBuf,
     bytes: u64,
     /// The file `current` names the directory, or may name it.
@@ -85,26 +84,26 @@ struct CompactedDatabase {
 }
 
 impl Compaction {
-    pub(super) fn of(dir: &Path, cache_bytes: u64) -> Result<Compaction, StoreError> {
+    pub(super) fn new(dir: &Path, cache_bytes: u64) -> Result<Compaction, StoreError> {
         Ok(Compaction {
             settings: CompactSettings { bytes_min: 0, disk_free_bytes_min: 0 },
             dir: dir.to_owned(),
             cache_bytes,
-            current: files::current(dir)?,
+            current: files::read_current(dir)?,
             retry_bytes: 0,
             running: None,
-            old: Vec::new(),
+            replaced: Vec::new(),
         })
     }
 
-    pub(super) fn set(&mut self, settings: CompactSettings) {
+    pub(super) fn set_settings(&mut self, settings: CompactSettings) {
         self.settings = settings;
     }
 
     /// Begins, continues or ends a compaction. Is called between two commits. After an
     /// error it is unknown which database is current: the process must end.
     pub(super) fn step(&mut self, tree: &Tree) -> Result<(), StoreError> {
-        self.remove_old();
+        self.remove_replaced();
         let Some(running) = self.running.take_if(|running| running.thread.is_finished()) else {
             if self.running.is_none() {
                 self.begin_if_due(tree);
@@ -113,22 +112,22 @@ impl Compaction {
         };
         let copied = match running.thread.join() {
             Ok(Ok(copied)) => copied,
-            Ok(Err(error)) => return self.failed(&error),
-            Err(_) => return self.failed(&"its thread panicked"),
+            Ok(Err(error)) => return self.postpone(&error),
+            Err(_) => return self.postpone(&"its thread panicked"),
         };
-        match copied.source.last_changes() {
+        match copied.source.final_changes() {
             Ok(Some(last)) => self.switch(tree, copied, last),
             Ok(None) => {
                 self.spawn(move |is_cancelled| copied.catch_up(is_cancelled));
                 Ok(())
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.postpone(&error),
         }
     }
 
     /// Cancels the compaction in progress, and waits until its thread has ended: some 20
     /// ms, longer while a large database is opened.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn cancel(&mut self) {
         let Some(CompactionJob { is_cancelled, thread }) = self.running.take() else { return };
         is_cancelled.store(true, Ordering::Relaxed);
         if thread.join().is_err() {
@@ -146,7 +145,7 @@ impl Compaction {
         if bytes < bytes_min.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
             return;
         }
-        let free = statvfs(&self.dir).map_or(0, |disk| disk.blocks_available() * disk.fragment_size());
+        let free = files::free_bytes(&self.dir).unwrap_or(0);
         if free < bytes + disk_free_bytes_min {
             tracing::warn!(
                 bytes,
@@ -160,9 +159,9 @@ impl Compaction {
         }
         // No compaction during a backup.
         let Some(source) = BackupSource::begin(tree) else { return };
-        let (dir, cache_bytes) = (self.dir.join(self.next(0).name()), self.cache_bytes);
+        let (dir, cache_bytes) = (self.dir.join(self.next_database(0).name()), self.cache_bytes);
         tracing::debug!(bytes, into = %dir.display(), "the state directory is being compacted");
-        self.spawn(move |is_cancelled| CompactedDatabase::of(source, &dir, cache_bytes, is_cancelled));
+        self.spawn(move |is_cancelled| CompactedDatabase::copy(source, &dir, cache_bytes, is_cancelled));
     }
 
     fn spawn(&mut self, work: impl FnOnce(&AtomicBool) -> Result<CompactedDatabase, StoreError> + Send + 'static) {
@@ -171,12 +170,13 @@ impl Compaction {
         let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&thread_flag));
         match thread {
             Ok(thread) => self.running = Some(CompactionJob { is_cancelled, thread }),
-            Err(error) => _ = self.failed(&error),
+            Err(error) => _ = self.postpone(&error),
         }
     }
 
-    /// A failed compaction costs nothing but disk space.
-    fn failed(&mut self, error: &dyn std::fmt::Display) -> Result<(), StoreError> {
+    /// Logs why a compaction failed. It costs nothing but disk space: it is retried when
+    /// the file has grown.
+    fn postpone(&mut self, error: &dyn std::fmt::Display) -> Result<(), StoreError> {
         tracing::warn!("the state directory was not compacted: {error}");
         self.retry_bytes = self.file_bytes() / 100 * RETRY_GROWTH_PERCENT;
         Ok(())
@@ -184,40 +184,40 @@ impl Compaction {
 
     fn switch(&mut self, tree: &Tree, mut copied: CompactedDatabase, last: FinalChanges) -> Result<(), StoreError> {
         if let Err(error) = copied.put(last.records()) {
-            return self.failed(&error);
+            return self.postpone(&error);
         }
-        let next = self.next(copied.bytes);
+        let next = self.next_database(copied.bytes);
         let old = self.database();
         // If this fails, either database may be current. The next start removes the other.
         copied.keep_dir = true;
-        files::set_current(&self.dir, &next)?;
+        files::write_current(&self.dir, &next)?;
         tree.switch_database(copied.db.take().expect("database is open until it becomes current"));
         tracing::debug!(bytes = next.bytes, "the state directory is compacted");
         self.current = Some(next);
         self.retry_bytes = 0;
-        self.old.push(old);
+        self.replaced.push(old);
         Ok(())
     }
 
     /// Removes replaced databases without readers, on another thread: removing a large file
     /// takes a while.
-    fn remove_old(&mut self) {
+    fn remove_replaced(&mut self) {
         if self.running.is_some() {
             return;
         }
-        for old in std::mem::take(&mut self.old) {
+        for old in std::mem::take(&mut self.replaced) {
             match lock::is_database_locked(&old) {
-                Ok(false) if old == self.dir => remove(move || files::remove_database_files(&old)),
-                Ok(false) => remove(move || files::remove_database(&old)),
-                Ok(true) => self.old.push(old),
+                Ok(false) if old == self.dir => remove_on_thread(move || files::remove_database_files(&old)),
+                Ok(false) => remove_on_thread(move || files::remove_database(&old)),
+                Ok(true) => self.replaced.push(old),
                 Err(error) => tracing::warn!("an old database is not removed before the next start: {error}"),
             }
         }
     }
 
     /// The database that the next compaction makes current.
-    fn next(&self, bytes: u64) -> Current {
-        Current { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes }
+    fn next_database(&self, bytes: u64) -> CurrentDatabase {
+        CurrentDatabase { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes }
     }
 
     /// Size of the database file. An unreadable file counts as empty. Takes 2 us.
@@ -232,11 +232,11 @@ impl Compaction {
 
 impl Drop for Compaction {
     fn drop(&mut self) {
-        self.stop();
+        self.cancel();
     }
 }
 
-fn remove(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
+fn remove_on_thread(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
     let warn =
         |error: &dyn std::fmt::Display| tracing::warn!("an old database is not removed before the next start: {error}");
     let removing = std::thread::Builder::new().name("store-remove".to_owned()).spawn(move || {
@@ -253,7 +253,7 @@ impl CompactedDatabase {
     /// Copies all records into a new database with a small cache, reopens it with the
     /// store's cache size, and copies the records changed in the meantime, until few
     /// remain.
-    fn of(
+    fn copy(
         mut source: BackupSource,
         dir: &Path,
         cache_bytes: u64,
@@ -263,8 +263,7 @@ impl CompactedDatabase {
         source.copy_to(&mut target, is_cancelled)?;
         let bytes = target.finish(FinalChanges::default())?.bytes;
         let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes, keep_dir: false };
-        let db = lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || open_database(dir, cache_bytes))?;
-        copied.db = Some(db);
+        copied.db = Some(Database::open(dir, cache_bytes)?);
         files::grant_group_read(dir)?;
         copied.catch_up(is_cancelled)
     }
@@ -281,7 +280,7 @@ impl CompactedDatabase {
     }
 
     /// Writes records and waits until they are on disk.
-    fn put(&self, records: Vec<Changed>) -> Result<(), StoreError> {
+    fn put(&self, records: Vec<SledChange>) -> Result<(), StoreError> {
         let db = self.db.as_ref().expect("database is open until it becomes current");
         let mut batch = sled::Batch::default();
         for (key, value) in records {
@@ -290,7 +289,8 @@ impl CompactedDatabase {
                 None => batch.remove(key),
             }
         }
-        db.apply_batch(batch).and_then(|()| db.flush()).map(|_| ()).map_err(|error| sled_error(&self.dir, error))
+        db.apply_batch(batch)?;
+        db.flush()
     }
 }
 
@@ -301,8 +301,8 @@ impl Drop for CompactedDatabase {
         }
         drop(self.db.take());
         let dir = self.dir.clone();
-        remove(move || {
-            lock::retry_until_unlocked(&dir, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(&dir)?).then_some(())))?;
+        remove_on_thread(move || {
+            lock::wait_until_unlocked(&dir)?;
             files::remove_database(&dir)
         });
     }
@@ -315,6 +315,7 @@ mod tests {
 
     use super::*;
     use crate::store::backup::tests::{SETTINGS, commit, records};
+    use crate::store::tree::SledRecord;
     use crate::store::{Store, StoreSettings};
 
     const ALWAYS: CompactSettings = CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: 0 };
@@ -345,6 +346,11 @@ mod tests {
         names
     }
 
+    fn sled_records(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let parts = |record: SledRecord| (record.key.to_vec(), record.bytes.to_vec());
+        tree.sled_records_after(&[]).map(|record| parts(record.unwrap())).collect()
+    }
+
     #[test]
     fn compacted_store_has_the_records_of_one_that_was_not() {
         let dir = tempfile::tempdir().unwrap();
@@ -357,11 +363,8 @@ mod tests {
         uncompacted.apply(&commit(0, 30_000)).unwrap();
         (1..n).for_each(|n| uncompacted.apply(&commit(n, 300)).unwrap());
         assert!(records(&store) == records(&uncompacted));
-        let reader_records: Vec<_> = reader.tree.raw_all().map(Result::unwrap).collect();
-        assert!(
-            reader_records == store.tree.raw_all().map(Result::unwrap).collect::<Vec<_>>(),
-            "a reader reads the new database"
-        );
+        let reader_records = sled_records(&reader.tree);
+        assert!(reader_records == sled_records(&store.tree), "a reader reads the new database");
         drop((store, reader));
         let store = open(&compacted);
         assert!(records(&store) == records(&uncompacted), "after a restart");
@@ -402,12 +405,12 @@ mod tests {
             check(&store, "begun");
             fs::remove_dir(state.join(format!("{dir}.partial"))).unwrap();
             let never = AtomicBool::new(false);
-            let copied = CompactedDatabase::of(source, &state.join(dir), SETTINGS.cache_bytes, &never).unwrap();
+            let copied = CompactedDatabase::copy(source, &state.join(dir), SETTINGS.cache_bytes, &never).unwrap();
             check(&store, "copied");
             if dir == "db.1" {
-                let last = copied.source.last_changes().unwrap().unwrap();
+                let last = copied.source.final_changes().unwrap().unwrap();
                 store.compaction.switch(&store.tree, copied, last).unwrap();
-                store.compaction.old.clear();
+                store.compaction.replaced.clear();
                 store.apply(&commit(1, 300)).unwrap();
                 check(&store, "switched, the old database not removed");
             }

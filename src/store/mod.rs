@@ -1,19 +1,21 @@
 //! The state directory: the store of the engine's state, in sled.
 //!
 //! One tree, one key space, one writer. A commit is one batch (a large one is written
-//! record by record, see `redo`), flushed before `apply` returns. The crash
-//! test showed that an unflushed batch is lost as a whole and a flushed one is never torn.
+//! record by record, see `redo`), flushed before `apply` returns. The crash test showed
+//! that an unflushed batch is lost as a whole and a flushed one is never torn.
 //! Keys are big-endian with a leading tag, so the records of a week, and within it of a
 //! server, are adjacent. Values are postcard records; several small ones share a leaf
 //! (`leaf`, `tree`).
 
 mod backup;
-mod changes;
+mod commit_records;
 mod compaction;
-mod corrections;
 mod dir;
+mod error;
 mod keys;
+mod layout;
 mod migrate;
+mod online_copy;
 mod redo;
 mod source;
 mod tree;
@@ -22,17 +24,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use backup::{BackupSource, BackupSummary, BackupTarget, FinalChanges, RestoreSummary, backup_closed, restore};
-use changes::{Changes, PutFn};
+pub use backup::{RestoreSummary, backup_closed, restore};
+pub use compaction::CompactSettings;
+pub use error::StoreError;
+pub use online_copy::{BackupSource, BackupSummary, BackupTarget, FinalChanges};
 
 use crate::engine::LoadedState;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
-pub use crate::store::compaction::CompactSettings;
+use crate::store::commit_records::PutFn;
 use crate::store::compaction::Compaction;
+use crate::store::dir::database::Database;
 use crate::store::dir::{files, lock, read_copy, repair};
-use crate::store::tree::{RecordChange, Tree, VERSION, corrupt_record};
+use crate::store::layout::VERSION;
+use crate::store::tree::{RecordChange, Tree};
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
@@ -44,11 +50,11 @@ pub struct Store {
     /// At most `archive.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
-    /// Deleted windows whose rows are not yet swept.
-    sweep: BTreeSet<WindowKey>,
+    /// Deleted windows that still have records.
+    unswept: BTreeSet<WindowKey>,
     /// The directory of the files.
     dir: PathBuf,
-    notes: Vec<String>,
+    warnings: Vec<String>,
     compaction: Compaction,
     /// The private copy of a read-only store; removed after sled has closed it.
     _copy: Option<tempfile::TempDir>,
@@ -59,47 +65,6 @@ pub struct Store {
 #[derive(Clone, Debug)]
 pub struct Reader {
     tree: Tree,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("state directory {path:?} is in use by {holder}; gave up after {waited_s} s")]
-    Locked { path: PathBuf, holder: String, waited_s: u64 },
-    #[error("state directory {path:?} does not exist")]
-    MissingStateDir { path: PathBuf },
-    #[error("{path:?} is not a state directory of clqd: it has no file \"db\"")]
-    NotAStateDir { path: PathBuf },
-    #[error(
-        "state record {key} has version {found}, this clqd knows up to {VERSION}: it was written by a newer clqd; \
-         install that one or start with another state directory"
-    )]
-    NewerVersion { key: String, found: u8 },
-    #[error(
-        "state record {key} has version {found}, this clqd migrates version {} and later: open the state directory \
-         once with a clqd between the two, or replay the scan log into another state directory",
-        migrate::OLDEST
-    )]
-    UnsupportedVersion { key: String, found: u8 },
-    #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
-    Corrupt { key: String, why: String },
-    #[error("cannot {operation} {path:?}{hint}")]
-    File { operation: &'static str, path: PathBuf, hint: String, source: std::io::Error },
-    #[error(
-        "{place:?} has {free} bytes free, and the copy of the state for reading needs {needed}: free some space, or set \
-         another directory in the environment variable TMPDIR"
-    )]
-    NoDiskSpace { place: PathBuf, needed: u64, free: u64 },
-    #[error(
-        "state file {path:?} is damaged{at}: restore a backup (clqd restore), or replay the scan log into another \
-         state directory"
-    )]
-    Damaged { path: PathBuf, at: String },
-    #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]
-    AlreadyExists { path: PathBuf },
-    #[error("the backup to {path:?} was cancelled")]
-    Cancelled { path: PathBuf },
-    #[error("the database of the state, {path:?}, failed")]
-    Sled { path: PathBuf, source: sled::Error },
 }
 
 /// How to open a store.
@@ -141,40 +106,47 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the database in `dir`. Errors name `shown` instead.
-    fn open_at(dir: &Path, shown: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
-        let mut notes = Vec::new();
-        let db = lock::retry_until_unlocked(dir, wait, || {
-            let database = files::database_dir(dir)?;
-            let Some(more) = repair::repair(&database)? else { return Ok(None) };
-            notes.extend(more);
-            let db = open_database(&database, cache_bytes)?;
+    /// Opens the database in `dir`. Errors of the open store name `dir_in_errors` instead.
+    fn open_at(dir: &Path, dir_in_errors: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
+        let mut warnings = Vec::new();
+        let (db, database_dir) = lock::retry_until_unlocked(dir, wait, || {
+            let database_dir = files::database_dir(dir)?;
+            let Some(more) = repair::repair(&database_dir)? else { return Ok(None) };
+            warnings.extend(more);
+            let Some(db) = Database::try_open(&database_dir, cache_bytes)? else { return Ok(None) };
             // Before the lock, another process may have compacted the database and ended.
-            Ok(db.filter(|_| files::database_dir(dir).is_ok_and(|now| now == database)))
+            let is_current = files::database_dir(dir).is_ok_and(|current| current == database_dir);
+            Ok(is_current.then_some((db, database_dir)))
         })?;
-        repair::sync_untracked_files(&files::database_dir(dir)?)?;
+        repair::sync_untracked_files(&database_dir)?;
         files::remove_other_databases(dir)?;
-        notes.iter().for_each(|note| tracing::warn!("{note}"));
-        let tree = Tree::new(db, shown);
-        let (outbox, sweep) = (BTreeMap::new(), BTreeSet::new());
-        let compaction = Compaction::of(dir, cache_bytes)?;
-        let dir = dir.to_owned();
-        let mut store = Store { tree, outbox, next_seq: 1, sweep, dir, notes, compaction, _copy: None };
-        migrate::discard_partial_bulk_load(&store.tree, &store.dir)?;
-        migrate::run(&store.tree, &mut |_| ())?;
-        store.replay_redo_file()?;
-        let outbox = |key: &[u8], seq: u64| match keys::read_outbox(key) {
-            Some(entry) => Ok((entry, seq)),
-            None => Err(corrupt_record(key, "no such kind")),
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        let name = database_dir.strip_prefix(dir).expect("the database is in the state directory");
+        let mut store = Store {
+            tree: Tree::new(db.with_dir_in_errors(&dir_in_errors.join(name))),
+            outbox: BTreeMap::new(),
+            next_seq: 1,
+            unswept: BTreeSet::new(),
+            dir: dir.to_owned(),
+            warnings,
+            compaction: Compaction::new(dir, cache_bytes)?,
+            _copy: None,
         };
-        store.outbox = store.tree.collect_prefix(&[keys::OUTBOX], outbox)?.into_iter().collect::<Result<_, _>>()?;
+        migrate::discard_partial_bulk_load(&store.tree, dir)?;
+        migrate::run(&store.tree, dir_in_errors, &mut |_| ())?;
+        store.replay_redo_file()?;
+        let entry = |key: &[u8], seq: u64| match keys::read_outbox(key) {
+            Some(entry) => Ok((entry, seq)),
+            None => Err(StoreError::corrupt(key, "no such kind")),
+        };
+        store.outbox = store.tree.collect_prefix(&[keys::OUTBOX], entry)?.into_iter().collect::<Result<_, _>>()?;
         store.next_seq = store.outbox.values().max().map_or(1, |seq| seq + 1);
         Ok(store)
     }
 
     /// Messages for the admin about the files as they were found.
     pub fn warnings(&self) -> &[String] {
-        &self.notes
+        &self.warnings
     }
 
     /// Reads the part of the state that the engine keeps in memory.
@@ -189,7 +161,7 @@ impl Store {
         };
         let forgotten = |key: &[u8], forgotten_ms| match keys::read_forgotten(key) {
             Some(hash) => Ok((hash, forgotten_ms)),
-            None => Err(corrupt_record(key, "no hash")),
+            None => Err(StoreError::corrupt(key, "no hash")),
         };
         loaded.forgotten =
             self.tree.collect_prefix(&[keys::FORGOTTEN], forgotten)?.into_iter().collect::<Result<_, _>>()?;
@@ -200,9 +172,9 @@ impl Store {
         loaded.servers = servers.into_iter().map(server).collect();
         let closing = |state: &&WeekState| matches!(state.phase, WeekPhase::Closing | WeekPhase::Ranking);
         if let Some(state) = meta.weeks.iter().find(closing) {
-            loaded.closed_servers = Some((state.week, self.closed(state.week)?));
+            loaded.closed_servers = Some((state.week, self.closed_servers(state.week)?));
         }
-        self.sweep = self.find_dropped_windows(&meta)?;
+        self.unswept = self.find_dropped_windows(&meta)?;
         loaded.meta = meta;
         Ok(loaded)
     }
@@ -211,7 +183,7 @@ impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         if commit.records() <= RECORDS_PER_BATCH {
             let mut changes: Vec<RecordChange> = Vec::new();
-            self.changes(commit, &mut |key, value| {
+            self.encode(commit, &mut |key, value| {
                 changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
                 Ok(())
             })?;
@@ -228,24 +200,24 @@ impl Store {
                 self.outbox.remove(entry);
             }
         }
-        self.sweep.extend(&commit.deleted_windows);
+        self.unswept.extend(&commit.deleted_windows);
         self.compaction.step(&self.tree)
     }
 
     /// Sets when commits compact the database file (`compaction`).
     pub fn set_compaction(&mut self, settings: CompactSettings) {
-        self.compaction.set(settings);
+        self.compaction.set_settings(settings);
     }
 
     fn write_redo(&self, commit: &Commit) -> Result<(), StoreError> {
-        let mut redo = redo::Writer::create(&self.dir).map_err(|e| self.unwritten(e))?;
-        self.changes(commit, &mut |key, value| redo.put(key, value).map_err(|e| self.unwritten(e)))?;
-        redo.finish().map_err(|e| self.unwritten(e))
+        let mut redo = redo::Writer::create(&self.dir)?;
+        self.encode(commit, &mut |key, value| redo.put(key, value))?;
+        redo.finish()
     }
 
     /// Applies the commit of the redo file, if there is a complete one.
     fn replay_redo_file(&mut self) -> Result<(), StoreError> {
-        let Some((version, changes)) = redo::read(&self.dir).map_err(|e| self.unread(e))? else { return Ok(()) };
+        let Some((version, changes)) = redo::read(&self.dir)? else { return Ok(()) };
         let convert = |(key, value): RecordChange| {
             let value = match value {
                 Some(value) if version != VERSION => Some(migrate::convert(version, &key, value)?),
@@ -253,24 +225,25 @@ impl Store {
             };
             Ok((key, value))
         };
-        self.tree.write_unlogged(changes.map(|change| change.map_err(|e| self.unread(e)).and_then(convert)))?;
+        self.tree.write_unlogged(changes.map(|change| change.and_then(convert)))?;
         self.tree.flush()?;
-        redo::remove(&self.dir).map_err(files::io_error("remove", &redo::path(&self.dir)))
+        redo::remove(&self.dir)
     }
 
     /// Encodes every record that a commit changes, by kind in order of key.
-    fn changes(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
-        Changes::to(put).records(commit, self.next_seq, |entry, seq| self.outbox.get(entry) == Some(&seq))
+    fn encode(&self, commit: &Commit, put: &mut PutFn<'_>) -> Result<(), StoreError> {
+        let is_archived = |entry: &OutboxKey, seq| self.outbox.get(entry) == Some(&seq);
+        commit_records::encode(commit, self.next_seq, is_archived, put)
     }
 
     /// Removes up to `most` sled records of deleted windows. Returns whether there may be
     /// more. Sled reuses the space; the file does not shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
-        let Some(&window) = self.sweep.first() else { return Ok(false) };
+        let Some(&window) = self.unswept.first() else { return Ok(false) };
         if !self.tree.remove_batch(&keys::window_prefix(window), most)? {
-            self.sweep.pop_first();
+            self.unswept.pop_first();
         }
-        Ok(!self.sweep.is_empty())
+        Ok(!self.unswept.is_empty())
     }
 
     /// Windows that have records but are not in the meta record: they were deleted and are
@@ -280,7 +253,7 @@ impl Store {
         let mut found = BTreeSet::new();
         let mut from = vec![keys::WINDOW];
         while let Some(key) = self.tree.next_key(from, vec![keys::WINDOW + 1])? {
-            let Some(window) = keys::read_window(&key) else { return Err(corrupt_record(&key, "no such window")) };
+            let Some(window) = keys::read_window(&key) else { return Err(StoreError::corrupt(&key, "no such window")) };
             if !kept.contains(&window) {
                 found.insert(window);
             }
@@ -296,59 +269,10 @@ impl Store {
         Reader { tree: self.tree.clone() }
     }
 
-    /// Whether any key or record contains these bytes. Reads everything.
+    /// Whether any key or record contains these bytes. Reads everything. For tests that check
+    /// that a forgotten name is gone.
     pub fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
-        self.tree.holds_bytes(bytes)
-    }
-
-    fn unwritten(&self, source: std::io::Error) -> StoreError {
-        files::io_error("write", &redo::path(&self.dir))(source)
-    }
-
-    fn unread(&self, source: std::io::Error) -> StoreError {
-        files::io_error("read", &redo::path(&self.dir))(source)
-    }
-}
-
-impl StoreError {
-    /// The same error, naming `original` instead of its copy.
-    fn with_original_path(mut self, copy: &Path, original: &Path) -> StoreError {
-        if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
-            &mut self
-            && let Ok(name) = path.strip_prefix(copy)
-        {
-            *path = original.join(name);
-        }
-        self
-    }
-}
-
-/// `None`: another process has it open.
-fn open_database(dir: &Path, cache_bytes: u64) -> Result<Option<sled::Db>, StoreError> {
-    let config =
-        sled::Config::new().path(dir).cache_capacity(cache_bytes).mode(sled::Mode::HighThroughput).flush_every_ms(None); // `apply` flushes
-    // On some damage sled panics instead of returning an error.
-    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
-    match opened {
-        Ok(Ok(db)) => Ok(Some(db)),
-        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
-        Ok(Err(error)) => Err(sled_error(dir, error)),
-        Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
-    }
-}
-
-/// Adds the affected file to an error of sled.
-fn sled_error(dir: &Path, source: sled::Error) -> StoreError {
-    let db = dir.join("db");
-    match source {
-        sled::Error::Corruption { at: Some(sled::DiskPtr::Blob(_, blob)), .. } => {
-            StoreError::Damaged { path: dir.join(files::BLOBS).join(blob.to_string()), at: String::new() }
-        }
-        sled::Error::Corruption { at: Some(at), .. } => {
-            StoreError::Damaged { path: db, at: format!(" at byte {}", at.lid()) }
-        }
-        sled::Error::Corruption { at: None, .. } => StoreError::Damaged { path: db, at: String::new() },
-        source => StoreError::Sled { path: db, source },
+        self.tree.contains_bytes(bytes)
     }
 }
 
@@ -423,7 +347,7 @@ mod tests {
             changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
             Ok(())
         };
-        store.changes(&commit, put).unwrap();
+        store.encode(&commit, put).unwrap();
         store.tree.write_unlogged(changes.into_iter().take(5_000).map(Ok)).unwrap();
         drop(store);
         std::fs::write(&redo, &whole).unwrap();

@@ -9,13 +9,16 @@
 //! An incomplete file belongs to a commit of which nothing was written.
 //!
 //! Layout: `magic, version, (key len u32, key, value len u32 or MAX for a removal, value)*,
-//! crc32`, little-endian. The version is that of the values' layout (`tree::VERSION`).
+//! crc32`, little-endian. The version is that of the values' layout (`layout::VERSION`).
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::tree::{RecordChange, VERSION};
+use super::error::StoreError;
+use super::layout::VERSION;
+use super::tree::RecordChange;
+use crate::store::dir::files;
 
 const MAGIC: &[u8; 7] = b"clqdred";
 /// The version byte in files of layout 3.
@@ -35,15 +38,20 @@ pub(super) struct Writer<'d> {
 }
 
 impl Writer<'_> {
-    pub(super) fn create(dir: &Path) -> std::io::Result<Writer<'_>> {
-        let inner = BufWriter::with_capacity(1 << 20, File::create(path(dir))?);
-        let mut out = ChecksumWriter { inner, crc: crc32fast::Hasher::new() };
-        out.write_all(MAGIC)?;
-        out.write_all(&[VERSION])?;
-        Ok(Writer { dir, out })
+    pub(super) fn create(dir: &Path) -> Result<Writer<'_>, StoreError> {
+        let file = File::create(path(dir)).map_err(files::io_error("create", &path(dir)))?;
+        let inner = BufWriter::with_capacity(1 << 20, file);
+        let mut writer = Writer { dir, out: ChecksumWriter { inner, crc: crc32fast::Hasher::new() } };
+        let header = [&MAGIC[..], &[VERSION]].concat();
+        writer.out.write_all(&header).map_err(|e| writer.write_error(e))?;
+        Ok(writer)
     }
 
-    pub(super) fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> std::io::Result<()> {
+    pub(super) fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        self.write_change(key, value).map_err(|e| self.write_error(e))
+    }
+
+    fn write_change(&mut self, key: &[u8], value: Option<&[u8]>) -> std::io::Result<()> {
         self.out.write_all(&(key.len() as u32).to_le_bytes())?;
         self.out.write_all(key)?;
         match value {
@@ -55,44 +63,62 @@ impl Writer<'_> {
         }
     }
 
+    fn write_error(&self, source: std::io::Error) -> StoreError {
+        files::io_error("write", &path(self.dir))(source)
+    }
+
     /// Waits until the file is on disk. From then on the commit will be applied.
-    pub(super) fn finish(self) -> std::io::Result<()> {
+    pub(super) fn finish(self) -> Result<(), StoreError> {
+        let path = path(self.dir);
         let crc = self.out.crc.finalize();
         let mut out = self.out.inner;
-        out.write_all(&crc.to_le_bytes())?;
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-        File::open(self.dir)?.sync_all()
+        let written = out.write_all(&crc.to_le_bytes()).and_then(|()| out.into_inner().map_err(|e| e.into_error()));
+        let file = written.map_err(files::io_error("write", &path))?;
+        file.sync_all().map_err(files::io_error("sync", &path))?;
+        files::sync_dir(self.dir)
     }
 }
 
 /// Removes the file after the commit is applied.
-pub(super) fn remove(dir: &Path) -> std::io::Result<()> {
-    fs::remove_file(path(dir))?;
-    File::open(dir)?.sync_all()
+pub(super) fn remove(dir: &Path) -> Result<(), StoreError> {
+    let path = path(dir);
+    fs::remove_file(&path).map_err(files::io_error("remove", &path))?;
+    files::sync_dir(dir)
 }
 
 /// The changes of a complete redo file, and the version of their layout. `None`: there is
 /// no file, or it is incomplete and has been removed.
-pub(super) fn read(dir: &Path) -> std::io::Result<Option<(u8, Changes)>> {
+pub(super) fn read(dir: &Path) -> Result<Option<(u8, Changes)>, StoreError> {
     let path = path(dir);
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+        Err(error) => return Err(files::io_error("open", &path)(error)),
     };
+    match read_header(file).map_err(files::io_error("read", &path))? {
+        Some((version, input)) => Ok(Some((version, Changes { input, path }))),
+        None => {
+            fs::remove_file(&path).map_err(files::io_error("remove", &path))?;
+            Ok(None)
+        }
+    }
+}
+
+/// The version, and the bytes of the changes; `None`: the file is incomplete.
+fn read_header(mut file: File) -> std::io::Result<Option<(u8, std::io::Take<BufReader<File>>)>> {
     let len = file.metadata()?.len();
     if !has_valid_checksum(&file, len)? {
-        fs::remove_file(&path)?;
         return Ok(None);
     }
-    let mut input = BufReader::with_capacity(1 << 20, File::open(&path)?);
+    file.rewind()?;
+    let mut input = BufReader::with_capacity(1 << 20, file);
     let mut head = [0; HEADER_BYTES as usize];
     input.read_exact(&mut head)?;
     let version = match head[MAGIC.len()] {
         VERSION_3 => 3,
         version => version,
     };
-    Ok(Some((version, Changes { input: input.take(len - HEADER_BYTES - 4) })))
+    Ok(Some((version, input.take(len - HEADER_BYTES - 4))))
 }
 
 fn has_valid_checksum(file: &File, len: u64) -> std::io::Result<bool> {
@@ -118,6 +144,7 @@ fn has_valid_checksum(file: &File, len: u64) -> std::io::Result<bool> {
 /// Reads the changes one by one, in the order in which they were written.
 pub(super) struct Changes {
     input: std::io::Take<BufReader<File>>,
+    path: PathBuf,
 }
 
 impl Changes {
@@ -148,10 +175,11 @@ impl Changes {
 }
 
 impl Iterator for Changes {
-    type Item = std::io::Result<RecordChange>;
+    type Item = Result<RecordChange, StoreError>;
 
-    fn next(&mut self) -> Option<std::io::Result<RecordChange>> {
-        self.read_change().transpose()
+    fn next(&mut self) -> Option<Self::Item> {
+        let change = self.read_change().map_err(files::io_error("read", &self.path));
+        change.transpose()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::tree::corrupt_record;
-use super::{Reader, Store, StoreError, keys};
+use super::error::StoreError;
+use super::{Reader, Store, keys};
 use crate::engine::{RemovedPlayer, StateReader, WindowReader};
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::name::Name;
@@ -24,7 +24,7 @@ impl StateReader for Store {
         let key = keys::number_key(keys::PLAYER, player.0);
         let Some((game, name)) = self.tree.get::<(GameKey, Name)>(&key)? else { return Ok(None) };
         let (_, display) =
-            self.player(game, &name)?.ok_or_else(|| corrupt_record(&key, "its name record is missing"))?;
+            self.player(game, &name)?.ok_or_else(|| StoreError::corrupt(&key, "its name record is missing"))?;
         Ok(Some(PlayerRecord { game, name, display }))
     }
 
@@ -36,7 +36,7 @@ impl StateReader for Store {
         let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
         if most > 0 {
-            self.tree.each(from..vec![keys::PLAYER + 1], |key, record| {
+            self.tree.for_each(from..vec![keys::PLAYER + 1], |key, record| {
                 found.push((PlayerKey(keys::read_u32(key, 1)), record));
                 match found.len() < most {
                     true => ControlFlow::Continue(()),
@@ -46,7 +46,7 @@ impl StateReader for Store {
         }
         let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
             Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
-            None => Err(corrupt_record(&keys::number_key(keys::PLAYER, player.0), "its name record is missing")),
+            None => Err(StoreError::corrupt(&keys::number_key(keys::PLAYER, player.0), "its name record is missing")),
         };
         found.into_iter().map(record).collect()
     }
@@ -61,7 +61,7 @@ impl StateReader for Store {
         let prefix = keys::number_key(keys::ALIAS, player.0);
         let name = |key: &[u8], (): ()| match std::str::from_utf8(&key[prefix.len()..]) {
             Ok(name) => Ok(name.to_owned()),
-            Err(error) => Err(corrupt_record(key, &error.to_string())),
+            Err(error) => Err(StoreError::corrupt(key, error)),
         };
         self.tree.collect_prefix(&prefix, name)?.into_iter().collect()
     }
@@ -77,7 +77,7 @@ impl StateReader for Store {
         if most == 0 {
             return Ok(found);
         }
-        self.tree.each(from.to_vec()..vec![keys::DELETED_PLAYER + 1], |key, _: Option<PlayerKey>| {
+        self.tree.for_each(from.to_vec()..vec![keys::DELETED_PLAYER + 1], |key, _: Option<PlayerKey>| {
             found.push(PlayerKey(keys::read_u32(key, 1)));
             match found.len() < most {
                 true => ControlFlow::Continue(()),
@@ -113,7 +113,7 @@ impl StateReader for Store {
         if most == 0 {
             return Ok(rows);
         }
-        self.tree.each(from..end, |key, row| {
+        self.tree.for_each(from..end, |key, row| {
             rows.push((PlayerKey(keys::read_u32(key, key.len() - 4)), row));
             match rows.len() < most {
                 true => ControlFlow::Continue(()),
@@ -128,7 +128,7 @@ impl StateReader for Store {
     }
 
     fn is_swept(&self, window: WindowKey) -> bool {
-        !self.sweep.contains(&window)
+        !self.unswept.contains(&window)
     }
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
@@ -189,7 +189,7 @@ impl WindowReader for Reader {
         each: &mut dyn FnMut(PlayerKey, PlayerWindow),
     ) -> Result<(), StoreError> {
         let key = |player| keys::player_window(window, PlayerKey(player));
-        self.tree.each(key(players.start)..key(players.end), |key, row| {
+        self.tree.for_each(key(players.start)..key(players.end), |key, row| {
             each(PlayerKey(keys::read_u32(key, key.len() - 4)), row);
             ControlFlow::Continue(())
         })
@@ -202,7 +202,7 @@ impl WindowReader for Reader {
         each: &mut dyn FnMut(ServerKey, PlayerKey, PlayerRow),
     ) -> Result<(), StoreError> {
         let key = |server| keys::rows_prefix(window, Some(ServerKey(server)));
-        self.tree.each(key(servers.start)..key(servers.end), |key, row| {
+        self.tree.for_each(key(servers.start)..key(servers.end), |key, row| {
             let (server, player) = (keys::read_u32(key, key.len() - 8), keys::read_u32(key, key.len() - 4));
             each(ServerKey(server), PlayerKey(player), row);
             ControlFlow::Continue(())
@@ -212,7 +212,7 @@ impl WindowReader for Reader {
 
 impl Store {
     /// Servers closed for a week, in order of key, with their player-milliseconds.
-    pub(super) fn closed(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
+    pub(super) fn closed_servers(&self, week: WeekKey) -> Result<Vec<(ServerKey, u64)>, StoreError> {
         let prefix = keys::closed_prefix(week);
         self.tree.collect_prefix(&prefix, |key, player_ms| (ServerKey(keys::read_u32(key, key.len() - 4)), player_ms))
     }

@@ -11,9 +11,10 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User, access, geteuid};
 
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// The directory in which sled stores values that are too large for its log.
 pub(in crate::store) const BLOBS: &str = "blobs";
@@ -23,14 +24,14 @@ const CURRENT: &str = "current";
 
 /// The directory of a compacted database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::store) struct Current {
+pub(in crate::store) struct CurrentDatabase {
     /// Counts the compactions.
     pub number: u64,
     /// Size of the database when it was compacted.
     pub bytes: u64,
 }
 
-impl Current {
+impl CurrentDatabase {
     /// The directory's name, relative to the state directory.
     pub(in crate::store) fn name(&self) -> String {
         format!("db.{}", self.number)
@@ -39,7 +40,7 @@ impl Current {
 
 /// The content of the file `current`; `None`: the database is in the state directory
 /// itself.
-pub(in crate::store) fn current(dir: &Path) -> Result<Option<Current>, StoreError> {
+pub(in crate::store) fn read_current(dir: &Path) -> Result<Option<CurrentDatabase>, StoreError> {
     let path = dir.join(CURRENT);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -48,24 +49,29 @@ pub(in crate::store) fn current(dir: &Path) -> Result<Option<Current>, StoreErro
     };
     let parse = || {
         let (name, bytes) = text.strip_suffix('\n')?.split_once(' ')?;
-        Some(Current { number: database_number(name)?, bytes: bytes.parse().ok()? })
+        Some(CurrentDatabase { number: database_number(name)?, bytes: bytes.parse().ok()? })
     };
     parse().map(Some).ok_or(StoreError::Damaged { path, at: String::new() })
 }
 
 /// Makes a database the current one of the state directory. It must be on disk.
-pub(in crate::store) fn set_current(dir: &Path, current: &Current) -> Result<(), StoreError> {
+pub(in crate::store) fn write_current(dir: &Path, current: &CurrentDatabase) -> Result<(), StoreError> {
     let (path, new) = (dir.join(CURRENT), dir.join("current.new"));
     let mut file = File::create(&new).map_err(io_error("create", &new))?;
     let written = file.write_all(format!("{} {}\n", current.name(), current.bytes).as_bytes());
     written.and_then(|()| file.sync_all()).map_err(io_error("write", &new))?;
     fs::rename(&new, &path).map_err(io_error("replace", &path))?;
+    sync_dir(dir)
+}
+
+/// Waits until the names in a directory are on disk.
+pub(in crate::store) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(io_error("sync", dir))
 }
 
 /// The directory with the database of a state directory.
 pub(in crate::store) fn database_dir(dir: &Path) -> Result<PathBuf, StoreError> {
-    let Some(current) = current(dir)? else { return Ok(dir.to_owned()) };
+    let Some(current) = read_current(dir)? else { return Ok(dir.to_owned()) };
     let database = dir.join(current.name());
     // Sled would create a new one.
     match metadata_if_exists(&database.join("db"))? {
@@ -83,7 +89,7 @@ fn database_number(name: &str) -> Option<u64> {
 pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found: Vec<PathBuf> = ["redo", "first", CURRENT].map(PathBuf::from).into();
     found.retain(|name| dir.join(name).is_file());
-    match current(dir)? {
+    match read_current(dir)? {
         None => found.extend(list_database(dir)?),
         Some(current) => {
             let name = PathBuf::from(current.name());
@@ -97,11 +103,11 @@ pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreErr
 /// The existing files of a database, relative to its directory.
 pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
-    for name in names(dir)? {
+    for name in file_names(dir)? {
         match name.to_str() {
             Some(BLOBS) => {
                 let blobs = dir.join(BLOBS);
-                found.extend(names(&blobs)?.into_iter().map(|blob| Path::new(BLOBS).join(blob)));
+                found.extend(file_names(&blobs)?.into_iter().map(|blob| Path::new(BLOBS).join(blob)));
             }
             Some(name) if matches!(name, "conf" | "db") || is_snapshot(name) || name.ends_with(".generating") => {
                 found.push(PathBuf::from(name));
@@ -116,7 +122,7 @@ pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreE
 /// first. The first is the state directory itself.
 pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = vec![PathBuf::new()];
-    let database = current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
+    let database = read_current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
     let blobs = database.join(BLOBS);
     found.extend([database, blobs].into_iter().filter(|name| !name.as_os_str().is_empty() && dir.join(name).is_dir()));
     Ok(found)
@@ -125,8 +131,8 @@ pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreErr
 /// Removes the remains of an interrupted compaction: every database but the current one.
 /// Only for the process that has the current one open.
 pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreError> {
-    let current = current(dir)?;
-    for name in names(dir)? {
+    let current = read_current(dir)?;
+    for name in file_names(dir)? {
         let Some(name) = name.to_str() else { continue };
         let number = database_number(name.strip_suffix(".partial").unwrap_or(name));
         if number.is_some() && current.as_ref().is_none_or(|current| current.name() != name) {
@@ -157,12 +163,52 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
     }
 }
 
+/// Removes a state directory. Fails if it contains other files.
+pub(in crate::store) fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
+    let directories = directories(dir)?;
+    for path in state_files(dir)?.into_iter().map(|name| dir.join(name)) {
+        fs::remove_file(&path).map_err(io_error("remove", &path))?;
+    }
+    for path in directories.into_iter().rev().map(|name| dir.join(name)) {
+        fs::remove_dir(&path).map_err(io_error("remove", &path))?;
+    }
+    Ok(())
+}
+
+/// Waits until all files are on disk. Returns their total size.
+pub(in crate::store) fn sync_files(dir: &Path) -> Result<u64, StoreError> {
+    let mut bytes = 0;
+    for path in state_files(dir)?.into_iter().chain(directories(dir)?.into_iter().rev()) {
+        let path = dir.join(path);
+        let file = File::open(&path).map_err(io_error("open", &path))?;
+        file.sync_all().map_err(io_error("sync", &path))?;
+        let metadata = file.metadata().map_err(io_error("read the metadata of", &path))?;
+        bytes += if metadata.is_file() { metadata.len() } else { 0 };
+    }
+    Ok(bytes)
+}
+
+/// Waits until the name of a directory is on disk.
+pub(in crate::store) fn sync_parent(dir: &Path) -> Result<(), StoreError> {
+    // The parent of a single name is the empty path, which cannot be opened.
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sync_dir(parent)
+}
+
+/// The path with a suffix at its last name: `/var/lib/clqd` and `.partial` give
+/// `/var/lib/clqd.partial`.
+pub(in crate::store) fn with_suffix(dir: &Path, suffix: &str) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Whether this is the name of a complete sled snapshot.
 pub(in crate::store) fn is_snapshot(name: &str) -> bool {
     name.starts_with("snap.") && !name.ends_with(".generating")
 }
 
-fn names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn file_names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
     entries.map(|entry| Ok(entry.map_err(io_error("list", dir))?.file_name().into())).collect()
 }
@@ -173,14 +219,14 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(StoreError::MissingStateDir { path: dir.to_owned() });
         }
-        Err(error) => return Err(io_error("read", dir)(error)),
+        Err(error) => return Err(io_error("read the metadata of", dir)(error)),
         Ok(_) => {}
     }
     for name in ["db", "conf", CURRENT] {
         match fs::metadata(dir.join(name)) {
             Ok(_) => return Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(io_error("read", &dir.join(name))(error)),
+            Err(error) => return Err(io_error("read the metadata of", &dir.join(name))(error)),
         }
     }
     Err(StoreError::NotAStateDir { path: dir.to_owned() })
@@ -205,7 +251,7 @@ pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
 /// Makes the files readable for the group if the directory is: files created under a
 /// stricter umask would not be readable for `clqd status`.
 pub(in crate::store) fn grant_group_read(dir: &Path) -> Result<(), StoreError> {
-    let dir_mode = fs::metadata(dir).map_err(io_error("read", dir))?.permissions().mode();
+    let dir_mode = fs::metadata(dir).map_err(io_error("read the metadata of", dir))?.permissions().mode();
     if dir_mode & 0o050 != 0o050 {
         return Ok(());
     }
@@ -215,10 +261,16 @@ pub(in crate::store) fn grant_group_read(dir: &Path) -> Result<(), StoreError> {
         let mode = metadata.permissions().mode();
         if mode & required != required && metadata.uid() == geteuid().as_raw() {
             fs::set_permissions(&path, PermissionsExt::from_mode(mode | required))
-                .map_err(io_error("change", &path))?;
+                .map_err(io_error("change the mode of", &path))?;
         }
     }
     Ok(())
+}
+
+/// Free space of the disk that a file is on, bytes.
+pub(in crate::store) fn free_bytes(path: &Path) -> Result<u64, StoreError> {
+    let disk = statvfs(path).map_err(|errno| io_error("read the free space of", path)(errno.into()))?;
+    Ok(disk.blocks_available() * disk.fragment_size())
 }
 
 /// The metadata of a file; `None`: it does not exist.
@@ -226,7 +278,7 @@ pub(in crate::store) fn metadata_if_exists(path: &Path) -> Result<Option<Metadat
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io_error("read", path)(error)),
+        Err(error) => Err(io_error("read the metadata of", path)(error)),
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{major, minor};
 
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Time to wait for the lock. The wait is a sum of sleeps: on a busy machine it is longer,
 /// never shorter.
@@ -77,6 +77,12 @@ pub(in crate::store) fn is_database_locked(dir: &Path) -> Result<bool, StoreErro
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(true),
         Err((_, errno)) => Err(super::files::io_error("lock", &path)(errno.into())),
     }
+}
+
+/// Waits until no process has the directory open, for some seconds. Sled releases the lock
+/// of a database that was dropped on another thread.
+pub(in crate::store) fn wait_until_unlocked(dir: &Path) -> Result<(), StoreError> {
+    retry_until_unlocked(dir, LOCK_TIMEOUT, || Ok((!is_locked(dir)?).then_some(())))
 }
 
 /// Takes the same lock as opening the database. `None`: another process has it.
@@ -149,7 +155,7 @@ mod tests {
     fn open_waits_for_a_forked_child_to_close_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path(), SETTINGS).unwrap());
-        retry_until_unlocked(dir.path(), LOCK_TIMEOUT, || Ok((!is_locked(dir.path())?).then_some(()))).unwrap();
+        wait_until_unlocked(dir.path()).unwrap();
         // The child has the lock as its standard input; this process has closed it.
         let lock = Flock::lock(db(dir.path()), FlockArg::LockExclusive).unwrap();
         let input = Stdio::from(lock.try_clone().unwrap());

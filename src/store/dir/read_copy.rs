@@ -13,11 +13,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::sys::statvfs::statvfs;
 use tempfile::TempDir;
 
 use super::{files, lock};
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Directory for copies if `TMPDIR` is not set: it is on disk, whereas `/tmp` may be in
 /// memory.
@@ -55,7 +54,7 @@ pub(in crate::store) fn copy_into(
         let is_same =
             copy(source, target, &before)? && !lock::is_locked(source)? && file_stamps(source)? == Some(before);
         if !is_same {
-            remove_contents(target).map_err(files::io_error("empty", target))?;
+            remove_contents(target).map_err(files::io_error("remove the files in", target))?;
         }
         Ok(is_same.then_some(()))
     })
@@ -82,11 +81,10 @@ fn file_stamps(dir: &Path) -> Result<Option<Vec<FileStamp>>, StoreError> {
 
 fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreError> {
     let bytes: u64 = stamps.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
-    let stat = statvfs(target).map_err(|errno| files::io_error("read the free space of", target)(errno.into()))?;
-    let free = stat.blocks_available() * stat.fragment_size();
+    let free = files::free_bytes(target)?;
     if free < bytes + SPARE_BYTES {
-        let place = target.parent().unwrap_or(target).to_owned();
-        return Err(StoreError::NoDiskSpace { place, needed: bytes + SPARE_BYTES, free });
+        let dir = target.parent().unwrap_or(target).to_owned();
+        return Err(StoreError::NoDiskSpace { dir, needed: bytes + SPARE_BYTES, free });
     }
     Ok(())
 }
@@ -104,7 +102,7 @@ fn copy(source: &Path, target: &Path, stamps: &[FileStamp]) -> Result<bool, Stor
             opened => opened.map_err(files::io_error("open", &from))?,
         };
         let output = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&to);
-        let mut output = output.map_err(files::io_error("write", &to))?;
+        let mut output = output.map_err(files::io_error("create", &to))?;
         // Uses copy_file_range(2), which shares the blocks where possible.
         io::copy(&mut input, &mut output).map_err(files::io_error("copy", &from))?;
     }

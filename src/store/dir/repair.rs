@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use super::files;
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Prefix of the name of a damaged snapshot, so that sled ignores it.
 const DAMAGED_PREFIX: &str = "damaged.";
@@ -248,7 +248,7 @@ mod tests {
             fs::write(copy.path().join("db"), bytes).unwrap();
             let read = open(copy.path()).and_then(|store| {
                 let mut found = Vec::new();
-                store.tree.each_bytes(vec![0]..vec![255], |key, value| {
+                store.tree.for_each_encoded(vec![0]..vec![255], |key, value| {
                     found.push((key.to_owned(), value.to_owned()));
                     Ok(std::ops::ControlFlow::Continue(()))
                 })?;

@@ -19,19 +19,21 @@
 //! converted when it is applied ([`convert`]).
 //!
 //! To change the layout: copy the types that change into a file of the current version
-//! (like `v3`), convert them there to the new types, add the step, raise `tree::VERSION`,
+//! (like `v3`), convert them there to the new types, add the step, raise `layout::VERSION`,
 //! and keep a state directory written by the last version (`tests/engine/migration/`). Earlier
 //! steps then convert to those copies.
 
 mod v3;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{RawRecord, Tree, VERSION, corrupt_record};
-use super::{StoreError, keys};
+use super::error::StoreError;
+use super::keys;
+use super::layout::{OLDEST, VERSION};
+use super::tree::{SledRecord, Tree};
 use crate::store::dir::files;
 use crate::store::tree::leaf;
 
@@ -41,9 +43,6 @@ type Convert = fn(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, postcard:
 
 /// The steps from [`OLDEST`] to [`VERSION`], in order.
 const STEPS: [Convert; (VERSION - OLDEST) as usize] = [v3::convert];
-
-/// The oldest layout that can be migrated.
-pub(super) const OLDEST: u8 = 3;
 
 /// Sled records between two flushes: about 4 MB.
 const RECORDS_PER_FLUSH: u64 = if cfg!(test) { 10 } else { 2_000 };
@@ -61,20 +60,21 @@ struct Marker {
 }
 
 /// Migrates the directory if it has an older layout, or continues an interrupted migration.
-/// `each` is called after each sled record, with the number of records done.
-pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+/// `dir` is named in log messages. `each` is called after each sled record, with the number
+/// of records done.
+pub(super) fn run(tree: &Tree, dir: &Path, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
     let Some(mut marker) = start_or_continue(tree)? else { return Ok(()) };
-    let path = tree.path().display();
+    let path = dir.display();
     tracing::info!("state directory {path}: migrating layout {} to {VERSION}", marker.from);
     let mut done = 0;
     let mut reached = marker.reached.clone();
-    for stored in tree.stored_after(reached.clone()) {
+    for stored in tree.sled_records_after(&reached) {
         let stored = stored?;
         reached.clear();
         reached.extend_from_slice(&stored.key);
         let version = stored.version()?;
         if version != VERSION {
-            tree.rewrite(&stored.key, &convert_record(&stored, version)?)?;
+            tree.put_sled_record(&stored.key, &convert_record(&stored, version)?)?;
         }
         done += 1;
         if done % RECORDS_PER_FLUSH == 0 {
@@ -88,7 +88,7 @@ pub(super) fn run(tree: &Tree, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
         each(done);
     }
     tree.flush()?;
-    tree.remove(&keys::migrating())?;
+    tree.remove_sled_record(&keys::migrating())?;
     tree.flush()?;
     tracing::info!("state directory {path}: migrated to layout {VERSION}, {done} records");
     Ok(())
@@ -102,12 +102,12 @@ pub(super) fn discard_partial_bulk_load(tree: &Tree, dir: &Path) -> Result<(), S
     if files::metadata_if_exists(&marker)?.is_none() {
         return Ok(());
     }
-    if tree.stored(&keys::meta())?.is_none() {
-        tracing::warn!("{} is emptied: its first commit was interrupted", dir.display());
+    if tree.sled_record(&keys::meta())?.is_none() {
+        tracing::warn!("the first commit to the state directory was interrupted: its records are deleted");
         tree.clear()?;
     }
     fs::remove_file(&marker).map_err(files::io_error("remove", &marker))?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(files::io_error("sync", dir))
+    files::sync_dir(dir)
 }
 
 /// Converts a value of an older layout to the current one.
@@ -117,7 +117,7 @@ pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>
     };
     let mut value = value;
     for step in STEPS.iter().skip(skipped.into()) {
-        if let Some(new) = step(key, &value).map_err(|e| corrupt_record(key, &format!("version {version}: {e}")))? {
+        if let Some(new) = step(key, &value).map_err(|e| StoreError::corrupt(key, format!("version {version}: {e}")))? {
             value = new;
         }
     }
@@ -127,12 +127,12 @@ pub(super) fn convert(version: u8, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>
 /// The migration to run, if one is needed. Its marker and the converted meta are on disk.
 fn start_or_continue(tree: &Tree) -> Result<Option<Marker>, StoreError> {
     // A store without a meta record is empty.
-    let Some(meta) = tree.stored(&keys::meta())? else { return Ok(None) };
+    let Some(meta) = tree.sled_record(&keys::meta())? else { return Ok(None) };
     let from = meta.version()?;
-    let marker = match tree.stored(&keys::migrating())? {
+    let marker = match tree.sled_record(&keys::migrating())? {
         Some(stored) => {
             let marker: Marker =
-                postcard::from_bytes(stored.body()).map_err(|e| corrupt_record(&stored.key, &e.to_string()))?;
+                postcard::from_bytes(stored.body()).map_err(|e| StoreError::corrupt(&stored.key, e))?;
             // An earlier clqd began the migration, so the key that it reached does not
             // count for the current version.
             let reached = if from == VERSION { marker.reached } else { Vec::new() };
@@ -142,14 +142,17 @@ fn start_or_continue(tree: &Tree) -> Result<Option<Marker>, StoreError> {
         None => Marker { from, reached: Vec::new() },
     };
     if from != VERSION {
-        tree.insert_pair((&keys::migrating(), &encode(&marker)), (&keys::meta(), &convert_record(&meta, from)?))?;
+        tree.put_sled_record_pair(
+            (&keys::migrating(), &encode(&marker)),
+            (&keys::meta(), &convert_record(&meta, from)?),
+        )?;
         tree.flush()?;
     }
     Ok(Some(marker))
 }
 
 fn write(tree: &Tree, marker: &Marker) -> Result<(), StoreError> {
-    tree.insert(&keys::migrating(), &encode(marker))
+    tree.put_sled_record(&keys::migrating(), &encode(marker))
 }
 
 fn encode(marker: &Marker) -> Vec<u8> {
@@ -157,7 +160,7 @@ fn encode(marker: &Marker) -> Vec<u8> {
 }
 
 /// Converts a sled record to the current layout.
-fn convert_record(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError> {
+fn convert_record(stored: &SledRecord, version: u8) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::with_capacity(stored.body().len() + stored.body().len() / 4 + 1);
     bytes.push(VERSION);
     let Some(shared) = keys::group_prefix_len(&stored.key) else {
@@ -166,7 +169,8 @@ fn convert_record(stored: &RawRecord, version: u8) -> Result<Vec<u8>, StoreError
     };
     let mut key = stored.key[..shared].to_vec();
     for record in leaf::records(stored.body()) {
-        let (suffix, value) = record.map_err(|leaf::MalformedLeaf| corrupt_record(&stored.key, "a malformed leaf"))?;
+        let (suffix, value) =
+            record.map_err(|leaf::MalformedLeaf| StoreError::corrupt(&stored.key, "a malformed leaf"))?;
         key.truncate(shared);
         key.extend_from_slice(suffix);
         leaf::push(&mut bytes, (suffix, &convert(version, &key, value.to_vec())?));
@@ -179,7 +183,6 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::path::PathBuf;
     use std::process::{Command, Stdio};
-    use std::time::Duration;
 
     use nix::sys::signal::{Signal, kill};
 
@@ -207,30 +210,19 @@ mod tests {
     }
 
     fn all(tree: &Tree) -> Vec<(Vec<u8>, u8, Vec<u8>)> {
-        let each = |stored: Result<RawRecord, StoreError>| {
+        let each = |stored: Result<SledRecord, StoreError>| {
             let stored = stored.unwrap();
             (stored.key.to_vec(), stored.version().unwrap(), stored.body().to_vec())
         };
-        tree.stored_after(Vec::new()).map(each).collect()
-    }
-
-    /// Retries, because the lock is released a little late after a kill.
-    fn open_tree(dir: &Path) -> Tree {
-        for _ in 0..600 {
-            if let Ok(db) = sled::Config::new().path(dir).flush_every_ms(None).open() {
-                return Tree::new(db, dir);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("{} stays locked", dir.display());
+        tree.sled_records_after(&[]).map(each).collect()
     }
 
     #[test]
     fn killed_migration_continues_on_open() {
         if let Ok(victim) = std::env::var(VICTIM) {
             let (kill_at, dir) = victim.split_once(' ').unwrap();
-            let (kill_at, tree) = (kill_at.parse::<u64>().unwrap(), open_tree(Path::new(dir)));
-            return run(&tree, &mut |done| {
+            let (kill_at, it) = (kill_at.parse::<u64>().unwrap(), tree(Path::new(dir)));
+            return run(&it, Path::new(dir), &mut |done| {
                 if done == kill_at {
                     kill(nix::unistd::getpid(), Signal::SIGKILL).unwrap();
                 }
@@ -242,13 +234,13 @@ mod tests {
         let before = all(&it);
         assert!(before.iter().all(|(_, version, _)| *version == 3) && before.len() > 200, "{}", before.len());
         let mut count = 0;
-        run(&it, &mut |done| count = done).unwrap();
+        run(&it, &dir, &mut |done| count = done).unwrap();
         // The marker is one more record.
         assert_eq!(count, before.len() as u64 + 1);
         let migrated = all(&it);
         assert!(migrated.iter().map(|(key, ..)| key).eq(before.iter().map(|(key, ..)| key)), "the same keys");
         assert!(migrated.iter().all(|(_, version, _)| *version == VERSION));
-        run(&it, &mut |_| panic!("no record remains to be migrated")).unwrap();
+        run(&it, &dir, &mut |_| panic!("no record remains to be migrated")).unwrap();
 
         for kill_at in [1, 9, 10, 11, 100, count - 3, count] {
             let (_place, dir) = old_state();
@@ -261,15 +253,15 @@ mod tests {
                 command.args(["--exact", &name]).env(VICTIM, victim).stdout(Stdio::null()).stderr(Stdio::null());
                 let status = command.status().unwrap();
                 assert!(status.signal() == Some(9) || status.success(), "{status}");
-                let it = open_tree(&dir);
-                let marker = it.stored(&keys::migrating()).unwrap();
-                let meta = it.stored(&keys::meta()).unwrap().unwrap();
+                let it = tree(&dir);
+                let marker = it.sled_record(&keys::migrating()).unwrap();
+                let meta = it.sled_record(&keys::meta()).unwrap().unwrap();
                 // An older clqd refuses the directory, this one continues the migration.
                 assert_eq!(meta.version().unwrap(), VERSION);
                 assert_eq!(marker.is_some(), !status.success());
             }
-            let it = open_tree(&dir);
-            run(&it, &mut |_| ()).unwrap();
+            let it = tree(&dir);
+            run(&it, &dir, &mut |_| ()).unwrap();
             assert!(all(&it) == migrated, "killed after {kill_at} of {count} records");
         }
     }
@@ -301,11 +293,11 @@ mod tests {
     fn unsupported_version_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let it = tree(dir.path());
-        it.insert(&keys::meta(), &[2, 0]).unwrap();
-        let error = run(&it, &mut |_| ()).unwrap_err();
+        it.put_sled_record(&keys::meta(), &[2, 0]).unwrap();
+        let error = run(&it, dir.path(), &mut |_| ()).unwrap_err();
         assert!(matches!(error, StoreError::UnsupportedVersion { found: 2, .. }), "{error}");
-        it.insert(&keys::meta(), &[VERSION + 1, 0]).unwrap();
-        let error = run(&it, &mut |_| ()).unwrap_err();
+        it.put_sled_record(&keys::meta(), &[VERSION + 1, 0]).unwrap();
+        let error = run(&it, dir.path(), &mut |_| ()).unwrap_err();
         assert!(matches!(error, StoreError::NewerVersion { .. }), "{error}");
     }
 }

@@ -6,31 +6,31 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Sled keys: at most as many as there are records and leaves.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Changed {
-    is_on: AtomicBool,
+pub(in crate::store) struct DirtyKeys {
+    is_tracking: AtomicBool,
     keys: Mutex<BTreeSet<Vec<u8>>>,
 }
 
-impl Changed {
+impl DirtyKeys {
     /// Starts tracking keys. Returns `false` where a backup is already in progress.
-    pub(in crate::store) fn begin(&self) -> bool {
-        !self.is_on.swap(true, Ordering::SeqCst)
+    pub(in crate::store) fn start_tracking(&self) -> bool {
+        !self.is_tracking.swap(true, Ordering::SeqCst)
     }
 
-    pub(in crate::store) fn end(&self) {
-        self.is_on.store(false, Ordering::SeqCst);
+    pub(in crate::store) fn stop_tracking(&self) {
+        self.is_tracking.store(false, Ordering::SeqCst);
         self.keys().clear();
     }
 
-    pub(in crate::store) fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::SeqCst)
+    pub(in crate::store) fn is_tracking(&self) -> bool {
+        self.is_tracking.load(Ordering::SeqCst)
     }
 
-    /// Marks a written key. Must be called after the write: before it, the backup would
-    /// read the old record.
-    pub(in crate::store) fn note(&self, key: Vec<u8>) {
-        if self.is_on() {
-            self.keys().insert(key);
+    /// Marks a written key while a backup is in progress. Must be called after the write:
+    /// before it, the backup would read the old record.
+    pub(in crate::store) fn mark(&self, key: &[u8]) {
+        if self.is_tracking() {
+            self.keys().insert(key.to_vec());
         }
     }
 

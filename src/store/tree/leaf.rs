@@ -88,11 +88,11 @@ pub(in crate::store) fn find<'l>(leaf: &'l [u8], suffix: &[u8]) -> Result<Option
 }
 
 /// Applies changes, in order of suffix and each suffix once, to a leaf. Returns the leaves
-/// that replace it, none if no record remains. `head` is put before each.
+/// that replace it, none if no record remains. `header` is put before each.
 pub(in crate::store) fn apply_changes(
     leaf: &[u8],
     changes: &[Change<'_>],
-    head: &[u8],
+    header: &[u8],
 ) -> Result<Vec<NewLeaf>, MalformedLeaf> {
     let mut merged: Vec<Record<'_>> = Vec::with_capacity(64 + changes.len());
     let mut remaining = changes.iter().peekable();
@@ -118,14 +118,14 @@ pub(in crate::store) fn apply_changes(
     let mut leaves: Vec<NewLeaf> = Vec::new();
     for record in merged {
         let has_space = |(_, leaf): &&mut NewLeaf| {
-            let len = leaf.len() - head.len();
+            let len = leaf.len() - header.len();
             len < target_len && len + encoded_len(record) <= BYTES_MAX
         };
         let leaf = match leaves.last_mut().filter(has_space) {
             Some((_, leaf)) => leaf,
             None => {
-                let mut leaf = Vec::with_capacity(head.len() + BYTES_MAX.min(total));
-                leaf.extend_from_slice(head);
+                let mut leaf = Vec::with_capacity(header.len() + BYTES_MAX.min(total));
+                leaf.extend_from_slice(header);
                 leaves.push((record.0.to_owned(), leaf));
                 &mut leaves.last_mut().expect("was just pushed").1
             }

@@ -18,17 +18,15 @@ pub(in crate::store) mod dirty_keys;
 pub(in crate::store) mod leaf;
 
 use std::ops::{Bound, ControlFlow, Range};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use serde::de::DeserializeOwned;
 
-use super::{StoreError, keys};
-use crate::store::tree::dirty_keys::Changed;
-
-/// Layout version, the first byte of every sled record. A store with an older version is
-/// migrated when it is opened (`migrate`). A store with a newer version is rejected.
-pub(super) const VERSION: u8 = 4;
+use super::error::StoreError;
+use super::keys;
+use super::layout::VERSION;
+use crate::store::dir::database::Database;
+use crate::store::tree::dirty_keys::DirtyKeys;
 
 /// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
 const CHANGES_PER_BATCH: usize = 4_096;
@@ -42,81 +40,65 @@ pub(super) struct Tree {
     /// A compaction replaces the database. Readers clone the inner `Arc` and release the
     /// lock before they read: a second read lock in the same thread can deadlock when a
     /// writer waits.
-    db: Arc<RwLock<Arc<sled::Db>>>,
-    path: PathBuf,
-    /// The keys written since the backup in progress began.
-    changed: Arc<Changed>,
+    db: Arc<RwLock<Arc<Database>>>,
+    dirty_keys: Arc<DirtyKeys>,
 }
 
 /// A sled record, of any layout version.
 #[derive(Debug)]
-pub(super) struct RawRecord {
+pub(super) struct SledRecord {
     pub key: sled::IVec,
-    record: sled::IVec,
+    /// The version byte and the body.
+    pub bytes: sled::IVec,
 }
 
-impl RawRecord {
+impl SledRecord {
     /// The layout version. A version newer than [`VERSION`] is an error.
     pub(super) fn version(&self) -> Result<u8, StoreError> {
-        match self.record.first() {
+        match self.bytes.first() {
             Some(&version) if version <= VERSION => Ok(version),
             Some(&found) => Err(StoreError::NewerVersion { key: keys::display(&self.key), found }),
-            None => Err(corrupt_record(&self.key, "empty")),
+            None => Err(StoreError::corrupt(&self.key, "empty")),
         }
     }
 
     /// The bytes after the version byte, of any version.
     pub(super) fn body(&self) -> &[u8] {
-        self.record.get(1..).unwrap_or(&[])
+        self.bytes.get(1..).unwrap_or(&[])
     }
 }
 
 impl Tree {
-    pub(super) fn new(db: sled::Db, path: &Path) -> Tree {
-        Tree { db: Arc::new(RwLock::new(Arc::new(db))), path: path.to_owned(), changed: Arc::default() }
+    pub(super) fn new(db: Database) -> Tree {
+        Tree { db: Arc::new(RwLock::new(Arc::new(db))), dirty_keys: Arc::default() }
     }
 
     /// The current database. An iterator continues in the database in which it began.
-    fn db(&self) -> Arc<sled::Db> {
+    fn db(&self) -> Arc<Database> {
         self.db.read().expect("database lock poisoned").clone()
     }
 
     /// Replaces the database in all clones of this tree. `db` must contain the same records.
-    pub(super) fn switch_database(&self, db: sled::Db) {
+    pub(super) fn switch_database(&self, db: Database) {
         *self.db.write().expect("database lock poisoned") = Arc::new(db);
     }
 
-    /// The state directory, for error messages.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn changed(&self) -> &Changed {
-        &self.changed
-    }
-
-    /// All sled records, in order of key. The iterator may return some concurrent writes and
-    /// miss others.
-    pub(super) fn raw_all(&self) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> {
-        self.db().iter().map(|record| record.map_err(|e| self.sled_error(e)))
-    }
-
-    /// The sled record of a key, with its version byte.
-    pub(super) fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
-        self.db().get(key).map_err(|e| self.sled_error(e))
+    /// The keys written since the backup in progress began.
+    pub(super) fn dirty_keys(&self) -> &DirtyKeys {
+        &self.dirty_keys
     }
 
     /// Reads and decodes a record.
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match keys::group_prefix_len(key) {
             None => {
-                let found = self.db().get(key).map_err(|e| self.sled_error(e))?;
+                let found = self.db().get(key)?;
                 found.map(|record| decode(key, body(key, &record)?)).transpose()
             }
-            Some(shared) => {
-                let Some((fence, record)) = self.leaf_at(key, shared)? else { return Ok(None) };
+            Some(prefix_len) => {
+                let Some((fence, record)) = self.leaf_at(key, prefix_len)? else { return Ok(None) };
                 let found =
-                    leaf::find(body(&fence, &record)?, &key[shared..]).map_err(|e| malformed_leaf(&fence, e))?;
+                    leaf::find(body(&fence, &record)?, &key[prefix_len..]).map_err(|e| malformed_leaf(&fence, e))?;
                 found.map(|value| decode(key, value)).transpose()
             }
         }
@@ -124,40 +106,40 @@ impl Tree {
 
     /// Passes the records of a range to `visit`, in order of key, until `visit` returns
     /// `Break`.
-    pub(super) fn each<T: DeserializeOwned>(
+    pub(super) fn for_each<T: DeserializeOwned>(
         &self,
         range: Range<Vec<u8>>,
         mut visit: impl FnMut(&[u8], T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.each_bytes(range, |key, value| Ok(visit(key, decode(key, value)?)))
+        self.for_each_encoded(range, |key, value| Ok(visit(key, decode(key, value)?)))
     }
 
-    /// Like [`Tree::each`], with encoded values.
-    pub(super) fn each_bytes(
+    /// Like [`Tree::for_each`], with encoded values.
+    pub(super) fn for_each_encoded(
         &self,
         range: Range<Vec<u8>>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         let Range { start, end } = range;
         let first = match keys::group_prefix_len(&start) {
-            Some(shared) => self.leaf_at(&start, shared)?.map(|(fence, _)| fence),
+            Some(prefix_len) => self.leaf_at(&start, prefix_len)?.map(|(fence, _)| fence),
             None => None,
         };
         let from = first.map_or_else(|| start.clone(), |fence| fence.to_vec());
         let (mut key, mut last_key) = (Vec::new(), Vec::new());
-        for item in self.db().range(from..end.clone()) {
-            let (fence, record) = item.map_err(|e| self.sled_error(e))?;
-            let Some(shared) = keys::group_prefix_len(&fence) else {
+        for item in self.db().range(&from[..]..&end[..]) {
+            let (fence, record) = item?;
+            let Some(prefix_len) = keys::group_prefix_len(&fence) else {
                 match visit(&fence, body(&fence, &record)?)? {
                     ControlFlow::Continue(()) => continue,
                     ControlFlow::Break(()) => return Ok(()),
                 }
             };
             key.clear();
-            key.extend_from_slice(&fence[..shared]);
+            key.extend_from_slice(&fence[..prefix_len]);
             for record in leaf::records(body(&fence, &record)?) {
                 let (suffix, value) = record.map_err(|e| malformed_leaf(&fence, e))?;
-                key.truncate(shared);
+                key.truncate(prefix_len);
                 key.extend_from_slice(suffix);
                 // A record up to `last_key` was read before a concurrent split of its leaf.
                 if key < start || key <= last_key {
@@ -174,12 +156,12 @@ impl Tree {
 
     /// Passes the records whose keys begin with `prefix` to `visit`, in order of key, until
     /// `visit` returns `Break`.
-    pub(super) fn each_of<T: DeserializeOwned>(
+    pub(super) fn for_each_with_prefix<T: DeserializeOwned>(
         &self,
         prefix: &[u8],
         visit: impl FnMut(&[u8], T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.each(prefix.to_vec()..prefix_end(prefix), visit)
+        self.for_each(prefix.to_vec()..prefix_end(prefix), visit)
     }
 
     /// The results of `convert` for the records whose keys begin with `prefix`, in order of
@@ -190,7 +172,7 @@ impl Tree {
         convert: impl Fn(&[u8], T) -> R,
     ) -> Result<Vec<R>, StoreError> {
         let mut found = Vec::new();
-        self.each_of(prefix, |key, record| {
+        self.for_each_with_prefix(prefix, |key, record| {
             found.push(convert(key, record));
             ControlFlow::Continue(())
         })?;
@@ -201,7 +183,7 @@ impl Tree {
     /// and values.
     pub(super) fn prefix_size(&self, prefix: &[u8]) -> Result<(u64, u64), StoreError> {
         let (mut records, mut bytes) = (0, 0);
-        self.each_bytes(prefix.to_vec()..prefix_end(prefix), |key, value| {
+        self.for_each_encoded(prefix.to_vec()..prefix_end(prefix), |key, value| {
             records += 1;
             bytes += (key.len() + value.len()) as u64;
             Ok(ControlFlow::Continue(()))
@@ -211,8 +193,8 @@ impl Tree {
 
     /// The first sled key in `from..end`: the key of a single record or the fence of a leaf.
     pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
-        let key = self.db().range(from..end).keys().next().transpose().map_err(|e| self.sled_error(e))?;
-        Ok(key.map(|key| key.to_vec()))
+        let first = self.db().range(&from[..]..&end[..]).next().transpose()?;
+        Ok(first.map(|(key, _)| key.to_vec()))
     }
 
     /// Applies changes atomically and waits until they are on disk. If a record has several
@@ -224,7 +206,7 @@ impl Tree {
         changes.reverse();
         changes.dedup_by(|(a, _), (b, _)| a == b);
         changes.reverse();
-        let mut batch = Batch::of(self);
+        let mut batch = Batch::new(self);
         let mut remaining = changes.as_slice();
         while !remaining.is_empty() {
             let run;
@@ -256,13 +238,10 @@ impl Tree {
         let mut records: Vec<RecordChange> = Vec::new();
         self.encode_run(run, &mut |key, record| records.push((key, record)))?;
         match <[RecordChange; 1]>::try_from(records) {
-            Ok([(key, Some(record))]) => self.insert(&key, &record)?,
-            Ok([(key, None)]) => {
-                self.db().remove(&key).map_err(|e| self.sled_error(e))?;
-                self.changed.note(key);
-            }
+            Ok([(key, Some(record))]) => self.put_sled_record(&key, &record)?,
+            Ok([(key, None)]) => self.remove_sled_record(&key)?,
             Err(records) => {
-                let mut batch = Batch::of(self);
+                let mut batch = Batch::new(self);
                 records.into_iter().for_each(|(key, record)| batch.add(key, record));
                 batch.apply()?;
             }
@@ -270,67 +249,61 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces the sled record of an existing key with `bytes`.
-    pub(super) fn rewrite(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.insert(key, bytes)
-    }
-
     /// Writes a sled record. `bytes` include the version byte.
-    pub(super) fn insert(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.db().insert(key, bytes).map_err(|e| self.sled_error(e))?;
-        if self.changed.is_on() {
-            self.changed.note(key.to_vec());
-        }
+    pub(super) fn put_sled_record(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.db().insert(key, bytes)?;
+        self.dirty_keys.mark(key);
         Ok(())
     }
 
     /// Writes two sled records atomically.
-    pub(super) fn insert_pair(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
-        let mut batch = Batch::of(self);
+    pub(super) fn put_sled_record_pair(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
+        let mut batch = Batch::new(self);
         [one, other].into_iter().for_each(|(key, bytes)| batch.add(key.to_vec(), Some(bytes.to_vec())));
-        batch.apply().map(|_| ())
+        batch.apply()
     }
 
-    /// Removes a sled record.
-    pub(super) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db().remove(key).map_err(|e| self.sled_error(e))?;
-        if self.changed.is_on() {
-            self.changed.note(key.to_vec());
-        }
+    pub(super) fn remove_sled_record(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.db().remove(key)?;
+        self.dirty_keys.mark(key);
         Ok(())
     }
 
-    /// Reads a sled record.
-    pub(super) fn stored(&self, key: &[u8]) -> Result<Option<RawRecord>, StoreError> {
-        let record = self.db().get(key).map_err(|e| self.sled_error(e))?;
-        Ok(record.map(|record| RawRecord { key: key.into(), record }))
+    pub(super) fn sled_record(&self, key: &[u8]) -> Result<Option<SledRecord>, StoreError> {
+        let found = self.db().get(key)?;
+        Ok(found.map(|bytes| SledRecord { key: key.into(), bytes }))
     }
 
-    /// All sled records after a key, in order of key. The caller may overwrite records that
-    /// the iterator has returned.
-    pub(super) fn stored_after(&self, key: Vec<u8>) -> impl Iterator<Item = Result<RawRecord, StoreError>> {
-        let items = self.db().range((Bound::Excluded(key), Bound::Unbounded));
-        items.map(|item| item.map(|(key, record)| RawRecord { key, record }).map_err(|e| self.sled_error(e)))
+    /// All sled records after a key, in order of key. The iterator may return some
+    /// concurrent writes and miss others. The caller may overwrite records that it has
+    /// returned.
+    pub(super) fn sled_records_after(
+        &self,
+        key: &[u8],
+    ) -> impl Iterator<Item = Result<SledRecord, StoreError>> + use<> {
+        let records = self.db().range((Bound::Excluded(key), Bound::Unbounded));
+        records.map(|record| record.map(|(key, bytes)| SledRecord { key, bytes }))
     }
 
     /// Deletes all records.
     pub(super) fn clear(&self) -> Result<(), StoreError> {
-        self.db().clear().map_err(|e| self.sled_error(e))?;
+        self.db().clear()?;
         self.flush()
     }
 
     /// Waits until all earlier writes are on disk.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
-        self.db().flush().map(|_| ()).map_err(|e| self.sled_error(e))
+        self.db().flush()
     }
 
     /// Removes up to `most` sled records (whole leaves) whose keys begin with `prefix`.
     /// Returns `true` if there may be more.
     pub(super) fn remove_batch(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
-        let mut batch = Batch::of(self);
+        let mut batch = Batch::new(self);
         let mut n = 0;
-        for key in self.db().scan_prefix(prefix).keys().take(most) {
-            batch.add(key.map_err(|e| self.sled_error(e))?.to_vec(), None);
+        for record in self.db().range(prefix..&prefix_end(prefix)[..]).take(most) {
+            let (key, _) = record?;
+            batch.add(key.to_vec(), None);
             n += 1;
         }
         batch.apply()?;
@@ -338,32 +311,32 @@ impl Tree {
     }
 
     /// Whether any sled key or sled record contains these bytes. Scans the whole database.
-    pub(super) fn holds_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
+    pub(super) fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
-        for item in self.db().iter() {
-            let (key, record) = item.map_err(|e| self.sled_error(e))?;
-            if found(&key) || found(&record) {
+        for record in self.sled_records_after(&[]) {
+            let SledRecord { key, bytes } = record?;
+            if found(&key) || found(&bytes) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The leaf whose range contains a key: its fence and its sled record. `shared` is the
+    /// The leaf whose range contains a key: its fence and its sled record. `prefix_len` is the
     /// length of the group's prefix.
-    fn leaf_at(&self, key: &[u8], shared: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
-        self.db().range(&key[..shared]..=key).next_back().transpose().map_err(|e| self.sled_error(e))
+    fn leaf_at(&self, key: &[u8], prefix_len: usize) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
+        self.db().range(&key[..prefix_len]..=key).next_back().transpose()
     }
 
     /// The length of the first run: the leading changes that belong to the same single record
     /// or leaf as the first change and whose keys are strictly ascending.
     fn leaf_run_len(&self, changes: &[RecordChange]) -> Result<usize, StoreError> {
         let (first, _) = &changes[0];
-        let Some(shared) = keys::group_prefix_len(first) else { return Ok(1) };
-        let prefix = &first[..shared];
+        let Some(prefix_len) = keys::group_prefix_len(first) else { return Ok(1) };
+        let prefix = &first[..prefix_len];
         let after_first = (Bound::Excluded(first.as_slice()), Bound::Unbounded);
-        let next = self.db().range::<&[u8], _>(after_first).keys().next();
-        let next = next.transpose().map_err(|e| self.sled_error(e))?.filter(|next| next.starts_with(prefix));
+        let next = self.db().range(after_first).next().transpose()?;
+        let next = next.map(|(key, _)| key).filter(|next| next.starts_with(prefix));
         let is_in_leaf = |key: &[u8]| key.starts_with(prefix) && next.as_ref().is_none_or(|next| key < &next[..]);
         let leaf_len = changes.iter().take_while(|(key, _)| is_in_leaf(key)).count();
         let in_order = changes[..leaf_len].windows(2).take_while(|pair| pair[0].0 < pair[1].0).count();
@@ -378,19 +351,19 @@ impl Tree {
         put: &mut dyn FnMut(Vec<u8>, Option<Vec<u8>>),
     ) -> Result<(), StoreError> {
         let (key, value) = &run[0];
-        let Some(shared) = keys::group_prefix_len(key) else {
+        let Some(prefix_len) = keys::group_prefix_len(key) else {
             let value = value.as_ref().map(|value| [&[VERSION], value.as_slice()].concat());
             put(key.clone(), value);
             return Ok(());
         };
-        let prefix = &key[..shared];
-        let (fence, record) = match self.leaf_at(key, shared)? {
+        let prefix = &key[..prefix_len];
+        let (fence, record) = match self.leaf_at(key, prefix_len)? {
             Some((fence, record)) => (fence.to_vec(), Some(record)),
             None => (prefix.to_vec(), None),
         };
         let old_records = record.as_ref().map(|record| body(&fence, record)).transpose()?;
         let changes: Vec<leaf::Change<'_>> =
-            run.iter().map(|(key, value)| (&key[shared..], value.as_deref())).collect();
+            run.iter().map(|(key, value)| (&key[prefix_len..], value.as_deref())).collect();
         let leaves = leaf::apply_changes(old_records.unwrap_or(&[]), &changes, &[VERSION])
             .map_err(|e| malformed_leaf(&fence, e))?;
         if leaves.is_empty() {
@@ -404,10 +377,6 @@ impl Tree {
             put(fence.take().unwrap_or_else(|| [prefix, &first].concat()), Some(leaf));
         }
         Ok(())
-    }
-
-    fn sled_error(&self, source: sled::Error) -> StoreError {
-        super::sled_error(&self.path, source)
     }
 }
 
@@ -431,7 +400,7 @@ fn in_batches(
     }
 }
 
-/// A sled batch. After it is applied, it marks its keys as changed for the backup in
+/// A sled batch. After it is applied, it marks its keys as dirty for the backup in
 /// progress.
 struct Batch<'t> {
     tree: &'t Tree,
@@ -441,12 +410,12 @@ struct Batch<'t> {
 }
 
 impl Batch<'_> {
-    fn of(tree: &Tree) -> Batch<'_> {
+    fn new(tree: &Tree) -> Batch<'_> {
         Batch { tree, batch: sled::Batch::default(), keys: Vec::new() }
     }
 
     fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
-        if self.tree.changed.is_on() {
+        if self.tree.dirty_keys.is_tracking() {
             self.keys.push(key.clone());
         }
         match record {
@@ -456,8 +425,8 @@ impl Batch<'_> {
     }
 
     fn apply(self) -> Result<(), StoreError> {
-        self.tree.db().apply_batch(self.batch).map_err(|e| self.tree.sled_error(e))?;
-        self.keys.into_iter().for_each(|key| self.tree.changed.note(key));
+        self.tree.db().apply_batch(self.batch)?;
+        self.keys.iter().for_each(|key| self.tree.dirty_keys.mark(key));
         Ok(())
     }
 }
@@ -475,8 +444,8 @@ fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
-    postcard::from_bytes(value).map_err(|e| corrupt_record(key, &e.to_string()))
+fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    postcard::from_bytes(value).map_err(|e| StoreError::corrupt(key, e))
 }
 
 /// The bytes after the version byte. A version other than [`VERSION`] is an error.
@@ -485,16 +454,12 @@ fn body<'r>(key: &[u8], record: &'r [u8]) -> Result<&'r [u8], StoreError> {
         Some((&VERSION, body)) => Ok(body),
         Some((&found, _)) if found > VERSION => Err(StoreError::NewerVersion { key: keys::display(key), found }),
         Some((&found, _)) => Err(StoreError::UnsupportedVersion { key: keys::display(key), found }),
-        None => Err(corrupt_record(key, "empty")),
+        None => Err(StoreError::corrupt(key, "empty")),
     }
 }
 
 fn malformed_leaf(fence: &[u8], leaf::MalformedLeaf: leaf::MalformedLeaf) -> StoreError {
-    corrupt_record(fence, "a malformed leaf")
-}
-
-pub(super) fn corrupt_record(key: &[u8], why: &str) -> StoreError {
-    StoreError::Corrupt { key: keys::display(key), why: why.to_owned() }
+    StoreError::corrupt(fence, "a malformed leaf")
 }
 
 #[cfg(test)]
@@ -505,24 +470,22 @@ pub(super) fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {
 #[cfg(test)]
 pub(super) mod tests {
     use std::collections::BTreeMap;
+    use std::path::Path;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
     use crate::model::{GameKey, PlayerKey, WeekKey};
-    use crate::store::dir::lock;
     use crate::store::keys::tests::row;
-    use crate::store::open_database;
 
-    /// Opens a tree. Sled releases the lock of a database that was dropped from another thread.
+    /// Sled releases the lock of a database that was dropped from another thread.
     pub fn tree(dir: &Path) -> Tree {
-        let db = lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || open_database(dir, 16 << 20)).unwrap();
-        Tree::new(db, dir)
+        Tree::new(Database::open(dir, 16 << 20).unwrap())
     }
 
     pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found = Vec::new();
-        tree.each_bytes(range, |key, value| {
+        tree.for_each_encoded(range, |key, value| {
             found.push((key.to_owned(), value.to_owned()));
             Ok(ControlFlow::Continue(()))
         })
@@ -624,7 +587,7 @@ pub(super) mod tests {
         for value in [7_u8, 8] {
             it.apply(keys().map(|key| (key, Some(encode(&value)))).collect()).unwrap();
             let mut stored = Vec::new();
-            it.each_of(&[keys::WINDOW], |key, found: u8| {
+            it.for_each_with_prefix(&[keys::WINDOW], |key, found: u8| {
                 stored.push((key.to_owned(), found));
                 ControlFlow::Continue(())
             })
@@ -651,7 +614,7 @@ pub(super) mod tests {
                 while !ended.load(Relaxed) || rounds == 0 {
                     let mut expected = even.iter().peekable();
                     let mut last_key = Vec::new();
-                    it.each_of(&[keys::WINDOW], |key, _: Vec<u8>| {
+                    it.for_each_with_prefix(&[keys::WINDOW], |key, _: Vec<u8>| {
                         assert!(*key > *last_key, "records are in order, once each");
                         last_key = key.to_owned();
                         expected.next_if(|want| want.as_slice() == key);

@@ -5,40 +5,48 @@
 
 use serde::Serialize;
 
-use super::{StoreError, corrections, keys};
-use crate::model::commit::Commit;
+use super::error::StoreError;
+use super::keys;
+use crate::model::commit::{Commit, Corrections};
 use crate::model::server::PlayerRecord;
 use crate::model::{OutboxKey, PlayerKey};
 
 /// Receives one change: the key, and the new value; `None`: the record is deleted.
 pub(super) type PutFn<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
 
-/// Encodes records into one reused buffer and passes them on.
-pub(super) struct Changes<'p> {
+/// Passes every record that a commit changes to `put`. `outbox_seq`: the sequence number of
+/// the new outbox entries. `is_archived`: whether an entry with that number is archived and
+/// can be deleted.
+pub(super) fn encode(
+    commit: &Commit,
+    outbox_seq: u64,
+    is_archived: impl Fn(&OutboxKey, u64) -> bool,
+    put: &mut PutFn<'_>,
+) -> Result<(), StoreError> {
+    let mut encoder = Encoder { put, value: Vec::new() };
+    encoder.records(commit, outbox_seq, is_archived)?;
+    encoder.corrections(&commit.corrections)
+}
+
+/// Encodes values into one reused buffer and passes them on.
+struct Encoder<'p> {
     put: &'p mut PutFn<'p>,
     value: Vec<u8>,
 }
 
-impl<'p> Changes<'p> {
-    pub(super) fn to(put: &'p mut PutFn<'p>) -> Changes<'p> {
-        Changes { put, value: Vec::new() }
-    }
-
-    pub(super) fn set(&mut self, key: impl AsRef<[u8]>, value: &impl Serialize) -> Result<(), StoreError> {
+impl Encoder<'_> {
+    fn set(&mut self, key: impl AsRef<[u8]>, value: &impl Serialize) -> Result<(), StoreError> {
         self.value.clear();
         self.value = postcard::to_extend(value, std::mem::take(&mut self.value))
             .expect("no record has a sequence of unknown length");
         (self.put)(key.as_ref(), Some(&self.value))
     }
 
-    pub(super) fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<(), StoreError> {
+    fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<(), StoreError> {
         (self.put)(key.as_ref(), None)
     }
 
-    /// Encodes all records. `outbox_seq`: the sequence number of the new
-    /// outbox entries. `is_archived`: whether an entry with that number is archived and can
-    /// be deleted.
-    pub(super) fn records(
+    fn records(
         &mut self,
         commit: &Commit,
         outbox_seq: u64,
@@ -73,7 +81,7 @@ impl<'p> Changes<'p> {
                 self.remove(keys::outbox(*entry))?;
             }
         }
-        corrections::encode(&commit.corrections, self)
+        Ok(())
     }
 
     /// In order of name: records of the same leaf are written together.
@@ -82,6 +90,46 @@ impl<'p> Changes<'p> {
         players.sort_unstable_by_key(|(_, player)| (&player.name, player.game));
         for (key, player) in players {
             self.set(keys::name(&player.name, player.game), &(key.0, &player.display))?;
+        }
+        Ok(())
+    }
+    /// Deleted records, and names that lead to another player or to none.
+    fn corrections(&mut self, corrections: &Corrections) -> Result<(), StoreError> {
+        for (player, game, name) in &corrections.aliases {
+            // Without a display name: the last seen one is in the player's record.
+            self.set(keys::name(name, *game), &(player.0, ""))?;
+            self.set(keys::alias(*player, name), &())?;
+        }
+        for (player, into) in &corrections.removed_players {
+            self.set(keys::number_key(keys::DELETED_PLAYER, player.0), into)?;
+            self.remove(keys::number_key(keys::PLAYER, player.0))?;
+        }
+        for (hash, forgotten_ms) in &corrections.forgotten {
+            self.set(keys::forgotten(*hash), forgotten_ms)?;
+        }
+        let rows = corrections.deleted_rows.iter().map(|key| keys::row(*key));
+        let player_windows =
+            corrections.deleted_player_windows.iter().map(|(window, player)| keys::player_window(*window, *player));
+        let best = corrections.deleted_best.iter().map(|(server, player)| keys::best(*server, *player));
+        let best_servers = corrections.deleted_best.iter().map(|(server, player)| keys::best_server(*player, *server));
+        let names = corrections.deleted_names.iter().map(|(game, name)| keys::name(name, *game));
+        let aliases = corrections.deleted_aliases.iter().map(|(player, name)| keys::alias(*player, name));
+        let allowed_names = corrections.allowed_names.iter().map(|hash| keys::forgotten(*hash));
+        let tags = corrections.deleted_tags.iter().map(|tag| keys::number_key(keys::TAG, tag.0));
+        let closed = corrections.reopened_servers.iter().map(|(week, server)| keys::closed(*week, *server));
+        let ranks = corrections.reopened_servers.iter().map(|(week, server)| keys::rank(*week, *server));
+        let deleted = rows
+            .chain(player_windows)
+            .chain(best)
+            .chain(best_servers)
+            .chain(names)
+            .chain(aliases)
+            .chain(allowed_names)
+            .chain(tags)
+            .chain(closed)
+            .chain(ranks);
+        for key in deleted {
+            self.remove(key)?;
         }
         Ok(())
     }
@@ -112,7 +160,7 @@ mod tests {
                 written.extend(key.starts_with(&[keys::NAME]).then(|| key.to_vec()));
                 Ok(())
             };
-            Changes::to(put).records(&commit, 1, |_, _| false).unwrap();
+            encode(&commit, 1, |_, _| false, put).unwrap();
             proptest::prop_assert_eq!(written, expected);
         }
     }

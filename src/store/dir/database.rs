@@ -1,0 +1,115 @@
+//! The sled database in a directory, with errors that name the operation and the file.
+
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::Arc;
+
+use sled::IVec;
+
+use super::{files, lock};
+use crate::store::error::StoreError;
+
+/// An open database. The process that opened it for writing has its lock.
+#[derive(Debug)]
+pub(in crate::store) struct Database {
+    db: sled::Db,
+    /// For error messages.
+    dir: Arc<Path>,
+}
+
+impl Database {
+    /// `None`: another process has it open.
+    pub(in crate::store) fn try_open(dir: &Path, cache_bytes: u64) -> Result<Option<Database>, StoreError> {
+        let config = sled::Config::new()
+            .path(dir)
+            .cache_capacity(cache_bytes)
+            .mode(sled::Mode::HighThroughput)
+            .flush_every_ms(None); // `flush` is called after each commit
+        // On some damage sled panics instead of returning an error.
+        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
+        match opened {
+            Ok(Ok(db)) => Ok(Some(Database { db, dir: dir.into() })),
+            Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
+            Ok(Err(error)) => Err(sled_error("open", dir, error)),
+            Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
+        }
+    }
+
+    /// Waits until no other process has it open, for some seconds.
+    pub(in crate::store) fn open(dir: &Path, cache_bytes: u64) -> Result<Database, StoreError> {
+        lock::retry_until_unlocked(dir, lock::LOCK_TIMEOUT, || Database::try_open(dir, cache_bytes))
+    }
+
+    /// The same database. Its errors name `dir` instead of the directory that it is in.
+    pub(in crate::store) fn with_dir_in_errors(self, dir: &Path) -> Database {
+        Database { dir: dir.into(), ..self }
+    }
+
+    pub(in crate::store) fn get(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
+        self.db.get(key).map_err(|e| sled_error("read", &self.dir, e))
+    }
+
+    /// The records of a range, in order of key. The iterator may return some concurrent
+    /// writes and miss others.
+    pub(in crate::store) fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> DatabaseRange {
+        DatabaseRange { records: self.db.range(range), dir: self.dir.clone() }
+    }
+
+    pub(in crate::store) fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.db.insert(key, value).map(|_| ()).map_err(|e| sled_error("write to", &self.dir, e))
+    }
+
+    pub(in crate::store) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.db.remove(key).map(|_| ()).map_err(|e| sled_error("write to", &self.dir, e))
+    }
+
+    /// Applies a batch atomically.
+    pub(in crate::store) fn apply_batch(&self, batch: sled::Batch) -> Result<(), StoreError> {
+        self.db.apply_batch(batch).map_err(|e| sled_error("write to", &self.dir, e))
+    }
+
+    /// Removes all records.
+    pub(in crate::store) fn clear(&self) -> Result<(), StoreError> {
+        self.db.clear().map_err(|e| sled_error("empty", &self.dir, e))
+    }
+
+    /// Waits until all earlier writes are on disk.
+    pub(in crate::store) fn flush(&self) -> Result<(), StoreError> {
+        self.db.flush().map(|_| ()).map_err(|e| sled_error("flush", &self.dir, e))
+    }
+}
+
+/// The records of a range of keys.
+pub(in crate::store) struct DatabaseRange {
+    records: sled::Iter,
+    dir: Arc<Path>,
+}
+
+impl Iterator for DatabaseRange {
+    type Item = Result<(IVec, IVec), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.records.next()?.map_err(|e| sled_error("read", &self.dir, e)))
+    }
+}
+
+impl DoubleEndedIterator for DatabaseRange {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        Some(self.records.next_back()?.map_err(|e| sled_error("read", &self.dir, e)))
+    }
+}
+
+/// Adds the operation and the affected file to an error of sled.
+fn sled_error(operation: &'static str, dir: &Path, source: sled::Error) -> StoreError {
+    let db = dir.join("db");
+    match source {
+        sled::Error::Corruption { at: Some(sled::DiskPtr::Blob(_, blob)), .. } => {
+            StoreError::Damaged { path: dir.join(files::BLOBS).join(blob.to_string()), at: String::new() }
+        }
+        sled::Error::Corruption { at: Some(at), .. } => {
+            StoreError::Damaged { path: db, at: format!(" at byte {}", at.lid()) }
+        }
+        sled::Error::Corruption { at: None, .. } => StoreError::Damaged { path: db, at: String::new() },
+        source => StoreError::Sled { operation, path: db, source },
+    }
+}

@@ -1,0 +1,64 @@
+//! Errors of the store. Each names the file or record, and what the admin can do.
+
+use std::path::{Path, PathBuf};
+
+use super::keys;
+use super::layout::{OLDEST, VERSION};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("state directory {path:?} is in use by {holder}; gave up after {waited_s} s")]
+    Locked { path: PathBuf, holder: String, waited_s: u64 },
+    #[error("state directory {path:?} does not exist")]
+    MissingStateDir { path: PathBuf },
+    #[error("{path:?} is not a state directory of clqd: it has no file \"db\"")]
+    NotAStateDir { path: PathBuf },
+    #[error(
+        "state record {key} has version {found}, this clqd knows up to {VERSION}: it was written by a newer clqd; \
+         install that one or start with another state directory"
+    )]
+    NewerVersion { key: String, found: u8 },
+    #[error(
+        "state record {key} has version {found}, this clqd migrates version {OLDEST} and later: open the state \
+         directory once with a clqd between the two, or replay the scan log into another state directory"
+    )]
+    UnsupportedVersion { key: String, found: u8 },
+    #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
+    Corrupt { key: String, why: String },
+    #[error("cannot {operation} {path:?}{hint}")]
+    File { operation: &'static str, path: PathBuf, hint: String, source: std::io::Error },
+    #[error(
+        "{dir:?} has {free} bytes free, and the copy of the state for reading needs {needed}: free some space, or set \
+         another directory in the environment variable TMPDIR"
+    )]
+    NoDiskSpace { dir: PathBuf, needed: u64, free: u64 },
+    #[error(
+        "state file {path:?} is damaged{at}: restore a backup (clqd restore), or replay the scan log into another \
+         state directory"
+    )]
+    Damaged { path: PathBuf, at: String },
+    #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]
+    AlreadyExists { path: PathBuf },
+    #[error("the copy of the state to {path:?} was cancelled")]
+    Cancelled { path: PathBuf },
+    #[error("cannot {operation} the database of the state, {path:?}")]
+    Sled { operation: &'static str, path: PathBuf, source: sled::Error },
+}
+
+impl StoreError {
+    /// A record that cannot be read.
+    pub(super) fn corrupt(key: &[u8], why: impl ToString) -> StoreError {
+        StoreError::Corrupt { key: keys::display(key), why: why.to_string() }
+    }
+
+    /// The same error, naming `original` instead of its copy.
+    pub(super) fn with_original_path(mut self, copy: &Path, original: &Path) -> StoreError {
+        if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
+            &mut self
+            && let Ok(name) = path.strip_prefix(copy)
+        {
+            *path = original.join(name);
+        }
+        self
+    }
+}
