@@ -112,8 +112,8 @@ impl Compaction {
         };
         let copied = match running.thread.join() {
             Ok(Ok(copied)) => copied,
-            Ok(Err(error)) => return self.postpone(&error),
-            Err(_) => return self.postpone(&"its thread panicked"),
+            Ok(Err(error)) => return self.postpone(&error.with_causes()),
+            Err(_) => return self.postpone("its thread panicked"),
         };
         match copied.source.final_changes() {
             Ok(Some(last)) => self.switch(tree, copied, last),
@@ -121,7 +121,7 @@ impl Compaction {
                 self.spawn(move |is_cancelled| copied.catch_up(is_cancelled));
                 Ok(())
             }
-            Err(error) => self.postpone(&error),
+            Err(error) => self.postpone(&error.with_causes()),
         }
     }
 
@@ -170,21 +170,21 @@ impl Compaction {
         let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&thread_flag));
         match thread {
             Ok(thread) => self.running = Some(CompactionJob { is_cancelled, thread }),
-            Err(error) => _ = self.postpone(&error),
+            Err(error) => _ = self.postpone(&error.to_string()),
         }
     }
 
     /// Logs why a compaction failed. It costs nothing but disk space: it is retried when
     /// the file has grown.
-    fn postpone(&mut self, error: &dyn std::fmt::Display) -> Result<(), StoreError> {
-        tracing::warn!("the state directory was not compacted: {error}");
+    fn postpone(&mut self, why: &str) -> Result<(), StoreError> {
+        tracing::warn!("the state directory was not compacted: {why}");
         self.retry_bytes = self.file_bytes() / 100 * RETRY_GROWTH_PERCENT;
         Ok(())
     }
 
     fn switch(&mut self, tree: &Tree, mut copied: CompactedDatabase, last: FinalChanges) -> Result<(), StoreError> {
         if let Err(error) = copied.put(last.records()) {
-            return self.postpone(&error);
+            return self.postpone(&error.with_causes());
         }
         let next = self.next_database(copied.bytes);
         let old = self.database();
@@ -210,7 +210,7 @@ impl Compaction {
                 Ok(false) if old == self.dir => remove_on_thread(move || files::remove_database_files(&old)),
                 Ok(false) => remove_on_thread(move || files::remove_database(&old)),
                 Ok(true) => self.replaced.push(old),
-                Err(error) => tracing::warn!("an old database is not removed before the next start: {error}"),
+                Err(error) => warn_not_removed(&error.with_causes()),
             }
         }
     }
@@ -237,16 +237,18 @@ impl Drop for Compaction {
 }
 
 fn remove_on_thread(remove: impl FnOnce() -> Result<(), StoreError> + Send + 'static) {
-    let warn =
-        |error: &dyn std::fmt::Display| tracing::warn!("an old database is not removed before the next start: {error}");
     let removing = std::thread::Builder::new().name("store-remove".to_owned()).spawn(move || {
         if let Err(error) = remove() {
-            warn(&error);
+            warn_not_removed(&error.with_causes());
         }
     });
     if let Err(error) = removing {
-        warn(&error);
+        warn_not_removed(&error.to_string());
     }
+}
+
+fn warn_not_removed(why: &str) {
+    tracing::warn!("an unused database is not removed before the next start: {why}");
 }
 
 impl CompactedDatabase {

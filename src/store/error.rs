@@ -51,6 +51,17 @@ impl StoreError {
         StoreError::Corrupt { key: keys::display(key), why: why.to_string() }
     }
 
+    /// The message and those of its causes, for a log line.
+    pub(super) fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
+    }
+
     /// The same error, naming `original` instead of its copy.
     pub(super) fn with_original_path(mut self, copy: &Path, original: &Path) -> StoreError {
         if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
@@ -60,5 +71,21 @@ impl StoreError {
             *path = original.join(name);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::dir::files;
+
+    #[test]
+    fn message_for_the_log_names_operation_file_and_cause() {
+        let no_space = std::io::Error::from_raw_os_error(nix::errno::Errno::ENOSPC as i32);
+        let error = files::io_error("write", Path::new("/state/redo"))(no_space);
+        assert_eq!(error.with_causes(), "cannot write \"/state/redo\": No space left on device (os error 28)");
+        let path = Path::new("/state/db").to_owned();
+        let error = StoreError::Sled { operation: "flush", path, source: sled::Error::Unsupported("x".to_owned()) };
+        assert!(error.with_causes().starts_with("cannot flush the database of the state, \"/state/db\": "), "{error}");
     }
 }

@@ -219,7 +219,7 @@ impl Drop for BackupTarget {
         if !self.is_finished {
             drop(self.db.take());
             if let Err(error) = files::remove_state_dir(&self.partial) {
-                tracing::warn!("an unfinished backup cannot be removed: {error}");
+                tracing::warn!("an unfinished backup cannot be removed: {}", error.with_causes());
             }
         }
     }
