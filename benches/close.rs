@@ -29,6 +29,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use clqd::config::Config;
+use clqd::daemon::OUTCOME_QUEUE_MAX;
 use clqd::engine::{Event, Outcome};
 use clqd::model::calendar::Calendar;
 use clqd::model::commit::RowKey;
@@ -133,8 +134,8 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
 fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
     let began = Instant::now();
     let due = |n: u64, servers: u64| Duration::from_micros(n * GAP_MS as u64 * 1_000 / servers);
-    // A queue of 4,096 outcomes.
-    let (sender, outcomes) = sync_channel(4_096);
+    // As long as the daemon's.
+    let (sender, outcomes) = sync_channel(OUTCOME_QUEUE_MAX);
     let source = std::thread::spawn(move || {
         for n in 0.. {
             let server = n as usize % urls.len();

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use clqd::api::protocol::Status;
+use clqd::api::Status;
 use clqd::control::{Client, Request, Row};
 
 fn main() -> anyhow::Result<()> {

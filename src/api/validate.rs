@@ -1,10 +1,21 @@
-//! Validates board requests before any board is read: sizes and numeric ranges. The
-//! daemon and the offline reader share this module, so both refuse the same requests.
+//! Validates requests before anything is read: sizes and numeric ranges. The daemon and the
+//! offline reader share this module, so both refuse the same requests.
 
-use super::protocol::{ROWS_PER_RESPONSE_MAX, Request};
+use super::request::Request;
 use crate::board::window::TIME_MS_MAX;
+use crate::limits::TAGS_MAX;
 use crate::model::row::Ranking;
 use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
+
+/// Most URLs in one request; 1,000 of the longest stay below a third of
+/// `limits::CONTROL_LINE_BYTES_MAX`. A client splits more into several requests.
+pub const URLS_PER_REQUEST_MAX: usize = 1_000;
+
+/// Longest tag, bytes.
+pub const TAG_BYTES_MAX: usize = 64;
+
+/// Most entries of one response.
+pub const ROWS_PER_RESPONSE_MAX: u32 = 10_000;
 
 /// Most players in one request. A request with that many names of the maximum length stays
 /// below `limits::CONTROL_LINE_BYTES_MAX`, even if each byte of a name needs a backslash.
@@ -20,11 +31,47 @@ const _: () = assert!(
     QUERY_PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3
 );
 
+const _: () = assert!(
+    URLS_PER_REQUEST_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3
+);
+
+/// Returns the error of a request with too many URLs, tags or rows, or with an invalid tag;
+/// `None` if there is none. It is checked when a request is decoded.
+pub fn check_size(request: &Request) -> Option<String> {
+    let urls = |len: usize| {
+        (len > URLS_PER_REQUEST_MAX).then(|| format!("{len} URLs; at most {URLS_PER_REQUEST_MAX} in one request"))
+    };
+    let tags = |len: usize| (len > TAGS_MAX).then(|| format!("{len} tags; at most {TAGS_MAX}"));
+    let invalid_tag = |tags: &[String]| tags.iter().find_map(|tag| check_tag(tag));
+    match request {
+        Request::ServersAdd { urls: added, tags: new } => {
+            urls(added.len()).or_else(|| tags(new.len())).or_else(|| invalid_tag(new))
+        }
+        Request::ServersRemove { urls: removed } => urls(removed.len()),
+        Request::ServersTag { urls: tagged, add, remove } => {
+            urls(tagged.len()).or_else(|| tags(add.len().max(remove.len()))).or_else(|| invalid_tag(add))
+        }
+        Request::Top { count, .. } => rows(*count),
+        _ => None,
+    }
+}
+
+/// Returns the error of an invalid tag. Tags are used on command lines, in list files and
+/// in SQL, so spaces and most punctuation are invalid.
+pub fn check_tag(tag: &str) -> Option<String> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if tag.is_empty() || tag.len() > TAG_BYTES_MAX || !tag.chars().all(fits) {
+        let shown: String = tag.chars().take(TAG_BYTES_MAX).collect();
+        return Some(format!("tag {shown:?} is not 1 to {TAG_BYTES_MAX} bytes of letters, digits and - _ . :"));
+    }
+    None
+}
+
 /// Returns the error of a board request; `None` if the request is valid or is
 /// not a board request.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
-        Request::Board { board, query } => time(board.at_ms).or_else(|| question(query)),
+        Request::Board { board, query } => time(board.at_ms).or_else(|| board_query(query)),
         Request::Standings { boards, rankings, .. } => {
             let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
             time(boards.at_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
@@ -46,7 +93,7 @@ fn time(at_ms: Option<i64>) -> Option<String> {
     Some(format!("at_ms is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
 }
 
-fn question(query: &BoardQuery) -> Option<String> {
+fn board_query(query: &BoardQuery) -> Option<String> {
     match query {
         BoardQuery::Size {} | BoardQuery::Standing { .. } => None,
         BoardQuery::Top { count } | BoardQuery::Bottom { count } => rows(*count),
@@ -117,7 +164,7 @@ fn weights(rankings: &[RankingWeight]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::protocol::{decode_request, encode_request};
+    use crate::api::{decode_request, encode_request};
 
     /// Returns the validation error of a request with these JSON fields.
     #[track_caller]

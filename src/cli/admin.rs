@@ -9,9 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::import;
 use crate::api::json;
-use crate::api::protocol::{
-    ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerFilter, URLS_PER_REQUEST_MAX, check_tag,
-};
+use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerFilter, URLS_PER_REQUEST_MAX, check_tag};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
@@ -37,13 +35,13 @@ pub enum ServersCommand {
     },
     /// Remove servers from scanning and lists; keep their history
     Remove {
-        #[arg(required = true, value_name = "URL", value_parser = known_url)]
+        #[arg(required = true, value_name = "URL", value_parser = parse_url)]
         urls: Vec<ServerUrl>,
     },
     /// Change tags of servers; boards of those tags are updated at once, ELO ratings are
     /// not
     Tag {
-        #[arg(required_unless_present = "drop", value_name = "URL", value_parser = known_url)]
+        #[arg(required_unless_present = "drop", value_name = "URL", value_parser = parse_url)]
         urls: Vec<ServerUrl>,
         /// Add this tag; may be repeated
         #[arg(long = "add", value_name = "TAG", value_parser = parse_tag, required_unless_present_any = ["remove", "drop"])]
@@ -82,7 +80,7 @@ pub enum ServersCommand {
     },
     /// Exempt a server from a screening check, or apply the check again
     Trust {
-        #[arg(value_parser = known_url)]
+        #[arg(value_parser = parse_url)]
         url: ServerUrl,
         /// Screening check to skip for this server, such as frozen_list; may be repeated
         #[arg(long, value_name = "REASON", value_parser = parse_screen_reason, required_unless_present = "revoke")]
@@ -93,7 +91,7 @@ pub enum ServersCommand {
     },
     /// Show all data of one server
     Show {
-        #[arg(value_parser = known_url)]
+        #[arg(value_parser = parse_url)]
         url: ServerUrl,
     },
 }
@@ -102,7 +100,7 @@ pub enum ServersCommand {
 #[group(required = true, multiple = false)]
 pub struct RescanArgs {
     /// One server
-    #[arg(value_parser = known_url)]
+    #[arg(value_parser = parse_url)]
     url: Option<ServerUrl>,
     /// All servers of class 6 (unknown) or 7 (scan failed in exception mode)
     #[arg(long, value_parser = parse_unknown_class)]
@@ -114,13 +112,13 @@ pub struct RescanArgs {
 
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    #[arg(long, value_name = "URL", value_parser = known_url)]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
     server: ServerUrl,
     /// clq1, clq2, elo, points or time
     #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
     /// Such as 2026-W47 [default: the running week]
-    #[arg(long, value_name = "LABEL", value_parser = checked_week_label)]
+    #[arg(long, value_name = "LABEL", value_parser = parse_week)]
     week: Option<String>,
     /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
@@ -134,7 +132,7 @@ pub struct TopArgs {
 /// won or lost there are not changed.
 #[derive(Debug, Args)]
 pub struct GreylistArgs {
-    #[arg(value_parser = known_url)]
+    #[arg(value_parser = parse_url)]
     url: ServerUrl,
     #[command(flatten)]
     action: GreylistAction,
@@ -283,7 +281,7 @@ fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
     }
 }
 
-pub(super) fn known_url(text: &str) -> Result<ServerUrl, UrlError> {
+pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
     ServerUrl::parse(text)
 }
 
@@ -318,6 +316,6 @@ pub(super) fn parse_ranking(text: &str) -> Result<Ranking, String> {
     })
 }
 
-pub(super) fn checked_week_label(text: &str) -> Result<String, WeekLabelError> {
+pub(super) fn parse_week(text: &str) -> Result<String, WeekLabelError> {
     parse_week_label(text).map(|_| text.to_owned())
 }

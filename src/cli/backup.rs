@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::api::protocol::BackupRow;
+use crate::api::BackupRow;
 use crate::cli::context::{CliContext, DaemonNotRunning};
 use crate::cli::output::Printer;
 use crate::control::{Request, Row};

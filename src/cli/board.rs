@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::admin::{known_url, parse_ranking, parse_tag, send_counting_rows};
-use crate::api::protocol::ROWS_PER_RESPONSE_MAX;
+use super::admin::{parse_ranking, parse_tag, parse_url, send_counting_rows};
+use crate::api::ROWS_PER_RESPONSE_MAX;
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::group_digits;
@@ -157,7 +157,7 @@ pub struct ScopeWindowArgs {
 #[group(required = true, multiple = false)]
 struct ScopeArgs {
     /// The board of one server
-    #[arg(long, value_name = "URL", value_parser = known_url)]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
     server: Option<ServerUrl>,
     /// The board of all servers of a game, such as baseq3
     #[arg(long, value_name = "NAME")]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::admin::checked_week_label;
+use super::admin::parse_week;
 use super::offline;
 use crate::api::json;
 use crate::cli::context::CliContext;
@@ -22,7 +22,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     pub state: PathBuf,
     /// ISO label of the week, such as 2026-W47
-    #[arg(long, value_name = "LABEL", value_parser = checked_week_label)]
+    #[arg(long, value_name = "LABEL", value_parser = parse_week)]
     pub week: String,
 }
 

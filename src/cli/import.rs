@@ -12,10 +12,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::api::json;
-use crate::api::protocol::{ChangeOutcome, ServerChange, TAGS_MAX, URLS_PER_REQUEST_MAX, check_tag};
+use crate::api::{ChangeOutcome, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
 use crate::cli::context::CliContext;
 use crate::cli::output::format::sanitize;
 use crate::control::{Request, Row};
+use crate::limits::TAGS_MAX;
 use crate::model::url::ServerUrl;
 use crate::proto::parse_server_url;
 

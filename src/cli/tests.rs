@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::CommandFactory;
 
 use super::*;
-use crate::api::protocol::{ChangeOutcome, ServerChange};
+use crate::api::{ChangeOutcome, ServerChange};
 use crate::control::{ApiError, Listener, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::admin::{checked_week_label, send};
+use super::admin::{parse_week, send};
 use crate::cli::context::CliContext;
 use crate::control::Request;
 
@@ -15,7 +15,7 @@ pub enum WeekCommand {
     /// Its best positions and server ranks are deleted, here and in MySQL, until it is closed again.
     Reopen {
         /// Such as 2026-W47
-        #[arg(value_name = "LABEL", value_parser = checked_week_label)]
+        #[arg(value_name = "LABEL", value_parser = parse_week)]
         week: String,
     },
 }

@@ -10,7 +10,7 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::api::protocol::{ApiError, Progress, Request, Response, ResponseBody, ResponseEnd, Row, encode_request};
+use crate::api::{ApiError, Progress, Request, Response, ResponseBody, ResponseEnd, Row, encode_request};
 
 /// Longest time without any line from the daemon, when connecting or during a request.
 /// After it the daemon counts as stopped. A working daemon sends progress every five

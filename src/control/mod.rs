@@ -11,7 +11,7 @@ pub mod server;
 
 pub use client::{Client, ClientError, ResponseItem};
 
-pub use crate::api::protocol::{ApiError, ErrorCode, Progress, Request, ResponseEnd, Row};
+pub use crate::api::{ApiError, ErrorCode, Progress, Request, ResponseEnd, Row};
 pub use crate::control::server::{
     ControlCounters, ControlError, Disconnected, Listener, RequestHandler, ResponseWriter,
 };

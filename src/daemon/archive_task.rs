@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use crate::clock::Clock;
-use crate::daemon::engine_thread::Order;
+use crate::daemon::engine_thread::Command;
 use crate::model::archive::{
     ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
 };
@@ -24,7 +24,11 @@ pub(super) struct Worker {
 
 impl Worker {
     /// `None`: the settings name no archive.
-    pub(super) fn start(settings: ArchiveSettings, orders: mpsc::Sender<Order>, clock: Arc<Clock>) -> Option<Worker> {
+    pub(super) fn start(
+        settings: ArchiveSettings,
+        commands: mpsc::Sender<Command>,
+        clock: Arc<Clock>,
+    ) -> Option<Worker> {
         if !settings.is_on() {
             return None;
         }
@@ -32,7 +36,7 @@ impl Worker {
         let (stop, stopped) = oneshot::channel();
         let worker = crate::archive::run(
             settings.clone(),
-            EngineJobSource::new(orders),
+            EngineJobSource::new(commands),
             move || clock.now_ms(),
             async move { _ = stopped.await },
             status_tx,
@@ -56,34 +60,34 @@ impl Worker {
 }
 
 struct EngineJobSource {
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<Command>,
 }
 
 impl EngineJobSource {
-    fn new(orders: mpsc::Sender<Order>) -> EngineJobSource {
-        EngineJobSource { orders }
+    fn new(commands: mpsc::Sender<Command>) -> EngineJobSource {
+        EngineJobSource { commands }
     }
 
-    async fn send<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, SourceClosed> {
+    async fn send<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, SourceClosed> {
         let (reply, answer) = oneshot::channel();
-        self.orders.send(command(reply)).await.map_err(|_| SourceClosed)?;
+        self.commands.send(command(reply)).await.map_err(|_| SourceClosed)?;
         answer.await.map_err(|_| SourceClosed)
     }
 }
 
 impl JobSource for EngineJobSource {
     async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        self.send(|reply| Order::Jobs { ask: query, reply }).await
+        self.send(|reply| Command::PendingJobs { query, reply }).await
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         // Random: no other state may ever use the same id.
         let fresh = RandomState::new().build_hasher().finish();
-        self.send(|reply| Order::IdentifyArchive { found, fresh, reply }).await
+        self.send(|reply| Command::ClaimArchive { found, fresh, reply }).await
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
-        self.send(|reply| Order::Resync { from, reply }).await
+        self.send(|reply| Command::NextResyncChunk { from, reply }).await
     }
 
     async fn acknowledge_resync_chunk(
@@ -92,14 +96,14 @@ impl JobSource for EngineJobSource {
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
     ) -> Result<bool, SourceClosed> {
-        self.send(|reply| Order::Resynced { from, next, postponed, reply }).await
+        self.send(|reply| Command::AcknowledgeResyncChunk { from, next, postponed, reply }).await
     }
 
-    async fn next_week_chunk(&self, ask: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
-        self.send(|reply| Order::Part { ask, reply }).await
+    async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
+        self.send(|reply| Command::NextWeekChunk { request, reply }).await
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        self.send(|reply| Order::Archived { entries, reply }).await
+        self.send(|reply| Command::Acknowledge { entries, reply }).await
     }
 }

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use super::Shared;
-use crate::api::protocol::{BackupRow, Progress};
+use crate::api::{BackupRow, Progress};
 use crate::control::{ApiError, ErrorCode, ResponseWriter, Row};
-use crate::daemon::engine_thread::Order;
-use crate::store::{BackupSource, BackupTarget, FinalChanges, StoreError};
+use crate::daemon::engine_thread::Command;
+use crate::store::{BackupTarget, FinalChanges, StoreError};
 
 /// How often the client's connection is checked.
 const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -32,12 +30,9 @@ impl Shared {
         if let Some(problem) = dir_error(Path::new(&dir), &state_dir) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
-        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let _stop = CancelOnDrop(is_cancelled.clone());
-        let (reply, begun) = oneshot::channel();
-        self.orders.send(Order::BeginBackup { reply }).await.map_err(|_| stopping())?;
-        let Some(source) = begun.await.map_err(|_| stopping())? else {
+        let Some(source) = self.send_command(|reply| Command::BeginBackup { reply }).await? else {
             return Err(ApiError::new(ErrorCode::Busy, "another backup is in progress"));
         };
         let path = dir.clone();
@@ -62,10 +57,7 @@ impl Shared {
     }
 
     async fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
-        let (reply, ended) = oneshot::channel();
-        self.orders.send(Order::EndBackup { rounds, reply }).await.map_err(|_| stopping())?;
-        ended.await.map_err(|_| stopping())?.map_err(failed)
+        self.send_command(|reply| Command::EndBackup { rounds, reply }).await?.map_err(failed)
     }
 }
 
@@ -109,9 +101,6 @@ fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
     }
     dir.starts_with(state_dir).then(|| format!("{dir:?} is inside the state directory {state_dir:?}"))
 }
-
-/// The reply to [`Order::BeginBackup`].
-pub(super) type Begun = Option<BackupSource>;
 
 #[cfg(test)]
 mod tests {

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::oneshot;
-
 use super::Shared;
-use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
+use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
-use crate::daemon::engine_thread::{Order, StartedRescan};
+use crate::daemon::engine_thread::{Command, StartedRescan};
 use crate::state::answer::add_stored_sizes;
 
 impl RequestHandler for Shared {
@@ -31,11 +29,8 @@ impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
         let with_bytes = matches!(request, Request::Windows { bytes: true });
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(Order::Ask { request, reply }).await.map_err(|_| stopping())?;
-        let mut rows = answer.await.map_err(|_| stopping())??;
+        let mut rows = self.send_command(|reply| Command::Request { request, reply }).await??;
         for row in &mut rows {
             if let Row::Status(status) = row {
                 status.daemon = Some(self.daemon_status());
@@ -47,19 +42,14 @@ impl Shared {
     }
 
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
-        let (reply, reader) = oneshot::channel();
-        self.orders.send(Order::Reader { reply }).await.map_err(|_| stopping())?;
-        let reader = reader.await.map_err(|_| stopping())?;
+        let reader = self.send_command(|reply| Command::Reader { reply }).await?;
         let measuring = tokio::task::spawn_blocking(move || add_stored_sizes(&reader, &mut rows).map(|()| rows));
-        measuring.await.map_err(|_| stopping())?
+        measuring.await.map_err(|_| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))?
     }
 
-    async fn rescan(&self, which: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(Order::Rescan { which, reply }).await.map_err(|_| stopping())?;
-        let StartedRescan { servers, mode, mut results } = answer.await.map_err(|_| stopping())??;
+    async fn rescan(&self, servers: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
+        let started = self.send_command(|reply| Command::Rescan { servers, reply }).await??;
+        let StartedRescan { servers, mode, mut results } = started;
         let settings = self.config.lock().expect("config lock poisoned").scan_settings();
         let expected_ms = Some(settings.duration_ms_max(mode, servers));
         replies.progress(Progress { servers: Some(servers), expected_ms }).await?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use crate::api::protocol::StoreStatus;
+use crate::api::StoreStatus;
 use crate::control::{ApiError, ErrorCode};
 use crate::limits::{PENDING_RECORDS_MAX, SCAN_LOG_PENDING_BYTES_MAX};
 

@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
-use crate::daemon::engine_thread::{Order, Work};
+use crate::daemon::engine_thread::{Command, EngineThread};
 use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
@@ -40,7 +40,7 @@ const COMMAND_QUEUE_MAX: usize = 256;
 
 /// Queued outcomes: five seconds' worth at 2,000 scans/s. When the queue is full the
 /// scanner waits, and scans begin later.
-const OUTCOME_QUEUE_MAX: usize = 10_000;
+pub const OUTCOME_QUEUE_MAX: usize = 10_000;
 
 /// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -49,14 +49,14 @@ const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
 pub struct Daemon {
     shared: Arc<Shared>,
     scanner: Scanner,
-    work: tokio::task::JoinHandle<anyhow::Result<()>>,
+    engine_thread: tokio::task::JoinHandle<anyhow::Result<()>>,
     control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
-    beat: Arc<engine_thread::Heartbeat>,
+    heartbeat: Arc<engine_thread::Heartbeat>,
 }
 
 /// State shared by the tasks of a daemon.
 struct Shared {
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<Command>,
     clock: Arc<Clock>,
     started_ms: i64,
     file: Option<PathBuf>,
@@ -85,7 +85,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
         let mut daemon = Daemon::start(config, file, Some(log)).await?;
         systemd::ready();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-        let watchdog = systemd::Watchdog::start(daemon.beat.clone());
+        let watchdog = systemd::Watchdog::start(daemon.heartbeat.clone());
         let ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break None,
@@ -97,7 +97,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
                     }
                     systemd::ready();
                 }
-                ended = &mut daemon.work => break Some(ended),
+                ended = &mut daemon.engine_thread => break Some(ended),
             }
         };
         if let Some(ended) = ended {
@@ -157,25 +157,33 @@ impl Daemon {
             recorder.start_new_file().context("cannot start a new scan log file")?;
         }
 
-        let (requests, requests_rx) = mpsc::channel(config.scan.scans_in_flight_max);
+        let (probes, probes_rx) = mpsc::channel(config.scan.scans_in_flight_max);
         let (outcomes_tx, outcomes) = mpsc::channel(OUTCOME_QUEUE_MAX);
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
         };
-        let scanner = Scanner::start(config.scan_settings(), requests_rx, outcomes_tx, now)
+        let scanner = Scanner::start(config.scan_settings(), probes_rx, outcomes_tx, now)
             .context("cannot start the scanner: section [scan]")?;
 
-        let (orders, orders_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
-        let beat = Arc::new(engine_thread::Heartbeat::default());
+        let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
+        let heartbeat = Arc::new(engine_thread::Heartbeat::default());
         let rescans_dropped = rescan_results::DropCounter::default();
-        let work = Work::new(state, recorder, clock.clone(), requests, &config, beat.clone(), rescans_dropped.clone());
-        let work = tokio::task::spawn_blocking(move || work.run(orders_rx, outcomes));
+        let thread = EngineThread::new(
+            state,
+            recorder,
+            clock.clone(),
+            probes,
+            &config,
+            heartbeat.clone(),
+            rescans_dropped.clone(),
+        );
+        let engine_thread = tokio::task::spawn_blocking(move || thread.run(commands_rx, outcomes));
 
-        let archive = archive_task::Worker::start(config.archive_settings(), orders.clone(), clock.clone());
+        let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());
         let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
         let shared = Arc::new(Shared {
-            orders,
+            commands,
             started_ms: clock.now_ms(),
             clock,
             file,
@@ -187,7 +195,7 @@ impl Daemon {
             reload_scan,
             config: Mutex::new(config.clone()),
         });
-        let mut daemon = Daemon { shared: shared.clone(), scanner, work, control: None, beat };
+        let mut daemon = Daemon { shared: shared.clone(), scanner, engine_thread, control: None, heartbeat };
 
         if !config.control_socket.as_os_str().is_empty() {
             if let Some(parent) = config.control_socket.parent() {
@@ -221,12 +229,12 @@ impl Daemon {
             _ = stop.send(());
             _ = serving.await;
         }
-        _ = self.shared.orders.send(Order::StopScanning).await;
+        _ = self.shared.commands.send(Command::StopScanning).await;
         self.scanner.shutdown(SCAN_DRAIN_MAX).await;
         // The worker drains the outbox through the engine, which commits first.
         self.shared.stop_archive().await;
-        _ = self.shared.orders.send(Order::Shutdown).await;
-        self.work.await.context("the engine thread panicked")??;
+        _ = self.shared.commands.send(Command::Shutdown).await;
+        self.engine_thread.await.context("the engine thread panicked")??;
         tracing::info!("stopped; all state is on disk");
         Ok(())
     }
@@ -259,6 +267,14 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
 }
 
 impl Shared {
+    /// Sends a command to the engine thread and waits for the reply.
+    async fn send_command<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
+        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
+        let (reply, received) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| stopping())?;
+        received.await.map_err(|_| stopping())
+    }
+
     /// Applies changed archive settings: the old worker writes what it can, then the new
     /// one starts.
     async fn reload_archive(&self, settings: crate::archive::ArchiveSettings) {
@@ -268,7 +284,7 @@ impl Shared {
             return;
         }
         self.stop_archive().await;
-        let worker = archive_task::Worker::start(settings, self.orders.clone(), self.clock.clone());
+        let worker = archive_task::Worker::start(settings, self.commands.clone(), self.clock.clone());
         *self.archive.lock().expect("archive lock poisoned") = worker;
     }
 
@@ -299,8 +315,8 @@ impl Shared {
         let (reply, of_windows) = oneshot::channel();
         let allow_private = config.scan.allow_private;
         let engine = Box::new(engine);
-        let order = Order::Reload { engine, store, allow_private, reply };
-        _ = self.orders.send(order).await;
+        let command = Command::Reload { engine, store, allow_private, reply };
+        _ = self.commands.send(command).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;

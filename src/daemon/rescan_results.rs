@@ -97,10 +97,10 @@ impl RescanWaiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::protocol::{self, ScanResult};
+    use crate::api::{ScanResult, ScanRow};
 
     fn row(n: u32) -> Row {
-        Row::Scan(Box::new(protocol::ScanRow {
+        Row::Scan(Box::new(ScanRow {
             url: format!("quake3://10.0.0.1:{n}"),
             t_ms: 0,
             result: ScanResult::Miss,

@@ -33,8 +33,8 @@ fn notify(state: &[NotifyState]) {
 pub(super) struct Watchdog(Option<tokio::task::JoinHandle<()>>);
 
 impl Watchdog {
-    pub(super) fn start(beat: Arc<Heartbeat>) -> Watchdog {
-        Watchdog(sd_notify::watchdog_enabled().map(|limit| tokio::spawn(feed(beat, limit))))
+    pub(super) fn start(heartbeat: Arc<Heartbeat>) -> Watchdog {
+        Watchdog(sd_notify::watchdog_enabled().map(|limit| tokio::spawn(feed(heartbeat, limit))))
     }
 }
 
@@ -46,10 +46,10 @@ impl Drop for Watchdog {
     }
 }
 
-async fn feed(beat: Arc<Heartbeat>, limit: Duration) {
+async fn feed(heartbeat: Arc<Heartbeat>, limit: Duration) {
     let mut before = None;
     loop {
-        let count = beat.count();
+        let count = heartbeat.count();
         // The engine loop runs at least once a second: no new beat in a third of the limit
         // means that it hangs, and systemd must restart it.
         if before != Some(count) {

@@ -1,8 +1,8 @@
 //! Answers to requests that only read, computed from an engine and its store. The daemon and
 //! offline readers give the same answers.
 
-use crate::api::protocol::{ApiError, ErrorCode, Request, Row, Status};
 use crate::api::validate;
+use crate::api::{ApiError, ErrorCode, Request, Row, Status};
 use crate::board::window;
 use crate::engine::{StateReader, ViewError};
 use crate::model::view::ForgottenName;
@@ -32,26 +32,26 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
         }
         Request::ServersShow { url } => {
-            let detail = engine.server_detail(store, url).map_err(view_failure)?;
+            let detail = engine.server_detail(store, url).map_err(view_error)?;
             Ok(vec![Row::ServerDetail(Box::new(detail))])
         }
         Request::Top { server, ranking, week, count } => {
-            let top = engine.top(store, server, *ranking, week.as_deref(), *count as usize).map_err(view_failure)?;
+            let top = engine.top(store, server, *ranking, week.as_deref(), *count as usize).map_err(view_error)?;
             Ok(vec![Row::Top(top)])
         }
         Request::Board { board, query } => {
-            let answer = engine.query_board(store, board, query).map_err(view_failure)?;
+            let answer = engine.query_board(store, board, query).map_err(view_error)?;
             let head = Row::BoardHead(Box::new(answer.head));
             Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
         }
         Request::Standings { boards, player, rankings } => {
             let rankings = if rankings.is_empty() { &Ranking::ALL[..] } else { rankings };
-            Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(view_failure)?)])
+            Ok(vec![Row::Standings(engine.standings(store, boards, rankings, player).map_err(view_error)?)])
         }
         Request::Fused { boards, rankings, k, query } => {
             let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
             let rankings = if rankings.is_empty() { &all[..] } else { rankings };
-            let (head, list) = engine.fused(store, boards, rankings, *k, query).map_err(view_failure)?;
+            let (head, list) = engine.fused(store, boards, rankings, *k, query).map_err(view_error)?;
             let head = Row::FusedHead(Box::new(head));
             Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
         }
@@ -59,33 +59,21 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(engine.windows().into_iter().map(|window| Row::Window(Box::new(window))).collect())
         }
         Request::Player { name } => {
-            Ok(engine.players(store, name).map_err(view_failure)?.into_iter().map(Row::Player).collect())
+            Ok(engine.players(store, name).map_err(view_error)?.into_iter().map(Row::Player).collect())
         }
         Request::PlayerForgotten {} => {
             let forgotten = engine.forgotten().into_iter();
             let row = |(hash, forgotten_ms)| Row::ForgottenName(ForgottenName { hash, forgotten_ms });
             Ok(forgotten.map(row).collect())
         }
-        Request::ServersAdd { .. }
-        | Request::WindowsDelete { .. }
-        | Request::ServersRemove { .. }
-        | Request::ServersTag { .. }
-        | Request::ServersTrust { .. }
-        | Request::TagDrop { .. }
-        | Request::PlayerMerge { .. }
-        | Request::PlayerForget { .. }
-        | Request::PlayerAllow { .. }
-        | Request::Rescan { .. }
-        | Request::Greylist { .. }
-        | Request::Backup { .. }
-        | Request::ClockAccept {}
-        | Request::ClockReset { .. }
-        | Request::WeekReopen { .. }
-        | Request::Reload {} => Err(ApiError::new(ErrorCode::Refused, "this needs the running daemon")),
+        change => {
+            debug_assert!(!change.is_read_only(), "{change:?} has no answer");
+            Err(ApiError::new(ErrorCode::Refused, "this needs the running daemon"))
+        }
     }
 }
 
-pub fn view_failure(error: ViewError<StoreError>) -> ApiError {
+pub fn view_error(error: ViewError<StoreError>) -> ApiError {
     let code = match error {
         ViewError::Store(_) => ErrorCode::Internal,
         ViewError::BadCursor(_)

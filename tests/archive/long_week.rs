@@ -61,10 +61,7 @@ struct Outbox {
 
 impl JobSource for Outbox {
     async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        let State { engine, store } = &mut *self.state.lock().unwrap();
-        store.apply(&engine.take_commit()).unwrap();
-        let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max).unwrap();
-        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect())
+        Ok(scans::pending_jobs(&mut self.state.lock().unwrap(), &query))
     }
 
     async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
@@ -84,9 +81,7 @@ impl JobSource for Outbox {
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        let mut state = self.state.lock().unwrap();
-        state.engine.acknowledge_archived(&entries);
-        state.commit().unwrap();
+        scans::acknowledge(&mut self.state.lock().unwrap(), &entries);
         Ok(())
     }
 }

@@ -59,13 +59,7 @@ struct Source {
 
 impl JobSource for Source {
     async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        let mut opened = self.opened.lock().unwrap();
-        opened.commit().unwrap();
-        let jobs = opened
-            .engine
-            .archive_jobs(&opened.store, query.after, query.before, query.entries_max, query.rows_max)
-            .unwrap();
-        Ok(jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect())
+        Ok(scans::pending_jobs(&mut self.opened.lock().unwrap(), &query))
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
@@ -95,9 +89,7 @@ impl JobSource for Source {
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        let mut opened = self.opened.lock().unwrap();
-        opened.engine.acknowledge_archived(&entries);
-        opened.commit().unwrap();
+        scans::acknowledge(&mut self.opened.lock().unwrap(), &entries);
         Ok(())
     }
 }

@@ -171,7 +171,7 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
         let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };
         status
     };
-    let wait = async |what: &str, condition: &dyn Fn(&clqd::api::protocol::Status) -> bool| {
+    let wait = async |what: &str, condition: &dyn Fn(&clqd::api::Status) -> bool| {
         let began = Instant::now();
         loop {
             let status = read_status().await;
@@ -182,8 +182,8 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let trust = |trust| move |status: &clqd::api::protocol::Status| status.clock.as_ref().unwrap().trust == trust;
-    let snapshots = |n| move |status: &clqd::api::protocol::Status| status.engine.counts.snapshots >= n;
+    let trust = |trust| move |status: &clqd::api::Status| status.clock.as_ref().unwrap().trust == trust;
+    let snapshots = |n| move |status: &clqd::api::Status| status.engine.counts.snapshots >= n;
     wait("scans", &snapshots(2)).await;
     assert_eq!(read_status().await.clock.unwrap().trust, ClockTrust::Untrusted);
     fake_clock.advance(10 * MINUTE_MS);
@@ -212,8 +212,7 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     assert_eq!(jumped.clock.unwrap().week_pending_close.as_ref(), Some(&weeks[0].week));
     assert_eq!(jumped.engine.weeks[0], weeks[0]);
     fake_clock.advance(10 * MINUTE_MS);
-    let closed =
-        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed;
+    let closed = |status: &clqd::api::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Closed;
     wait("the week is closed after ten more minutes", &closed).await;
 
     // The new time was wrong.
@@ -222,8 +221,7 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let rows = daemon.ask(Request::ClockReset { force: true }).await.unwrap();
     let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(reopened[..], [weeks[0].week.clone()]);
-    let open =
-        |status: &clqd::api::protocol::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Running;
+    let open = |status: &clqd::api::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Running;
     let status = wait("the week is open", &open).await;
     wait("scans are counted", &snapshots(status.engine.counts.snapshots + 3)).await;
     daemon.stop().await.unwrap();

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use crate::database::Database;
 use crate::sandbox::{self, Sandbox, closed_port_url, fleet, rows, scan_logs, send_request, wait_for};
-use clqd::api::protocol::{RescanSelector, ScanResult, ServerFilter};
+use clqd::api::{RescanSelector, ScanResult, ServerFilter};
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::engine::Outcome;
 use clqd::fleet::rng::{RngExt, SplitMix64};

@@ -3,8 +3,9 @@
 
 #![allow(dead_code)] // each test program uses a part
 
+use clqd::archive::OutboxQuery;
 use clqd::engine::{Event, Outcome};
-use clqd::model::archive::{ArchiveJob, ResyncStep};
+use clqd::model::archive::{ArchiveJob, OutboxEntry, ResyncStep};
 use clqd::model::name::Name;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::state::State;
@@ -36,6 +37,20 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
 pub fn apply_snapshot(state: &mut State, server: &str, snapshot: Snapshot) {
     let url = ServerUrl::parse(server).expect("a URL");
     state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).expect("a store");
+}
+
+/// The pending jobs of a range of the outbox. All changes are committed first.
+pub fn pending_jobs(state: &mut State, query: &OutboxQuery) -> Vec<(OutboxEntry, ArchiveJob)> {
+    state.commit().expect("a store");
+    let OutboxQuery { after, before, entries_max, rows_max } = *query;
+    let jobs = state.engine.archive_jobs(&state.store, after, before, entries_max, rows_max).expect("a store");
+    jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect()
+}
+
+/// Removes archived entries from the outbox.
+pub fn acknowledge(state: &mut State, entries: &[OutboxEntry]) {
+    state.engine.acknowledge_archived(entries);
+    state.commit().expect("a store");
 }
 
 /// The jobs of a resync in order, acknowledged; none if no resync is due.

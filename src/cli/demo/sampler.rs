@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 
-use crate::api::protocol::{ServerFilter, Status};
+use crate::api::{ServerFilter, Status};
 use crate::control::{Request, Row};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;

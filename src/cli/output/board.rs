@@ -14,7 +14,7 @@ use crate::model::view::board::{
 
 /// The state of one response: its head and its table.
 #[derive(Debug, Default)]
-pub(in crate::cli::output) struct BoardPrinter {
+pub(super) struct BoardPrinter {
     head: Option<BoardHead>,
     fused: Vec<Ranking>,
     table: Option<Table>,

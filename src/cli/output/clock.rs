@@ -6,7 +6,7 @@
 use crate::cli::output::format::{duration, relative_time, sanitize};
 use crate::model::view::{ClockStatus, ClockTrust};
 
-pub(in crate::cli::output) fn describe_clock(clock: &ClockStatus) -> String {
+pub(super) fn describe_clock(clock: &ClockStatus) -> String {
     let span = |ms: i64| duration(ms.unsigned_abs());
     let mut text = match clock.trust {
         ClockTrust::Synchronised => "synchronised".to_owned(),

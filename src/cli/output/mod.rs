@@ -11,7 +11,7 @@ pub mod table;
 use std::io::{self, Write};
 
 use crate::api::json;
-use crate::api::protocol::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
+use crate::api::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
 use crate::cli::output::format::{
     clq1_per_s, date, duration, elo, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
 };

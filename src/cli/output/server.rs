@@ -14,7 +14,7 @@ const HOURS_SHOWN: usize = 48;
 const DAYS_SHOWN: usize = 60;
 
 /// Columns of `clqd servers list`.
-pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
+pub(super) const COLUMNS: [Column; 9] = [
     ("server", Align::Left),
     ("class", Align::Right),
     ("players", Align::Right),
@@ -27,7 +27,7 @@ pub(in crate::cli::output) const COLUMNS: [Column; 9] = [
 ];
 
 /// Returns the cells of a server's row in `clqd servers list`, in the order of [`COLUMNS`].
-pub(in crate::cli::output) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
+pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
     let text = |text: &str| sanitize_name(text, &server.url);
     vec![
         sanitize(&server.url),
@@ -57,7 +57,7 @@ fn server_notes(server: &ServerSummary) -> String {
 }
 
 /// Prints the output of `clqd servers show`.
-pub(in crate::cli::output) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
     let server = &detail.summary;
     let text = |text: &str| sanitize_name(text, &server.url);
     writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;

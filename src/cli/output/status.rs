@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use super::clock::describe_clock;
-use crate::api::protocol::Status;
+use crate::api::Status;
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::model::commit::WeekPhase;
 
 /// Prints the status, one fact a line: a name of up to 9 characters, then the text. A line
 /// without a name continues the previous one.
-pub(in crate::cli::output) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let engine = &status.engine;
     let now_ms = engine.now_ms;
     let mut line = |name: &str, text: String| writeln!(out, "{name:<9} {text}");

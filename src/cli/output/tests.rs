@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::api::protocol::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
+use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::api::json;
-use crate::api::protocol::{
+use crate::api::{
     ApiError, ErrorCode, PROTOCOL_VERSION, Progress, Request, Response, ResponseBody, ResponseEnd, Row, decode_request,
 };
 use crate::control::connection_slots::{ConnectionSlot, ConnectionSlots};

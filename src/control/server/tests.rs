@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::api::protocol::{ChangeOutcome, RescanSelector, ServerChange, ServerFilter, encode_request};
+use crate::api::{ChangeOutcome, RescanSelector, ServerChange, ServerFilter, encode_request};
 use crate::control::{Client, ClientError, ResponseItem};
 use crate::model::view::PlayerView;
 

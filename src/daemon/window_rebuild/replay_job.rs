@@ -22,54 +22,51 @@ const CAUGHT_UP_LINES_MAX: u64 = 1_000;
 const FIND_ATTEMPTS: usize = 3;
 
 /// A chunk of the recorded scans, whole lines.
-pub(in crate::daemon::window_rebuild) struct LogChunk {
-    pub(in crate::daemon::window_rebuild) path: PathBuf,
-    pub(in crate::daemon::window_rebuild) lines: u64,
+pub(super) struct LogChunk {
+    pub path: PathBuf,
+    pub lines: u64,
 }
 
 /// The input of the thread.
-pub(in crate::daemon::window_rebuild) struct ReplayJob {
-    pub(in crate::daemon::window_rebuild) dir: PathBuf,
-    pub(in crate::daemon::window_rebuild) store: StoreSettings,
-    pub(in crate::daemon::window_rebuild) settings: EngineSettings,
-    pub(in crate::daemon::window_rebuild) tags: Vec<(ServerUrl, Vec<String>)>,
-    pub(in crate::daemon::window_rebuild) from_ms: i64,
-    pub(in crate::daemon::window_rebuild) log: PathBuf,
+pub(super) struct ReplayJob {
+    pub dir: PathBuf,
+    pub store: StoreSettings,
+    pub settings: EngineSettings,
+    pub tags: Vec<(ServerUrl, Vec<String>)>,
+    pub from_ms: i64,
+    pub log: PathBuf,
     /// Compressed log files by inode number: a rotation renames them.
-    pub(in crate::daemon::window_rebuild) packed: Vec<u64>,
+    pub compressed: Vec<u64>,
     /// The closed log file that is not yet compressed, if there is one. It is open here, so
     /// that it stays readable when compression removes it.
-    pub(in crate::daemon::window_rebuild) closed: Option<File>,
-    pub(in crate::daemon::window_rebuild) over: Arc<AtomicBool>,
+    pub closed: Option<File>,
+    pub is_cancelled: Arc<AtomicBool>,
 }
 
 impl ReplayJob {
-    pub(in crate::daemon::window_rebuild) fn run(
-        &mut self,
-        next_part: &mut dyn FnMut() -> Option<LogChunk>,
-    ) -> anyhow::Result<State> {
+    pub fn run(&mut self, next_chunk: &mut dyn FnMut() -> Option<LogChunk>) -> anyhow::Result<State> {
         let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for (url, tags) in &self.tags {
             state.engine.add_server(url.clone(), tags.clone(), 0)?;
         }
-        for &number in self.packed_from() {
+        for &number in self.compressed_from() {
             // A file deleted by retention is skipped.
-            let Some(lines) = open_packed(&self.log, number)? else { continue };
-            replay(&mut state, lines, self.from_ms, &self.over)?;
+            let Some(lines) = open_compressed(&self.log, number)? else { continue };
+            replay(&mut state, lines, self.from_ms, &self.is_cancelled)?;
         }
         if let Some(closed) = self.closed.take() {
             replay(
                 &mut state,
                 scan_log::from_file(&scan_log::rotated_file(&self.log), closed)?,
                 self.from_ms,
-                &self.over,
+                &self.is_cancelled,
             )?;
         }
-        replay(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.over)?;
+        replay(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.is_cancelled)?;
         loop {
             state.commit()?;
-            let chunk = next_part().context("the daemon is stopping")?;
-            replay(&mut state, scan_log::open(&chunk.path)?, self.from_ms, &self.over)?;
+            let chunk = next_chunk().context("the daemon is stopping")?;
+            replay(&mut state, scan_log::open(&chunk.path)?, self.from_ms, &self.is_cancelled)?;
             _ = fs::remove_file(&chunk.path);
             if chunk.lines < CAUGHT_UP_LINES_MAX {
                 state.commit()?;
@@ -79,18 +76,18 @@ impl ReplayJob {
     }
 
     /// The compressed files that may have scans of `from_ms` or later.
-    fn packed_from(&self) -> &[u64] {
+    fn compressed_from(&self) -> &[u64] {
         let starts_before = |number: &u64| {
-            let lines = open_packed(&self.log, *number).ok().flatten();
+            let lines = open_compressed(&self.log, *number).ok().flatten();
             let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
             first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
         };
-        &self.packed[self.packed.iter().rposition(starts_before).unwrap_or(0)..]
+        &self.compressed[self.compressed.iter().rposition(starts_before).unwrap_or(0)..]
     }
 }
 
 /// Opens the compressed file with an inode number, whatever its current name is.
-fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
+fn open_compressed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
     // A file that is renamed during the search has a larger number at the next attempt.
     for path in (0..FIND_ATTEMPTS).flat_map(|_| scan_log::compressed_files(log)) {
         let Ok(file) = File::open(&path) else { continue };
@@ -102,24 +99,24 @@ fn open_packed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
 }
 
 /// Applies the lines from a time on.
-fn replay(state: &mut State, lines: LogReader, from_ms: i64, over: &AtomicBool) -> anyhow::Result<()> {
+fn replay(state: &mut State, lines: LogReader, from_ms: i64, is_cancelled: &AtomicBool) -> anyhow::Result<()> {
     let mut feed = ReplayFeed::background();
     let mut lines = LossyReader::new(lines);
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.observe(state, url, outcome)?;
         if feed.is_at_check() {
-            anyhow::ensure!(!over.load(Ordering::Relaxed), "the rebuild was cancelled");
+            anyhow::ensure!(!is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
         }
     }
     Ok(())
 }
 
 /// The readable lines of a log.
-pub(in crate::daemon::window_rebuild) type Lines = LossyReader<(ServerUrl, Outcome)>;
+pub(super) type Lines = LossyReader<(ServerUrl, Outcome)>;
 
 /// The next line of `from_ms` or later. Unreadable lines are skipped, so that the others
 /// still count, and are reported at the end.
-pub(in crate::daemon::window_rebuild) fn next_outcome(
+pub(super) fn next_outcome(
     lines: &mut Lines,
     from_ms: i64,
 ) -> Result<Option<(ServerUrl, Outcome)>, scan_log::LogError> {

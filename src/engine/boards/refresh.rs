@@ -95,9 +95,10 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::engine::{EngineSettings, Event};
+    use crate::model::ServerUrl;
     use crate::model::view::board::PlayerSelector;
-    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::scan_log;
     use crate::state::State;
     use crate::store::StoreSettings;
 
@@ -110,26 +111,14 @@ mod tests {
 
     /// Each server has a separate game with two players.
     fn observe(state: &mut State, n: u32, t_ms: i64) {
-        let player = |who: i64| Player {
-            name: format!("player {who}").into(),
-            points: Some(who + t_ms % 1_000),
-            ping: Some(40),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
-        };
-        let snapshot = Snapshot {
-            t_ms,
-            game: format!("game {n}"),
-            map: "map".to_owned(),
-            hostname: String::new(),
-            slots: 8,
-            players: (0..2).map(player).collect(),
-            completeness: Completeness::Full,
-            count: None,
-            bots: None,
-        };
-        state.handle(Event::Replayed { url: url(n), outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        let points = t_ms % 1_000;
+        let line = format!(
+            r#"{{"t":{t_ms},"server":"{}","game":"game {n}","map":"map","slots":8,"players":[{{"name":"player 0","points":{points},"ping":40}},{{"name":"player 1","points":{},"ping":40}}]}}"#,
+            url(n),
+            points + 1
+        );
+        let (url, outcome) = scan_log::parse(&line).unwrap();
+        state.handle(Event::Replayed { url, outcome }).unwrap();
     }
 
     /// Groups visited by refreshing the boards of the week.

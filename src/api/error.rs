@@ -1,0 +1,41 @@
+//! The error of a failed request.
+
+use serde::{Deserialize, Serialize};
+
+/// The end of a failed response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+impl ApiError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> ApiError {
+        ApiError { code, message: message.into() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The line is longer than `limits::CONTROL_LINE_BYTES_MAX`.
+    LineTooLong,
+    /// The line is not a JSON object, or has no `id`.
+    MalformedLine,
+    UnsupportedVersion,
+    UnknownCommand,
+    /// The command is known, but its fields are invalid.
+    BadRequest,
+    /// No such server, week or player.
+    NotFound,
+    /// The request is valid but is not executed, such as a reload of a broken file.
+    Refused,
+    /// Too many connections, or a full queue: try again.
+    Busy,
+    ShuttingDown,
+    Internal,
+    /// An error code of a newer daemon.
+    #[serde(other)]
+    Other,
+}

@@ -1,0 +1,297 @@
+//! The requests of clients.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::NameHash;
+use crate::model::row::Ranking;
+use crate::model::server::{Class, ScreenReason};
+use crate::model::url::ServerUrl;
+use crate::model::view::ServerSummary;
+use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
+
+/// A request to the daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "cmd", deny_unknown_fields)]
+pub enum Request {
+    /// One row, [`Row::Status`].
+    #[serde(rename = "status")]
+    Status {},
+    /// A [`Row::Change`] for each URL, in order: added, restored, unchanged or refused.
+    /// The tags are added to those that a known server has.
+    #[serde(rename = "servers.add")]
+    ServersAdd {
+        urls: Vec<String>,
+        #[serde(default)]
+        tags: Vec<String>,
+    },
+    /// A [`Row::Change`] for each URL, in order: removed, not found or refused.
+    #[serde(rename = "servers.remove")]
+    ServersRemove { urls: Vec<String> },
+    /// A [`Row::Server`] for each server that matches the whole filter, by URL.
+    #[serde(rename = "servers.list")]
+    ServersList {
+        #[serde(default)]
+        filter: ServerFilter,
+    },
+    /// One row, [`Row::ServerDetail`].
+    #[serde(rename = "servers.show")]
+    ServersShow { url: ServerUrl },
+    /// A [`Row::Scan`] for each server as soon as its result is known.
+    #[serde(rename = "rescan")]
+    Rescan { servers: RescanSelector },
+    /// One row, [`Row::Top`]; without `week`, of the running week.
+    #[serde(rename = "top")]
+    Top {
+        server: ServerUrl,
+        ranking: Ranking,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        week: Option<String>,
+        count: u32,
+    },
+    /// A [`Row::BoardHead`], then a row for each entry or other result of the query.
+    #[serde(rename = "board")]
+    Board { board: BoardSelector, query: BoardQuery },
+    /// One row, [`Row::Standings`]; without `rankings`, of all five.
+    #[serde(rename = "standings")]
+    Standings {
+        boards: BoardsSelector,
+        player: PlayerSelector,
+        #[serde(default)]
+        rankings: Vec<Ranking>,
+    },
+    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. Without `rankings`
+    /// all five have equal weights; the default of `k` is 60.
+    #[serde(rename = "fused")]
+    Fused {
+        boards: BoardsSelector,
+        #[serde(default)]
+        rankings: Vec<RankingWeight>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        k: Option<f64>,
+        query: FusedQuery,
+    },
+    /// A [`Row::Window`] for each window, newest first, by type.
+    #[serde(rename = "windows")]
+    Windows {
+        /// Whether to report the size of each window in the state directory, which
+        /// requires reading all of it.
+        #[serde(default)]
+        bytes: bool,
+    },
+    /// A [`Row::WindowDeleted`] for each deleted window. Deletes windows that ended
+    /// before that time; weeks only if they are closed and archived.
+    #[serde(rename = "windows.delete")]
+    WindowsDelete { before_ms: i64 },
+    /// A [`Row::Player`] for each game in which the name is known.
+    #[serde(rename = "player")]
+    Player { name: String },
+    /// A [`Row::Change`] for each URL, in order: tagged, unchanged or not found.
+    #[serde(rename = "servers.tag")]
+    ServersTag {
+        urls: Vec<ServerUrl>,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
+    },
+    /// One [`Row::Change`]: trusted, or unchanged. `except`: screening
+    /// checks that no longer apply to a server; `revoke`: those that apply again.
+    #[serde(rename = "servers.trust")]
+    ServersTrust {
+        url: ServerUrl,
+        #[serde(default)]
+        except: Vec<ScreenReason>,
+        #[serde(default)]
+        revoke: Vec<ScreenReason>,
+    },
+    /// One [`Row::Correction`]. Removes the tag from all servers and deletes its boards
+    /// and ratings.
+    #[serde(rename = "tag.drop")]
+    TagDrop { tag: String },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.merge")]
+    PlayerMerge { from: PlayerSelector, into: PlayerSelector, game: String },
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.forget")]
+    PlayerForget { player: PlayerSelector, game: String },
+    /// A [`Row::ForgottenName`] for each, the oldest first.
+    #[serde(rename = "player.forgotten")]
+    PlayerForgotten {},
+    /// One [`Row::Correction`].
+    #[serde(rename = "player.allow")]
+    PlayerAllow { hash: NameHash },
+    /// One [`Row::Change`]. Without a reason the server is removed from the greylist.
+    #[serde(rename = "greylist")]
+    Greylist {
+        url: ServerUrl,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Writes a backup. One [`Row::Backup`].
+    #[serde(rename = "backup")]
+    Backup {
+        /// Absolute; must not exist, or be empty.
+        dir: String,
+    },
+    /// One [`Row::Clock`]. The admin confirms that the system clock is right.
+    #[serde(rename = "clock.accept")]
+    ClockAccept {},
+    /// One [`Row::Correction`]: sets recorded time back to system time. Requires `force`
+    /// if the system clock is not known to be synchronised.
+    #[serde(rename = "clock.reset")]
+    ClockReset {
+        #[serde(default)]
+        force: bool,
+    },
+    /// One [`Row::Correction`].
+    #[serde(rename = "week.reopen")]
+    WeekReopen { week: String },
+    /// No row; changes and settings that need a restart are in the notes.
+    #[serde(rename = "reload")]
+    Reload {},
+}
+
+/// Names of all commands.
+pub const COMMANDS: [&str; 26] = [
+    "status",
+    "servers.add",
+    "servers.remove",
+    "servers.list",
+    "servers.show",
+    "rescan",
+    "top",
+    "board",
+    "standings",
+    "fused",
+    "windows",
+    "windows.delete",
+    "player",
+    "servers.tag",
+    "servers.trust",
+    "tag.drop",
+    "player.merge",
+    "player.forget",
+    "player.forgotten",
+    "player.allow",
+    "greylist",
+    "backup",
+    "clock.accept",
+    "clock.reset",
+    "week.reopen",
+    "reload",
+];
+
+impl Request {
+    /// Whether the request is read-only, so that the state directory alone can answer it.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Request::Status {}
+            | Request::ServersList { .. }
+            | Request::ServersShow { .. }
+            | Request::Top { .. }
+            | Request::PlayerForgotten {}
+            | Request::Board { .. }
+            | Request::Standings { .. }
+            | Request::Fused { .. }
+            | Request::Windows { .. }
+            | Request::Player { .. } => true,
+            Request::ServersAdd { .. }
+            | Request::WindowsDelete { .. }
+            | Request::ServersRemove { .. }
+            | Request::ServersTag { .. }
+            | Request::ServersTrust { .. }
+            | Request::TagDrop { .. }
+            | Request::PlayerMerge { .. }
+            | Request::PlayerForget { .. }
+            | Request::PlayerAllow { .. }
+            | Request::Rescan { .. }
+            | Request::Greylist { .. }
+            | Request::Backup { .. }
+            | Request::ClockAccept {}
+            | Request::ClockReset { .. }
+            | Request::WeekReopen { .. }
+            | Request::Reload {} => false,
+        }
+    }
+}
+
+/// Selects servers to list; all given conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerFilter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Part of the URL, host name or map; case is ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl ServerFilter {
+    pub fn matches(&self, server: &ServerSummary) -> bool {
+        let class = self.class.is_none_or(|class| server.class == class.number());
+        let game = self.game.as_ref().is_none_or(|game| server.game.as_ref() == Some(game));
+        let tag = self.tag.as_ref().is_none_or(|tag| server.tags.contains(tag));
+        let text = self.text.as_ref().is_none_or(|text| {
+            let text = text.to_lowercase();
+            let mut texts = [Some(&server.url), Some(&server.hostname), server.map.as_ref()].into_iter().flatten();
+            texts.any(|field| field.to_lowercase().contains(&text))
+        });
+        class && game && tag && text
+    }
+}
+
+/// Selects servers to rescan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RescanSelector {
+    Url(ServerUrl),
+    Class(Class),
+    /// Classes 6 and 7.
+    AllUnknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filter_requires_every_condition() {
+        let server = ServerSummary {
+            key: 1,
+            url: "quake3://a.example:1".into(),
+            class: 2,
+            missed: 0,
+            hostname: "The House".into(),
+            game: Some("baseq3".into()),
+            map: Some("q3dm17".into()),
+            players: 0,
+            assumed_players: 0,
+            slots: 0,
+            rank: None,
+            added_ms: 0,
+            last_scan_ms: None,
+            last_seen_ms: None,
+            greylist_reason: None,
+            tags: vec!["ctf".into()],
+            screened: Vec::new(),
+        };
+        let text = |text: &str| ServerFilter { text: Some(text.into()), ..ServerFilter::default() };
+        for (filter, fits) in [
+            (ServerFilter::default(), true),
+            (ServerFilter { class: Class::new(2), ..text("house") }, true),
+            (ServerFilter { class: Class::new(1), ..text("house") }, false),
+            (text("Q3DM"), true),
+            (text("a.EX"), true),
+            (text("dm18"), false),
+            (ServerFilter { tag: Some("ctf".into()), ..ServerFilter::default() }, true),
+            (ServerFilter { tag: Some("CTF".into()), ..ServerFilter::default() }, false),
+            (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
+        ] {
+            assert_eq!(filter.matches(&server), fits, "{filter:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The rows of a response.
+
+use serde::{Deserialize, Serialize};
+
+use super::status::Status;
+use crate::model::view::board::{
+    BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
+    StandingsView, WindowSummary, WindowView,
+};
+use crate::model::view::{ClockStatus, Correction, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top};
+
+/// One row of a response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Row {
+    Status(Box<Status>),
+    Server(Box<ServerSummary>),
+    ServerDetail(Box<ServerDetail>),
+    Change(ServerChange),
+    Scan(Box<ScanRow>),
+    Top(Top),
+    BoardHead(Box<BoardHead>),
+    Entry(BoardEntryView),
+    Absent(MissingPlayer),
+    Standing(StandingView),
+    PositionFor(PositionForView),
+    Standings(StandingsView),
+    FusedHead(Box<FusedHead>),
+    Fused(FusedView),
+    Window(Box<WindowSummary>),
+    WindowDeleted(WindowView),
+    Player(PlayerView),
+    Correction(Correction),
+    ForgottenName(ForgottenName),
+    Backup(BackupRow),
+    Clock(ClockStatus),
+}
+
+impl From<BoardRow> for Row {
+    fn from(row: BoardRow) -> Row {
+        match row {
+            BoardRow::Entry(entry) => Row::Entry(entry),
+            BoardRow::Absent(absent) => Row::Absent(absent),
+            BoardRow::Standing(standing) => Row::Standing(standing),
+            BoardRow::PositionFor(position) => Row::PositionFor(position),
+        }
+    }
+}
+
+/// A backup that was created or restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupRow {
+    pub dir: String,
+    /// Latest moment of the contained state, Unix ms.
+    pub latest_event_ms: i64,
+    /// Size of its files.
+    pub bytes: u64,
+}
+
+/// The result of a change to one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerChange {
+    pub url: String,
+    pub outcome: ChangeOutcome,
+    /// Why it was refused or greylisted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeOutcome {
+    Added,
+    /// Was removed earlier; restored with its history.
+    Restored,
+    /// Nothing changed: the server is already in the list (tags may have been added), or the
+    /// request makes no difference.
+    Unchanged,
+    Removed,
+    /// Not in the list.
+    NotFound,
+    /// Its tags have changed.
+    Tagged,
+    /// The list of skipped screening checks has changed.
+    Trusted,
+    Greylisted,
+    /// Removed from the greylist.
+    Lifted,
+    Refused,
+}
+
+/// The result of one requested scan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanRow {
+    pub url: String,
+    pub t_ms: i64,
+    pub result: ScanResult,
+    /// Class after the scan.
+    pub class: u8,
+    /// Contents of a snapshot or partial snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Why the server was missed, if more is known than a timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanResult {
+    Snapshot,
+    Partial,
+    Miss,
+}

@@ -1,0 +1,61 @@
+//! Requests that need the boards of a window: they wait until these are in memory.
+
+use tokio::sync::oneshot;
+
+use super::command::RequestResult;
+use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
+use crate::api::Request;
+use crate::engine::WindowBoards;
+use crate::state::answer::board_window_of;
+
+impl EngineThread {
+    pub(super) fn cache_boards(&mut self, boards: WindowBoards) {
+        self.state.engine.install_boards(boards);
+        self.queue_outdated_boards();
+    }
+
+    /// Answers requests whose boards are in memory and include the last commit.
+    pub(super) fn answer_waiting_requests(&mut self) -> anyhow::Result<()> {
+        if self.waiting_requests.is_empty() {
+            return Ok(());
+        }
+        self.commit()?;
+        for (_, request, reply) in std::mem::take(&mut self.waiting_requests) {
+            self.answer_or_wait_for_boards(request, reply)?;
+        }
+        Ok(())
+    }
+
+    /// Answers a request, at once or when its boards are in memory.
+    pub(super) fn answer_or_wait_for_boards(
+        &mut self,
+        request: Request,
+        reply: oneshot::Sender<RequestResult>,
+    ) -> anyhow::Result<()> {
+        match board_window_of(&self.state, &request) {
+            _ if reply.is_closed() => {} // the client has disconnected
+            Some(window) if self.state.engine.boards(window).is_none() => {
+                self.boards.enqueue(window);
+                self.waiting_requests.push((window, request, reply));
+            }
+            Some(window) => {
+                self.commit()?;
+                // The boards are new, or a large server has changed: the changes are
+                // applied commit by commit.
+                if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
+                    self.waiting_requests.push((window, request, reply));
+                    return Ok(());
+                }
+                self.state.engine.touch_boards(window);
+                while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
+                _ = reply.send(self.handle_request(request)?);
+            }
+            None => _ = reply.send(self.handle_request(request)?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn queue_outdated_boards(&mut self) {
+        self.state.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.enqueue(window));
+    }
+}

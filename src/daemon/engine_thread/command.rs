@@ -1,0 +1,108 @@
+//! The commands to the engine thread. Each has a channel for its reply.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::oneshot;
+
+use crate::api::{ApiError, Request, RescanSelector, Row};
+use crate::archive::OutboxQuery;
+use crate::config;
+use crate::daemon::rescan_results::ScanResults;
+use crate::engine::EngineSettings;
+use crate::model::archive::{
+    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
+};
+use crate::scan::ScanMode;
+use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
+
+pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
+
+/// Commands to the engine thread.
+pub(in crate::daemon) enum Command {
+    /// A request that has a complete answer.
+    Request {
+        request: Request,
+        reply: oneshot::Sender<RequestResult>,
+    },
+    /// Each result is sent when it arrives, one for each server requested; the channel ends
+    /// after the last.
+    Rescan {
+        servers: RescanSelector,
+        reply: oneshot::Sender<Result<StartedRescan, ApiError>>,
+    },
+    PendingJobs {
+        query: OutboxQuery,
+        reply: oneshot::Sender<Vec<(OutboxEntry, ArchiveJob)>>,
+    },
+    NextWeekChunk {
+        request: WeekChunkRequest,
+        reply: oneshot::Sender<WeekChunk>,
+    },
+    /// For a task that reads whole windows in parallel with the engine.
+    Reader {
+        reply: oneshot::Sender<Reader>,
+    },
+    /// Begins a backup. `None`: another one is in progress.
+    BeginBackup {
+        reply: oneshot::Sender<Option<BackupSource>>,
+    },
+    /// Ends a backup. `None`: it has to catch up first.
+    EndBackup {
+        rounds: u32,
+        reply: oneshot::Sender<Result<Option<FinalChanges>, StoreError>>,
+    },
+    /// Determines which state fills the archive; `fresh` is an id that no state has.
+    ClaimArchive {
+        found: Option<u64>,
+        fresh: u64,
+        reply: oneshot::Sender<u64>,
+    },
+    NextResyncChunk {
+        from: Option<ResyncCursor>,
+        reply: oneshot::Sender<ResyncStep>,
+    },
+    AcknowledgeResyncChunk {
+        from: ResyncCursor,
+        next: ResyncCursor,
+        postponed: Vec<OutboxKey>,
+        reply: oneshot::Sender<bool>,
+    },
+    Acknowledge {
+        entries: Vec<OutboxEntry>,
+        reply: oneshot::Sender<()>,
+    },
+    Reload {
+        engine: Box<EngineSettings>,
+        store: config::StoreConfig,
+        allow_private: bool,
+        /// Messages for the admin about windows.
+        reply: oneshot::Sender<Vec<String>>,
+    },
+    /// Stops sending probes; outcomes are still applied.
+    StopScanning,
+    /// Commit and end.
+    Shutdown,
+}
+
+/// A rescan in progress.
+pub(in crate::daemon) struct StartedRescan {
+    pub servers: u64,
+    /// The mode that takes longest among the servers.
+    pub mode: ScanMode,
+    /// One row for each server.
+    pub results: ScanResults,
+}
+
+/// Shows that the engine is alive: counts the scheduler's checks for due probes.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct Heartbeat(AtomicU64);
+
+impl Heartbeat {
+    pub(super) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(in crate::daemon) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

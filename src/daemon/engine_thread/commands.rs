@@ -1,0 +1,144 @@
+//! Handles commands, except requests of clients.
+
+use super::EngineThread;
+use super::command::{Command, StartedRescan};
+use super::requests::admin_error;
+use crate::api::{ApiError, RescanSelector};
+use crate::archive::OutboxQuery;
+use crate::config::StoreConfig;
+use crate::daemon::window_rebuild;
+use crate::engine::{EngineSettings, RescanTarget};
+use crate::model::archive::{ArchiveJob, OutboxEntry, ResyncStep, WeekChunk};
+use crate::model::server::Class;
+use crate::scan::ScanMode;
+use crate::state::State;
+
+/// Names or servers in one chunk of a resync, and rows of weeks after which the chunk ends:
+/// 10 ms.
+const RESYNC_STEPS_MAX: usize = 2_000;
+
+const RESYNC_ROWS_MAX: usize = 5_000;
+
+impl EngineThread {
+    pub(super) fn handle_command(&mut self, command: Command) -> anyhow::Result<()> {
+        match command {
+            Command::Request { request, reply } => self.answer_or_wait_for_boards(request, reply)?,
+            Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
+            Command::Reader { reply } => _ = reply.send(self.state.store.reader()),
+            Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()),
+            Command::EndBackup { rounds, reply } => {
+                self.commit()?;
+                _ = reply.send(self.state.store.end_backup(rounds));
+            }
+            Command::PendingJobs { query, reply } => _ = reply.send(self.pending_jobs(query)?),
+            Command::NextWeekChunk { request, reply } => {
+                let mut chunk = self.state.engine.week_chunk(&self.state.store, request)?;
+                if matches!(chunk, WeekChunk::Chunk { .. }) {
+                    self.commit()?;
+                    if self.disk.is_stopped() {
+                        chunk = WeekChunk::NotAvailable;
+                    }
+                }
+                _ = reply.send(chunk);
+            }
+            Command::ClaimArchive { found, fresh, reply } => {
+                let id = self.state.engine.check_archive_id(found, fresh);
+                if found != Some(id) {
+                    tracing::info!("the archive is new or was filled by another state: everything is written to it");
+                }
+                self.commit()?;
+                _ = reply.send(id);
+            }
+            Command::NextResyncChunk { from, reply } => {
+                self.commit()?;
+                if self.disk.is_stopped() {
+                    // Only what is on disk is archived.
+                    _ = reply.send(ResyncStep::DrainFirst);
+                    return Ok(());
+                }
+                let State { engine, store } = &self.state;
+                _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
+            }
+            // Committed with the next chunk or at the commit interval. A crash before that
+            // repeats a chunk.
+            Command::AcknowledgeResyncChunk { from, next, postponed, reply } => {
+                _ = reply.send(self.state.engine.acknowledge_resync(from, next, &postponed));
+            }
+            Command::Acknowledge { entries, reply } => {
+                self.state.engine.acknowledge_archived(&entries);
+                self.commit()?;
+                _ = reply.send(());
+            }
+            Command::Reload { engine, store, allow_private, reply } => {
+                let notes = self.reload(*engine, &store)?;
+                _ = reply.send(notes);
+                self.queue_outdated_boards();
+                self.commit_interval_ms = store.commit_interval_ms as i64;
+                self.allow_private = allow_private;
+            }
+            Command::StopScanning => self.probes = None,
+            Command::Shutdown => unreachable!("the loop ends at Shutdown"),
+        }
+        Ok(())
+    }
+
+    /// Makes servers due now and registers the rescan for their results.
+    fn start_rescan(&mut self, servers: RescanSelector) -> anyhow::Result<Result<StartedRescan, ApiError>> {
+        // Outcomes of earlier scans do not belong to the rescan.
+        self.commit()?;
+        let target = match servers {
+            RescanSelector::Url(url) => RescanTarget::Url(url),
+            RescanSelector::Class(class) => RescanTarget::Class(class),
+            RescanSelector::AllUnknown => RescanTarget::AllUnknown,
+        };
+        let servers = match self.state.engine.rescan(&target, self.clock.now_ms()) {
+            Ok(servers) => servers,
+            Err(error) => return Ok(Err(admin_error(error))),
+        };
+        let class_of = |server| self.state.engine.summary_of(server).map(|summary| summary.class);
+        let has_failed = match target {
+            RescanTarget::Url(_) => servers.iter().any(|&server| class_of(server) == Some(Class::FAILED.number())),
+            RescanTarget::Class(class) => class == Class::FAILED,
+            RescanTarget::AllUnknown => true,
+        };
+        let mode = if has_failed { ScanMode::Exception } else { ScanMode::Normal };
+        Ok(Ok(StartedRescan { servers: servers.len() as u64, mode, results: self.rescans.begin(servers) }))
+    }
+
+    /// Applies reloaded settings. Returns messages for the admin about windows.
+    fn reload(&mut self, engine: EngineSettings, store: &StoreConfig) -> anyhow::Result<Vec<String>> {
+        self.disk.set_min(store.disk_free_bytes_min);
+        self.state.store.set_compaction(store.compaction());
+        self.commit()?;
+        self.state.engine.reload(engine);
+        if !self.state.engine.has_changed_types() {
+            return Ok(Vec::new());
+        }
+        let notes = window_rebuild::plan_window_types(&mut self.state.engine, self.rebuild_paths.log.as_deref());
+        self.rebuild()?;
+        Ok(notes)
+    }
+
+    /// The next jobs. Entries of deleted objects are acknowledged on the way: an empty
+    /// result means that no jobs are left.
+    fn pending_jobs(&mut self, mut query: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
+        loop {
+            self.commit()?;
+            if self.disk.is_stopped() {
+                // Only what is on disk is archived.
+                return Ok(Vec::new());
+            }
+            let State { engine, store } = &self.state;
+            let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max)?;
+            let deleted: Vec<OutboxEntry> =
+                jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
+            let last = jobs.last().map(|(entry, _)| entry.key);
+            let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
+            self.state.engine.acknowledge_archived(&deleted);
+            if !kept.is_empty() || deleted.is_empty() {
+                return Ok(kept);
+            }
+            query.after = last;
+        }
+    }
+}

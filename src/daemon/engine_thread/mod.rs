@@ -1,0 +1,380 @@
+//! The engine thread: the only one that uses the engine and the store.
+//!
+//! It sends due probes to the scanner, processes outcomes and commands, commits at an
+//! interval, and replies only after a commit, so that a crash never undoes what a client
+//! was shown.
+
+mod board_requests;
+mod command;
+mod commands;
+mod outcomes;
+mod requests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::sync::{mpsc, oneshot};
+
+use self::command::RequestResult;
+pub(super) use self::command::{Command, Heartbeat, StartedRescan};
+use crate::api::Request;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::daemon::board_builder::BoardBuilder;
+use crate::daemon::disk_space::DiskSpace;
+use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
+use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
+use crate::engine::Event;
+use crate::model::calendar::week_label;
+use crate::model::commit::{WeekPhase, WeekState};
+use crate::model::{WeekKey, WindowKey};
+use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
+use crate::scan_log::Recorder;
+use crate::state::State;
+
+/// Outcomes applied in one batch before the next command is handled.
+const OUTCOMES_PER_BATCH: usize = 512;
+
+/// Time between two sweep steps.
+const SWEEP_MS: i64 = 1_000;
+
+/// Players whose board entries are updated after one commit, so that scans are not late;
+/// before a board is answered from, all are updated. A few us each.
+const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
+
+/// Interval at which requests that wait for boards are checked again.
+const BOARD_POLL_MS: i64 = 50;
+
+pub(super) struct EngineThread {
+    state: State,
+    recorder: Option<Recorder>,
+    clock: Arc<Clock>,
+    /// `None`: scanning has stopped.
+    probes: Option<mpsc::Sender<ScanRequest>>,
+    commit_interval_ms: i64,
+    disk: DiskSpace,
+    /// Windows are to be rebuilt as soon as commits are possible again.
+    rebuild_due: bool,
+    allow_private: bool,
+    heartbeat: Arc<Heartbeat>,
+    /// Time of the oldest uncommitted change.
+    changed_ms: Option<i64>,
+    ticked_ms: i64,
+    swept_ms: i64,
+    /// Time of the last outcome applied: outcomes are applied, and recorded, in order of
+    /// time.
+    last_outcome_ms: i64,
+    rescans: RescanWaiters,
+    /// Phases of the weeks, and the week whose closing the clock blocks, as last logged.
+    logged_weeks: Vec<WeekState>,
+    blocked_week: Option<WeekKey>,
+    /// Clock jumps after which the scan log has begun a new file.
+    adopted_jumps: u64,
+    boards: BoardBuilder,
+    rebuilder: Rebuilder,
+    rebuild_paths: RebuildPaths,
+    /// Requests that wait for the boards of a window.
+    waiting_requests: Vec<(WindowKey, Request, oneshot::Sender<RequestResult>)>,
+}
+
+impl EngineThread {
+    pub(super) fn new(
+        mut state: State,
+        recorder: Option<Recorder>,
+        clock: Arc<Clock>,
+        probes: mpsc::Sender<ScanRequest>,
+        config: &Config,
+        heartbeat: Arc<Heartbeat>,
+        dropped: DropCounter,
+    ) -> EngineThread {
+        state.store.set_compaction(config.store.compaction());
+        let log = recorder.is_some().then(|| config.scan_log.path.clone());
+        let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);
+        let rebuild_paths =
+            RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
+        EngineThread {
+            rebuilder: Rebuilder::new(&rebuild_paths),
+            rebuild_paths,
+            last_outcome_ms: state.engine.now_ms(),
+            boards: BoardBuilder::new(state.store.reader()),
+            waiting_requests: Vec::new(),
+            logged_weeks: state.engine.weeks().to_vec(),
+            blocked_week: None,
+            adopted_jumps: clock.adopted_jumps(),
+            state,
+            recorder,
+            clock,
+            probes: Some(probes),
+            commit_interval_ms: config.store.commit_interval_ms as i64,
+            disk,
+            rebuild_due: false,
+            allow_private: config.scan.allow_private,
+            heartbeat,
+            changed_ms: None,
+            ticked_ms: 0,
+            swept_ms: 0,
+            rescans: RescanWaiters::new(dropped),
+        }
+    }
+
+    pub(super) fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut outcomes: mpsc::Receiver<ScanOutcome>,
+    ) -> anyhow::Result<()> {
+        // This runtime only runs the waits of this thread.
+        let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
+        let mut scanning = true;
+        for window in self.state.engine.running_windows() {
+            self.boards.enqueue(window);
+        }
+        self.rebuild()?;
+        loop {
+            let now_ms = self.clock.now_ms();
+            self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
+            self.send_probes(now_ms);
+            self.heartbeat.beat();
+            let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
+            let mut built = None;
+            let mut rebuild_event = None;
+            let command = waiter.block_on(async {
+                tokio::select! {
+                    biased;
+                    boards = self.boards.next_result() => {
+                        built = Some(boards);
+                        None
+                    }
+                    next = self.rebuilder.next_event() => {
+                        rebuild_event = Some(next);
+                        None
+                    }
+                    n = outcomes.recv_many(&mut batch, OUTCOMES_PER_BATCH), if scanning => {
+                        scanning = n > 0;
+                        commands.try_recv().ok()
+                    }
+                    command = commands.recv() => Some(command.unwrap_or(Command::Shutdown)),
+                    () = tokio::time::sleep(wait) => None,
+                }
+            });
+            if let Some(built) = built {
+                self.cache_boards(built.context("cannot read the rows of a window")?);
+            }
+            if let Some(event) = rebuild_event {
+                self.rebuilder.handle_event(event);
+                self.import_rebuilt_windows()?;
+            }
+            if !scanning && self.probes.is_some() && command.is_none() {
+                // At a stop, `StopScanning` is already in the command queue.
+                bail!("the scanner has ended unexpectedly");
+            }
+            if !batch.is_empty() {
+                let now_ms = self.now_ms()?;
+                for outcome in batch.drain(..) {
+                    self.apply_outcome(outcome, now_ms)?;
+                }
+            }
+            if self.state.engine.has_changes() || self.state.engine.has_notices() {
+                self.changed_ms.get_or_insert(now_ms);
+            }
+            match command {
+                Some(Command::Shutdown) => {
+                    let now_ms = self.now_ms()?;
+                    while let Ok(outcome) = outcomes.try_recv() {
+                        self.apply_outcome(outcome, now_ms)?;
+                    }
+                    return self.last_commit();
+                }
+                Some(command) => self.handle_command(command)?,
+                None => {}
+            }
+            let now_ms = self.clock.now_ms();
+            if now_ms - self.ticked_ms >= self.state.engine.tick_interval_ms() {
+                self.ticked_ms = now_ms;
+                self.clock.update_trust();
+                self.state.engine.set_close_limit(self.clock.close_until_ms());
+                // Closing a week changes much, and no request waits for it.
+                if !self.disk.is_stopped() {
+                    self.state.handle(Event::Tick { now_ms })?;
+                }
+                self.log_weeks();
+            }
+            if now_ms - self.swept_ms >= SWEEP_MS {
+                self.swept_ms = now_ms;
+                if self.disk.is_stopped() || self.rebuild_due {
+                    // There may be space again, whether or not anything has changed.
+                    self.commit()?;
+                }
+                if !self.disk.is_stopped() {
+                    self.state.sweep()?;
+                    if std::mem::take(&mut self.rebuild_due) {
+                        self.rebuild()?;
+                    }
+                }
+                self.import_rebuilt_windows()?;
+            } else if self.rebuilder.is_importing() {
+                self.import_rebuilt_windows()?;
+            }
+            self.answer_waiting_requests()?;
+            if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
+                self.commit()?;
+            }
+        }
+    }
+
+    fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
+        if self.rebuilder.is_importing() && !self.disk.is_stopped() {
+            return now_ms;
+        }
+        let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
+        let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
+        let full = self.probes.as_ref().is_none_or(|probes| probes.capacity() == 0);
+        // While the scanner's queue is full, try again in 10 ms.
+        let due = match self.state.engine.next_due_ms() {
+            Some(_) if self.probes.is_none() => i64::MAX,
+            Some(due) if full => due.max(now_ms + 10),
+            Some(due) => due,
+            None => i64::MAX,
+        };
+        let waiting_requests = if self.waiting_requests.is_empty() { i64::MAX } else { now_ms + BOARD_POLL_MS };
+        tick.min(commit).min(due).min(waiting_requests)
+    }
+
+    fn send_probes(&mut self, now_ms: i64) {
+        let Some(probes) = &self.probes else { return };
+        while let Ok(permit) = probes.try_reserve() {
+            let Some(probe) = self.state.engine.poll_probe(now_ms) else { return };
+            let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
+            permit.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
+        }
+    }
+
+    /// The current time for recorded outcomes. After a clock jump the scan log begins a new
+    /// file.
+    fn now_ms(&mut self) -> anyhow::Result<i64> {
+        let now_ms = self.clock.now_ms();
+        let adopted_jumps = self.clock.adopted_jumps();
+        if adopted_jumps > self.adopted_jumps {
+            self.adopted_jumps = adopted_jumps;
+            self.begin_log_file()?;
+        }
+        Ok(now_ms)
+    }
+
+    fn begin_log_file(&mut self) -> anyhow::Result<()> {
+        self.commit()?;
+        let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::start_new_file);
+        begun.context("cannot start a new scan log file")
+    }
+
+    /// Logs the phases of weeks that have changed, and a week whose closing the clock
+    /// blocks.
+    fn log_weeks(&mut self) {
+        let weeks = self.state.engine.weeks();
+        if self.logged_weeks != weeks {
+            for current in weeks {
+                let before =
+                    self.logged_weeks.iter().find(|before| before.week == current.week).map(|before| before.phase);
+                let week = week_label(current.week);
+                match current.phase {
+                    phase if before == Some(phase) => {}
+                    WeekPhase::Running if before.is_none() => tracing::info!(week, "a new week has begun"),
+                    WeekPhase::Running => tracing::info!(week, "the week is open again"),
+                    WeekPhase::Closing => tracing::info!(week, "the week is over and is being closed"),
+                    WeekPhase::Ranking => {
+                        tracing::info!(week, "all servers of the week are closed; they are being ranked")
+                    }
+                    WeekPhase::Closed => tracing::info!(week, "the week is closed"),
+                    WeekPhase::Reopening => tracing::info!(week, "the week is being reopened"),
+                }
+            }
+            self.logged_weeks = weeks.to_vec();
+        }
+        let blocked = self.state.engine.week_blocked();
+        if let Some(week) = blocked.filter(|_| blocked != self.blocked_week) {
+            tracing::warn!(
+                week = week_label(week),
+                "the week is over but is not closed: the system clock is not trusted, or is behind; see `clqd status`"
+            );
+        }
+        self.blocked_week = blocked;
+    }
+
+    /// Commits, unless the disk is nearly full: then the changes stay in memory.
+    fn commit(&mut self) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        if self.disk.check(now_ms) {
+            return self.commit_now();
+        }
+        // Checked again after the interval.
+        self.changed_ms = Some(now_ms);
+        while let Some(notice) = self.state.engine.poll_notice() {
+            self.send_scan_result(&notice);
+        }
+        Ok(())
+    }
+
+    /// The last commit of a daemon that stops.
+    fn last_commit(&mut self) -> anyhow::Result<()> {
+        let pending = self.state.engine.pending_records();
+        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
+            return self.commit_now();
+        }
+        tracing::error!(
+            pending,
+            since_ms = self.disk.status(pending).paused_since_ms,
+            "the disk is full: scans made since it became nearly full are lost"
+        );
+        Ok(())
+    }
+
+    fn commit_now(&mut self) -> anyhow::Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush().context("cannot write the scan log")?;
+        }
+        self.state.commit().context("cannot write the state")?;
+        self.state
+            .engine
+            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
+            .context("cannot read the state")?;
+        self.changed_ms = None;
+        while let Some(notice) = self.state.engine.poll_notice() {
+            self.send_scan_result(&notice);
+        }
+        Ok(())
+    }
+
+    /// Starts a rebuild of windows from the scan log, if any window needs it.
+    fn rebuild(&mut self) -> anyhow::Result<()> {
+        if self.state.engine.types_to_rebuild().is_empty() {
+            return Ok(());
+        }
+        // The scans recorded so far are in the log files. Later ones are also written to
+        // the rebuild's chunk files.
+        self.commit()?;
+        if self.disk.is_stopped() {
+            self.rebuild_due = true;
+            return Ok(());
+        }
+        self.rebuilder.begin(&mut self.state.engine, &self.rebuild_paths);
+        Ok(())
+    }
+
+    /// One step of importing rebuilt windows.
+    fn import_rebuilt_windows(&mut self) -> anyhow::Result<()> {
+        if !self.rebuilder.is_ready() {
+            return Ok(());
+        }
+        self.commit()?;
+        if self.disk.is_stopped() {
+            return Ok(());
+        }
+        if !self.rebuilder.import_step(&mut self.state)? {
+            return Ok(());
+        }
+        self.commit()?;
+        self.state.engine.running_windows().into_iter().for_each(|window| self.boards.enqueue(window));
+        Ok(())
+    }
+}

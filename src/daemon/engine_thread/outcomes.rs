@@ -1,0 +1,78 @@
+//! Applies the outcomes of scans, and reports them to the clients of a rescan.
+
+use super::EngineThread;
+use crate::api::{Row, ScanResult, ScanRow};
+use crate::engine::{Event, Notice, Outcome};
+use crate::scan::ScanOutcome;
+use crate::scan_log::Recorder;
+use crate::store::StoreError;
+
+impl EngineThread {
+    pub(super) fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
+        let outcome = match scan.result {
+            Ok(snapshot) => Outcome::Snapshot(snapshot),
+            // A local fault is no statement about the server.
+            Err(miss) if miss.reason.is_local_fault() => {
+                self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
+                return Ok(());
+            }
+            Err(miss) => {
+                // Of several attempts, the result of the intended one.
+                let reason = scan.attempts.first().and_then(|attempt| attempt.result.err()).unwrap_or(miss.reason);
+                Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
+            }
+        };
+        let log_bytes = self.recorder.as_ref().map_or(0, Recorder::buffered_bytes);
+        if self.disk.discards_scan(self.state.engine.pending_records(), log_bytes) {
+            self.state.engine.handle_local_scan_failure(
+                scan.server,
+                scan.id,
+                outcome.t_ms(),
+                "discarded: the disk is nearly full",
+            );
+            return Ok(());
+        }
+        let outcome = outcome.clamped_to(self.last_outcome_ms, now_ms);
+        self.last_outcome_ms = outcome.t_ms();
+        let ignored = self.state.engine.is_greylisted(scan.server);
+        let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
+        let used_before = self.state.engine.outcomes_applied();
+        self.state.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
+        if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded)
+            && self.state.engine.outcomes_applied() > used_before
+        {
+            let url = self.state.engine.url_of(scan.server).expect("outcomes are of known servers");
+            let outcome = outcome.with_blanked_names(self.state.engine.blanked_names());
+            recorder.add(url, &outcome);
+            self.rebuilder.record(url, &outcome);
+        }
+        Ok(())
+    }
+
+    pub(super) fn send_scan_result(&mut self, notice: &Notice) {
+        if !self.rescans.is_waiting(notice.server) {
+            return;
+        }
+        let Some(server) = self.state.engine.summary_of(notice.server) else {
+            return self.rescans.cancel(notice.server);
+        };
+        let answered = notice.missed.is_none();
+        let row = ScanRow {
+            url: server.url,
+            t_ms: notice.t_ms,
+            result: match (answered, notice.partial) {
+                (true, false) => ScanResult::Snapshot,
+                (true, true) => ScanResult::Partial,
+                (false, _) => ScanResult::Miss,
+            },
+            class: server.class,
+            hostname: answered.then_some(server.hostname),
+            game: server.game.filter(|_| answered),
+            map: server.map.filter(|_| answered),
+            players: answered.then_some(server.players),
+            slots: answered.then_some(server.slots),
+            reason: notice.missed.clone(),
+        };
+        self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));
+    }
+}

@@ -1,0 +1,240 @@
+//! Answers requests of clients. Requests that only read are answered as offline, from the
+//! committed state.
+
+use super::EngineThread;
+use super::command::RequestResult;
+use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, validate};
+use crate::board::window;
+use crate::engine::{Added, AdminError, CorrectionError, ForgetResult, ReopenError, TimeReset};
+use crate::model::ServerUrl;
+use crate::model::calendar::{parse_week_label, week_label};
+use crate::model::view::{ClockStatus, Correction};
+use crate::state::State;
+use crate::state::answer::{respond, view_error};
+use crate::store::StoreError;
+
+impl EngineThread {
+    pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, ApiError>> {
+        let now_ms = self.clock.now_ms();
+        if !request.is_read_only() && !self.disk.check(now_ms) {
+            return Ok(Err(self.disk.refusal()));
+        }
+        let rows = match &request {
+            Request::ServersAdd { urls, tags } => Ok(urls.iter().map(|url| self.add(url, tags, now_ms)).collect()),
+            Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
+            Request::Greylist { url, reason } => match self.state.engine.greylist(url, reason.clone()) {
+                Ok(_) => {
+                    tracing::info!(%url, reason, "greylist changed");
+                    let outcome = if reason.is_some() { ChangeOutcome::Greylisted } else { ChangeOutcome::Lifted };
+                    Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: reason.clone() })])
+                }
+                Err(error) => Err(admin_error(error)),
+            },
+            Request::ServersTag { urls, add, remove } => {
+                Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
+            }
+            Request::ServersTrust { url, except, revoke } => {
+                match self.state.engine.trust_server(url, except, revoke) {
+                    Ok(changed) => {
+                        let outcome = if changed { ChangeOutcome::Trusted } else { ChangeOutcome::Unchanged };
+                        tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
+                        Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: None })])
+                    }
+                    Err(error) => Err(admin_error(error)),
+                }
+            }
+            Request::TagDrop { tag } => match self.state.engine.delete_tag(tag) {
+                Ok(servers) => {
+                    tracing::info!(tag, servers, "tag dropped");
+                    let dropped = Correction::TagDropped { tag: tag.clone(), servers: servers as u64 };
+                    Ok(vec![Row::Correction(dropped)])
+                }
+                Err(error) => Err(admin_error(error)),
+            },
+            Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerAllow { .. } => {
+                self.correct_player(&request, now_ms)?
+            }
+            Request::ClockAccept {} => {
+                let clock = self.clock.accept();
+                self.state.engine.set_close_limit(self.clock.close_until_ms());
+                Ok(vec![Row::Clock(clock)])
+            }
+            Request::ClockReset { force } => self.reset_clock(*force)?,
+            Request::WeekReopen { week } => self.reopen_week(week)?,
+            Request::WindowsDelete { before_ms } => match validate::validate(&request) {
+                Some(problem) => Err(ApiError::new(ErrorCode::BadRequest, problem)),
+                None => Ok(self.delete_windows(*before_ms)),
+            },
+            reads => {
+                self.commit()?;
+                let mut rows = respond(&self.state, reads);
+                for row in rows.iter_mut().flatten() {
+                    if let Row::Status(status) = row {
+                        status.store = Some(self.disk.status(self.state.engine.pending_records()));
+                        let week_pending_close = self.state.engine.week_blocked().map(week_label);
+                        status.clock = Some(ClockStatus { week_pending_close, ..self.clock.status() });
+                    }
+                }
+                return Ok(rows);
+            }
+        };
+        self.commit()?;
+        Ok(rows)
+    }
+
+    fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
+        let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
+        let refuse = |reason: String| change(text.to_owned(), ChangeOutcome::Refused, Some(reason));
+        let url = match crate::proto::parse_server_url(text) {
+            Ok(url) => url,
+            Err(error) => return refuse(error.to_string()),
+        };
+        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
+            return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
+        }
+        match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
+            Ok((_, Added::New)) => change(url.to_string(), ChangeOutcome::Added, None),
+            Ok((_, Added::Restored)) => change(url.to_string(), ChangeOutcome::Restored, None),
+            Ok((_, Added::AlreadyKnown)) => change(url.to_string(), ChangeOutcome::Unchanged, None),
+            Err(error) => refuse(error.to_string()),
+        }
+    }
+
+    fn remove(&mut self, text: &str) -> Row {
+        let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
+        match ServerUrl::parse(text) {
+            Err(error) => change(text.to_owned(), ChangeOutcome::Refused, Some(error.to_string())),
+            Ok(url) => match self.state.engine.remove_server(&url) {
+                Ok(server) => {
+                    // Its scans are no longer reported.
+                    self.rescans.cancel(server);
+                    tracing::info!(%url, "server removed");
+                    change(url.to_string(), ChangeOutcome::Removed, None)
+                }
+                Err(_) => change(url.to_string(), ChangeOutcome::NotFound, None),
+            },
+        }
+    }
+
+    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
+        let (outcome, reason) = match self.state.engine.tag_server(url, add, remove) {
+            Ok(true) => (ChangeOutcome::Tagged, None),
+            Ok(false) => (ChangeOutcome::Unchanged, None),
+            Err(AdminError::UnknownServer(_)) => (ChangeOutcome::NotFound, None),
+            Err(error) => (ChangeOutcome::Refused, Some(error.to_string())),
+        };
+        Row::Change(ServerChange { url: url.to_string(), outcome, reason })
+    }
+
+    /// Corrects one player. The correction has its own commit.
+    fn correct_player(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<RequestResult> {
+        self.commit()?;
+        let State { engine, store } = &mut self.state;
+        let result = match request {
+            Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|result| {
+                tracing::info!(from = result.from.0, into = result.into.0, "players merged");
+                Correction::Merged { player_key: result.from.0, into_key: result.into.0, rows: result.rows as u64 }
+            }),
+            Request::PlayerForget { player, game } => {
+                engine.forget_player(store, game, player, now_ms).map(|result| {
+                    // Without the name: the log is kept longer than the name.
+                    tracing::info!(player = result.player.0, "player forgotten");
+                    let ForgetResult { player, rows, hashes } = result;
+                    Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes }
+                })
+            }
+            Request::PlayerAllow { hash } => engine.allow_name(*hash).map(|()| Correction::Allowed { hash: *hash }),
+            _ => unreachable!("the caller passes only corrections of players"),
+        };
+        Ok(result.map(|correction| vec![Row::Correction(correction)]).map_err(correction_error))
+    }
+
+    fn reopen_week(&mut self, text: &str) -> anyhow::Result<RequestResult> {
+        let week = match parse_week_label(text) {
+            Ok(week) => week,
+            Err(error) => return Ok(Err(ApiError::new(ErrorCode::BadRequest, error.to_string()))),
+        };
+        self.commit()?;
+        Ok(match self.state.engine.reopen_week(week) {
+            Ok(reopened) => {
+                if reopened {
+                    tracing::warn!(week = text, "an admin reopened a week");
+                }
+                self.ticked_ms = 0;
+                Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), already_open: !reopened })])
+            }
+            Err(error @ ReopenError::RowsDeleted { .. }) => Err(ApiError::new(ErrorCode::NotFound, error.to_string())),
+            Err(error) => Err(ApiError::new(ErrorCode::Refused, error.to_string())),
+        })
+    }
+
+    /// Sets recorded time back to the system clock. The scan log begins a new file first,
+    /// so that the next start does not take older lines for new ones.
+    fn reset_clock(&mut self, force: bool) -> anyhow::Result<RequestResult> {
+        let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
+        let clock = self.clock.status();
+        if clock.ahead_ms == 0 {
+            return refuse("recorded time is not ahead of the system clock: there is nothing to set back".to_owned());
+        }
+        if clock.synchronised != Some(true) && !force {
+            return refuse(format!(
+                "recorded time would be set back by {} s, but the system clock is not known to be synchronised; if it \
+                 is right, add --yes",
+                clock.ahead_ms / 1_000
+            ));
+        }
+        self.begin_log_file()?;
+        if self.disk.is_stopped() {
+            // The disk has just become full. Scans that wait to be written would be later than their time.
+            return Ok(Err(self.disk.refusal()));
+        }
+        let Some(reset) = self.clock.reset() else {
+            return refuse("the system clock has just caught up with recorded time".to_owned());
+        };
+        let result = self.state.engine.reset_time(reset.now_ms);
+        (self.last_outcome_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
+        self.commit()?;
+        self.rebuild()?;
+        let reopened: Vec<String> = result.reopened.iter().copied().map(week_label).collect();
+        tracing::warn!(
+            previous_ms = reset.previous_ms,
+            now_ms = reset.now_ms,
+            servers = result.servers,
+            reopened = reopened.join(", "),
+            "an admin set recorded time back"
+        );
+        let TimeReset { previous_ms, now_ms, servers, uncredited_week, .. } = result;
+        let uncredited_week = uncredited_week.map(week_label);
+        let reset = Correction::TimeReset { previous_ms, now_ms, servers, reopened, uncredited_week };
+        Ok(Ok(vec![Row::Correction(reset)]))
+    }
+
+    fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
+        // Deleted windows cannot be listed afterwards.
+        let mut windows = self.state.engine.windows();
+        let deleted = self.state.engine.delete_windows_before(&self.state.store, before_ms);
+        let labels: Vec<String> = deleted.into_iter().map(window::label).collect();
+        windows.retain(|listed| labels.contains(&listed.window.window));
+        if !labels.is_empty() {
+            tracing::info!(windows = labels.len(), before_ms, "windows deleted");
+        }
+        windows.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
+    }
+}
+
+fn correction_error(error: CorrectionError<StoreError>) -> ApiError {
+    let code = match error {
+        CorrectionError::View(error) => return view_error(error),
+        CorrectionError::SamePlayer(_) => ErrorCode::Refused,
+        _ => ErrorCode::NotFound,
+    };
+    ApiError::new(code, error.to_string())
+}
+
+pub(super) fn admin_error(error: AdminError) -> ApiError {
+    let code = match error {
+        AdminError::UnknownServer(_) | AdminError::UnknownTag { .. } => ErrorCode::NotFound,
+        AdminError::TooManyServers(_) | AdminError::TooManyTags { .. } => ErrorCode::Refused,
+    };
+    ApiError::new(code, error.to_string())
+}
