@@ -7,7 +7,7 @@
 //! A line of 12 players (940 bytes) takes 0.8 us to check and 1.6 us to convert to a
 //! snapshot, including file read and UTF-8 check. With serde_json each takes 3.4 us
 //! (`cargo bench --bench replay`). Parsing alone takes a third of the time of serde_json,
-//! simd-json or sonic-rs (docs/benchmarks.md; `cargo bench --bench scan_log`).
+//! simd-json or sonic-rs (docs/benchmarks.md).
 
 use std::borrow::Cow;
 
