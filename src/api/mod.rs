@@ -13,7 +13,7 @@ pub use self::error::{ApiError, ErrorCode};
 pub use self::protocol::{
     PROTOCOL_VERSION, Progress, Response, ResponseBody, ResponseEnd, decode_request, encode_request,
 };
-pub use self::request::{COMMANDS, Request, RescanSelector, ServerFilter};
+pub use self::request::{Request, RescanSelector, ServerFilter};
 pub use self::row::{BackupRow, ChangeOutcome, Row, ScanResult, ScanRow, ServerChange};
 pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
-pub use self::validate::{ROWS_PER_RESPONSE_MAX, TAG_BYTES_MAX, URLS_PER_REQUEST_MAX, check_tag};
+pub use self::validate::{ROWS_PER_RESPONSE_MAX, URLS_PER_REQUEST_MAX, check_tag};

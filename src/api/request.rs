@@ -1,4 +1,4 @@
-//! The requests of clients.
+//! The requests of clients. Each says which rows ([`Row`](super::Row)) it returns.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,10 @@ use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, Fused
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cmd", deny_unknown_fields)]
 pub enum Request {
-    /// One row, [`Row::Status`].
+    /// One row, `Row::Status`.
     #[serde(rename = "status")]
     Status {},
-    /// A [`Row::Change`] for each URL, in order: added, restored, unchanged or refused.
+    /// A `Row::Change` for each URL, in order: added, restored, unchanged or refused.
     /// The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
@@ -24,22 +24,22 @@ pub enum Request {
         #[serde(default)]
         tags: Vec<String>,
     },
-    /// A [`Row::Change`] for each URL, in order: removed, not found or refused.
+    /// A `Row::Change` for each URL, in order: removed, not found or refused.
     #[serde(rename = "servers.remove")]
     ServersRemove { urls: Vec<String> },
-    /// A [`Row::Server`] for each server that matches the whole filter, by URL.
+    /// A `Row::Server` for each server that matches the whole filter, by URL.
     #[serde(rename = "servers.list")]
     ServersList {
         #[serde(default)]
         filter: ServerFilter,
     },
-    /// One row, [`Row::ServerDetail`].
+    /// One row, `Row::ServerDetail`.
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
-    /// A [`Row::Scan`] for each server as soon as its result is known.
+    /// A `Row::Scan` for each server as soon as its result is known.
     #[serde(rename = "rescan")]
     Rescan { servers: RescanSelector },
-    /// One row, [`Row::Top`]; without `week`, of the running week.
+    /// One row, `Row::Top`; without `week`, of the running week.
     #[serde(rename = "top")]
     Top {
         server: ServerUrl,
@@ -48,10 +48,10 @@ pub enum Request {
         week: Option<String>,
         count: u32,
     },
-    /// A [`Row::BoardHead`], then a row for each entry or other result of the query.
+    /// A `Row::BoardHead`, then a row for each entry or other result of the query.
     #[serde(rename = "board")]
     Board { board: BoardSelector, query: BoardQuery },
-    /// One row, [`Row::Standings`]; without `rankings`, of all five.
+    /// One row, `Row::Standings`; without `rankings`, of all five.
     #[serde(rename = "standings")]
     Standings {
         boards: BoardsSelector,
@@ -59,7 +59,7 @@ pub enum Request {
         #[serde(default)]
         rankings: Vec<Ranking>,
     },
-    /// A [`Row::FusedHead`], then a [`Row::Fused`] for each player. Without `rankings`
+    /// A `Row::FusedHead`, then a `Row::Fused` for each player. Without `rankings`
     /// all five have equal weights; the default of `k` is 60.
     #[serde(rename = "fused")]
     Fused {
@@ -70,7 +70,7 @@ pub enum Request {
         k: Option<f64>,
         query: FusedQuery,
     },
-    /// A [`Row::Window`] for each window, newest first, by type.
+    /// A `Row::Window` for each window, newest first, by type.
     #[serde(rename = "windows")]
     Windows {
         /// Whether to report the size of each window in the state directory, which
@@ -78,14 +78,14 @@ pub enum Request {
         #[serde(default)]
         bytes: bool,
     },
-    /// A [`Row::WindowDeleted`] for each deleted window. Deletes windows that ended
+    /// A `Row::WindowDeleted` for each deleted window. Deletes windows that ended
     /// before that time; weeks only if they are closed and archived.
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
-    /// A [`Row::Player`] for each game in which the name is known.
+    /// A `Row::Player` for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
-    /// A [`Row::Change`] for each URL, in order: tagged, unchanged or not found.
+    /// A `Row::Change` for each URL, in order: tagged, unchanged or not found.
     #[serde(rename = "servers.tag")]
     ServersTag {
         urls: Vec<ServerUrl>,
@@ -94,7 +94,7 @@ pub enum Request {
         #[serde(default)]
         remove: Vec<String>,
     },
-    /// One [`Row::Change`]: trusted, or unchanged. `except`: screening
+    /// One `Row::Change`: trusted, or unchanged. `except`: screening
     /// checks that no longer apply to a server; `revoke`: those that apply again.
     #[serde(rename = "servers.trust")]
     ServersTrust {
@@ -104,46 +104,46 @@ pub enum Request {
         #[serde(default)]
         revoke: Vec<ScreenReason>,
     },
-    /// One [`Row::Correction`]. Removes the tag from all servers and deletes its boards
+    /// One `Row::Correction`. Removes the tag from all servers and deletes its boards
     /// and ratings.
     #[serde(rename = "tag.drop")]
     TagDrop { tag: String },
-    /// One [`Row::Correction`].
+    /// One `Row::Correction`.
     #[serde(rename = "player.merge")]
     PlayerMerge { from: PlayerSelector, into: PlayerSelector, game: String },
-    /// One [`Row::Correction`].
+    /// One `Row::Correction`.
     #[serde(rename = "player.forget")]
     PlayerForget { player: PlayerSelector, game: String },
-    /// A [`Row::ForgottenName`] for each, the oldest first.
+    /// A `Row::ForgottenName` for each, the oldest first.
     #[serde(rename = "player.forgotten")]
     PlayerForgotten {},
-    /// One [`Row::Correction`].
+    /// One `Row::Correction`.
     #[serde(rename = "player.allow")]
     PlayerAllow { hash: NameHash },
-    /// One [`Row::Change`]. Without a reason the server is removed from the greylist.
+    /// One `Row::Change`. Without a reason the server is removed from the greylist.
     #[serde(rename = "greylist")]
     Greylist {
         url: ServerUrl,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Writes a backup. One [`Row::Backup`].
+    /// Writes a backup. One `Row::Backup`.
     #[serde(rename = "backup")]
     Backup {
         /// Absolute; must not exist, or be empty.
         dir: String,
     },
-    /// One [`Row::Clock`]. The admin confirms that the system clock is right.
+    /// One `Row::Clock`. The admin confirms that the system clock is right.
     #[serde(rename = "clock.accept")]
     ClockAccept {},
-    /// One [`Row::Correction`]: sets recorded time back to system time. Requires `force`
+    /// One `Row::Correction`: sets recorded time back to system time. Requires `force`
     /// if the system clock is not known to be synchronised.
     #[serde(rename = "clock.reset")]
     ClockReset {
         #[serde(default)]
         force: bool,
     },
-    /// One [`Row::Correction`].
+    /// One `Row::Correction`.
     #[serde(rename = "week.reopen")]
     WeekReopen { week: String },
     /// No row; changes and settings that need a restart are in the notes.
@@ -152,7 +152,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub const COMMANDS: [&str; 26] = [
+pub(super) const COMMANDS: [&str; 26] = [
     "status",
     "servers.add",
     "servers.remove",

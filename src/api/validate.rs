@@ -12,14 +12,14 @@ use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingW
 pub const URLS_PER_REQUEST_MAX: usize = 1_000;
 
 /// Longest tag, bytes.
-pub const TAG_BYTES_MAX: usize = 64;
+const TAG_BYTES_MAX: usize = 64;
 
 /// Most entries of one response.
 pub const ROWS_PER_RESPONSE_MAX: u32 = 10_000;
 
 /// Most players in one request. A request with that many names of the maximum length stays
 /// below `limits::CONTROL_LINE_BYTES_MAX`, even if each byte of a name needs a backslash.
-pub const QUERY_PLAYERS_MAX: usize = 1_000;
+const QUERY_PLAYERS_MAX: usize = 1_000;
 
 /// Largest `k` of a fused query. It bounds the work of a query: fusion reads each board to a
 /// depth of at most five times (the number of rankings) the sum of `k` and
@@ -37,7 +37,7 @@ const _: () = assert!(
 
 /// Returns the error of a request with too many URLs, tags or rows, or with an invalid tag;
 /// `None` if there is none. It is checked when a request is decoded.
-pub fn check_size(request: &Request) -> Option<String> {
+pub(super) fn check_size(request: &Request) -> Option<String> {
     let urls = |len: usize| {
         (len > URLS_PER_REQUEST_MAX).then(|| format!("{len} URLs; at most {URLS_PER_REQUEST_MAX} in one request"))
     };

@@ -58,7 +58,10 @@ impl Archive {
     /// As `connect`. `previous` is the database's id of a connection that this process
     /// had and abandoned: if it still holds the lock, it is killed. `previous` is set to
     /// the id of the new connection.
-    pub async fn reconnect(settings: &ArchiveSettings, previous: &mut Option<u32>) -> Result<Archive, ArchiveError> {
+    pub(super) async fn reconnect(
+        settings: &ArchiveSettings,
+        previous: &mut Option<u32>,
+    ) -> Result<Archive, ArchiveError> {
         let opts = settings.opts()?;
         let target = settings.target();
         let query_timeout = Duration::from_millis(settings.query_timeout_ms.into());

@@ -1,9 +1,8 @@
 //! The source of the worker's jobs, which the daemon implements.
 
 use crate::model::ServerKey;
-use crate::model::archive::{
-    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
-};
+use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 
 /// Most entries of one fetch: the database writes them in a few seconds.
 const FETCH_ENTRIES_MAX: usize = 1_000;

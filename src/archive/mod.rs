@@ -6,7 +6,7 @@
 //!
 //! - [`job_source`]: where the jobs come from; [`worker`]: the loop. Fetches pending jobs,
 //!   writes and acknowledges them; backs off while the database is unavailable.
-//! - [`write`]: jobs to rows, in transactions.
+//! - [`mod@write`]: jobs to rows, in transactions.
 //! - [`connect`]: a connection with clqd's session settings and lock.
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
@@ -39,4 +39,3 @@ pub use worker::run;
 
 pub use crate::archive::sql_script::statements;
 pub use crate::archive::status::{FaultKind, WorkerFault, WorkerStatus};
-pub use crate::archive::write::WriteOutcome;

@@ -41,7 +41,7 @@ impl BoardEntry {
         BoardEntry { score, tie: 0, at_ms, player }
     }
 
-    pub fn with_tie_break(self, tie: u64) -> BoardEntry {
+    fn with_tie_break(self, tie: u64) -> BoardEntry {
         BoardEntry { tie, ..self }
     }
 

@@ -95,7 +95,7 @@ pub fn write(state: &State, week: &str, out: impl Write) -> Result<(), ExportErr
     write_rows(state, week, None, out)
 }
 
-/// As [`write`]; with a kind, each line begins with it.
+/// As [`write()`]; with a kind, each line begins with it.
 fn write_rows(state: &State, week: &str, kind: Option<&str>, mut out: impl Write) -> Result<(), ExportError> {
     state.engine.export(&state.store, week, |server, game, player, row: &PlayerRow, positions| {
         let line = Line {

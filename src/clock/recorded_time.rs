@@ -100,7 +100,7 @@ impl ClockState {
         self.ahead_since_ms = None;
     }
 
-    pub fn adopt_system_time(&mut self) {
+    pub(super) fn adopt_system_time(&mut self) {
         let by_ms = self.last_reading.system_ms - self.now_ms;
         tracing::warn!(
             synchronised = self.synchronised,

@@ -10,9 +10,8 @@ use tokio::task::JoinHandle;
 use crate::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use crate::clock::Clock;
 use crate::daemon::engine_thread::Command;
-use crate::model::archive::{
-    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
-};
+use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 
 /// A running worker.
 pub(super) struct Worker {

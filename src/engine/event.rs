@@ -11,7 +11,7 @@ pub enum Event {
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
     /// A scan from a scan log, in order of time. An unknown server is added.
     Replayed { url: ServerUrl, outcome: Outcome },
-    /// Time passes. Sent once in every [`Engine::tick_interval_ms`].
+    /// Time passes. Sent once in every [`Engine::tick_interval_ms`](super::Engine::tick_interval_ms).
     Tick { now_ms: i64 },
 }
 

@@ -198,10 +198,13 @@ impl Engine {
     /// The next scan that is due, if any.
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
         let servers = &self.servers;
-        let slot = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
-        let (server, scan) =
-            self.schedule.pop_due(now_ms, |key| slot(key).record.class, |key| slot(key).scan_requested)?;
-        let record = &slot(server).record;
+        let server_state = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
+        let (server, scan) = self.schedule.pop_due(
+            now_ms,
+            |key| server_state(key).record.class,
+            |key| server_state(key).scan_requested,
+        )?;
+        let record = &server_state(server).record;
         Some(Probe {
             id: scan.id,
             server,
@@ -221,7 +224,7 @@ impl Engine {
     }
 
     pub fn is_greylisted(&self, server: ServerKey) -> bool {
-        self.server_state(server).is_some_and(|slot| slot.record.greylist_reason.is_some())
+        self.server_state(server).is_some_and(|server_state| server_state.record.greylist_reason.is_some())
     }
 
     pub fn poll_notice(&mut self) -> Option<Notice> {
@@ -234,13 +237,14 @@ impl Engine {
     }
 
     pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
-        self.server_state(server).map(|slot| &slot.record.url)
+        self.server_state(server).map(|server_state| &server_state.record.url)
     }
 
     /// Whether the server is known and its last scan is older than `t_ms`.
     pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
-        let slot = self.by_url.get(url).and_then(|&server| self.server_state(server));
-        slot.is_some_and(|slot| !slot.record.removed && slot.record.last_scan_ms < Some(t_ms))
+        let server_state = self.by_url.get(url).and_then(|&server| self.server_state(server));
+        server_state
+            .is_some_and(|server_state| !server_state.record.removed && server_state.record.last_scan_ms < Some(t_ms))
     }
 
     /// Outcomes that were applied, since the start.

@@ -50,7 +50,7 @@ impl Engine {
     /// As [`Engine::queue_expiry`], for a server of a state that was just opened. Servers that
     /// had expired before the state was written were archived as such.
     pub(super) fn queue_expiry_at_start(&mut self, server: ServerKey) {
-        let until_ms = self.server_state(server).and_then(|slot| self.online_until_ms(&slot.record));
+        let until_ms = self.server_state(server).and_then(|server_state| self.online_until_ms(&server_state.record));
         if until_ms.is_some_and(|until_ms| until_ms > self.now_ms() - EXPIRY_LAG_MS_MAX) {
             self.queue_expiry(server);
         }
@@ -62,7 +62,7 @@ impl Engine {
         if self.online.is_queued.get(at) == Some(&true) {
             return;
         }
-        let until_ms = self.server_state(server).and_then(|slot| self.online_until_ms(&slot.record));
+        let until_ms = self.server_state(server).and_then(|server_state| self.online_until_ms(&server_state.record));
         let Some(until_ms) = until_ms else { return };
         if self.online.is_queued.len() <= at {
             self.online.is_queued.resize(at + 1, false);
@@ -79,7 +79,7 @@ impl Engine {
                 Some(&Reverse((until_ms, server))) if until_ms <= self.now_ms() => {
                     self.online.due.pop();
                     self.online.is_queued[server.0 as usize] = false;
-                    let record = self.server_state(server).map(|slot| &slot.record);
+                    let record = self.server_state(server).map(|server_state| &server_state.record);
                     let has_expired = record.is_some_and(|record| {
                         self.online_until_ms(record).is_some_and(|until_ms| until_ms <= self.now_ms())
                     });

@@ -83,7 +83,7 @@ impl Engine {
         debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
         self.global.first_uncommitted_player = PlayerKey(self.global.meta.next_player);
         self.global.name_cache.evict_after_commit(self.global.cache_limits.names_max);
-        let slot = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
+        let server_state = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         let mut commit = Commit {
             meta: changed.then(|| self.global.meta.clone()),
             games: pending.games,
@@ -91,11 +91,11 @@ impl Engine {
             tags: pending.tags,
             player_windows: self.global.player_windows.take_changed(self.global.cache_limits.player_windows_max),
             players: pending.players.into_chunks(),
-            servers: pending.servers.iter().map(|key| (*key, slot(key).record.clone())).collect(),
+            servers: pending.servers.iter().map(|key| (*key, server_state(key).record.clone())).collect(),
             series: pending
                 .series
                 .iter()
-                .filter_map(|key| Some((*key, SeriesRecord::clone(slot(key).series.as_deref()?))))
+                .filter_map(|key| Some((*key, SeriesRecord::clone(server_state(key).series.as_deref()?))))
                 .collect(),
             rows: sorted_by_key(pending.rows)
                 .flat_map(|((window, server), rows)| {

@@ -29,14 +29,16 @@ impl Engine {
 
     /// Assigns each server the class that follows from its player counts.
     fn reclassify_servers(&mut self) {
-        for (index, slot) in self.servers.iter_mut().enumerate() {
-            let Some(slot) = slot.as_mut().filter(|slot| !slot.record.removed) else { continue };
-            if slot.record.class >= Class::UNKNOWN {
+        for (index, server_state) in self.servers.iter_mut().enumerate() {
+            let Some(server_state) = server_state.as_mut().filter(|server_state| !server_state.record.removed) else {
+                continue;
+            };
+            if server_state.record.class >= Class::UNKNOWN {
                 continue;
             }
-            let class = class_of(slot.record.missed, self.global.is_populated(slot));
-            if slot.record.class != class {
-                slot.record.class = class;
+            let class = class_of(server_state.record.missed, self.global.is_populated(server_state));
+            if server_state.record.class != class {
+                server_state.record.class = class;
                 self.global.server_changed(ServerKey(index as u32));
             }
         }
@@ -45,11 +47,14 @@ impl Engine {
     /// Reschedules every server from `now_ms`: after a pause the scans are spread over their
     /// intervals instead of all being due at once.
     pub fn reschedule_all(&mut self, now_ms: i64) {
-        for (index, slot) in self.servers.iter().enumerate() {
-            let Some(slot) = slot.as_ref().filter(|slot| !slot.record.removed && !slot.scan_requested) else {
+        for (index, server_state) in self.servers.iter().enumerate() {
+            let Some(server_state) = server_state
+                .as_ref()
+                .filter(|server_state| !server_state.record.removed && !server_state.scan_requested)
+            else {
                 continue;
             };
-            self.schedule.schedule_next(ServerKey(index as u32), slot.record.class, now_ms);
+            self.schedule.schedule_next(ServerKey(index as u32), server_state.record.class, now_ms);
         }
     }
 }

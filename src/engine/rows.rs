@@ -61,7 +61,7 @@ impl Engine {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let pending = self.global.pending.rows.get(&(window, server));
         let pending = pending.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
-        let presences = self.server_state(server).into_iter().flat_map(|slot| slot.record.presences());
+        let presences = self.server_state(server).into_iter().flat_map(|server_state| server_state.record.presences());
         let live = presences.filter(|presence| after < Some(presence.player));
         let mut live: Vec<_> = live.filter_map(|presence| Some((presence.player, presence.row(window)?))).collect();
         live.sort_unstable_by_key(|(player, _)| *player);
@@ -73,12 +73,12 @@ impl Engine {
     pub(super) fn current_row<S: StateReader>(
         &self,
         source: &S,
-        slot: &ServerState,
+        server_state: &ServerState,
         window: WindowKey,
         server: ServerKey,
         player: PlayerKey,
     ) -> Result<Option<PlayerRow>, S::Error> {
-        let live = slot.record.presences().find(|presence| presence.player == player);
+        let live = server_state.record.presences().find(|presence| presence.player == player);
         if let Some(row) = live.and_then(|presence| presence.row(window)) {
             return Ok(Some(row.clone()));
         }
@@ -94,7 +94,10 @@ impl Engine {
     ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
         let stored = source.map_rows(week, server)?.into_iter();
         let pending = self.global.pending.map_rows.get(&(week, server)).into_iter().flatten();
-        let live = self.server_state(server).and_then(|slot| slot.record.map_time).filter(|live| live.week == week);
+        let live = self
+            .server_state(server)
+            .and_then(|server_state| server_state.record.map_time)
+            .filter(|live| live.week == week);
         let changed =
             merge_newer(pending.map(|(map, row)| (*map, *row)), live.map(|live| (live.map, live.row)).into_iter());
         Ok(merge_newer(stored, changed).collect())
@@ -102,8 +105,9 @@ impl Engine {
 
     /// Whether the rows of a server count in a window. Rows of a greylisted server do not,
     /// except in weeks that were closed before: a closed week has no other rows.
-    pub(super) fn is_counted(&self, slot: &ServerState, window: WindowKey, server: ServerKey) -> bool {
-        slot.record.greylist_reason.is_none() || window.week().is_some_and(|week| self.is_server_closed(week, server))
+    pub(super) fn is_counted(&self, server_state: &ServerState, window: WindowKey, server: ServerKey) -> bool {
+        server_state.record.greylist_reason.is_none()
+            || window.week().is_some_and(|week| self.is_server_closed(week, server))
     }
 
     /// The rows of a server; empty if they do not count.
@@ -113,7 +117,7 @@ impl Engine {
         window: WindowKey,
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
-        match self.server_state(server).is_some_and(|slot| self.is_counted(slot, window, server)) {
+        match self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, window, server)) {
             true => self.rows(source, window, server),
             false => Ok(Vec::new()),
         }

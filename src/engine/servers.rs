@@ -34,12 +34,12 @@ impl Engine {
         self.advance_time(now_ms);
         if let Some(&key) = self.by_url.get(&url) {
             self.change_tags(key, &tags, &[])?;
-            let slot = self.server_state_mut(key).expect("named servers exist");
-            let restored = std::mem::take(&mut slot.record.removed);
+            let server_state = self.server_state_mut(key).expect("named servers exist");
+            let restored = std::mem::take(&mut server_state.record.removed);
             if restored {
-                slot.record.class = Class::UNKNOWN;
-                slot.record.missed = 0;
-                slot.scan_requested = true;
+                server_state.record.class = Class::UNKNOWN;
+                server_state.record.missed = 0;
+                server_state.scan_requested = true;
                 self.schedule.schedule_now(key, now_ms);
                 self.global.server_changed(key);
                 self.global.board_cache.mark_server_dirty(key, &[]);
@@ -61,9 +61,9 @@ impl Engine {
         let key = self.find_key(url)?;
         self.end_presences(key);
         self.schedule.cancel(key);
-        let slot = self.server_state_mut(key).expect("named servers exist");
-        slot.record.removed = true;
-        slot.scan_requested = false;
+        let server_state = self.server_state_mut(key).expect("named servers exist");
+        server_state.record.removed = true;
+        server_state.scan_requested = false;
         self.global.server_changed(key);
         Ok(key)
     }
@@ -102,9 +102,9 @@ impl Engine {
     }
 
     fn keys_by_class(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
-        let slots = self.servers.iter().enumerate();
-        slots
-            .filter_map(|(index, slot)| Some((ServerKey(index as u32), &slot.as_ref()?.record)))
+        let states = self.servers.iter().enumerate();
+        states
+            .filter_map(|(index, server_state)| Some((ServerKey(index as u32), &server_state.as_ref()?.record)))
             .filter(|(_, record)| !record.removed && wanted(record.class))
             .map(|(key, _)| key)
             .collect()
@@ -112,15 +112,15 @@ impl Engine {
 
     pub(super) fn find_key(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
         let key = self.by_url.get(url).copied();
-        key.filter(|&key| self.server_state(key).is_some_and(|slot| !slot.record.removed))
+        key.filter(|&key| self.server_state(key).is_some_and(|server_state| !server_state.record.removed))
             .ok_or_else(|| AdminError::UnknownServer(url.clone()))
     }
 
     /// Ends all presences. The next list is not compared with the previous one.
     pub(super) fn end_presences(&mut self, key: ServerKey) {
-        let Some(slot) = self.servers[key.0 as usize].as_mut() else { return };
-        let last = slot.record.last_snapshot.take();
-        let map_time = slot.record.map_time.take();
+        let Some(server_state) = self.servers[key.0 as usize].as_mut() else { return };
+        let last = server_state.record.last_snapshot.take();
+        let map_time = server_state.record.map_time.take();
         let week = last.as_ref().map(|last| self.global.calendar.week(last.t_ms));
         for entry in last.into_iter().flat_map(|last| last.entries) {
             self.global.end_presence(key, entry.presence);

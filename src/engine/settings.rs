@@ -47,7 +47,7 @@ impl EngineSettings {
     }
 
     /// All settings about the order of boards.
-    pub fn order_overrides(&self) -> OrderOverrides {
+    pub(super) fn order_overrides(&self) -> OrderOverrides {
         OrderOverrides { low_is_better: self.low_is_better.clone(), tie_breakers: self.tie_breakers.clone() }
     }
 }

@@ -86,16 +86,20 @@ impl Engine {
     }
 
     fn servers_where(&self, wanted: impl Fn(&[TagKey]) -> bool) -> Vec<ServerKey> {
-        let slots = self.servers.iter().zip(0..).filter_map(|(slot, key)| Some((slot.as_ref()?, ServerKey(key))));
-        slots.filter(|(slot, _)| wanted(&slot.record.tags)).map(|(_, key)| key).collect()
+        let states = self
+            .servers
+            .iter()
+            .zip(0..)
+            .filter_map(|(server_state, key)| Some((server_state.as_ref()?, ServerKey(key))));
+        states.filter(|(server_state, _)| wanted(&server_state.record.tags)).map(|(_, key)| key).collect()
     }
 
     /// Writes some of the servers that had a deleted tag.
     pub(super) fn untag_servers(&mut self) {
         for _ in 0..(self.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.servers_to_untag.pop_first() else { return };
-            let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            slot.record.tags.retain(|tag| self.global.tag_exists(*tag));
+            let Some(server_state) = self.servers[server.0 as usize].as_mut() else { continue };
+            server_state.record.tags.retain(|tag| self.global.tag_exists(*tag));
             self.global.server_changed(server);
         }
     }

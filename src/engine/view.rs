@@ -39,12 +39,12 @@ impl Engine {
             lag_ms_p99: self.lag_histogram.percentile_ms(0.99),
             ..EngineStatus::default()
         };
-        for (_, slot) in self.listed_servers() {
+        for (_, server_state) in self.listed_servers() {
             status.servers += 1;
-            status.servers_by_class[usize::from(slot.record.class.number()) - 1] += 1;
-            status.greylisted += u64::from(slot.record.greylist_reason.is_some());
-            if self.is_online(&slot.record) {
-                status.players_online += u64::from(slot.record.count);
+            status.servers_by_class[usize::from(server_state.record.class.number()) - 1] += 1;
+            status.greylisted += u64::from(server_state.record.greylist_reason.is_some());
+            if self.is_online(&server_state.record) {
+                status.players_online += u64::from(server_state.record.count);
             }
         }
         status
@@ -52,11 +52,11 @@ impl Engine {
 
     /// Servers that are not removed, in order of key.
     pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
-        self.listed_servers().map(|(key, slot)| self.summary(key, slot))
+        self.listed_servers().map(|(key, server_state)| self.summary(key, server_state))
     }
 
     pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {
-        self.server_state(key).map(|slot| self.summary(key, slot))
+        self.server_state(key).map(|server_state| self.summary(key, server_state))
     }
 
     pub fn server_detail<S: StateReader>(
@@ -64,8 +64,8 @@ impl Engine {
         source: &S,
         url: &ServerUrl,
     ) -> Result<ServerDetail, ViewError<S::Error>> {
-        let (key, slot) = self.find_server(url)?;
-        let record = &slot.record;
+        let (key, server_state) = self.find_server(url)?;
+        let record = &server_state.record;
         if record.removed {
             return Err(ViewError::UnknownServer(url.as_str().to_owned()));
         }
@@ -73,7 +73,7 @@ impl Engine {
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| std::cmp::Reverse(row.player_ms));
         Ok(ServerDetail {
-            summary: self.summary(key, slot),
+            summary: self.summary(key, server_state),
             next_scan_ms: self.schedule.due_ms(key),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
@@ -92,7 +92,7 @@ impl Engine {
                     spectator: entry.spectator,
                 })
                 .collect(),
-            series: slot.series.as_deref().map(|series| SeriesView {
+            series: server_state.series.as_deref().map(|series| SeriesView {
                 newest_ten_minutes_ms: series.newest_ten_minutes_ms,
                 ten_minutes: slots::decode_slots(&series.ten_minutes),
                 newest_hour_ms: series.newest_hour_ms,
@@ -312,18 +312,18 @@ impl Engine {
     }
 
     fn server_url(&self, server: ServerKey) -> String {
-        self.server_state(server).map_or_else(String::new, |slot| slot.record.url.as_str().to_owned())
+        self.server_state(server).map_or_else(String::new, |server_state| server_state.record.url.as_str().to_owned())
     }
 
     fn listed_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
-        let slots = self.servers.iter().enumerate();
-        slots
-            .filter_map(|(index, slot)| Some((ServerKey(index as u32), slot.as_ref()?)))
-            .filter(|(_, slot)| !slot.record.removed)
+        let states = self.servers.iter().enumerate();
+        states
+            .filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
+            .filter(|(_, server_state)| !server_state.record.removed)
     }
 
-    fn summary(&self, key: ServerKey, slot: &ServerState) -> ServerSummary {
-        let record = &slot.record;
+    fn summary(&self, key: ServerKey, server_state: &ServerState) -> ServerSummary {
+        let record = &server_state.record;
         ServerSummary {
             key: key.0,
             url: record.url.as_str().to_owned(),

@@ -10,6 +10,7 @@ pub mod commit;
 pub mod keys;
 pub mod name;
 pub mod name_hash;
+pub mod outbox;
 pub mod packed_row;
 pub mod row;
 pub mod scope;
@@ -19,8 +20,9 @@ pub mod url;
 pub mod view;
 pub mod window;
 
-pub use archive::{ArchiveJob, OutboxEntry, OutboxKey};
+pub use archive::ArchiveJob;
 pub use commit::Commit;
+pub use outbox::{OutboxEntry, OutboxKey};
 pub use row::{MapRow, PlayerRow, PlayerWindow, Ranking, Rating};
 pub use scope::Scope;
 pub use server::ServerRecord;

@@ -66,13 +66,13 @@ use crate::model::row::PlayerRow;
 
 /// Play at the mean rate of the list that is added to each player's history, ms. After that
 /// time a player's individual rate has half of the weight.
-pub const PRIOR_MS: f64 = 300_000.0;
+const PRIOR_MS: f64 = 300_000.0;
 
 /// Assumed time between two rounds without scores, ms.
-pub const INTERMISSION_MS: f64 = 5_000.0;
+const INTERMISSION_MS: f64 = 5_000.0;
 
 /// Assumed points of one score: determines the variance of the points.
-pub const POINTS_PER_SCORE: f64 = 2.0;
+const POINTS_PER_SCORE: f64 = 2.0;
 
 /// The mean rate of the players of a list, towards which the rate of each player is shrunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -7,8 +7,8 @@ const MEAN_MIN: f64 = 0.05;
 const MEAN_MAX: f64 = 4096.0;
 
 /// Number of values in a 250-byte blob of 13-bit codes, three in five bytes.
-pub const PACKED_13_VALUES: usize = 150;
-pub const PACKED_13_BYTES: usize = 250;
+const PACKED_13_VALUES: usize = 150;
+const PACKED_13_BYTES: usize = 250;
 
 /// Encodes a mean; `None` is no data. `bits` is 8 or 13.
 pub fn encode(mean: Option<f64>, bits: u32) -> u16 {
@@ -35,7 +35,7 @@ pub fn decode(code: u16, bits: u32) -> Option<f64> {
 
 /// Packs 150 codes of 13 bits into 250 bytes: three in 39 bits, big-endian, first highest; the
 /// lowest of the 40 bits is unused.
-pub fn pack_13(codes: &[u16; PACKED_13_VALUES]) -> [u8; PACKED_13_BYTES] {
+pub(super) fn pack_13(codes: &[u16; PACKED_13_VALUES]) -> [u8; PACKED_13_BYTES] {
     let mut blob = [0; PACKED_13_BYTES];
     for (three, bytes) in codes.chunks_exact(3).zip(blob.chunks_exact_mut(5)) {
         let word = u64::from(three[0]) << 27 | u64::from(three[1]) << 14 | u64::from(three[2]) << 1;
@@ -45,7 +45,7 @@ pub fn pack_13(codes: &[u16; PACKED_13_VALUES]) -> [u8; PACKED_13_BYTES] {
 }
 
 /// The inverse of [`pack_13`]. A blob of another length is no data.
-pub fn unpack_13(blob: &[u8]) -> [u16; PACKED_13_VALUES] {
+pub(super) fn unpack_13(blob: &[u8]) -> [u16; PACKED_13_VALUES] {
     let mut codes = [0x1FFF; PACKED_13_VALUES];
     if blob.len() == PACKED_13_BYTES {
         for (three, bytes) in codes.chunks_exact_mut(3).zip(blob.chunks_exact(5)) {

@@ -9,11 +9,11 @@ use crate::series::log_code::{decode, encode, pack_13, unpack_13};
 pub const SLOT_MS: i64 = 600_000;
 const SLOTS_PER_HOUR: i64 = HOUR_MS / SLOT_MS;
 
-pub const HOURS_LEN: usize = 768;
-pub const DAYS_LEN: usize = 365;
-pub const RANKS_LEN: usize = 55;
+const HOURS_LEN: usize = 768;
+const DAYS_LEN: usize = 365;
+const RANKS_LEN: usize = 55;
 /// The worst rank that is stored.
-pub const RANK_MAX: u32 = 50_000;
+const RANK_MAX: u32 = 50_000;
 
 const NO_DATA_8: u8 = 0xFF;
 

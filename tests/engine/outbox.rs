@@ -7,8 +7,9 @@ use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
-use clqd::model::archive::{ResyncChunk, ResyncCursor, ResyncStep};
+use clqd::model::archive::{ResyncChunk, ResyncStep};
 use clqd::model::calendar::HOUR_MS;
+use clqd::model::outbox::ResyncCursor;
 use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;

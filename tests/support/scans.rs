@@ -5,8 +5,9 @@
 
 use clqd::archive::OutboxQuery;
 use clqd::engine::{Event, Outcome};
-use clqd::model::archive::{ArchiveJob, OutboxEntry, ResyncStep};
+use clqd::model::archive::{ArchiveJob, ResyncStep};
 use clqd::model::name::Name;
+use clqd::model::outbox::OutboxEntry;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::state::State;
 

@@ -7,7 +7,8 @@ use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::job_source::{JobSource, OutboxQuery};
-use crate::model::archive::{ArchiveJob, OutboxEntry, OutboxKey, WeekChunkRequest};
+use crate::model::archive::{ArchiveJob, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey};
 
 /// The result of writing names.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::job_source::JobSource;
 use crate::archive::write::{CONFLICT_TRIES_MAX, WriteOutcome};
-use crate::model::archive::{OutboxEntry, OutboxKey, WeekArchive, WeekChunk, WeekChunkRequest};
+use crate::model::archive::{WeekArchive, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey};
 
 /// Pause between two requests for a chunk of a large week that the source is still
 /// preparing. It leaves the source time for its other work.

@@ -35,7 +35,7 @@ use super::error::ArchiveError;
 use super::job_source::{JobSource, SourceClosed};
 use super::settings::ArchiveSettings;
 use crate::archive::status::{FaultKind, StatusReporter, WorkerStatus};
-use crate::model::archive::OutboxKey;
+use crate::model::outbox::OutboxKey;
 
 /// Pause before the next pass while a resync waits for the outbox to become shorter.
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);

@@ -7,7 +7,8 @@ use super::jobs::{NamesOutcome, Written, write_each};
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::job_source::JobSource;
-use crate::model::archive::{ArchiveJob, OutboxKey, ResyncChunk, ResyncCursor, ResyncStep};
+use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
+use crate::model::outbox::{OutboxKey, ResyncCursor};
 
 /// The state of a resync after a pass.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ mod weeks;
 use std::time::Duration;
 
 use self::batch::{Batch, batches};
-pub use self::week_chunks::WriteOutcome;
+pub(super) use self::week_chunks::WriteOutcome;
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
 use super::sql::{Table, Upsert};

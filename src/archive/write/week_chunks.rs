@@ -9,7 +9,7 @@ use crate::model::archive::WeekArchive;
 
 /// The result of a step of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteOutcome {
+pub(in crate::archive) enum WriteOutcome {
     /// The number of written rows.
     Done { rows: u64 },
     /// The transaction lost a conflict and was rolled back.
@@ -18,12 +18,15 @@ pub enum WriteOutcome {
 
 impl Archive {
     /// Starts writing a week in chunks.
-    pub async fn begin_week_chunks(&mut self) -> Result<(), ArchiveError> {
+    pub(in crate::archive) async fn begin_week_chunks(&mut self) -> Result<(), ArchiveError> {
         self.run("begin", "START TRANSACTION").await
     }
 
     /// Writes a chunk. After an error the whole week is rolled back.
-    pub async fn write_week_chunk(&mut self, chunk: &WeekArchive) -> Result<WriteOutcome, ArchiveError> {
+    pub(in crate::archive) async fn write_week_chunk(
+        &mut self,
+        chunk: &WeekArchive,
+    ) -> Result<WriteOutcome, ArchiveError> {
         match self.upsert_weeks(&[chunk]).await {
             Ok(rows) => Ok(WriteOutcome::Done { rows }),
             Err(halt) => self.roll_back_after(halt).await,
@@ -31,7 +34,7 @@ impl Archive {
     }
 
     /// Commits after the last chunk.
-    pub async fn commit_week_chunks(&mut self) -> Result<WriteOutcome, ArchiveError> {
+    pub(in crate::archive) async fn commit_week_chunks(&mut self) -> Result<WriteOutcome, ArchiveError> {
         self.doing = "commit";
         match self.execute("COMMIT").await {
             Ok(()) => Ok(WriteOutcome::Done { rows: 0 }),
@@ -40,12 +43,12 @@ impl Archive {
     }
 
     /// Rolls back all chunks.
-    pub async fn rollback(&mut self) -> Result<(), ArchiveError> {
+    pub(in crate::archive) async fn rollback(&mut self) -> Result<(), ArchiveError> {
         self.run("rollback", "ROLLBACK").await
     }
 
     /// Keeps the database from closing the connection as idle.
-    pub async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
+    pub(in crate::archive) async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
         self.run("keep-alive", "DO 0").await
     }
 

@@ -12,11 +12,11 @@ use crate::model::WindowType;
 use crate::nearest::nearest;
 
 /// Closed windows kept by default, for every type.
-pub const KEEP_DEFAULT: u32 = 4;
+const KEEP_DEFAULT: u32 = 4;
 
 /// Shortest window and distance of a custom type, ms. Servers are scanned every two
 /// minutes; and with this minimum every window number fits 32 bits up to the year 9999.
-pub const CUSTOM_MS_MIN: i64 = 60_000;
+const CUSTOM_MS_MIN: i64 = 60_000;
 
 /// A type of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,8 @@ use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::EngineSettings;
-use crate::model::archive::{
-    ArchiveJob, OutboxEntry, OutboxKey, ResyncCursor, ResyncStep, WeekChunk, WeekChunkRequest,
-};
+use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 use crate::scan::ScanMode;
 use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 

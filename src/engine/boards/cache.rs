@@ -183,15 +183,17 @@ impl Engine {
         let mut excluded_servers = vec![true; self.servers.len()];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
         let mut present = DirtyPlayers::default();
-        for (index, slot) in self.servers.iter().enumerate() {
-            let Some(slot) = slot else { continue };
-            excluded_servers[index] = !self.is_counted(slot, window, ServerKey(index as u32));
-            let server_tags = self.global.existing_tags(&slot.record.tags);
+        for (index, server_state) in self.servers.iter().enumerate() {
+            let Some(server_state) = server_state else { continue };
+            excluded_servers[index] = !self.is_counted(server_state, window, ServerKey(index as u32));
+            let server_tags = self.global.existing_tags(&server_state.record.tags);
             if !server_tags.is_empty() {
                 tags.insert(ServerKey(index as u32), server_tags);
             }
             // Rows held by a presence are not among the written rows.
-            present.players.extend(slot.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
+            present
+                .players
+                .extend(server_state.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
         }
         // Nor are rows that are pending for the next commit.
         let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);

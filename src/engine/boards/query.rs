@@ -224,7 +224,7 @@ impl Engine {
 
     /// How the boards of a server are ordered.
     pub(in crate::engine) fn server_orders(&self, server: ServerKey) -> Orders {
-        let scope = self.server_state(server).map(|slot| Scope::Server(slot.record.url.clone()));
+        let scope = self.server_state(server).map(|server_state| Scope::Server(server_state.record.url.clone()));
         self.global.settings.orders(scope.as_ref())
     }
 

@@ -66,10 +66,10 @@ impl Engine {
         if let Some(player_window) = &player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);
             for &server in &player_window.servers {
-                let is_counted = |slot: &&ServerState| self.is_counted(slot, window, server);
-                let Some(slot) = self.server_state(server).filter(is_counted) else { continue };
-                let Some(row) = self.current_row(source, slot, window, server, player)? else { continue };
-                let tags = self.global.existing_tags(&slot.record.tags);
+                let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
+                let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
+                let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
+                let tags = self.global.existing_tags(&server_state.record.tags);
                 for group in std::iter::once(Group::Game(player_window.game)).chain(tags.into_iter().map(Group::Tag)) {
                     match merged.iter_mut().find(|(g, _)| *g == group) {
                         Some((_, sum)) => sum.merge(&row),

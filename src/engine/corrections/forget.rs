@@ -74,10 +74,14 @@ impl Engine {
     ) -> Result<usize, S::Error> {
         for index in 1..self.servers.len() {
             let server = ServerKey(index as u32);
-            let Some(slot) = self.servers[index].as_mut() else { continue };
+            let Some(server_state) = self.servers[index].as_mut() else { continue };
             let mut changed = false;
-            for entry in
-                slot.record.last_snapshot.iter_mut().filter(|last| last.game == game).flat_map(|last| &mut last.entries)
+            for entry in server_state
+                .record
+                .last_snapshot
+                .iter_mut()
+                .filter(|last| last.game == game)
+                .flat_map(|last| &mut last.entries)
             {
                 // Also if the name was unusable, or the server is greylisted.
                 if names.iter().any(|name| entry.name == *name) {
@@ -86,13 +90,13 @@ impl Engine {
                     changed = true;
                 }
             }
-            if let Some(screening) = &mut slot.record.screening {
+            if let Some(screening) = &mut server_state.record.screening {
                 let before = screening.bot_names.len();
                 screening.bot_names.retain(|bot| !names.iter().any(|name| bot == name));
                 changed |= screening.bot_names.len() < before;
             }
             if changed {
-                slot.name_index = None;
+                server_state.name_index = None;
                 self.global.server_changed(server);
             }
         }

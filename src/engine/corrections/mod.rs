@@ -118,9 +118,9 @@ impl Engine {
     /// Moves the live rows of both players to the pending rows. One presence on a server
     /// remains and belongs to `into`.
     fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
-        let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
+        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return };
         let global = &mut self.global;
-        let entries = slot.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries);
+        let entries = server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries);
         let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
         let mut presences: Vec<&mut Option<Presence>> = entries
             .map(|entry| &mut entry.presence)

@@ -42,7 +42,10 @@ impl Engine {
         self.global.current_windows = windows::CurrentWindows::default();
         self.reschedule_all(now_ms);
         for index in 1..self.servers.len() {
-            if self.servers[index].as_ref().is_some_and(|slot| slot.scan_requested && !slot.record.removed) {
+            if self.servers[index]
+                .as_ref()
+                .is_some_and(|server_state| server_state.scan_requested && !server_state.record.removed)
+            {
                 self.schedule.schedule_now(ServerKey(index as u32), now_ms);
             }
         }
@@ -61,8 +64,8 @@ impl Engine {
     /// Moves later times of a server to `now_ms`. Returns whether there were any.
     fn rewind_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
         let calendar = self.global.calendar;
-        let Some(slot) = self.server_state(server) else { return false };
-        let record = &slot.record;
+        let Some(server_state) = self.server_state(server) else { return false };
+        let record = &server_state.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
         let was_seen_later = record.last_snapshot.as_ref().is_some_and(|last| last.t_ms > now_ms);
         let slot_ms = record.sums.slot.saturating_mul(slots::SLOT_MS);
@@ -74,8 +77,8 @@ impl Engine {
             self.end_presences(server);
         }
         let global = &mut self.global;
-        let slot = self.servers[server.0 as usize].as_mut().expect("checked above");
-        let record = &mut slot.record;
+        let server_state = self.servers[server.0 as usize].as_mut().expect("checked above");
+        let record = &mut server_state.record;
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
         record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));
         record.added_ms = record.added_ms.min(now_ms);
@@ -83,7 +86,7 @@ impl Engine {
             screening.unchanged.iter_mut().for_each(|list| list.since_ms = list.since_ms.min(now_ms));
             screening.reasons_applied.iter_mut().for_each(|(_, applied_ms)| *applied_ms = now_ms.min(*applied_ms));
         }
-        if let Some(series) = &mut slot.series {
+        if let Some(series) = &mut server_state.series {
             slots::rewind(&mut record.sums, series, &calendar, now_ms);
             global.pending.series.insert(server);
         }

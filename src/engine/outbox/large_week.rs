@@ -159,7 +159,8 @@ impl Engine {
         server: ServerKey,
         begun: Option<LargeWeek>,
     ) -> Result<Option<LargeWeek>, S::Error> {
-        let counted = self.server_state(server).is_some_and(|slot| self.is_counted(slot, week.into(), server));
+        let counted =
+            self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, week.into(), server));
         if !counted || !self.global.is_kept(week.into()) {
             return Ok(None);
         }

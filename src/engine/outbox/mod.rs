@@ -9,9 +9,9 @@ use super::rows::RowPage;
 use super::{Engine, RemovedPlayer, StateReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 use crate::model::archive::{
-    ArchiveJob, ListEntry, MapWeekArchive, OutboxEntry, OutboxKey, PlayerKeyRange, PlayerWeekArchive, ServerArchive,
-    WeekArchive,
+    ArchiveJob, ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
+use crate::model::outbox::{OutboxEntry, OutboxKey};
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
 
@@ -91,8 +91,8 @@ impl Engine {
     }
 
     fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
-        let slot = self.server_state(key)?;
-        let record = &slot.record;
+        let server_state = self.server_state(key)?;
+        let record = &server_state.record;
         let is_online = self.is_online(record);
         let entries = record.last_snapshot.iter().filter(|_| is_online).flat_map(|last| &last.entries);
         Some(ServerArchive {
@@ -124,7 +124,7 @@ impl Engine {
                     spectator: entry.spectator,
                 })
                 .collect(),
-            series: slot.series.as_deref().cloned(),
+            series: server_state.series.as_deref().cloned(),
             screened: self.screened(record),
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
         })
@@ -141,7 +141,7 @@ impl Engine {
         }
         let most = self.global.settings.archive_chunk_rows;
         let RowPage { rows, is_last } = match self.server_state(server) {
-            Some(slot) if self.is_counted(slot, week.into(), server) => {
+            Some(server_state) if self.is_counted(server_state, week.into(), server) => {
                 self.rows_after(source, week.into(), server, None, most)?
             }
             _ => RowPage { rows: Vec::new(), is_last: true },

@@ -10,13 +10,14 @@
 
 use super::{Engine, StateReader};
 use crate::engine::GlobalState;
-use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncCursor, ResyncStep};
+use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
+use crate::model::outbox::ResyncCursor;
 use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 impl GlobalState {
     /// Requests a resync: the outbox has dropped an entry, or there is no archive.
-    pub(in super::super) fn require_resync(&mut self) {
+    pub(in crate::engine) fn require_resync(&mut self) {
         let state = &mut self.meta.resync_state;
         if !self.meta.resync {
             self.meta.resync = true;
@@ -48,7 +49,7 @@ impl Engine {
     }
 
     /// Archives all weeks again, in addition to the rest of a resync in progress.
-    pub fn resync_weeks(&mut self) {
+    pub(in crate::engine) fn resync_weeks(&mut self) {
         let meta = &mut self.global.meta;
         let next = &mut meta.resync_state.next;
         *next = if meta.resync { ResyncCursor::WEEKS.min(*next) } else { ResyncCursor::WEEKS };

@@ -18,21 +18,21 @@ impl GlobalState {
         &mut self,
         source: &S,
         server: ServerKey,
-        slot: &mut ServerState,
+        server_state: &mut ServerState,
         mut snapshot: Snapshot,
         family: player_list::NameFamily,
         credible: Credible,
         week: WeekKey,
     ) -> Result<bool, S::Error> {
         let t_ms = snapshot.t_ms;
-        slot.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
+        server_state.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
-        let assumed_before = series::assumed_players(&slot.record);
+        let assumed_before = series::assumed_players(&server_state.record);
         let Credible { game, map, map_without_key, players: players_announced } = credible;
-        self.update_server_info(slot, &snapshot, Some(game), Some(map));
-        let record = &mut slot.record;
+        self.update_server_info(server_state, &snapshot, Some(game), Some(map));
+        let record = &mut server_state.record;
 
-        let read = slot.name_index.take();
+        let read = server_state.name_index.take();
         let before = record.last_snapshot.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {
             player_list::PreviousList { entries: &mut last.entries, by_name, family: *family }
         });
@@ -130,11 +130,11 @@ impl GlobalState {
         record.count = count;
         record.total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
         record.last_snapshot = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
-        slot.name_index = Some((family, by_name));
-        slot.record.class = class_of(0, self.is_populated(slot));
+        server_state.name_index = Some((family, by_name));
+        server_state.record.class = class_of(0, self.is_populated(server_state));
         if !ignored {
-            let record = &mut slot.record;
-            let series = slot.series.get_or_insert_with(|| {
+            let record = &mut server_state.record;
+            let series = server_state.series.get_or_insert_with(|| {
                 self.pending.series.insert(server);
                 Box::new(slots::new_series())
             });

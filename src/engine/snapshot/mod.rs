@@ -39,12 +39,12 @@ impl Engine {
         };
         let t_ms = outcome.t_ms();
         self.advance_time(t_ms);
-        let Some(slot) = self.server_state_mut(server) else { return Ok(()) };
-        slot.scan_requested = false;
-        if slot.record.removed {
+        let Some(server_state) = self.server_state_mut(server) else { return Ok(()) };
+        server_state.scan_requested = false;
+        if server_state.record.removed {
             return Ok(());
         }
-        let class_before = slot.record.class;
+        let class_before = server_state.record.class;
         let missed = match &outcome {
             Outcome::Snapshot(_) => None,
             Outcome::Miss { reason, .. } => Some(reason.clone()),
@@ -82,13 +82,13 @@ impl Engine {
         let Some(scan) = self.schedule.complete(server, id) else { return };
         self.advance_time(t_ms);
         let now_ms = self.now_ms();
-        let Some(slot) = self.server_state_mut(server) else { return };
-        if slot.record.removed {
+        let Some(server_state) = self.server_state_mut(server) else { return };
+        if server_state.record.removed {
             return;
         }
-        let awaits_first_scan = slot.record.awaits_first_scan();
-        slot.scan_requested = awaits_first_scan;
-        let class = slot.record.class;
+        let awaits_first_scan = server_state.record.awaits_first_scan();
+        server_state.scan_requested = awaits_first_scan;
+        let class = server_state.record.class;
         self.notices.push_back(Notice {
             server,
             t_ms,
@@ -115,11 +115,11 @@ impl Engine {
     ) -> Result<bool, S::Error> {
         let t_ms = outcome.t_ms();
         self.global.blanked_names.clear();
-        let slot = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
-        let latest = slot.record.last_scan_ms.unwrap_or(i64::MIN);
+        let server_state = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
+        let latest = server_state.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
             self.counts.out_of_order += 1;
-            self.schedule.schedule_next(server, slot.record.class, self.global.meta.now_ms);
+            self.schedule.schedule_next(server, server_state.record.class, self.global.meta.now_ms);
             return Ok(false);
         }
         let global = &mut self.global;
@@ -127,36 +127,43 @@ impl Engine {
         match outcome {
             Outcome::Miss { .. } => {
                 self.counts.misses += 1;
-                global.apply_miss(slot);
+                global.apply_miss(server_state);
             }
             Outcome::Snapshot(mut snapshot) => {
-                let family = global.name_family(slot, &snapshot.game);
+                let family = global.name_family(server_state, &snapshot.game);
                 global.blank_forgotten_names(
                     &mut snapshot.players,
                     family,
                     &snapshot.game,
-                    slot.record.last_snapshot.as_ref(),
+                    server_state.record.last_snapshot.as_ref(),
                 );
                 if snapshot.completeness == Completeness::Partial {
                     self.counts.partial_snapshots += 1;
-                    global.apply_partial(slot, &snapshot, snapshot.announced_players());
+                    global.apply_partial(server_state, &snapshot, snapshot.announced_players());
                 } else {
                     let week = global.calendar.week(t_ms);
                     global.update_current_windows(source, t_ms);
                     if global.week_phase(week) != WeekPhase::Running {
                         // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;
-                        global.apply_partial(slot, &snapshot, None);
+                        global.apply_partial(server_state, &snapshot, None);
                     } else {
-                        match global.screen(slot, &mut snapshot, family) {
+                        match global.screen(server_state, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.counts.implausible_snapshots += 1;
-                                global.apply_partial(slot, &snapshot, players);
+                                global.apply_partial(server_state, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
-                                let rated =
-                                    global.apply_snapshot(source, server, slot, snapshot, family, credible, week)?;
+                                let rated = global.apply_snapshot(
+                                    source,
+                                    server,
+                                    server_state,
+                                    snapshot,
+                                    family,
+                                    credible,
+                                    week,
+                                )?;
                                 self.counts.rounds += u64::from(rated);
                                 compared = true;
                             }
@@ -165,51 +172,51 @@ impl Engine {
                 }
             }
         }
-        slot.record.last_scan_ms = Some(t_ms);
-        if let Some(series) = &mut slot.series {
+        server_state.record.last_scan_ms = Some(t_ms);
+        if let Some(series) = &mut server_state.series {
             // A full snapshot has advanced it already, before adding its sample.
-            if slots::advance(&mut slot.record.sums, series, &global.calendar, t_ms) {
+            if slots::advance(&mut server_state.record.sums, series, &global.calendar, t_ms) {
                 global.pending.series.insert(server);
             }
         }
         global.server_changed(server);
-        self.schedule.schedule_next(server, slot.record.class, t_ms.max(global.meta.now_ms));
+        self.schedule.schedule_next(server, server_state.record.class, t_ms.max(global.meta.now_ms));
         self.queue_expiry(server);
         Ok(compared)
     }
 }
 
 impl GlobalState {
-    fn apply_miss(&mut self, slot: &mut ServerState) {
-        let record = &mut slot.record;
+    fn apply_miss(&mut self, server_state: &mut ServerState) {
+        let record = &mut server_state.record;
         record.missed = record.missed.saturating_add(1);
-        slot.record.class = match record.class {
+        server_state.record.class = match record.class {
             Class::UNKNOWN | Class::FAILED => Class::FAILED,
-            _ => class_of(record.missed, self.is_populated(slot)),
+            _ => class_of(record.missed, self.is_populated(server_state)),
         };
     }
 
     /// A snapshot whose list is not used. It shows that the server is alive, its map and, if
     /// known, its player count. It never creates a key.
-    fn apply_partial(&mut self, slot: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
+    fn apply_partial(&mut self, server_state: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
         let game = self.games.find(&snapshot.game).map(GameKey);
         let map = self.maps.find(&snapshot.map).map(MapKey);
-        self.update_server_info(slot, snapshot, game.or(slot.record.game), map);
+        self.update_server_info(server_state, snapshot, game.or(server_state.record.game), map);
         if let Some(players) = players {
-            slot.record.count = players;
+            server_state.record.count = players;
         }
-        slot.record.class = class_of(0, self.is_populated(slot));
+        server_state.record.class = class_of(0, self.is_populated(server_state));
     }
 
     /// Applies the fields that every reply contains, complete or not.
     fn update_server_info(
         &mut self,
-        slot: &mut ServerState,
+        server_state: &mut ServerState,
         snapshot: &Snapshot,
         game: Option<GameKey>,
         map: Option<MapKey>,
     ) {
-        let record = &mut slot.record;
+        let record = &mut server_state.record;
         record.missed = 0;
         record.last_seen_ms = Some(snapshot.t_ms);
         record.game = game;
@@ -221,13 +228,13 @@ impl GlobalState {
     }
 
     /// Whether a server that answers is of class 1.
-    pub(super) fn is_populated(&self, slot: &ServerState) -> bool {
+    pub(super) fn is_populated(&self, server_state: &ServerState) -> bool {
         let players_min = self.settings.class1_players_min;
-        slot.record.count >= players_min || series::assumed_players(&slot.record) >= players_min
+        server_state.record.count >= players_min || series::assumed_players(&server_state.record) >= players_min
     }
 
-    fn name_family(&self, slot: &ServerState, game: &str) -> player_list::NameFamily {
-        let (url, rules) = (&slot.record.url, &self.settings.rules);
+    fn name_family(&self, server_state: &ServerState, game: &str) -> player_list::NameFamily {
+        let (url, rules) = (&server_state.record.url, &self.settings.rules);
         rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }
 }

@@ -69,7 +69,7 @@ impl GlobalState {
     /// 4. Flags bots. Assigns keys to a new game and a new map.
     pub(super) fn screen(
         &mut self,
-        slot: &mut ServerState,
+        server_state: &mut ServerState,
         snapshot: &mut Snapshot,
         family: NameFamily,
     ) -> ScreeningResult {
@@ -79,7 +79,7 @@ impl GlobalState {
             let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
             return ScreeningResult::Credible(Credible { game, map, map_without_key: None, players: None });
         }
-        let screening = slot.record.screening.get_or_insert_default();
+        let screening = server_state.record.screening.get_or_insert_default();
         let entries = snapshot.players.len();
         if screen::has_more_players_than_slots(snapshot.slots, entries)
             && apply_check(screening, ScreenReason::MorePlayersThanSlots, t_ms)
@@ -100,7 +100,7 @@ impl GlobalState {
         if screen::is_frozen(screening, &snapshot.map, with_points, t_ms, frozen_after_ms)
             && apply_check(screening, ScreenReason::FrozenList, t_ms)
         {
-            slot.record.counts.clear();
+            server_state.record.counts.clear();
             return ScreeningResult::Implausible { players: Some(0) };
         }
 

@@ -193,8 +193,8 @@ impl Engine {
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
         while budget.has_steps() && (next as usize) < self.servers.len() {
             let server = ServerKey(next);
-            if let Some(slot) = self.server_state(server) {
-                let ignored = slot.record.greylist_reason.is_some();
+            if let Some(server_state) = self.server_state(server) {
+                let ignored = server_state.record.greylist_reason.is_some();
                 if !self.close_server(source, week, server, &mut closing.current_server, budget)? {
                     break;
                 }
@@ -224,8 +224,8 @@ impl Engine {
         begun: &mut Option<ServerClose>,
         budget: &mut StepBudget,
     ) -> Result<bool, S::Error> {
-        let slot = self.server_state(server).expect("closed servers exist");
-        let counted = self.is_counted(slot, week.into(), server);
+        let server_state = self.server_state(server).expect("closed servers exist");
+        let counted = self.is_counted(server_state, week.into(), server);
         let mut final_positions = match begun.take() {
             Some(ServerClose::AssigningPositions(final_positions)) if counted => final_positions,
             // Continue deleting even if an admin lifts the greylisting now: some of the rows
@@ -348,10 +348,10 @@ impl Engine {
 
     /// Moves the live rows of a week to the pending rows.
     fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
-        let Some(slot) = self.servers[server.0 as usize].as_mut() else { return };
+        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return };
         let global = &mut self.global;
         let mut changed = false;
-        for entry in slot.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
+        for entry in server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
             let Some(presence) = &mut entry.presence else { continue };
             if let Some(at) = presence.rows.iter().position(|(window, _)| window.week() == Some(week)) {
                 let (window, row) = presence.rows.remove(at);
@@ -359,8 +359,8 @@ impl Engine {
                 changed = true;
             }
         }
-        if slot.record.map_time.is_some_and(|m| m.week == week) {
-            global.flush_map_time(server, slot.record.map_time.take());
+        if server_state.record.map_time.is_some_and(|m| m.week == week) {
+            global.flush_map_time(server, server_state.record.map_time.take());
             changed = true;
         }
         if changed {
@@ -374,21 +374,21 @@ impl Engine {
             budget.spend(1);
             let server = ServerKey(closing.next_to_rank);
             closing.next_to_rank += 1;
-            let Some(slot) = self.servers[server.0 as usize].as_mut() else { continue };
-            if slot.record.rank_week == Some(week) {
+            let Some(server_state) = self.servers[server.0 as usize].as_mut() else { continue };
+            if server_state.record.rank_week == Some(week) {
                 continue; // has its rank already
             }
             let rank = closing.rank(server);
-            if rank.is_none() && slot.series.is_none() {
+            if rank.is_none() && server_state.series.is_none() {
                 continue; // never seen
             }
             budget.spend(STEPS_PER_RANK);
             // A reopened week may be closed after a later one.
-            if slot.record.rank_week < Some(week) {
-                slot.record.rank = rank;
-                slot.record.rank_week = Some(week);
+            if server_state.record.rank_week < Some(week) {
+                server_state.record.rank = rank;
+                server_state.record.rank_week = Some(week);
             }
-            slots::set_rank(slot.series.get_or_insert_with(|| Box::new(slots::new_series())), week, rank);
+            slots::set_rank(server_state.series.get_or_insert_with(|| Box::new(slots::new_series())), week, rank);
             let pending = &mut self.global.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);

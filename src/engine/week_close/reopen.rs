@@ -100,15 +100,15 @@ impl Engine {
     /// Removes the rank of a server in the week, which is not closed any more.
     fn remove_rank<S: StateReader>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
         let before = self.previous_closed_week(week);
-        let Some(slot) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let global = &mut self.global;
-        if let Some(series) = &mut slot.series {
+        if let Some(series) = &mut server_state.series {
             slots::remove_rank(series, week);
             global.pending.series.insert(server);
         }
-        if slot.record.rank_week == Some(week) {
-            let newest = slot.series.as_deref().and_then(slots::newest_rank);
-            (slot.record.rank_week, slot.record.rank) = match before {
+        if server_state.record.rank_week == Some(week) {
+            let newest = server_state.series.as_deref().and_then(slots::newest_rank);
+            (server_state.record.rank_week, server_state.record.rank) = match before {
                 // In the series a rank is not exact beyond 50,000.
                 Some(before) => (Some(before), source.rank(before, server)?),
                 None => newest.map_or((None, None), |(week, rank)| (Some(week), Some(rank))),

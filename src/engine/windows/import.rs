@@ -186,7 +186,9 @@ impl Engine {
             rows.extend(server_rows.keys().map(|&player| RowKey { window, server, player }));
         }
         for &server in &pending.servers {
-            for presence in rebuilt.server_state(server).into_iter().flat_map(|slot| slot.record.presences()) {
+            for presence in
+                rebuilt.server_state(server).into_iter().flat_map(|server_state| server_state.record.presences())
+            {
                 let player = presence.player;
                 let presence_rows = presence.rows.iter().filter(|(window, _)| is_imported(window));
                 rows.extend(presence_rows.map(|&(window, _)| RowKey { window, server, player }));
@@ -324,7 +326,9 @@ impl<S: StateReader, R> RebuiltState<'_, S, R> {
     /// The current row.
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
         match self.engine.server_state(key.server) {
-            Some(slot) => self.engine.current_row(self.reader, slot, key.window, key.server, key.player),
+            Some(server_state) => {
+                self.engine.current_row(self.reader, server_state, key.window, key.server, key.player)
+            }
             None => Ok(None),
         }
     }

@@ -41,8 +41,8 @@ impl Engine {
             return;
         }
         // A new window with the same key must not continue the rows that presences hold.
-        for (index, slot) in self.servers.iter_mut().enumerate() {
-            let last = slot.iter_mut().filter_map(|slot| slot.record.last_snapshot.as_mut());
+        for (index, server_state) in self.servers.iter_mut().enumerate() {
+            let last = server_state.iter_mut().filter_map(|server_state| server_state.record.last_snapshot.as_mut());
             let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
                 let before = presence.rows.len();

@@ -126,7 +126,7 @@ impl Engine {
     /// tag that is deleted and added again during the rebuild is a different tag.
     pub fn tags_of_servers(&mut self) -> Vec<(ServerUrl, Vec<String>)> {
         self.rebuild_tag_limit = TagKey(self.global.meta.next_tag);
-        let records = self.servers.iter().flatten().map(|slot| &slot.record);
+        let records = self.servers.iter().flatten().map(|server_state| &server_state.record);
         let named = records.map(|record| (record.url.clone(), self.global.tag_names(&record.tags)));
         named.filter(|(_, tags)| !tags.is_empty()).collect()
     }

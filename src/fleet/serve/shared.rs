@@ -43,7 +43,7 @@ pub(super) struct Shared {
     pub(super) seed: u64,
     pub(super) servers: u32,
     pub(super) began: Instant,
-    /// Added to the world's time by [`Fleet::skip_time`].
+    /// Added to the world's time by [`Fleet::skip_time`](super::Fleet::skip_time).
     pub(super) skipped_ms: AtomicI64,
     pub(super) stopping: AtomicBool,
     pub(super) counters: Counters,
