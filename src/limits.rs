@@ -10,7 +10,7 @@ pub const SERVER_URL_BYTES_MAX: usize = 280;
 
 /// Most players in one snapshot. A2S announces the count in one byte, the
 /// Quake 3 family's reply of 16,384 bytes holds at most 2,340 shortest lines
-/// (`0 0 ""\n`); no game has more than 255 slots, so 1,024 leaves room for mods.
+/// (`0 0 ""\n`); no game has more than 255 slots, so 1,024 leaves space for mods.
 pub const PLAYERS_MAX: usize = 1_024;
 
 /// Longest player name kept, bytes of UTF-8 after decoding. Steam allows 32

@@ -228,24 +228,24 @@ fn queries_after_random_writes_equal_a_sorted_vec() {
         (seed >> 33) % n
     };
     for direction in [High, Low] {
-        let (mut board, mut truth) = (Board::new(direction, 1), BTreeMap::new());
+        let (mut board, mut reference) = (Board::new(direction, 1), BTreeMap::new());
         for step in 0..6_000 {
             let player = below(900) as u32;
             match below(4) {
                 0 => {
                     board.remove(PlayerKey(player));
-                    truth.remove(&player);
+                    reference.remove(&player);
                 }
                 _ => {
                     let (score, at) = (below(60) as i64 - 30, below(50) as i64);
                     board.put(entry(score, at, player));
-                    truth.insert(player, (score, at));
+                    reference.insert(player, (score, at));
                 }
             }
             if step % 300 != 299 {
                 continue;
             }
-            let mut order: Vec<BoardEntry> = truth.iter().map(|(&p, &(score, at))| entry(score, at, p)).collect();
+            let mut order: Vec<BoardEntry> = reference.iter().map(|(&p, &(score, at))| entry(score, at, p)).collect();
             let sign = if direction == High { -1 } else { 1 };
             order.sort_by_key(|entry| (sign * entry.score().0, entry.at_ms, entry.player));
             let mut want = Vec::new();

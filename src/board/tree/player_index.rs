@@ -372,41 +372,41 @@ mod tests {
     #[test]
     fn player_index_equals_a_hash_map() {
         for (step, blocks) in [(1, 3), (7_919, 1_000), (7_919, 1 << 17)] {
-            let (mut index, mut truth) = (PlayerIndex::new(), HashMap::new());
-            let check = |index: &PlayerIndex, truth: &HashMap<u32, u32>| {
-                assert_eq!(index.len(), truth.len());
-                assert!(truth.iter().all(|(&player, &block)| index.block(player) == Some(block)));
-                assert!((0..10_000).all(|n| truth.contains_key(&mix(n)) || index.block(mix(n)).is_none()));
+            let (mut index, mut reference) = (PlayerIndex::new(), HashMap::new());
+            let check = |index: &PlayerIndex, reference: &HashMap<u32, u32>| {
+                assert_eq!(index.len(), reference.len());
+                assert!(reference.iter().all(|(&player, &block)| index.block(player) == Some(block)));
+                assert!((0..10_000).all(|n| reference.contains_key(&mix(n)) || index.block(mix(n)).is_none()));
             };
             for n in 0..120_000_u32 {
                 let (player, block) = (n.wrapping_mul(step), mix(n) % blocks);
-                assert_eq!(index.insert(player, block), truth.insert(player, block).is_none());
+                assert_eq!(index.insert(player, block), reference.insert(player, block).is_none());
                 assert!(!index.insert(player, 0), "the player is already in the index");
                 if n % 3 == 0 {
                     index.move_to(player, block / 2);
-                    truth.insert(player, block / 2);
+                    reference.insert(player, block / 2);
                 }
                 if n % 5 == 0 {
                     let old = (n / 2).wrapping_mul(step);
                     if let Some((_, slot)) = index.find(old) {
                         index.remove(slot);
                     }
-                    truth.remove(&old);
+                    reference.remove(&old);
                 }
                 if n.is_power_of_two() {
-                    check(&index, &truth);
+                    check(&index, &reference);
                 }
             }
-            check(&index, &truth);
+            check(&index, &reference);
             let full = index.heap_bytes();
             let few_blocks = blocks <= 1_000; // many blocks need wide entries, so a large table
-            assert!(!few_blocks || full < 9 * truth.len(), "{full} bytes for {}", truth.len());
-            for player in truth.keys().copied().skip(100).collect::<Vec<_>>() {
+            assert!(!few_blocks || full < 9 * reference.len(), "{full} bytes for {}", reference.len());
+            for player in reference.keys().copied().skip(100).collect::<Vec<_>>() {
                 let (_, slot) = index.find(player).expect("the player is in the index");
                 index.remove(slot);
-                truth.remove(&player);
+                reference.remove(&player);
             }
-            check(&index, &truth);
+            check(&index, &reference);
             assert!(!few_blocks || index.heap_bytes() * 2 < full);
         }
     }

@@ -222,7 +222,7 @@ fn random_operations_equal_a_sorted_vec() {
         let (kinds, player_count) = [(5, 3_000), (1_000, 6_000), (u64::MAX, 3_000)][seed as usize % 3];
         // No tie-breaker, or tie values that are few, or arbitrary.
         let tie_kinds = [1, 1, 3, u64::MAX][seed as usize / 7 * 2 + seed as usize % 2];
-        let (mut board, mut truth) = (Board::new(direction, seed), BTreeMap::new());
+        let (mut board, mut reference) = (Board::new(direction, seed), BTreeMap::new());
         for step in 0..60_000_u64 {
             let player = (numbers.below(player_count) as u32).wrapping_mul(1_000_003);
             // The board grows, changes, and is emptied.
@@ -234,7 +234,7 @@ fn random_operations_equal_a_sorted_vec() {
                 9
             };
             if numbers.below(10) < removes {
-                let removed = truth.remove(&player);
+                let removed = reference.remove(&player);
                 let expected = removed.map(|(score, tie, at)| tied(score, tie, at, player));
                 assert_eq!(board.remove(PlayerKey(player)), expected);
             } else {
@@ -250,7 +250,7 @@ fn random_operations_equal_a_sorted_vec() {
                     0 => numbers.next() as i64,
                     _ => 1_763_942_400_000 + numbers.below(604_800) as i64 * 1000,
                 };
-                let before = truth.insert(player, (score, tie, at));
+                let before = reference.insert(player, (score, tie, at));
                 let expected = match before {
                     None => PutOutcome::Added,
                     Some(same) if same == (score, tie, at) => PutOutcome::Unchanged,
@@ -259,18 +259,18 @@ fn random_operations_equal_a_sorted_vec() {
                 assert_eq!(board.put(tied(score, tie, at, player)), expected);
             }
             if step % 997 == 0 {
-                Oracle::of(direction, &truth).check(&board, &mut numbers);
+                Oracle::of(direction, &reference).check(&board, &mut numbers);
             }
             if step < 600 || (30_000..30_100).contains(&step) {
                 board.check();
             }
         }
         let built = Board::build(direction, 9, board.iter());
-        Oracle::of(direction, &truth).check(&built, &mut numbers);
-        while let Some((player, _)) = truth.pop_last() {
+        Oracle::of(direction, &reference).check(&built, &mut numbers);
+        while let Some((player, _)) = reference.pop_last() {
             board.remove(PlayerKey(player));
-            if truth.len() % 200 == 0 {
-                Oracle::of(direction, &truth).check(&board, &mut numbers);
+            if reference.len() % 200 == 0 {
+                Oracle::of(direction, &reference).check(&board, &mut numbers);
             }
         }
         assert_eq!((board.len(), board.heap_bytes()), (0, 0), "an empty board has no heap memory");

@@ -126,8 +126,8 @@ fn raw(path: &Path, bytes: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn response_is_rows_then_end_or_error() {
-    let house = default_test_server();
-    let path = house.path.clone();
+    let server = default_test_server();
+    let path = server.path.clone();
     assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o660);
     run_blocking_client(move || {
         let mut client = Client::connect(&path).expect("connected");
@@ -145,8 +145,8 @@ async fn response_is_rows_then_end_or_error() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_lines_get_errors_and_connection_stays_open() {
-    let house = default_test_server();
-    let path = house.path.clone();
+    let server = default_test_server();
+    let path = server.path.clone();
     run_blocking_client(move || {
         let mut bytes = b"garbage\n\n\xff\xfe\0\n".to_vec();
         bytes.extend(std::iter::repeat_n(b'x', 3 * CONTROL_LINE_BYTES_MAX));
@@ -167,8 +167,8 @@ async fn invalid_lines_get_errors_and_connection_stays_open() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn line_of_maximum_length_is_accepted() {
-    let house = default_test_server();
-    let path = house.path.clone();
+    let server = default_test_server();
+    let path = server.path.clone();
     run_blocking_client(move || {
         let empty = encode_request(1, &Request::Player { name: String::new() });
         let fill = CONTROL_LINE_BYTES_MAX - (empty.len() - 1);
@@ -182,9 +182,9 @@ async fn line_of_maximum_length_is_accepted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn longest_idle_connection_is_evicted_for_new_one() {
-    let house = default_test_server();
-    let path = house.path.clone();
-    let counts = Arc::clone(&house.counts);
+    let server = default_test_server();
+    let path = server.path.clone();
+    let counts = Arc::clone(&server.counts);
     run_blocking_client(move || {
         let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| Client::connect(&path).expect("connected")).collect();
         for (i, client) in clients.iter_mut().enumerate() {
@@ -207,30 +207,30 @@ async fn longest_idle_connection_is_evicted_for_new_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connection_is_refused_when_all_are_busy() {
-    let house = default_test_server();
+    let server = default_test_server();
     let mut at_work = Vec::new();
     for i in 0..CONNECTIONS_MAX {
-        let mut busy = StdStream::connect(&house.path).expect("connected");
+        let mut busy = StdStream::connect(&server.path).expect("connected");
         busy.write_all(encode_request(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
             .expect("written");
         at_work.push(busy);
-        becomes(&house.fake.hanging, i + 1).await;
+        becomes(&server.fake.hanging, i + 1).await;
     }
-    let path = house.path.clone();
+    let path = server.path.clone();
     run_blocking_client(move || {
         let mut late = Client::connect(&path).expect("connected");
         let refused = ask_player(&mut late, "late").expect_err("too many");
         assert!(matches!(&refused, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{refused}");
     })
     .await;
-    assert_eq!(house.counts.connections_refused.load(Ordering::Relaxed), 1);
-    assert_eq!(house.counts.idle_connections_closed.load(Ordering::Relaxed), 0);
+    assert_eq!(server.counts.connections_refused.load(Ordering::Relaxed), 1);
+    assert_eq!(server.counts.idle_connections_closed.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_is_sent_until_response_ends() {
-    let house = test_server_with(|listener| listener.progress_every = Duration::from_millis(10));
-    let (path, fake) = (house.path.clone(), Arc::clone(&house.fake));
+    let server = test_server_with(|listener| listener.progress_every = Duration::from_millis(10));
+    let (path, fake) = (server.path.clone(), Arc::clone(&server.fake));
     run_blocking_client(move || {
         let mut client = Client::connect(&path).expect("connected");
         let mut heard = Vec::new();
@@ -251,8 +251,8 @@ async fn progress_is_sent_until_response_ends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_daemon_times_out() {
-    let house = test_server_with(|listener| listener.progress_every = Duration::from_secs(3_600));
-    let path = house.path.clone();
+    let server = test_server_with(|listener| listener.progress_every = Duration::from_secs(3_600));
+    let path = server.path.clone();
     run_blocking_client(move || {
         let patience = Duration::from_millis(200);
         let mut client = Client::connect_with_timeout(&path, patience).expect("connected");
@@ -294,8 +294,8 @@ fn full_listen_backlog_times_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_that_stops_reading_is_disconnected() {
-    let house = test_server(IDLE_TIMEOUT, Duration::from_millis(300));
-    let path = house.path.clone();
+    let server = test_server(IDLE_TIMEOUT, Duration::from_millis(300));
+    let path = server.path.clone();
     let mut lazy = StdStream::connect(&path).expect("connected");
     lazy.write_all(encode_request(1, &Request::Rescan { servers: RescanSelector::AllUnknown }).as_bytes())
         .expect("written");
@@ -305,13 +305,13 @@ async fn client_that_stops_reading_is_disconnected() {
         }
     })
     .await;
-    wait_until_one(&house.fake.gone).await;
+    wait_until_one(&server.fake.gone).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn incomplete_line_times_out() {
-    let house = test_server(Duration::from_millis(100), WRITE_TIMEOUT);
-    let path = house.path.clone();
+    let server = test_server(Duration::from_millis(100), WRITE_TIMEOUT);
+    let path = server.path.clone();
     run_blocking_client(move || {
         let mut half = StdStream::connect(&path).expect("connected");
         half.write_all(b"{\"v\":1,").expect("written");
@@ -324,15 +324,15 @@ async fn incomplete_line_times_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_closes_connections_and_removes_socket() {
-    let mut house = default_test_server();
-    let path = house.path.clone();
+    let mut server = default_test_server();
+    let path = server.path.clone();
     let idle = StdStream::connect(&path).expect("connected");
     let mut busy = StdStream::connect(&path).expect("connected");
     busy.write_all(encode_request(1, &Request::ServersList { filter: ServerFilter::default() }).as_bytes())
         .expect("written");
-    wait_until_one(&house.fake.hanging).await;
-    drop(house.stop.take());
-    timeout(SHUTDOWN_TIMEOUT * 5, house.serving).await.expect("ends in time").expect("does not panic");
+    wait_until_one(&server.fake.hanging).await;
+    drop(server.stop.take());
+    timeout(SHUTDOWN_TIMEOUT * 5, server.serving).await.expect("ends in time").expect("does not panic");
     assert!(!path.exists());
     drop(idle);
     let mut answer = String::new();
