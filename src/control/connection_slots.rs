@@ -28,20 +28,20 @@ struct IdleConnection {
 /// One slot, held for the life of a connection and released when dropped.
 #[derive(Debug)]
 pub struct ConnectionSlot {
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     /// Who is connected, for the log.
     holder: String,
-    /// Number in `ClockState::idle`, while idle.
+    /// Number in `State::idle`, while idle.
     idle: Option<u64>,
 }
 
 impl ConnectionSlots {
-    pub fn new(places: usize) -> ConnectionSlots {
-        ConnectionSlots(Arc::new(Mutex::new(State { free: places, idle: BTreeMap::new(), next: 0 })))
+    pub fn new(slots: usize) -> ConnectionSlots {
+        ConnectionSlots(Arc::new(Mutex::new(State { free: slots, idle: BTreeMap::new(), next: 0 })))
     }
 
     /// Takes a slot for a new connection. Also returns the holder of the slot that was
-    /// taken over, if none was free. `None`: all holders are busy.
+    /// taken from it, if none was free. `None`: all holders are busy.
     pub fn acquire(&self, holder: String) -> Option<(ConnectionSlot, Option<String>)> {
         let mut state = self.state();
         let evicted = match state.free {
@@ -55,7 +55,7 @@ impl ConnectionSlots {
         // This wakes the evicted connection, and a waker may run any code, even drop its
         // slot.
         let evicted = evicted.map(|idle| idle.holder);
-        Some((ConnectionSlot { places: self.clone(), holder, idle: None }, evicted))
+        Some((ConnectionSlot { slots: self.clone(), holder, idle: None }, evicted))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -67,7 +67,7 @@ impl ConnectionSlot {
     /// Marks the holder idle. The returned receiver completes when the slot is lost.
     pub fn set_idle(&mut self) -> oneshot::Receiver<()> {
         let (lost, on_loss) = oneshot::channel();
-        let mut state = self.places.state();
+        let mut state = self.slots.state();
         let number = state.next;
         state.next += 1;
         state.idle.insert(number, IdleConnection { holder: self.holder.clone(), _lost: lost });
@@ -80,7 +80,7 @@ impl ConnectionSlot {
     pub fn set_busy(&mut self) -> bool {
         let Some(number) = self.idle else { return true };
         // The lock is released before the waiter for the loss is woken.
-        let idle = self.places.state().idle.remove(&number);
+        let idle = self.slots.state().idle.remove(&number);
         if idle.is_some() {
             self.idle = None;
         }
@@ -91,7 +91,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         if self.set_busy() {
-            self.places.state().free += 1;
+            self.slots.state().free += 1;
         }
     }
 }
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn longest_idle_connection_is_evicted_and_busy_ones_remain() {
-        let places = ConnectionSlots::new(2);
-        let take = |name: &str| places.acquire(name.to_owned());
+        let slots = ConnectionSlots::new(2);
+        let take = |name: &str| slots.acquire(name.to_owned());
         let (mut a, loser) = take("a").expect("free");
         assert_eq!(loser, None);
         let (mut b, _) = take("b").expect("free");
@@ -121,9 +121,9 @@ mod tests {
         assert!(b_lost.try_recv().is_err() && !b.set_busy());
         assert!(matches!(a_lost.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "a is no longer idle");
         drop(b);
-        assert_eq!(places.state().free, 0, "a lost slot is not released again");
+        assert_eq!(slots.state().free, 0, "a lost slot is not released again");
         drop((a, c));
-        let state = places.state();
+        let state = slots.state();
         assert_eq!((state.free, state.idle.len()), (2, 0));
     }
 
@@ -139,16 +139,16 @@ mod tests {
 
     #[test]
     fn holders_are_woken_without_the_lock() {
-        let places = ConnectionSlots::new(1);
-        let woken = Arc::new(Woken(places.clone(), Mutex::default()));
+        let slots = ConnectionSlots::new(1);
+        let woken = Arc::new(Woken(slots.clone(), Mutex::default()));
         let waker = Waker::from(Arc::clone(&woken));
-        let (mut a, _) = places.acquire("a".to_owned()).expect("free");
+        let (mut a, _) = slots.acquire("a".to_owned()).expect("free");
         let mut lost = a.set_idle();
         assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
         assert!(a.set_busy());
         let mut lost = a.set_idle();
         assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
-        let (_b, loser) = places.acquire("b".to_owned()).expect("a's");
+        let (_b, loser) = slots.acquire("b".to_owned()).expect("a's");
         assert_eq!((loser.as_deref(), &woken.1.lock().unwrap()[..]), (Some("a"), &[true, true][..]));
     }
 }

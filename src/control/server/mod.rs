@@ -383,7 +383,8 @@ enum Line {
     Eof,
 }
 
-/// Reads one line of at most `bytes_max`.
+/// Reads one line of at most `bytes_max`. The lines codec of `tokio-util` would return an
+/// incomplete last line as a request, and end the connection at bytes that are not UTF-8.
 async fn read_line(from: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>, bytes_max: usize) -> io::Result<Line> {
     line.clear();
     let mut too_long = false;
