@@ -163,7 +163,8 @@ impl Board {
     }
 
     /// The cursor before the first entry.
-    pub fn start_cursor(&self) -> Cursor {
+    #[cfg(test)]
+    pub(in crate::board) fn start_cursor(&self) -> Cursor {
         self.cursor(CursorEdge::Start)
     }
 

@@ -81,7 +81,7 @@ pub fn read_one(state: &State, scope: &ScopeName, window: WindowKey, ranking: Ra
         entries,
         low_is_better: head.order.low_is_better,
         tie: head.order.tie_breaker,
-        generation: board.start_cursor().generation,
+        generation: board.generation(),
     }
 }
 
