@@ -132,8 +132,8 @@ pub fn apply_fault(
     rng: &mut SplitMix64,
 ) -> Vec<OutgoingDatagram> {
     let own = address::address_of(server);
-    let at_once = |bytes: &[u8]| OutgoingDatagram { from: own, bytes: bytes.to_vec(), delay_ms: 0 };
-    let mut datagrams: Vec<OutgoingDatagram> = reply.iter().map(at_once).collect();
+    let at_once = |from, bytes: &[u8]| OutgoingDatagram { from, bytes: bytes.to_vec(), delay_ms: 0 };
+    let mut datagrams: Vec<OutgoingDatagram> = reply.iter().map(|bytes| at_once(own, bytes)).collect();
     match fault {
         Fault::Silent => datagrams.clear(),
         Fault::Slow => {
@@ -147,11 +147,9 @@ pub fn apply_fault(
             datagrams = datagrams.iter().cloned().chain(late.collect::<Vec<_>>()).collect();
         }
         Fault::Spoofed => {
-            let spoofed = spoofed_reply.into_iter().flat_map(|spoofed_reply| {
-                let datagram =
-                    |bytes: &[u8]| OutgoingDatagram { from: spoofed_reply.from, bytes: bytes.to_vec(), delay_ms: 0 };
-                spoofed_reply.reply.iter().map(datagram).collect::<Vec<_>>()
-            });
+            let spoofed = spoofed_reply
+                .into_iter()
+                .flat_map(|spoofed| spoofed.reply.iter().map(move |bytes| at_once(spoofed.from, bytes)));
             datagrams = spoofed.chain(datagrams).collect();
         }
         Fault::Malformed => datagrams.iter_mut().for_each(|datagram| corrupt(&mut datagram.bytes, rng)),

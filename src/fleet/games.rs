@@ -94,8 +94,8 @@ const fn game(
     goldsrc: bool,
     maps: &'static [&'static str],
     scores_per_minute: f64,
-    unit: i32,
-    share: f64,
+    points_per_score: i32,
+    weight: f64,
 ) -> Game {
     Game {
         family,
@@ -105,9 +105,9 @@ const fn game(
         goldsrc,
         maps,
         scores_per_minute,
-        points_per_score: unit,
+        points_per_score,
         spectator_points: None,
-        weight: share,
+        weight,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The interface of a protocol: the state machine of one scan.
 
 use bytes::TryGetError;
-use strum::{Display, IntoStaticStr, VariantArray};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::model::Snapshot;
 
@@ -33,7 +33,7 @@ pub enum Step {
 }
 
 /// Why a datagram from a queried address was not used. Its text is the name of its counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum IgnoreReason {
     /// Does not begin like any reply of the protocol.
@@ -52,12 +52,6 @@ pub enum IgnoreReason {
     TooLarge,
     /// The server sent too many challenges.
     TooManyChallenges,
-}
-
-impl IgnoreReason {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl From<TryGetError> for IgnoreReason {

@@ -172,7 +172,7 @@ mod tests {
                 "receive_overflow",
             ]
         );
-        assert_eq!(IgnoreReason::UnexpectedMessage.name(), "unexpected_message");
+        assert_eq!(<&str>::from(IgnoreReason::UnexpectedMessage), "unexpected_message");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The receivers add the arrival time to every datagram and pass it on through a
 //! bounded channel. While the channel is full they leave datagrams in the kernel's
-//! buffer. The kernel counters overflows of that buffer (`SO_RXQ_OVFL`) and reports
+//! buffer. The kernel counts overflows of that buffer (`SO_RXQ_OVFL`) and reports
 //! the count with each datagram: such a loss is local, not a server's silence.
 //! Port-unreachable messages are read from the error queue (`IP_RECVERR`).
 //! `quinn-udp` reads neither, so the sockets are read with `nix`.

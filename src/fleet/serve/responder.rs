@@ -107,7 +107,7 @@ impl Responder {
             while queries.len() < RECEIVE_BATCH_MAX {
                 match self.receive(&mut buffers[queries.len()], &mut control, flags) {
                     Ok(Some(received)) => queries.push(received),
-                    Ok(None) => count(&shared.counters.rejected, 1),
+                    Ok(None) => increment(&shared.counters.rejected),
                     Err(_) => break,
                 }
                 flags = MsgFlags::MSG_DONTWAIT;
@@ -148,10 +148,10 @@ impl Responder {
     ) {
         let shared = Arc::clone(&self.shared);
         let &ReceivedQuery { server, client, .. } = received;
-        count(&shared.counters.queries, 1);
+        increment(&shared.counters.queries);
         let query = ClientQuery::parse(self.family, query);
         let Some(query) = query.filter(|_| world.family(server) == self.family) else {
-            return count(&shared.counters.rejected, 1);
+            return increment(&shared.counters.rejected);
         };
         let fault = shared.settings.faults.fault(shared.seed, server);
         let lost = fault == Some(Fault::Lossy) && loses_datagram(&mut self.rng);
@@ -159,7 +159,7 @@ impl Responder {
             return;
         }
         if self.rate_limiter.as_mut().is_some_and(|limiter| !limiter.allows(server, *client.ip())) {
-            return count(&shared.counters.rate_limited, 1);
+            return increment(&shared.counters.rate_limited);
         }
         world.advance(server, now_ms);
         self.reply.clear();
@@ -172,7 +172,7 @@ impl Responder {
             let spoofing = if guesses { Spoofing::Address } else { Spoofing::Nonce };
             reply::spoofed_reply(world, peers, query, spoofing)
         });
-        count(&shared.counters.replies, 1);
+        increment(&shared.counters.replies);
         let own = address::address_of(server);
         let Some(fault) = fault else {
             return self.reply.iter().for_each(|bytes| send_buffer.push(bytes, client, own));
@@ -193,7 +193,7 @@ impl Responder {
                     bytes,
                 }));
             } else {
-                count(&shared.counters.send_failures, 1);
+                increment(&shared.counters.send_failures);
             }
         }
     }
@@ -229,10 +229,10 @@ impl Responder {
             Some(&SockaddrIn::from(to)),
         );
         let counters = &self.shared.counters;
-        count(if sent.is_ok() { &counters.datagrams_sent } else { &counters.send_failures }, 1);
+        increment(if sent.is_ok() { &counters.datagrams_sent } else { &counters.send_failures });
     }
 }
 
-fn count(counter: &AtomicU64, by: u64) {
-    counter.fetch_add(by, Ordering::Relaxed);
+fn increment(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -12,6 +12,7 @@ use crate::model::WeekKey;
 use crate::model::calendar::HOUR_MS;
 
 const START_MS: i64 = 1_763_931_600_000; // Sunday, not at a tick of any server
+
 fn world(servers: u32, seed: u64) -> World {
     World::new(WorldSettings {
         servers,

@@ -207,17 +207,13 @@ impl EventLoop {
         self.counters.requests.increment();
         let token = self.next_token;
         self.next_token += 1;
-        let scan = Scan::new(request);
-        let cached = match scan.targets.is_empty() {
-            true => None,
-            false => self.resolver.resolve(self.start.elapsed(), scan.request.url.host(), token),
-        };
-        let has_protocol = !scan.targets.is_empty();
-        self.scans.insert(token, scan);
-        match cached {
-            _ if !has_protocol => self.finish_scan(token, Err(MissReason::UnsupportedScheme)),
-            Some(ip) => self.on_resolved(token, ip).await,
-            None => {}
+        let scan = self.scans.entry(token).or_insert(Scan::new(request));
+        if scan.targets.is_empty() {
+            return self.finish_scan(token, Err(MissReason::UnsupportedScheme));
+        }
+        let cached = self.resolver.resolve(self.start.elapsed(), scan.request.url.host(), token);
+        if let Some(ip) = cached {
+            self.on_resolved(token, ip).await;
         }
     }
 
