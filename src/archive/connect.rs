@@ -146,7 +146,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Sets the callback that is told of waits.
+    /// Sets the callback that receives reports of waits.
     pub(super) fn set_blocked_reporter(&mut self, waits: BlockedReporter) {
         self.waits = Some(waits);
     }

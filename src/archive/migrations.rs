@@ -5,7 +5,14 @@
 //! [`crate::archive::schema`] accepts. A refused rename may be a real error as well, so a
 //! [`Rename`] is looked up first and skipped if it is done.
 
-use super::schema::MigrationStep;
+/// Migrates a schema from the previous version to `to`. An interrupted step is run again
+/// from its start: a column or index that already exists, was already dropped or has its
+/// new name is skipped.
+#[derive(Clone, Copy, Debug)]
+pub struct MigrationStep {
+    pub to: u32,
+    pub sql: &'static str,
+}
 
 pub(super) const STEPS: &[MigrationStep] =
     &[MigrationStep { to: 2, sql: MIGRATION_2 }, MigrationStep { to: 3, sql: MIGRATION_3 }];
@@ -73,6 +80,10 @@ ALTER TABLE server_series
   MODIFY COLUMN ranks VARBINARY(110) NOT NULL
     COMMENT 'Ranks of 55 weeks, 16 bits big-endian, oldest first; 0: not ranked, 50000: 50000 or worse',
   COMMENT = 'Series of each server, encoded on a log scale; read them through the views clq_series_*';
+ALTER TABLE player_week
+  MODIFY COLUMN time_est_ms BIGINT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'Estimated further time, ms; never ranked',
+  MODIFY COLUMN points_est DOUBLE NOT NULL DEFAULT 0 COMMENT 'Estimated further points; never ranked';
 ALTER TABLE server_tag
   MODIFY COLUMN tag VARCHAR(190) NOT NULL COMMENT 'Tag that an admin gave, truncated to 190 characters';
 ALTER TABLE online_player

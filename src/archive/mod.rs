@@ -33,7 +33,8 @@ mod write;
 pub use connect::Archive;
 pub use error::ArchiveError;
 pub use job_source::{JobSource, OutboxQuery, SourceClosed};
-pub use schema::{MigrationReport, MigrationStep, Routines, SCHEMA_SQL, Schema};
+pub use migrations::MigrationStep;
+pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, SettingsError};
 pub use worker::run;
 

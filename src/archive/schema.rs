@@ -8,7 +8,7 @@
 
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
-use super::migrations::{Rename, STEPS};
+use super::migrations::{MigrationStep, Rename, STEPS};
 use crate::archive::sql_script::statements;
 
 /// The whole schema, as shipped.
@@ -22,15 +22,6 @@ pub struct Schema {
     pub sql: &'static str,
     /// In order of version.
     pub steps: &'static [MigrationStep],
-}
-
-/// Migrates a schema from the previous version to `to`. An interrupted step is run again
-/// from its start: a column or index that already exists, was already dropped or has its
-/// new name is skipped.
-#[derive(Clone, Copy, Debug)]
-pub struct MigrationStep {
-    pub to: u32,
-    pub sql: &'static str,
 }
 
 impl Schema {

@@ -29,7 +29,7 @@ impl Archive {
     ) -> Result<WriteOutcome, ArchiveError> {
         match self.upsert_weeks(&[chunk]).await {
             Ok(rows) => Ok(WriteOutcome::Done { rows }),
-            Err(halt) => self.roll_back_after(halt).await,
+            Err(failure) => self.roll_back_after(failure).await,
         }
     }
 
@@ -52,8 +52,8 @@ impl Archive {
         self.run("keep-alive", "DO 0").await
     }
 
-    async fn roll_back_after(&mut self, halt: TransactionError) -> Result<WriteOutcome, ArchiveError> {
-        match halt {
+    async fn roll_back_after(&mut self, failure: TransactionError) -> Result<WriteOutcome, ArchiveError> {
+        match failure {
             TransactionError::Fault { fault, .. } if fault.is_conflict() => {
                 self.report_conflict(&fault);
                 self.rollback().await?;
