@@ -8,14 +8,10 @@ use crate::model::view::{Correction, ForgottenName};
 pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
     match correction {
         Correction::Merged { player_key, into_key, rows } => {
-            writeln!(
-                out,
-                "player {player_key} is player {into_key} from now on; {} changed hands",
-                row_count_text(*rows)
-            )
+            writeln!(out, "player {player_key} is player {into_key} from now on; {} merged", row_count_text(*rows))
         }
         Correction::Forgotten { player_key, rows, hashes } => {
-            writeln!(out, "player {player_key} is forgotten; {} gone", row_count_text(*rows))?;
+            writeln!(out, "player {player_key} is forgotten; {} deleted", row_count_text(*rows))?;
             hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
         }
         Correction::Allowed { hash } => writeln!(out, "{hash}  may be known again"),
@@ -48,7 +44,7 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             let noun = if *servers == 1 { "server" } else { "servers" };
             writeln!(
                 out,
-                "tag {} is gone from {} {noun}, with its boards and ratings",
+                "tag {} is removed from {} {noun}, with its boards and ratings",
                 sanitize(tag),
                 group_digits(*servers)
             )

@@ -235,10 +235,10 @@ fn board(ranking: Ranking) -> BoardHead {
 fn board_page_prints_cursors_and_change_note() {
     let page = PageView { board_changed: true, before: "AQx".into(), after: "AQy".into() };
     let head = BoardHead { page: Some(page), ..board(Ranking::Clq1) };
-    let places = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
-    let places = places.map(|(p, c, d, name)| entry(7, name, entry_score(p, c, d, 0.25)));
+    let entries = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
+    let entries = entries.map(|(p, c, d, name)| entry(7, name, entry_score(p, c, d, 0.25)));
     printed(
-        [vec![Row::BoardHead(Box::new(head.clone()))], places.to_vec()].concat(),
+        [vec![Row::BoardHead(Box::new(head.clone()))], entries.to_vec()].concat(),
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 the board has changed since the cursor was created: entries may be repeated or missing
@@ -535,10 +535,10 @@ fn corrections_print_one_line_each() {
             row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
         ],
         &format!(
-            "player 7 is player 3 from now on; 1 row of servers in all windows changed hands\n\
-             player 7 is forgotten; 1,200 rows of servers in all windows gone\n{hash}\n\
+            "player 7 is player 3 from now on; 1 row of servers in all windows merged\n\
+             player 7 is forgotten; 1,200 rows of servers in all windows deleted\n{hash}\n\
              2025-11-23  {hash}\n{hash}  may be known again\n\
-             tag ctf is gone from 1,200 servers, with its boards and ratings\n"
+             tag ctf is removed from 1,200 servers, with its boards and ratings\n"
         ),
     );
 }
