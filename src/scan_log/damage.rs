@@ -1,7 +1,6 @@
 //! Damage of a scan log: a truncated end, and damaged lines. Both are counted and
 //! reported with line numbers, so that an admin can inspect them.
 
-use std::error::Error;
 use std::fmt;
 
 use super::error::{LogError, Truncation};
@@ -24,10 +23,8 @@ impl fmt::Display for DamagedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DamagedRange { first, last, bytes, why } = self;
         write!(f, "{why}")?;
-        let mut why: &dyn Error = why;
-        while let Some(source) = why.source() {
-            write!(f, ": {source}")?;
-            why = source;
+        for cause in anyhow::Chain::new(why).skip(1) {
+            write!(f, ": {cause}")?;
         }
         match first == last {
             true => write!(f, " ({bytes} bytes)"),

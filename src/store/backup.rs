@@ -1,8 +1,8 @@
 //! Backups: copies a state directory, also while a daemon uses it, and restores such a
 //! copy.
 //!
-//! A backup is an ordinary state directory. A store in use is copied record by record
-//! (`online_copy`), a state directory that no process has open file by file.
+//! A backup is an ordinary state directory. If a store is in use, its records are copied
+//! (`online_copy`). If no process has the state directory open, its files are copied.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};

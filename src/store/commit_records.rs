@@ -93,6 +93,7 @@ impl Encoder<'_> {
         }
         Ok(())
     }
+
     /// Deleted records, and names that lead to another player or to none.
     fn corrections(&mut self, corrections: &Corrections) -> Result<(), StoreError> {
         for (player, game, name) in &corrections.aliases {

@@ -53,13 +53,7 @@ impl StoreError {
 
     /// The message and those of its causes, for a log line.
     pub(super) fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        text
+        anyhow::Chain::new(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 
     /// The same error, naming `original` instead of its copy.

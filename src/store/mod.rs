@@ -60,8 +60,8 @@ pub struct Store {
     _copy: Option<tempfile::TempDir>,
 }
 
-/// Reads the rows of whole windows while the store is written to. Of concurrent writes it
-/// sees some.
+/// Reads the rows of whole windows while the store is written to. It may see some concurrent
+/// writes and miss others.
 #[derive(Clone, Debug)]
 pub struct Reader {
     tree: Tree,
@@ -174,7 +174,7 @@ impl Store {
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed_servers = Some((state.week, self.closed_servers(state.week)?));
         }
-        self.unswept = self.find_dropped_windows(&meta)?;
+        self.unswept = self.find_unswept_windows(&meta)?;
         loaded.meta = meta;
         Ok(loaded)
     }
@@ -248,7 +248,7 @@ impl Store {
 
     /// Windows that have records but are not in the meta record: they were deleted and are
     /// not yet swept.
-    fn find_dropped_windows(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
+    fn find_unswept_windows(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
         let kept: BTreeSet<WindowKey> = meta.kept_windows().collect();
         let mut found = BTreeSet::new();
         let mut from = vec![keys::WINDOW];

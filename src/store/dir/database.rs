@@ -9,7 +9,7 @@ use sled::IVec;
 use super::{files, lock};
 use crate::store::error::StoreError;
 
-/// An open database. The process that opened it for writing has its lock.
+/// An open database. This process holds its lock until sled has closed it.
 #[derive(Debug)]
 pub(in crate::store) struct Database {
     db: sled::Db,

@@ -79,8 +79,8 @@ pub(in crate::store) fn is_database_locked(dir: &Path) -> Result<bool, StoreErro
     }
 }
 
-/// Waits until no process has the directory open, for some seconds. Sled releases the lock
-/// of a database that was dropped on another thread.
+/// Waits until no process has the directory open, for some seconds. Also for the caller that
+/// has just dropped its database: sled releases the lock a little later, on another thread.
 pub(in crate::store) fn wait_until_unlocked(dir: &Path) -> Result<(), StoreError> {
     retry_until_unlocked(dir, LOCK_TIMEOUT, || Ok((!is_locked(dir)?).then_some(())))
 }

@@ -1,4 +1,5 @@
-//! The keys written since a backup began. At most one backup is in progress.
+//! The keys written since a backup or a compaction began. At most one of them is in
+//! progress.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ pub(in crate::store) struct DirtyKeys {
 }
 
 impl DirtyKeys {
-    /// Starts tracking keys. Returns `false` where a backup is already in progress.
+    /// Starts tracking keys. Returns `false` if they are already tracked.
     pub(in crate::store) fn start_tracking(&self) -> bool {
         !self.is_tracking.swap(true, Ordering::SeqCst)
     }
@@ -26,8 +27,8 @@ impl DirtyKeys {
         self.is_tracking.load(Ordering::SeqCst)
     }
 
-    /// Marks a written key while a backup is in progress. Must be called after the write:
-    /// before it, the backup would read the old record.
+    /// Marks a written key while keys are tracked. Must be called after the write: before it,
+    /// the copy would read the old record.
     pub(in crate::store) fn mark(&self, key: &[u8]) {
         if self.is_tracking() {
             self.keys().insert(key.to_vec());

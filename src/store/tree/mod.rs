@@ -478,7 +478,7 @@ pub(super) mod tests {
     use crate::model::{GameKey, PlayerKey, WeekKey};
     use crate::store::keys::tests::row;
 
-    /// Sled releases the lock of a database that was dropped from another thread.
+    /// Waits for the lock: sled releases it on another thread after a database is dropped.
     pub fn tree(dir: &Path) -> Tree {
         Tree::new(Database::open(dir, 16 << 20).unwrap())
     }
