@@ -41,11 +41,10 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (
         &["Instant::now"],
         &[
-            // The monotonic clock that the system clock is compared with.
-            "clock", // Round trips and send pacing; never a snapshot's time.
-            "scan",  // Progress output.
-            "cli",   // The simulated world's own time.
-            "fleet",
+            "clock", // The monotonic clock that the system clock is compared with.
+            "scan",  // Round trips and send pacing; never a snapshot's time.
+            "cli",   // Progress output.
+            "fleet", // The simulated world's own time.
         ],
         "only the clock reads the time; an Instant may measure how long something takes",
     ),

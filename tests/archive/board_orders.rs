@@ -4,11 +4,11 @@
 //!
 //! The order of boards of games and tags is tested in `boards_equal_oracle`.
 
-use crate::scans;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::database::Database;
+use crate::scans;
 use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader, ViewError};
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};

@@ -2,7 +2,6 @@
 //! while the connection is cut, processes are killed and corrections are made. The tables
 //! never contain rows of two versions of the week, and at the end they equal the state.
 
-use crate::scans;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +9,8 @@ use std::time::Duration;
 
 use crate::database::Database;
 use crate::database::proxy::{Plan, Proxy};
-use clqd::archive::{Archive, ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
+use crate::scans;
+use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::board;
 use clqd::engine::{EngineSettings, StateReader};
 use clqd::model::archive::{WeekChunk, WeekChunkRequest};
@@ -20,7 +20,7 @@ use clqd::state::State;
 use clqd::store::StoreSettings;
 use tokio::sync::watch;
 
-const PART_ROWS: usize = 1_000;
+const CHUNK_ROWS: usize = 1_000;
 const LIST: u32 = 1_000;
 const LISTS: u32 = 50;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
@@ -28,7 +28,7 @@ const WEEK_OVER_MS: i64 = 1_764_547_200_000 + 60_000;
 
 fn open(dir: &Path) -> State {
     let mut engine =
-        EngineSettings { archive_enabled: true, archive_chunk_rows: PART_ROWS, ..EngineSettings::default() };
+        EngineSettings { archive_enabled: true, archive_chunk_rows: CHUNK_ROWS, ..EngineSettings::default() };
     // The server has more new players in an hour than screening permits in a day.
     engine.rules.screen.enabled = false;
     State::open(dir, StoreSettings { cache_bytes: 64 << 20, create: true }, engine).unwrap()
@@ -50,12 +50,12 @@ fn play(state: &mut State) {
     state.commit().unwrap();
 }
 
-/// The job source of a worker; it counts the parts that it has returned.
+/// The job source of a worker; it counts the chunks that it has returned.
 #[derive(Clone)]
 struct Outbox {
     state: Arc<Mutex<State>>,
-    parts: Arc<AtomicUsize>,
-    /// A player is forgotten after this number of parts.
+    chunks: Arc<AtomicUsize>,
+    /// A player is forgotten after this number of chunks.
     forget_at: usize,
 }
 
@@ -67,17 +67,17 @@ impl JobSource for Outbox {
     async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
         let mut state = self.state.lock().unwrap();
         let State { engine, store } = &mut *state;
-        let part = engine.week_chunk(store, request).unwrap();
-        if let WeekChunk::Chunk { week, .. } = &part {
-            assert!(week.rows.len() <= PART_ROWS + LIST as usize);
-            if self.parts.fetch_add(1, Ordering::Relaxed) + 1 == self.forget_at {
+        let chunk = engine.week_chunk(store, request).unwrap();
+        if let WeekChunk::Chunk { week, .. } = &chunk {
+            assert!(week.rows.len() <= CHUNK_ROWS + LIST as usize);
+            if self.chunks.fetch_add(1, Ordering::Relaxed) + 1 == self.forget_at {
                 engine
                     .forget_player(store, "baseq3", &PlayerSelector::Name("player 40007".into()), WEEK_OVER_MS)
                     .unwrap();
                 state.commit().unwrap();
             }
         }
-        Ok(part)
+        Ok(chunk)
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
@@ -86,25 +86,25 @@ impl JobSource for Outbox {
     }
 }
 
-/// Runs a worker until everything is archived, or aborts it after `kill_at` parts.
+/// Runs a worker until everything is archived, or aborts it after `kill_at` chunks.
 async fn run_process(
     state: State,
     settings: &ArchiveSettings,
     forget_at: usize,
     kill_at: usize,
 ) -> (State, Option<WorkerStatus>, usize) {
-    let outbox = Outbox { state: Arc::new(Mutex::new(state)), parts: Arc::default(), forget_at };
+    let outbox = Outbox { state: Arc::new(Mutex::new(state)), chunks: Arc::default(), forget_at };
     let (status, seen) = watch::channel(WorkerStatus::default());
     let worker = tokio::spawn(clqd::archive::run(settings.clone(), outbox.clone(), || 1, async {}, status));
-    while !worker.is_finished() && outbox.parts.load(Ordering::Relaxed) < kill_at {
+    while !worker.is_finished() && outbox.chunks.load(Ordering::Relaxed) < kill_at {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     worker.abort();
     let ended = worker.await.is_ok();
-    let parts = outbox.parts.load(Ordering::Relaxed);
+    let chunks = outbox.chunks.load(Ordering::Relaxed);
     let state = Arc::into_inner(outbox.state).expect("the worker has ended").into_inner().unwrap();
     let status = ended.then(|| seen.borrow().clone());
-    (state, status, parts)
+    (state, status, chunks)
 }
 
 /// Reads the tables repeatedly: they contain all of a week or nothing.
@@ -159,11 +159,11 @@ async fn assert_tables_equal_state(database: &Database, state: &State) {
 /// Rows of all kinds are mixed: committed, changed since the commit, not yet committed, and rows
 /// of players that are present. Each step reads a limited number of them.
 #[test]
-fn parts_contain_committed_pending_and_live_rows() {
-    const PART_ROWS: usize = 7;
+fn chunks_contain_committed_pending_and_live_rows() {
+    const CHUNK_ROWS: usize = 7;
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let engine = EngineSettings { archive_enabled: true, archive_chunk_rows: PART_ROWS, ..EngineSettings::default() };
+    let engine = EngineSettings { archive_enabled: true, archive_chunk_rows: CHUNK_ROWS, ..EngineSettings::default() };
     let mut state = State::open(dir.path(), store, engine).unwrap();
     let lists: [&dyn Fn(&u32) -> bool; 4] = [&|n| n % 2 == 0, &|n| n % 3 == 0, &|n| *n > 90, &|n| n % 11 == 0];
     for (list, n) in lists.iter().zip(0..) {
@@ -177,15 +177,15 @@ fn parts_contain_committed_pending_and_live_rows() {
         }
     }
     let (week, server) = (WeekKey(2_917), ServerKey(1));
-    let (mut steps, mut parts) = (0, Vec::new());
+    let (mut steps, mut archived) = (0, Vec::new());
     let mut request = WeekChunkRequest::First { week, server };
     loop {
         match state.engine.week_chunk(&state.store, request).unwrap() {
             WeekChunk::Preparing => steps += 1,
             WeekChunk::Chunk { copy_id, week } => {
-                assert!(week.rows.len() <= PART_ROWS);
+                assert!(week.rows.len() <= CHUNK_ROWS);
                 let through = week.span.through;
-                parts.extend(week.rows);
+                archived.extend(week.rows);
                 request = WeekChunkRequest::Next { copy_id, after: through };
                 if through.is_none() {
                     break;
@@ -194,7 +194,7 @@ fn parts_contain_committed_pending_and_live_rows() {
             WeekChunk::NotAvailable => panic!("the week is available"),
         }
     }
-    assert!(steps >= parts.len() / PART_ROWS, "{steps} steps");
+    assert!(steps >= archived.len() / CHUNK_ROWS, "{steps} steps");
     let mut rows = Vec::new();
     state.commit().unwrap();
     let label = clqd::model::calendar::week_label(week);
@@ -205,8 +205,8 @@ fn parts_contain_committed_pending_and_live_rows() {
     state.engine.export(&state.store, &label, each).unwrap();
     let name = |player| state.store.player_record(player).unwrap().unwrap().name.to_string();
     let mut printed: Vec<_> =
-        parts.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
-    assert!(parts.is_sorted_by_key(|row| row.player) && parts.len() > 90, "{} rows", parts.len());
+        archived.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
+    assert!(archived.is_sorted_by_key(|row| row.player) && archived.len() > 90, "{} rows", archived.len());
     printed.sort();
     rows.sort();
     assert_eq!(printed, rows);
@@ -215,9 +215,7 @@ fn parts_contain_committed_pending_and_live_rows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_week_is_archived_atomically() {
     let database = Database::new().await;
-    let mut archive = Archive::connect(&database.settings()).await.unwrap();
-    archive.migrate().await.unwrap();
-    archive.close().await;
+    database.migrate().await;
     let proxy = Proxy::to(database.address()).await;
     let settings =
         ArchiveSettings { backoff_ms_min: 10, backoff_ms_max: 20, ..database.settings_through(proxy.address) };
@@ -228,31 +226,31 @@ async fn large_week_is_archived_atomically() {
 
     let checks = async {
         // The current week: the connection is cut, and the worker is killed twice.
-        let (mut failures, mut parts_returned) = (0, 0);
+        let (mut failures, mut chunks_returned) = (0, 0);
         for (kill_at, plans) in [
             (10, vec![]),
             (45, vec![Plan::CutUp(600_000)]),
             (usize::MAX, vec![Plan::CutUp(1_200_000), Plan::CutUp(2_500_000), Plan::LoseCommitReply(1)]),
         ] {
             proxy.plan(plans);
-            let (stopped, status, parts) = run_process(state, &settings, usize::MAX, kill_at).await;
+            let (stopped, status, chunks) = run_process(state, &settings, usize::MAX, kill_at).await;
             failures += status.map_or(0, |status| status.failures);
-            parts_returned += parts;
+            chunks_returned += chunks;
             drop(stopped);
             tokio::time::sleep(Duration::from_millis(200)).await; // sled releases its lock with a delay
             state = open(dir.path());
         }
-        assert!(failures == 3 && parts_returned >= 105, "{failures} failures, {parts_returned} parts");
+        assert!(failures == 3 && chunks_returned >= 105, "{failures} failures, {chunks_returned} chunks");
         assert_eq!(state.store.outbox_len(), 0);
         assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "50000");
 
-        // More scans, then the close of the week; a player is forgotten between two parts.
+        // More scans, then the close of the week; a player is forgotten between two chunks.
         observe(&mut state, FROM_MS + 13_000_000, 49_900..50_003, i64::from);
         observe(&mut state, FROM_MS + 13_100_000, 49_900..50_003, |n| i64::from(n) + 3);
         state.close_due_weeks(WEEK_OVER_MS).unwrap();
         proxy.plan([Plan::CutUp(3_000_000)]);
-        let (state, _, parts) = run_process(state, &settings, 7, usize::MAX).await;
-        assert!(parts > 7, "{parts} parts");
+        let (state, _, chunks) = run_process(state, &settings, 7, usize::MAX).await;
+        assert!(chunks > 7, "{chunks} chunks");
         let (state, status, _) = run_process(state, &settings, usize::MAX, usize::MAX).await;
         assert!(status.is_some_and(|status| status.failures == 0), "the connection is no longer cut");
         assert_eq!(state.store.outbox_len(), 0);

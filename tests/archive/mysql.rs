@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::database;
 use crate::database::proxy::{Plan, Proxy};
-use crate::database::world::{Outbox, assert_same, read};
+use crate::database::world::{Outbox, assert_same, new_server, read};
 use crate::database::{Database, Server};
 use clqd::archive::{
     Archive, ArchiveError, ArchiveSettings, FaultKind, JobSource, MigrationStep, OutboxQuery, Routines, Schema,
@@ -26,9 +26,7 @@ use tokio::sync::{oneshot, watch};
 
 async fn migrated() -> Database {
     let database = Database::new().await;
-    let mut archive = Archive::connect(&database.settings()).await.unwrap();
-    archive.migrate().await.unwrap();
-    archive.close().await;
+    database.migrate().await;
     database
 }
 
@@ -224,7 +222,7 @@ async fn series_views_decode_stored_values() {
     assert_eq!((series.ten_minutes.len(), series.ranks.len()), (250, 110));
     let database = migrated().await;
     let mut archive = open(&database).await;
-    let record = ServerArchive { series: Some(series.clone()), ..server(7, "quake3://10.0.0.7:27960") };
+    let record = ServerArchive { series: Some(series.clone()), ..new_server(7, "quake3://10.0.0.7:27960") };
     archive.write(&[ArchiveJob::Server(Box::new(record))]).await.unwrap();
 
     for (kind, values, newest_ms, step_ms, error) in [
@@ -286,34 +284,6 @@ async fn series_views_decode_stored_values() {
 }
 
 // Writing ----------------------------------------------------------------
-
-fn server(key: u32, url: &str) -> ServerArchive {
-    ServerArchive {
-        key: ServerKey(key),
-        url: url.into(),
-        hostname: String::new(),
-        game: None,
-        map: None,
-        slots: 0,
-        class: 6,
-        missed: 0,
-        players: 0,
-        assumed_players: 0,
-        total_points: 0,
-        added_ms: 0,
-        last_scan_ms: None,
-        last_seen_ms: None,
-        rank: None,
-        rank_week: None,
-        greylist_reason: None,
-        removed: false,
-        tags: Vec::new(),
-        list: Vec::new(),
-        series: None,
-        screened: Vec::new(),
-        bots_unidentified: 0,
-    }
-}
 
 fn week(server: u32, rows: Vec<PlayerWeekArchive>) -> WeekArchive {
     WeekArchive {
@@ -411,7 +381,7 @@ async fn large_week_is_one_transaction_of_many_statements() {
 
 #[tokio::test]
 async fn readers_see_scores_and_positions_of_one_commit() {
-    // More than one statement writes.
+    // More rows than one statement writes.
     const ROWS: u64 = 5_000;
     let database = migrated().await;
     let mut archive = open(&database).await;
@@ -452,14 +422,14 @@ async fn archive_of_another_state_is_refused() {
     let mut archive = open(&database).await;
     archive.write(&[player(1, "Visor"), player(2, "Klesk")]).await.unwrap();
     archive.write(&[ArchiveJob::Map { key: MapKey(1), name: "q3dm17".into() }]).await.unwrap();
-    archive.write(&[ArchiveJob::Server(Box::new(server(1, "quake3://a:1")))]).await.unwrap();
+    archive.write(&[ArchiveJob::Server(Box::new(new_server(1, "quake3://a:1")))]).await.unwrap();
     let before = read(&database).await;
     for (job, words) in [
         (player(3, "Visor"), ["\"Visor\"", "key 3", "key 1"].as_slice()),
         (player(2, "Visor"), &["\"Visor\"", "key 2"]),
         (player(2, "Sarge"), &["\"Sarge\"", "\"Klesk\"", "key 2"]),
         (ArchiveJob::Map { key: MapKey(2), name: "q3dm17".into() }, &["\"q3dm17\"", "key 2", "key 1"]),
-        (ArchiveJob::Server(Box::new(server(9, "quake3://a:1"))), &["\"quake3://a:1\"", "key 9", "key 1"]),
+        (ArchiveJob::Server(Box::new(new_server(9, "quake3://a:1"))), &["\"quake3://a:1\"", "key 9", "key 1"]),
     ] {
         let error = archive.write(&[player(7, "new"), job.clone()]).await.unwrap_err();
         assert!(matches!(error, ArchiveError::KeyMismatch { .. }), "{error}");
@@ -500,7 +470,7 @@ async fn removed_player_is_deleted_or_merged() {
         player(1, "Visor"),
         player(2, "Klesk"),
         player(3, "Sarge"),
-        ArchiveJob::Server(Box::new(ServerArchive { list, ..server(1, "quake3://a:1") })),
+        ArchiveJob::Server(Box::new(ServerArchive { list, ..new_server(1, "quake3://a:1") })),
         of_week(10, vec![row(1, 1), row(2, 2), row(3, 3)], &[(1, 1), (2, 2), (3, 3)]),
         of_week(11, vec![row(2, 1), row(3, 2)], &[(2, 1), (3, 2)]),
     ];
@@ -729,9 +699,7 @@ async fn killed_database_loses_nothing() {
     }
     let server = std::sync::Arc::new(tokio::task::spawn_blocking(Server::start).await.unwrap());
     let database = Database::on_server(server.clone()).await;
-    let mut archive = open(&database).await;
-    archive.migrate().await.unwrap();
-    archive.close().await;
+    database.migrate().await;
     let outbox = Outbox::new(11);
     for round in 0..3 {
         outbox.with(|world| (0..400).for_each(|_| world.step()));
@@ -1017,7 +985,7 @@ async fn website_queries_use_indexes() {
     jobs.extend((1..=20).map(|key| ArchiveJob::Map { key: MapKey(key), name: format!("m{key}") }));
     jobs.push(ArchiveJob::Game { key: GameKey(1), name: "baseq3".into() });
     // Enough rows that a full scan costs more than any index.
-    jobs.extend((21..=5_000).map(|key| ArchiveJob::Server(Box::new(server(key, &format!("quake3://h{key}:1"))))));
+    jobs.extend((21..=5_000).map(|key| ArchiveJob::Server(Box::new(new_server(key, &format!("quake3://h{key}:1"))))));
     for key in 1..=20 {
         let listed = clqd::model::archive::ListEntry {
             name: "n".into(),
@@ -1030,7 +998,7 @@ async fn website_queries_use_indexes() {
             rank: Some(key),
             tags: vec![format!("t{}", key % 3)],
             list: vec![listed],
-            ..server(key, &format!("quake3://h{key}:1"))
+            ..new_server(key, &format!("quake3://h{key}:1"))
         })));
         for week_key in 2_900..2_905 {
             let rows: Vec<_> = (1..=500).map(|player| row(player, player)).collect();
@@ -1174,7 +1142,7 @@ async fn views_hide_removed_and_greylisted_servers() {
             greylist_reason: (key == 2).then(|| "fake".into()),
             removed: key == 3,
             map: Some(MapKey(1)),
-            ..server(key, &format!("quake3://h{key}:1"))
+            ..new_server(key, &format!("quake3://h{key}:1"))
         })));
         let maps = vec![clqd::model::archive::MapWeekArchive { map: MapKey(1), played_ms: 90_000, player_ms: 180_000 }];
         jobs.push(ArchiveJob::Week(Box::new(WeekArchive {

@@ -1,13 +1,13 @@
 //! A resync fills an empty archive in a real MariaDB from a state, exactly once although the
 //! daemon is killed meanwhile. An ignored test measures how long it takes.
 
-use crate::scans;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::database::{Database, Server};
-use clqd::archive::{Archive, ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
+use crate::scans;
+use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
@@ -95,16 +95,10 @@ impl JobSource for Source {
     }
 }
 
-async fn migrated(database: &Database) {
-    let mut archive = Archive::connect(&database.settings()).await.unwrap();
-    archive.migrate().await.unwrap();
-    archive.close().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn empty_archive_is_filled_once_despite_kills() {
     let database = Database::new().await;
-    migrated(&database).await;
+    database.migrate().await;
     let dir = tempfile::tempdir().unwrap();
     let mut opened = open(dir.path());
     play(&mut opened);
@@ -204,7 +198,7 @@ async fn resync_of_million_rows_is_measured() {
     let options = ["--innodb-buffer-pool-size=1G", "--max-allowed-packet=16M", "--innodb-flush-log-at-trx-commit=1"];
     let server = tokio::task::spawn_blocking(move || Server::start_with(&options)).await.unwrap();
     let database = Database::on_server(Arc::new(server)).await;
-    migrated(&database).await;
+    database.migrate().await;
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config { state_dir: dir.path().join("state"), ..Config::default() };
     (config.control_socket, config.archive.url) = (dir.path().join("socket"), database.url());

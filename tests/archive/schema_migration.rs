@@ -13,9 +13,9 @@ const OLDER: [Schema; 2] = [
     Schema { version: 2, sql: include_str!("../fixtures/schema-2.sql"), steps: &[] },
 ];
 
-/// Tables and columns that have other names before version 3: table, and in version 3 its
-/// former name or column.
+/// Tables that version 3 renamed: the new and the former name.
 const TABLES: [(&str, &str); 2] = [("online_player", "server_player"), ("server_screening", "server_screened")];
+/// Columns that version 3 renamed: the table, the new and the former name.
 const COLUMNS: [(&str, &str, &str); 8] = [
     ("best_position", "ordinal", "place"),
     ("clq_state", "singleton", "one"),

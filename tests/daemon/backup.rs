@@ -7,48 +7,27 @@
 use std::fs;
 use std::path::Path;
 
-use crate::sandbox::{Daemon, Sandbox, fleet, scan_logs, wait_until};
+use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
 use clqd::engine::Event;
 use clqd::fleet::FaultShares;
 use clqd::state::State;
 use nix::sys::signal::Signal;
-use serde_json::Value;
-
-fn status(sandbox: &Sandbox) -> Value {
-    sandbox.json(["status"]).remove(0)
-}
 
 fn players(sandbox: &Sandbox) -> u64 {
-    status(sandbox)["engine"]["players_known"].as_u64().expect("a number")
-}
-
-/// Labels of all weeks in the state directory.
-fn weeks(sandbox: &Sandbox) -> Vec<String> {
-    let status = status(sandbox);
-    let weeks = status["engine"]["weeks"].as_array().expect("weeks").iter();
-    weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
+    sandbox.status()["engine"]["players_known"].as_u64().expect("a number")
 }
 
 /// A daemon that records scans of a busy fleet and has seen players.
 fn start_with_players(sandbox: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
     let daemon = sandbox.start();
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    sandbox.add_servers(fleet);
     wait_until("players are seen", || players(sandbox) > 20);
     daemon
 }
 
-/// Replays all of the scan log into a state directory.
-fn replay(sandbox: &Sandbox, state: &Path) {
-    let mut args = vec!["replay".into(), "--state".into(), state.as_os_str().to_owned()];
-    args.extend(scan_logs(&sandbox.path("scans.jsonl")).into_iter().map(Into::into));
-    sandbox.ok(args);
-}
-
 #[test]
 fn online_backup_equals_state_at_one_time() {
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+    let (sandbox, record) = Sandbox::recording("");
     let fleet = fleet(8, 31, 60.0, FaultShares::NONE);
     let daemon = start_with_players(&sandbox, &fleet);
     let backup = sandbox.path("backup");
@@ -64,7 +43,7 @@ fn online_backup_equals_state_at_one_time() {
     let known = players(&sandbox);
     wait_until("more players are seen", || players(&sandbox) > known);
     daemon.stop();
-    let weeks = weeks(&sandbox);
+    let weeks = sandbox.weeks();
 
     // The backup equals a replay of the log up to a line of about that time.
     let config = clqd::config::Config::load(&sandbox.config()).unwrap();
@@ -97,7 +76,7 @@ fn online_backup_equals_state_at_one_time() {
     assert!(restored != now);
     let before = sandbox.path("state.before-restore");
     assert_eq!(now, weeks.iter().map(|week| sandbox.export(&before, week)).collect::<Vec<_>>());
-    replay(&sandbox, &sandbox.state());
+    sandbox.replay(&record, &sandbox.state());
     assert_eq!(now, weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect::<Vec<_>>());
     let daemon = sandbox.start();
     assert_eq!(sandbox.list(&[]).len(), 8);
@@ -109,7 +88,7 @@ fn offline_backup_can_be_restored() {
     let sandbox = Sandbox::new("");
     let fleet = fleet(4, 32, 60.0, FaultShares::NONE);
     start_with_players(&sandbox, &fleet).stop();
-    let weeks = weeks(&sandbox);
+    let weeks = sandbox.weeks();
     let backup = sandbox.path("backup");
     let done = sandbox.ok(["backup", backup.to_str().unwrap()]);
     assert!(done.starts_with(backup.to_str().unwrap()), "{done}");
@@ -134,10 +113,8 @@ fn offline_backup_can_be_restored() {
 
 /// Sets the minimum of free bytes.
 fn configure(sandbox: &Sandbox, record: &Path, min_bytes: u64) {
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
-    let text = fs::read_to_string(sandbox.config()).unwrap();
-    let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
-    fs::write(sandbox.config(), text.replace("[store]\n", &store)).unwrap();
+    let scan_log = format!("[scan_log]\npath = {record:?}");
+    sandbox.configure_store(&format!("disk_free_bytes_min = {min_bytes}"), &scan_log);
 }
 
 #[test]
@@ -155,7 +132,7 @@ fn nearly_full_disk_stops_only_writes() {
     let lines = |log: &str| log.matches("the disk is nearly full").count();
     assert_eq!(lines(&log), 1, "{log}");
     wait_until("scans are kept in memory", || {
-        let status = status(&sandbox);
+        let status = sandbox.status();
         let store = &status["store"];
         store["paused_since_ms"].is_i64() && store["pending_records"].as_u64() > Some(0)
     });
@@ -177,19 +154,19 @@ fn nearly_full_disk_stops_only_writes() {
     sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("writing resumes");
     assert_eq!(lines(&log), 1, "reported once: {log}");
-    wait_until("writing has resumed", || status(&sandbox)["store"]["paused_since_ms"].is_null());
+    wait_until("writing has resumed", || sandbox.status()["store"]["paused_since_ms"].is_null());
     sandbox.ok(["servers", "add", "quake3://127.0.0.1:1"]);
     // Nearly full again, then stopped: pending records are written to the reserved space.
     configure(&sandbox, &record, 1 << 50);
     daemon.signal(Signal::SIGHUP);
-    wait_until("writing is paused again", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
+    wait_until("writing is paused again", || sandbox.status()["store"]["paused_since_ms"].is_i64());
     let known = players(&sandbox);
     wait_until("more players are seen", || players(&sandbox) > known);
     let known = players(&sandbox);
     daemon.stop();
     assert!(players(&sandbox) >= known, "everything that was reported is stored");
-    let (weeks, fresh) = (weeks(&sandbox), sandbox.path("fresh"));
-    replay(&sandbox, &fresh);
+    let (weeks, fresh) = (sandbox.weeks(), sandbox.path("fresh"));
+    sandbox.replay(&record, &fresh);
     for week in weeks {
         assert_eq!(
             sandbox.export(&sandbox.state(), &week),
@@ -231,7 +208,7 @@ fn writes_stop_before_disk_is_full() {
     let mut daemon = start_with_players(&sandbox, &fleet);
     // Another program uses the free space.
     let other = small.join("other");
-    let free = status(&sandbox)["store"]["disk_free_bytes"].as_u64().unwrap();
+    let free = sandbox.status()["store"]["disk_free_bytes"].as_u64().unwrap();
     fs::write(&other, vec![1; free as usize - (6 << 20)]).unwrap();
     daemon.wait_for_log("the disk is nearly full");
     let known = players(&sandbox);

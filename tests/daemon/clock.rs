@@ -18,10 +18,6 @@ use clqd::model::calendar::{Calendar, DAY_MS, MINUTE_MS, week_label};
 use clqd::model::view::{ClockTrust, Correction};
 use serde_json::Value;
 
-fn status(sandbox: &Sandbox) -> Value {
-    sandbox.json(["status"]).remove(0)
-}
-
 fn phase(status: &Value, week: &str) -> String {
     let weeks = status["engine"]["weeks"].as_array().unwrap().iter();
     let found = weeks.into_iter().find(|state| state["week"] == week);
@@ -54,9 +50,7 @@ fn busiest(fleet: &Fleet) -> String {
 #[test]
 fn week_closed_by_wrong_clock_resumes_after_reset() {
     let library = faketime_library();
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}\n[clock]\nsynchronised = \"never\""));
+    let (sandbox, record) = Sandbox::recording("[clock]\nsynchronised = \"never\"");
     let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
     let url = busiest(&fleet);
     let week = week_label(Calendar::default().week(clqd::clock::system_ms()));
@@ -64,16 +58,16 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
     let daemon = sandbox.start();
     sandbox.ok(["servers", "add", &url]);
     wait_until("players are seen for some scans", || {
-        time_in(&sandbox, &url, &week) > 0 && status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
+        time_in(&sandbox, &url, &week) > 0 && sandbox.status()["engine"]["counts"]["snapshots"].as_u64().unwrap() > 4
     });
     daemon.stop();
 
     let wrong = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+8d"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     let daemon = sandbox.start_with_env(&wrong);
     wait_until("the close of the ended week is pending", || {
-        status(&sandbox)["clock"]["week_pending_close"] == week.as_str()
+        sandbox.status()["clock"]["week_pending_close"] == week.as_str()
     });
-    wait_until("scans continue", || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
+    wait_until("scans continue", || sandbox.status()["engine"]["counts"]["snapshots"].as_u64().unwrap() > 2);
     let text = sandbox.ok(["status"]);
     let printed = text.lines().find(|line| line.starts_with("clock")).unwrap();
     assert!(
@@ -81,10 +75,10 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
         "{printed}"
     );
     assert!(printed.contains(&format!("week {week} has ended and is not closed yet")), "{printed}");
-    assert_eq!(phase(&status(&sandbox), &week), "running");
+    assert_eq!(phase(&sandbox.status(), &week), "running");
     let printed = sandbox.ok(["clock", "accept"]);
     assert!(printed.starts_with("accepted by an admin"), "{printed}");
-    wait_until("the week is closed", || phase(&status(&sandbox), &week) == "closed");
+    wait_until("the week is closed", || phase(&sandbox.status(), &week) == "closed");
     daemon.wait_for_log("the week is closed");
     assert_eq!(sandbox.json(["servers", "show", &url])[0]["rank"], 1);
     let log = daemon.stop();
@@ -92,14 +86,14 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
 
     let daemon = sandbox.start();
     daemon.wait_for_log("ahead of the system clock");
-    let ahead_ms = status(&sandbox)["clock"]["ahead_ms"].as_i64().unwrap();
+    let ahead_ms = sandbox.status()["clock"]["ahead_ms"].as_i64().unwrap();
     assert!((7 * DAY_MS..9 * DAY_MS).contains(&ahead_ms), "{ahead_ms}");
     let refused = sandbox.run(["clock", "reset"]);
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
     let printed = sandbox.ok(["clock", "reset", "--yes"]);
     assert!(printed.contains(&format!("week {week} is reopened")), "{printed}");
-    wait_until("the week is open", || phase(&status(&sandbox), &week) == "running");
-    assert_eq!(status(&sandbox)["clock"]["ahead_ms"], 0);
+    wait_until("the week is open", || phase(&sandbox.status(), &week) == "running");
+    assert_eq!(sandbox.status()["clock"]["ahead_ms"], 0);
     let before = time_in(&sandbox, &url, &week);
     assert!(before > 0, "its rows exist");
     wait_until("scans are counted", || time_in(&sandbox, &url, &week) > before);
@@ -109,9 +103,9 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
 
     // Scans that were recorded with the wrong clock are not applied again.
     let daemon = sandbox.start();
-    let clock = status(&sandbox)["clock"].clone();
+    let clock = sandbox.status()["clock"].clone();
     assert!(clock["ahead_ms"].as_i64().unwrap() < DAY_MS, "{clock}");
-    assert_eq!(phase(&status(&sandbox), &week), "running");
+    assert_eq!(phase(&sandbox.status(), &week), "running");
     daemon.stop();
     // They are in a separate file; the other files are a consistent scan log.
     let mut logs = sandbox::scan_logs(&record);
@@ -235,10 +229,8 @@ async fn clock_jump_with_full_disk_closes_no_file_with_uncommitted_scans() {
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
     let configure = |min_bytes: u64| {
-        sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
-        let text = std::fs::read_to_string(sandbox.config()).unwrap();
-        let store = format!("[store]\ndisk_free_bytes_min = {min_bytes}\n");
-        std::fs::write(sandbox.config(), text.replace("[store]\n", &store)).unwrap();
+        let scan_log = format!("[scan_log]\npath = {record:?}");
+        sandbox.configure_store(&format!("disk_free_bytes_min = {min_bytes}"), &scan_log);
     };
     configure(0);
     let config = Config::load(&sandbox.config()).unwrap();
@@ -246,8 +238,8 @@ async fn clock_jump_with_full_disk_closes_no_file_with_uncommitted_scans() {
     let daemon = Daemon::start_with_time_source(Box::new(fake_clock.clone()), config, Some(sandbox.config()), None)
         .await
         .unwrap();
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
-    let scans = || status(&sandbox)["engine"]["counts"]["snapshots"].as_u64().unwrap();
+    sandbox.add_servers(&fleet);
+    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64().unwrap();
     let scan_more = |what: &str| {
         let seen = scans();
         wait_until(what, || scans() >= seen + 16);
@@ -255,12 +247,12 @@ async fn clock_jump_with_full_disk_closes_no_file_with_uncommitted_scans() {
     scan_more("the servers are scanned");
     configure(1 << 50);
     sandbox.ok(["reload"]);
-    wait_until("writing stops", || status(&sandbox)["store"]["paused_since_ms"].is_i64());
+    wait_until("writing stops", || sandbox.status()["store"]["paused_since_ms"].is_i64());
     scan_more("scans are pending");
     fake_clock.jump(60 * MINUTE_MS);
-    wait_until("the jump is detected", || status(&sandbox)["clock"]["pending_jump_ms"].as_i64() > Some(0));
+    wait_until("the jump is detected", || sandbox.status()["clock"]["pending_jump_ms"].as_i64() > Some(0));
     fake_clock.advance(11 * MINUTE_MS);
-    wait_until("the new time is used", || status(&sandbox)["clock"]["pending_jump_ms"] == 0);
+    wait_until("the new time is used", || sandbox.status()["clock"]["pending_jump_ms"] == 0);
     wait_until("a file is closed and compressed", || sandbox::scan_logs(&record).len() == 2);
     scan_more("scans continue");
 
@@ -274,26 +266,13 @@ async fn clock_jump_with_full_disk_closes_no_file_with_uncommitted_scans() {
     assert!(done.success());
     crashed.configure_scan("opt_out = [\"127.0.0.0/8\"]", &format!("[scan_log]\npath = {copied:?}"));
     crashed.start().stop();
-    assert_replay_equals_state(&crashed, &copied);
+    crashed.assert_replay_equals_state(&copied);
 
     configure(0);
     sandbox.ok(["reload"]);
-    wait_until("writing has resumed", || status(&sandbox)["store"]["paused_since_ms"].is_null());
+    wait_until("writing has resumed", || sandbox.status()["store"]["paused_since_ms"].is_null());
     daemon.stop().await.unwrap();
-    assert_replay_equals_state(&sandbox, &record);
-}
-
-/// The state of a stopped daemon equals a replay of its complete log.
-fn assert_replay_equals_state(sandbox: &Sandbox, record: &Path) {
-    let fresh = sandbox.path("fresh");
-    let mut replay = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
-    replay.extend(sandbox::scan_logs(record).into_iter().map(Into::into));
-    sandbox.ok(replay);
-    let weeks = status(sandbox)["engine"]["weeks"].as_array().unwrap().clone();
-    for week in weeks.iter().map(|week| week["week"].as_str().unwrap()) {
-        let (state, log) = (sandbox.export(&sandbox.state(), week), sandbox.export(&fresh, week));
-        assert!(!state.is_empty() && state == log, "{week}: the replayed log differs from the state");
-    }
+    sandbox.assert_replay_equals_state(&record);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn url(server: &Value) -> &str {
 /// A daemon that has scanned all servers of a fleet.
 fn start_and_scan_all(sandbox: &Sandbox, fleet: &Fleet) -> Daemon {
     let daemon = sandbox.start();
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    sandbox.add_servers(fleet);
     wait_until("every server is seen", || {
         sandbox.list(&[]).iter().filter(|server| !server["last_seen_ms"].is_null()).count() == fleet.servers() as usize
     });
@@ -44,13 +44,6 @@ fn busiest(sandbox: &Sandbox) -> String {
             })
         })
     })
-}
-
-/// Labels of the weeks in the state directory; the daemon must be stopped.
-fn weeks(sandbox: &Sandbox) -> Vec<String> {
-    let status = sandbox.json(["status"]);
-    let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
-    weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
 }
 
 // Servers ----------------------------------------------------------------
@@ -183,7 +176,6 @@ fn rescan_reports_server_and_class() {
 #[test]
 fn rescan_prints_each_result_immediately() {
     let sandbox = Sandbox::new("");
-    sandbox.configure_scan("", "");
     let config = std::fs::read_to_string(sandbox.config()).unwrap();
     std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
     let daemon = sandbox.start();
@@ -209,13 +201,12 @@ fn rescan_prints_each_result_immediately() {
 #[test]
 fn rescan_ends_when_server_is_removed() {
     let sandbox = Sandbox::new("");
-    sandbox.configure_scan("", "");
     let daemon = sandbox.start();
     let (_socket, url) = silent_socket();
     sandbox.ok(["servers", "add", &url]);
     wait_until("the server has class 7", || sandbox.list(&["--class", "7"]).len() == 1);
     let mut child = sandbox.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
-    wait_until("a scan is in flight", || sandbox.json(["status"])[0]["engine"]["in_flight"] == 1);
+    wait_until("a scan is in flight", || sandbox.status()["engine"]["in_flight"] == 1);
     sandbox.ok(["servers", "remove", &url]);
     wait_until("the rescan ends", || child.try_wait().unwrap().is_some());
     daemon.stop();
@@ -291,7 +282,7 @@ fn top_player_and_greylist_commands_agree() {
     assert_eq!(out, format!("{server}  greylisted: two servers, one list\n"));
     let show = || sandbox.json(["servers", "show", &server])[0].clone();
     assert_eq!(show()["greylist_reason"], "two servers, one list");
-    assert_eq!(sandbox.json(["status"])[0]["engine"]["greylisted"], 1);
+    assert_eq!(sandbox.status()["engine"]["greylisted"], 1);
     let seen = show()["last_seen_ms"].as_i64().unwrap();
     wait_until("the greylisted server is scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
     assert_eq!(board(), no_rows, "a greylisted server is not ranked");
@@ -310,7 +301,7 @@ fn status_reports_daemon_engine_and_scanner() {
     let fleet = fleet(5, 14, 10.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
     let daemon = start_and_scan_all(&sandbox, &fleet);
-    let status = sandbox.json(["status"])[0].clone();
+    let status = sandbox.status();
     assert_eq!(status["kind"], "status");
     assert_eq!(status["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
     assert_eq!(status["daemon"]["config_file"].as_str(), sandbox.config().to_str());
@@ -362,7 +353,7 @@ fn without_daemon_reads_use_state_and_writes_fail() {
             assert!(!done.out.is_empty(), "{args:?}");
         }
     }
-    assert!(sandbox.json(["status"])[0]["daemon"].is_null());
+    assert!(sandbox.status()["daemon"].is_null());
     let list = sandbox.path("list");
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
     for args in [
@@ -421,7 +412,7 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     let log = daemon.wait_for_log("kept until a restart: state_dir");
     assert!(log.contains("changed: scan.timeout_ms"), "{log}");
     assert!(!elsewhere.exists());
-    assert_eq!(sandbox.json(["status"])[0]["daemon"]["state_dir"].as_str(), sandbox.state().to_str());
+    assert_eq!(sandbox.status()["daemon"]["state_dir"].as_str(), sandbox.state().to_str());
     daemon.stop();
 }
 
@@ -484,7 +475,6 @@ fn second_daemon_is_refused() {
     // Another state directory with the same socket.
     let other = sandbox.path("other.toml");
     let text = std::fs::read_to_string(sandbox.config()).unwrap();
-    std::fs::write(&other, text.replace(&format!("{:?}", sandbox.state()), "\"/nonexistent\"")).unwrap();
     let elsewhere = sandbox.path("elsewhere");
     std::fs::write(&other, text.replace(&format!("{:?}", sandbox.state()), &format!("{elsewhere:?}"))).unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clqd"));
@@ -493,7 +483,7 @@ fn second_daemon_is_refused() {
     let printed = String::from_utf8_lossy(&third.stderr).into_owned();
     assert!(printed.contains("another daemon is running on") && printed.contains("control.sock"), "{printed}");
 
-    assert_eq!(sandbox.json(["status"])[0]["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
+    assert_eq!(sandbox.status()["daemon"]["pid"].as_i64(), Some(daemon.pid().as_raw().into()));
     daemon.stop();
 }
 
@@ -585,18 +575,16 @@ fn recorded_scan_log_replays_to_same_state() {
     // Partial snapshots are reported late, after the last time-out.
     let faults: FaultShares = "partial=0.3,lossy=0.2,slow=0.1,silent=0.05".parse().unwrap();
     let fleet = fleet(24, 18, 60.0, faults);
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
     // Small files, so that the log consists of several.
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
+    let (sandbox, record) = Sandbox::recording("rotate_bytes = 65536");
     let daemon = sandbox.start();
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    sandbox.add_servers(&fleet);
     let server = busiest(&sandbox);
     wait_until("the log has several files", || scan_logs(&record).len() >= 4);
     let log = daemon.stop();
     assert!(!log.contains("ERROR"), "{log}");
-    assert_replay_equals_state(&sandbox, &record);
-    let rows: usize = weeks(&sandbox).iter().map(|week| sandbox.export(&sandbox.state(), week).lines().count()).sum();
+    sandbox.assert_replay_equals_state(&record);
+    let rows: usize = sandbox.weeks().iter().map(|week| sandbox.export(&sandbox.state(), week).lines().count()).sum();
     println!("{rows} rows from {} log files; busiest {server}", scan_logs(&record).len());
 }
 
@@ -604,9 +592,7 @@ fn recorded_scan_log_replays_to_same_state() {
 #[test]
 fn start_applies_scans_missing_from_state() {
     let fleet = fleet(2, 19, 60.0, FaultShares::NONE);
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+    let (sandbox, record) = Sandbox::recording("");
     start_and_scan_all(&sandbox, &fleet).stop();
     let log = std::fs::read_to_string(&record).unwrap();
     let mut line = rows(log.lines().last().unwrap()).remove(0);
@@ -618,27 +604,11 @@ fn start_applies_scans_missing_from_state() {
     daemon.wait_for_log("were not in the state");
     let player = sandbox.json(["player", "Latecomer"]);
     assert_eq!(player[0]["weeks"][0]["server"], line["server"]);
-    let players_known = sandbox.json(["status"])[0]["engine"]["players_known"].clone();
+    let players_known = sandbox.status()["engine"]["players_known"].clone();
     daemon.kill();
     let daemon = sandbox.start();
     assert!(!daemon.log().contains("were not in the state") || sandbox.json(["player", "Latecomer"]).len() == 1);
-    assert!(sandbox.json(["status"])[0]["engine"]["players_known"].as_u64() >= players_known.as_u64());
+    assert!(sandbox.status()["engine"]["players_known"].as_u64() >= players_known.as_u64());
     daemon.stop();
-    assert_replay_equals_state(&sandbox, &record);
-}
-
-fn assert_replay_equals_state(sandbox: &Sandbox, record: &std::path::Path) {
-    let fresh = sandbox.path("replayed");
-    let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
-    args.extend(scan_logs(record).into_iter().map(|log| log.into_os_string()));
-    let done = sandbox.run(&args);
-    assert!(done.status.success(), "{}", done.err);
-    let weeks = weeks(sandbox);
-    assert!(!weeks.is_empty());
-    for week in weeks {
-        let (live, replayed) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week));
-        assert!(!live.is_empty(), "{week}: the export has rows");
-        let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
-        assert!(live == replayed, "{week}: live and replayed rows differ: {different:?}");
-    }
+    sandbox.assert_replay_equals_state(&record);
 }

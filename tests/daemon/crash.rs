@@ -77,14 +77,13 @@ fn random_kills_neither_lose_nor_duplicate_data() {
     let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&format!(
+    let extra = format!(
         "[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n\
          [scan_log]\npath = {record:?}\nrotate_bytes = 262144\nkeep_files = 0",
         database.url()
-    ));
+    );
     // The state is small and is compacted continuously.
-    let config = std::fs::read_to_string(sandbox.config()).unwrap();
-    std::fs::write(sandbox.config(), config.replace("[store]\n", "[store]\ncompact_bytes_min = 1\n")).unwrap();
+    sandbox.configure_store("compact_bytes_min = 1", &extra);
     sandbox.ok(["migrate"]);
 
     let mut observer = Observer::new(&fleet);
@@ -549,7 +548,7 @@ fn kills_during_week_close_change_no_result() {
     let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(uninterrupted.state()).status().unwrap();
     assert!(copied.success());
     assert_eq!(
-        phase(&killed.json(["status"])[0], &weeks[1]).as_deref(),
+        phase(&killed.status(), &weeks[1]).as_deref(),
         Some("running"),
         "no scan after the week's end was applied"
     );
@@ -578,7 +577,7 @@ fn kills_during_week_close_change_no_result() {
     }
     let daemon = uninterrupted.start();
     wait_for("the week is closed", || {
-        (phase(&uninterrupted.json(["status"])[0], &weeks[1]).as_deref() == Some("closed")).then_some(())
+        (phase(&uninterrupted.status(), &weeks[1]).as_deref() == Some("closed")).then_some(())
     });
     daemon.stop();
     print_always!("{kills} kills until the week was closed; phases: {seen:?}");
@@ -646,18 +645,11 @@ fn phase(status: &Value, week: &str) -> Option<String> {
 
 // Final comparison --------------------------------------------------------
 
-/// Labels of the weeks in the state.
-fn weeks(sandbox: &Sandbox) -> Vec<String> {
-    let status = sandbox.json(["status"]);
-    let weeks = status[0]["engine"]["weeks"].as_array().expect("weeks").iter();
-    weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
-}
-
 /// Compares MySQL with the state of a stopped daemon. Returns the number of player rows.
 async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> usize {
-    assert_eq!(sandbox.json(["status"])[0]["outbox_entries"], 0, "nothing is pending");
+    assert_eq!(sandbox.status()["outbox_entries"], 0, "nothing is pending");
     let mut want = Vec::new();
-    for week in weeks(sandbox) {
+    for week in sandbox.weeks() {
         let export = sandbox.export(&sandbox.state(), &week);
         for (row, line) in rows(&export).iter().zip(export.lines()) {
             let text = |field: &str| row[field].as_str().expect("text").to_owned();
@@ -731,7 +723,7 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
     got.sort();
     let different = got.iter().zip(&want).find(|(got, want)| got != want);
     assert!(got == want, "MySQL has {} servers, the state {}; first: {different:?}", got.len(), want.len());
-    let players = sandbox.json(["status"])[0]["engine"]["players_known"].to_string();
+    let players = sandbox.status()["engine"]["players_known"].to_string();
     assert_eq!(database.value("SELECT COUNT(*) FROM player").await, players);
     count.parse().expect("a count")
 }
@@ -746,15 +738,11 @@ fn exact(line: &str, field: &str) -> String {
 /// Compares the state with a replay of the log. Returns the number of lines of the log.
 fn check_replay_equals_state(sandbox: &Sandbox, record: &Path) -> usize {
     let fresh = sandbox.path("replayed");
-    let logs = scan_logs(record);
-    let mut args = vec!["replay".into(), "--state".into(), fresh.clone().into_os_string()];
-    args.extend(logs.iter().map(|log| log.clone().into_os_string()));
-    let done = sandbox.run(&args);
-    assert!(done.status.success(), "{}", done.err);
-    for week in weeks(sandbox) {
+    sandbox.replay(record, &fresh);
+    for week in sandbox.weeks() {
         let (live, replayed) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week));
         let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
         assert!(live == replayed, "{week}: the log does not replay to the state: {different:?}");
     }
-    logs.iter().map(|log| scan_log::open(log).expect("a log").count()).sum()
+    scan_logs(record).iter().map(|log| scan_log::open(log).expect("a log").count()).sum()
 }

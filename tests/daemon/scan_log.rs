@@ -234,11 +234,9 @@ fn existing_other_file_is_refused_and_unchanged() {
 #[test]
 fn daemon_truncates_torn_line_and_appends() {
     let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+    let (sandbox, record) = Sandbox::recording("");
     let daemon = sandbox.start();
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    sandbox.add_servers(&fleet);
     wait_until("scans are recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
     daemon.stop();
     for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
@@ -262,9 +260,7 @@ fn daemon_truncates_torn_line_and_appends() {
 #[test]
 fn scan_log_is_synced_before_commit() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}\nrotate_bytes = 65536"));
+    let (sandbox, record) = Sandbox::recording("rotate_bytes = 65536");
     let trace = sandbox.path("trace");
     let clqd = sandbox.command(["run"]);
     let mut strace = Command::new("strace");
@@ -279,8 +275,8 @@ fn scan_log_is_synced_before_commit() {
         assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(sandbox.path("daemon.log")).expect("the log"));
         sandbox.socket().exists() && sandbox.run(["status"]).status.success()
     });
-    let pid = sandbox.json(["status"])[0]["daemon"]["pid"].as_i64().expect("a process id");
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    let pid = sandbox.status()["daemon"]["pid"].as_i64().expect("a process id");
+    sandbox.add_servers(&fleet);
     wait_until("the log has several files", || scan_logs(&record).len() >= 3);
     kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("a running daemon");
     strace.wait().expect("a child process");

@@ -40,9 +40,9 @@ fn stopped_sandbox() -> (Sandbox, String) {
     let sandbox = Sandbox::new("");
     let fleet = fleet(3, 21, 60.0, FaultShares::NONE);
     let daemon = sandbox.start();
-    sandbox.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    sandbox.add_servers(&fleet);
     wait_until("players are seen", || {
-        sandbox.json(["status"])[0]["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
+        sandbox.status()["engine"]["players_known"].as_u64().is_some_and(|players| players > 5)
     });
     daemon.stop();
     let server = fleet.urls().remove(0);
@@ -50,7 +50,7 @@ fn stopped_sandbox() -> (Sandbox, String) {
 }
 
 fn week(sandbox: &Sandbox) -> String {
-    sandbox.json(["status"])[0]["engine"]["week"].as_str().expect("a label").to_owned()
+    sandbox.status()["engine"]["week"].as_str().expect("a label").to_owned()
 }
 
 /// Every command that reads a state directory.
@@ -158,8 +158,7 @@ fn group_member_can_read_but_not_write_state() {
     const OWNER: u32 = 64_001;
     const GROUP: u32 = 64_002;
     const MEMBER: u32 = 64_003;
-    let (sandbox, server) = stopped_sandbox();
-    let week = week(&sandbox);
+    let (sandbox, _) = stopped_sandbox();
     // A directory that every user may enter, with a copy of the program.
     let shared = tempfile::Builder::new().prefix("clqd-modes-").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -226,7 +225,6 @@ fn group_member_can_read_but_not_write_state() {
         assert_eq!(refused.0, Some(1), "a member of the group cannot write");
         assert!(refused.2.contains("cannot write to") && refused.2.contains("/state"), "{}", refused.2);
     }
-    _ = (server, week);
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn windows_with_new_boundaries_are_rebuilt_from_scan_log() {
     assert!(log.contains("windows of type all-time, day, 12 are being rebuilt"), "{log}");
     // Other windows are not affected, and the daemon responds meanwhile.
     assert!(is_rebuilt(&sandbox, "13") && is_rebuilt(&sandbox, "week"));
-    assert!(sandbox.json(["status"])[0]["engine"]["servers"].as_u64() >= Some(12));
+    assert!(sandbox.status()["engine"]["servers"].as_u64() >= Some(12));
     daemon.wait_for_log("windows were rebuilt from the scan log");
     assert!(["12", "day", "all-time"].iter().all(|kind| is_rebuilt(&sandbox, kind)));
     let reloaded = sandbox.ok(["reload"]);
@@ -211,7 +211,7 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
     wait_until("the windows are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
-    let scans = || sandbox.json(["status"])[0]["engine"]["counts"]["snapshots"].as_u64().expect("a number");
+    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64().expect("a number");
     let seen = scans();
     wait_until("scans continue", || scans() > seen + 20);
     daemon.stop();

@@ -5,10 +5,10 @@
 //!
 //! No database is used (see `tests/archive`) and no daemon (see `tests/daemon/corrections.rs`).
 
-use crate::scans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::scans;
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::engine::{
     CorrectionError, EngineSettings, Event, Outcome, RebuiltState, RemovedPlayer, StateReader, ViewError,

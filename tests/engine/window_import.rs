@@ -2,9 +2,9 @@
 //! merged or forgotten, or the process restarts. The all-time window begins with the week, so
 //! its rows must equal those of the week bit for bit.
 
-use crate::scans;
 use std::path::Path;
 
+use crate::scans;
 use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};

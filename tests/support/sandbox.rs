@@ -55,6 +55,15 @@ impl Sandbox {
         sandbox
     }
 
+    /// A sandbox whose daemon records its scans, and the path of the scan log. `extra` is TOML:
+    /// further keys of `[scan_log]`, then sections other than `[scan]` and `[store]`.
+    pub fn recording(extra: &str) -> (Sandbox, PathBuf) {
+        let sandbox = Sandbox::new("");
+        let record = sandbox.path("scans.jsonl");
+        sandbox.configure(&format!("[scan_log]\npath = {record:?}\n{extra}"));
+        (sandbox, record)
+    }
+
     pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Sandbox {
         self.env.push((name.to_owned(), value.into()));
         self
@@ -78,11 +87,20 @@ impl Sandbox {
 
     /// Writes the config file again.
     pub fn configure(&self, extra: &str) {
-        self.configure_scan("", extra);
+        self.write_config("", "", extra);
     }
 
     /// Writes the config file again, with further keys of `[scan]`.
     pub fn configure_scan(&self, scan: &str, extra: &str) {
+        self.write_config(scan, "", extra);
+    }
+
+    /// Writes the config file again, with further keys of `[store]`.
+    pub fn configure_store(&self, store: &str, extra: &str) {
+        self.write_config("", store, extra);
+    }
+
+    fn write_config(&self, scan: &str, store: &str, extra: &str) {
         let (state, socket) = (self.state(), self.socket());
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
@@ -90,7 +108,7 @@ impl Sandbox {
              address_packets_per_second_max = 1000\naddress_burst_packets = 1000\n\
              subnet_packets_per_second_max = 100000\nsubnet_burst_packets = 100000\n\
              interval_class1_s = 1\ninterval_class2_s = 2\n{scan}\n\
-             [store]\ncache_bytes = 16777216\ncommit_interval_ms = 50\n"
+             [store]\ncache_bytes = 16777216\ncommit_interval_ms = 50\n{store}\n"
         );
         fs::write(self.config(), text).expect("the config file");
     }
@@ -129,6 +147,49 @@ impl Sandbox {
     #[track_caller]
     pub fn list(&self, filter: &[&str]) -> Vec<Value> {
         self.json([&["servers", "list"], filter].concat())
+    }
+
+    /// Adds all servers of a fleet.
+    #[track_caller]
+    pub fn add_servers(&self, fleet: &Fleet) {
+        self.ok([vec!["servers".into(), "add".into()], fleet.urls()].concat());
+    }
+
+    /// The response of `clqd status`.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        self.json(["status"]).remove(0)
+    }
+
+    /// Labels of all weeks in the state.
+    #[track_caller]
+    pub fn weeks(&self) -> Vec<String> {
+        let status = self.status();
+        let weeks = status["engine"]["weeks"].as_array().expect("weeks").iter();
+        weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
+    }
+
+    /// Replays all of a scan log into a state directory.
+    #[track_caller]
+    pub fn replay(&self, record: &Path, state: &Path) {
+        let mut args = vec!["replay".into(), "--state".into(), state.as_os_str().to_owned()];
+        args.extend(scan_logs(record).into_iter().map(PathBuf::into_os_string));
+        self.ok(args);
+    }
+
+    /// Compares the state of a stopped daemon with a replay of its scan log.
+    #[track_caller]
+    pub fn assert_replay_equals_state(&self, record: &Path) {
+        let fresh = self.path("replayed");
+        self.replay(record, &fresh);
+        let weeks = self.weeks();
+        assert!(!weeks.is_empty());
+        for week in weeks {
+            let (live, replayed) = (self.export(&self.state(), &week), self.export(&fresh, &week));
+            assert!(!live.is_empty(), "{week}: the export has rows");
+            let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
+            assert!(live == replayed, "{week}: live and replayed rows differ: {different:?}");
+        }
     }
 
     /// Every row of a week of a state directory, as `clqd export` prints it.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use clqd::archive::ArchiveSettings;
+use clqd::archive::{Archive, ArchiveSettings};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 
@@ -57,6 +57,13 @@ impl Database {
         conn.query_drop("CREATE DATABASE clqd CHARACTER SET utf8mb4").await.unwrap();
         conn.disconnect().await.unwrap();
         database
+    }
+
+    /// Creates the tables.
+    pub async fn migrate(&self) {
+        let mut archive = Archive::connect(&self.settings()).await.unwrap();
+        archive.migrate().await.unwrap();
+        archive.close().await;
     }
 
     pub fn url(&self) -> String {

@@ -192,29 +192,11 @@ impl World {
     fn add_server(&mut self) {
         let key = ServerKey(self.servers.len() as u32 + 1);
         self.servers.push(ServerArchive {
-            key,
-            url: format!("quake3://10.0.0.{key}:27960"),
             hostname: "a 'server' \\".into(),
-            game: None,
-            map: None,
             slots: 16,
-            class: 6,
-            missed: 0,
-            players: 0,
-            assumed_players: 0,
             total_points: -5,
             added_ms: 1_763_000_000_000,
-            last_scan_ms: None,
-            last_seen_ms: None,
-            rank: None,
-            rank_week: None,
-            greylist_reason: None,
-            removed: false,
-            tags: Vec::new(),
-            list: Vec::new(),
-            series: None,
-            screened: Vec::new(),
-            bots_unidentified: 0,
+            ..new_server(key.0, &format!("quake3://10.0.0.{key}:27960"))
         });
         self.touch(OutboxKey::Server(key));
     }
@@ -500,6 +482,35 @@ impl World {
             }
         }
         tables
+    }
+}
+
+/// A server that was never scanned.
+pub fn new_server(key: u32, url: &str) -> ServerArchive {
+    ServerArchive {
+        key: ServerKey(key),
+        url: url.into(),
+        hostname: String::new(),
+        game: None,
+        map: None,
+        slots: 0,
+        class: 6,
+        missed: 0,
+        players: 0,
+        assumed_players: 0,
+        total_points: 0,
+        added_ms: 0,
+        last_scan_ms: None,
+        last_seen_ms: None,
+        rank: None,
+        rank_week: None,
+        greylist_reason: None,
+        removed: false,
+        tags: Vec::new(),
+        list: Vec::new(),
+        series: None,
+        screened: Vec::new(),
+        bots_unidentified: 0,
     }
 }
 
