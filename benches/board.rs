@@ -301,7 +301,7 @@ impl Redis {
         Err(failure.expect("was tried").into())
     }
 
-    /// Sends requests in one write and reads their replies, `reply_lines` lines each.
+    /// Sends requests in one write and reads their replies, `lines` lines each.
     fn pipeline(&mut self, requests: &[u8], lines: usize, line: &mut Vec<u8>) -> Result<()> {
         self.connection.get_mut().write_all(requests)?;
         for _ in 0..lines {

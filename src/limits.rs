@@ -33,7 +33,8 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// at 300 bytes each, rounded up.
 pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 
-/// Most servers known to one daemon: docs/rules.md and DESIGN assume 1,000,000; a key is 32 bits.
+/// Most servers known to one daemon: four times the 1,000,000 that it is designed for. A key has
+/// 32 bits.
 pub const SERVERS_MAX: usize = 4_000_000;
 
 /// Most tags of one server. A rated round changes a rating in each of them, and a server's

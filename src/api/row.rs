@@ -51,7 +51,7 @@ impl From<BoardRow> for Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupRow {
     pub dir: String,
-    /// Latest moment of the contained state, Unix ms.
+    /// Time of the latest event in the state, Unix ms.
     pub latest_event_ms: i64,
     /// Size of its files.
     pub bytes: u64,

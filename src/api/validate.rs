@@ -67,8 +67,8 @@ pub fn check_tag(tag: &str) -> Option<String> {
     None
 }
 
-/// Returns the error of a board request; `None` if the request is valid or is
-/// not a board request.
+/// Returns the error of a board request or of a deletion of windows; `None` if the request is
+/// valid or is another one.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
         Request::Board { board, query } => time(board.at_ms).or_else(|| board_query(query)),

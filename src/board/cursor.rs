@@ -2,8 +2,8 @@
 //!
 //! The text form is a token. It is opaque, URL-safe (base64url without padding, never a
 //! leading dash) and at most 67 characters. It has a version byte, the board's generation
-//! and version, the edge, and a CRC-32 over all of it. The CRC detects truncated or mistyped tokens; it is not a
-//! signature, and a forged token can only name some position of a board.
+//! and version, the edge, and a CRC-32 over all of it. The CRC detects truncated or mistyped
+//! tokens; it is not a signature, and a forged token can only name some position of a board.
 
 use std::fmt;
 use std::str::FromStr;

@@ -6,7 +6,6 @@
 //! Without `--json` an error is printed to standard error. With `--json` it is the last
 //! line of standard output, `{"kind":"error","code":...,"message":...}`, so that a
 //! program reads one stream.
-//! reads one stream.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -151,9 +151,9 @@ impl ClockState {
 
     pub fn trusted_in_ms(&self) -> Option<i64> {
         let Trust::Untrusted(since_ms) = self.trust else { return None };
-        let steady_ms = self.settings.trust_after_ms;
-        let left_ms = steady_ms - (self.last_reading.monotonic_ms - self.ahead_since_ms.unwrap_or(since_ms));
-        Some(left_ms.max(0) + self.ahead_since_ms.map_or(0, |_| steady_ms))
+        let trust_after_ms = self.settings.trust_after_ms;
+        let left_ms = trust_after_ms - (self.last_reading.monotonic_ms - self.ahead_since_ms.unwrap_or(since_ms));
+        Some(left_ms.max(0) + self.ahead_since_ms.map_or(0, |_| trust_after_ms))
     }
 }
 

@@ -13,8 +13,8 @@ struct Fake(Arc<Mutex<(i64, i64, Option<bool>)>>);
 
 impl TimeSource for Fake {
     fn read(&self) -> Reading {
-        let (steady_ms, system_ms, _) = *self.0.lock().unwrap();
-        Reading { monotonic_ms: steady_ms, system_ms }
+        let (monotonic_ms, system_ms, _) = *self.0.lock().unwrap();
+        Reading { monotonic_ms, system_ms }
     }
 
     fn synchronised(&self) -> Option<bool> {
@@ -191,7 +191,7 @@ fn reset_sets_recorded_time_to_system_time() {
 #[test]
 fn setting_overrides_the_kernels_sync_status() {
     let fake = Fake::new(true);
-    let settings = |synchronised, steady_ms| ClockSettings { synchronised, trust_after_ms: steady_ms };
+    let settings = |synchronised, trust_after_ms| ClockSettings { synchronised, trust_after_ms };
     let clock = Clock::with_source(Box::new(fake.clone()), 0, settings(SyncCheck::Never, MINUTE_MS));
     assert!(!may_close(&clock));
     fake.pass(&clock, 61_000);

@@ -8,7 +8,7 @@
 pub mod keys;
 mod module_settings;
 mod paths;
-pub mod renamed;
+mod renamed;
 pub mod validate;
 
 use std::fmt;
@@ -33,7 +33,7 @@ pub const DEFAULT_CONFIG_FILE: &str = "/etc/clqd/clqd.toml";
 /// Name of the systemd credential that holds the password of the archive.
 pub const PASSWORD_CREDENTIAL: &str = "mysql_password";
 
-/// Largest configuration file read, bytes; the shipped one has about 8,000.
+/// Largest configuration file read, bytes; the shipped one has about 12,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// All settings. Units and ranges are in `config/clqd.toml`.

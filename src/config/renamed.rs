@@ -2,7 +2,7 @@
 //! the name to write instead.
 
 /// Keys: the path of the former name, and that of the setting.
-pub const RENAMED_KEYS: &[(&str, &str)] = &[
+const RENAMED_KEYS: &[(&str, &str)] = &[
     ("log", "log_filter"),
     ("record", "scan_log.path"),
     ("scan.per_second_max", "scan.packets_per_second_max"),
@@ -23,7 +23,7 @@ pub const RENAMED_KEYS: &[(&str, &str)] = &[
 ];
 
 /// Values: the path of the key, the former value, and the value.
-pub const RENAMED_VALUES: &[(&str, &str, &str)] = &[("clock.synchronised", "ask", "auto")];
+const RENAMED_VALUES: &[(&str, &str, &str)] = &[("clock.synchronised", "ask", "auto")];
 
 /// The message about a key, if it is a former name.
 pub(super) fn key_message(path: &str) -> Option<String> {

@@ -168,9 +168,7 @@ impl Validator<'_> {
                 }
             } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
                 self.entry("", name, value);
-            } else if let Some(message) = renamed::key_message(text) {
-                self.problem(name.span(), text.to_owned(), message);
-            } else if value.get_ref().is_table() {
+            } else if value.get_ref().is_table() && renamed::key_message(text).is_none() {
                 let nearest = nearest(text, sections());
                 let advice = match nearest {
                     Some(right) => format!("did you mean [{right}]?"),

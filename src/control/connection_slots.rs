@@ -40,8 +40,8 @@ impl ConnectionSlots {
         ConnectionSlots(Arc::new(Mutex::new(State { free: slots, idle: BTreeMap::new(), next: 0 })))
     }
 
-    /// Takes a slot for a new connection. Also returns the holder of the slot that was
-    /// taken from it, if none was free. `None`: all holders are busy.
+    /// Takes a slot for a new connection. If none is free, the connection that has been idle
+    /// longest loses its slot, and its holder is returned too. `None`: all holders are busy.
     pub fn acquire(&self, holder: String) -> Option<(ConnectionSlot, Option<String>)> {
         let mut state = self.state();
         let evicted = match state.free {

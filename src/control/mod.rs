@@ -1,8 +1,8 @@
 //! The control socket, on which commands reach the running daemon.
 //!
 //! It is a Unix socket, mode 0660; each line is one JSON object. [`server`] is the
-//! daemon's end, [`client`] the commands' end. [`crate::api::protocol`] defines requests
-//! and responses. Nothing here depends on the engine: the daemon provides a
+//! daemon's end, [`client`] the commands' end. [`crate::api`] defines requests and
+//! responses. Nothing here depends on the engine: the daemon provides a
 //! [`RequestHandler`].
 
 pub mod client;

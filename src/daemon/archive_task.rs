@@ -68,9 +68,7 @@ impl EngineJobSource {
     }
 
     async fn send<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, SourceClosed> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| SourceClosed)?;
-        answer.await.map_err(|_| SourceClosed)
+        Command::send(&self.commands, command).await.ok_or(SourceClosed)
     }
 }
 

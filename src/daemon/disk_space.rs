@@ -1,4 +1,4 @@
-//! Commits stop while the disk is nearly full.
+//! Commits are paused while the disk is nearly full.
 //!
 //! While less than `store.disk_free_bytes_min` is free, nothing is written: scans continue,
 //! and their changes stay in memory. Answers to read requests include these changes, though
@@ -15,7 +15,7 @@ use crate::control::{ApiError, ErrorCode};
 use crate::limits::{PENDING_RECORDS_MAX, SCAN_LOG_PENDING_BYTES_MAX};
 
 /// Share of the minimum that must be free in addition before commits resume (a sixteenth):
-/// without it they would stop and resume again and again at the boundary.
+/// without it they would pause and resume again and again at the boundary.
 const RESUME_MARGIN_DIVISOR: u64 = 16;
 
 /// Space that the last commit of a stopping daemon may take, bytes for each record.
@@ -44,8 +44,8 @@ impl DiskSpace {
         self.min_bytes = min_bytes;
     }
 
-    /// Whether commits are stopped, as of the last check.
-    pub(super) fn is_stopped(&self) -> bool {
+    /// Whether commits are paused, as of the last check.
+    pub(super) fn is_paused(&self) -> bool {
         self.paused_since_ms.is_some()
     }
 
@@ -90,8 +90,7 @@ impl DiskSpace {
     /// Whether the result of a scan must be discarded, with that many records and bytes
     /// pending.
     pub(super) fn discards_scan(&mut self, records: usize, log_bytes: usize) -> bool {
-        let is_overflow =
-            self.is_stopped() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
+        let is_overflow = self.is_paused() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
         self.discarded += u64::from(is_overflow);
         is_overflow
     }

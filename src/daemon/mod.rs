@@ -269,10 +269,8 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
 impl Shared {
     /// Sends a command to the engine thread and waits for the reply.
     async fn send_command<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
-        let stopping = || ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping");
-        let (reply, received) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| stopping())?;
-        received.await.map_err(|_| stopping())
+        let reply = Command::send(&self.commands, command).await;
+        reply.ok_or_else(|| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))
     }
 
     /// Applies changed archive settings: the old worker writes what it can, then the new

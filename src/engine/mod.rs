@@ -85,7 +85,8 @@ pub struct Engine {
     reopening: Option<Reopening>,
     /// A week of a server that is being archived in chunks.
     large_week: Option<outbox::LargeWeek>,
-    large_week_reads: u64,
+    /// Identifies the last copy of a large week.
+    last_copy_id: u64,
     /// Servers that had a deleted tag and were not written since.
     servers_to_untag: BTreeSet<ServerKey>,
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
@@ -117,7 +118,7 @@ impl Engine {
             close_limit_ms: i64::MAX,
             reopening: None,
             large_week: None,
-            large_week_reads: 0,
+            last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),
             global: GlobalState {
@@ -152,14 +153,14 @@ impl Engine {
             }
             engine.by_url.insert(record.url.clone(), key);
             // Adding a server requests a scan; the request outlives a crash.
-            let asked = record.awaits_first_scan();
-            if asked {
+            let scan_requested = record.awaits_first_scan();
+            if scan_requested {
                 engine.schedule.schedule_now(key, now_ms);
             } else if !record.removed {
                 engine.schedule.schedule_next(key, record.class, now_ms);
             }
             engine.servers[index] =
-                Some(ServerState { record, series: series.map(Box::new), scan_requested: asked, name_index: None });
+                Some(ServerState { record, series: series.map(Box::new), scan_requested, name_index: None });
             engine.queue_expiry_at_start(key);
         }
         engine.servers_to_untag = engine.servers_with_deleted_tags();

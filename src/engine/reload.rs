@@ -58,3 +58,53 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::state::State;
+    use crate::store::StoreSettings;
+
+    #[test]
+    fn reload_changes_class1_players_min() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
+        let mut state = State::open(dir.path(), store, settings(3)).unwrap();
+        let player = |name: &str| Player {
+            name: name.into(),
+            points: Some(1),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        for (server, players) in [("quake3://one:1", &["a"][..]), ("quake3://three:1", &["a", "b", "c"])] {
+            let snapshot = Snapshot {
+                t_ms: 1_763_942_400_000,
+                game: "baseq3".into(),
+                map: "q3dm17".into(),
+                hostname: String::new(),
+                slots: 16,
+                players: players.iter().map(|name| player(name)).collect(),
+                completeness: Completeness::Full,
+                count: None,
+                bots: None,
+            };
+            let url = ServerUrl::parse(server).unwrap();
+            state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        }
+        let classes = |state: &State| state.engine.servers().map(|server| server.class).collect::<Vec<_>>();
+        assert_eq!(classes(&state), [2, 1]);
+        for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
+            state.engine.reload(settings(players_min));
+            assert_eq!(classes(&state), want, "from {players_min} players on");
+        }
+        state.engine.reload(settings(1));
+        state.commit().unwrap();
+        drop(state);
+        let state = State::open(dir.path(), store, settings(1)).unwrap();
+        assert_eq!(classes(&state), [1, 1], "the new class must be stored");
+    }
+}

@@ -30,7 +30,7 @@ pub struct EngineSettings {
     /// The maximum number of outbox entries.
     pub outbox_entries_max: usize,
     /// Rows of one server that are read and archived in one job; a larger week is archived in
-    /// parts. 10 ms on the engine's thread, and with their best positions 50,000 rows of MySQL.
+    /// chunks. 10 ms on the engine's thread, and with their best positions 50,000 rows of MySQL.
     pub archive_chunk_rows: usize,
     /// Set by the engine: the outbox is full.
     pub outbox_full: bool,

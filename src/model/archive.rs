@@ -82,7 +82,7 @@ pub enum ResyncStep {
     Idle,
 }
 
-/// A part of a resync, read consistently.
+/// A chunk of a resync, read consistently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResyncChunk {
     pub from: ResyncCursor,

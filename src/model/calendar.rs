@@ -29,7 +29,7 @@ impl Default for Calendar {
 }
 
 /// Day 0: the Monday before the Unix epoch (Thursday 1970-01-01).
-fn epoch_monday() -> NaiveDate {
+pub fn epoch_monday() -> NaiveDate {
     NaiveDate::from_ymd_opt(1969, 12, 29).expect("a real date")
 }
 

@@ -23,7 +23,7 @@ pub mod window;
 pub use archive::ArchiveJob;
 pub use commit::Commit;
 pub use outbox::{OutboxEntry, OutboxKey};
-pub use row::{MapRow, PlayerRow, PlayerWindow, Ranking, Rating};
+pub use row::{MapRow, PlayerRow, PlayerWindow, Ranking};
 pub use scope::Scope;
 pub use server::ServerRecord;
 pub use snapshot::{Completeness, Player, Snapshot};

@@ -1,7 +1,6 @@
 //! A server's record: its properties, its last snapshot with the present players, and the sums
 //! in progress (docs/rules.md sections 3, 9 and 10).
 
-use crate::model::calendar::WEEK_MS;
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -10,6 +9,7 @@ use super::name::Name;
 use super::row::{MapRow, PlayerRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
+use crate::model::calendar::WEEK_MS;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 
 /// Scan classes 1 to 7 (docs/rules.md section 9).

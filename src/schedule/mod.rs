@@ -128,7 +128,7 @@ impl Schedule {
         &mut self,
         now_ms: i64,
         class_of: impl Fn(ServerKey) -> Class,
-        asked: impl Fn(ServerKey) -> bool,
+        is_requested: impl Fn(ServerKey) -> bool,
     ) -> Option<(ServerKey, InFlight)> {
         while let Some((due_ms, server)) = self.first() {
             if due_ms > now_ms {
@@ -139,7 +139,8 @@ impl Schedule {
             if self.in_flight.contains_key(&server) {
                 continue; // its outcome schedules it again
             }
-            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested: asked(server) };
+            let requested = is_requested(server);
+            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested };
             self.next_id += 1;
             self.in_flight.insert(server, scan);
             return Some((server, scan));

@@ -5,8 +5,6 @@
 //! Scores are raw numbers and players are keys. [`crate::board::score_unit`] converts scores
 //! to display units. The engine resolves player names.
 
-use std::ops::RangeBounds;
-
 use super::BoardEntry;
 use crate::board::Board;
 use crate::board::cursor::{Cursor, StaleCursor};
@@ -206,7 +204,7 @@ fn entries_of_players(board: &Board, players: &[PlayerKey]) -> Vec<Option<Ranked
 /// The ranks of a new player whose score is in `scores`. The ordinal position is after all
 /// players with such a score. The competition and dense ranks equal theirs, if there are any.
 fn ranks_for_scores(board: &Board, scores: RawRange) -> Ranks {
-    let positions = board.positions_with_scores((scores.start_bound().cloned(), scores.end_bound().cloned()));
+    let positions = board.positions_with_scores(scores);
     // The number of distinct better scores is the dense rank of the last better entry.
     let last_better = positions.start - 1;
     let dense = board.entry_at(last_better).and_then(|entry| board.dense_rank(entry.player));

@@ -195,10 +195,10 @@ impl Block {
     }
 
     fn write(&mut self, i: usize, key: &SortKey) {
-        let (at, player) = (self.time_column(), self.player_column());
+        let (time, player) = (self.time_column(), self.player_column());
         let (score_width, time_width) = (usize::from(self.score_width), usize::from(self.time_width));
         store(&mut self.bytes, i * score_width, mask(self.score_width), key.score - self.score_base);
-        store(&mut self.bytes, at + i * time_width, mask(self.time_width), key.time - self.time_base);
+        store(&mut self.bytes, time + i * time_width, mask(self.time_width), key.time - self.time_base);
         self.bytes[player + 4 * i..player + 4 * i + 4].copy_from_slice(&key.player.to_le_bytes());
         if self.tie_width > 0 {
             self.write_tie(i, key.tie);

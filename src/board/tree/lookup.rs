@@ -2,8 +2,8 @@
 //! board has no entry, and a player who is not on it has no position.
 //!
 //! Costs at 10 million entries are listed in `benches/board.rs`: a position, an entry at a
-//! position and the position of a score take less than a microsecond, a page that long plus
-//! some 5 ns an entry.
+//! position and the position of a score take less than a microsecond, a page takes as long
+//! plus about 5 ns an entry.
 
 use std::ops::{Bound, Range, RangeBounds};
 

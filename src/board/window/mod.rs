@@ -3,8 +3,8 @@
 //! A window is a time interval [start, end) with its own boards. There is always a type for
 //! weeks, and one for each other type in the configuration. Hours are whole hours of UTC,
 //! like those of the series; days, weeks and months are those of the [`Calendar`], so with
-//! daylight saving time a day has 23 or 25 hours. A custom type has windows of one length
-//! at one distance, which may overlap.
+//! daylight saving time a day has 23 or 25 hours. The windows of a custom type are
+//! equally long and start at regular intervals; they may overlap.
 //!
 //! This module does not know the contents of boards. [`mod@label`] has the text form of
 //! windows, [`spec`] their form in the configuration.
@@ -20,7 +20,7 @@ pub use label::{BadLabel, UnknownType, label, parse_label, parse_type, type_name
 pub use spec::{BadSpec, Shape, SpecError, WindowSpec};
 
 use self::recurrence::Recurrence;
-use crate::model::calendar::{Calendar, HOUR_MS};
+use crate::model::calendar::{Calendar, HOUR_MS, epoch_monday};
 use crate::model::{WeekKey, WindowKey, WindowType};
 
 /// The latest distinct time, Unix ms: one day before the end of the year 9999, so that no
@@ -208,15 +208,11 @@ fn clamp_time(t_ms: i64) -> i64 {
 /// The date of a local day as numbered by [`Calendar::day`]; `None`: the date is out of
 /// range.
 fn date_of_day(day: i64) -> Option<NaiveDate> {
-    day_zero().checked_add_days(Days::new(u64::try_from(day).ok()?)).filter(|date| date.year() <= 9_999)
+    epoch_monday().checked_add_days(Days::new(u64::try_from(day).ok()?)).filter(|date| date.year() <= 9_999)
 }
 
 fn day_of_date(date: NaiveDate) -> i64 {
-    (date - day_zero()).num_days()
-}
-
-fn day_zero() -> NaiveDate {
-    NaiveDate::from_ymd_opt(1969, 12, 29).expect("a valid date")
+    (date - epoch_monday()).num_days()
 }
 
 fn month_of_day(day: i64) -> u32 {

@@ -1,10 +1,10 @@
-//! The windows of a custom type, which begin at regular distances.
+//! The windows of a custom type, which start at regular intervals.
 
 use std::ops::Range;
 
 use super::Shape;
 
-/// The windows of a custom type: of one length, at one distance.
+/// The windows of a custom type: equally long, started at regular intervals.
 #[derive(Clone, Copy)]
 pub(super) struct Recurrence {
     base_ms: i64,

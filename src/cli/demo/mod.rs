@@ -205,13 +205,13 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &Ca
     let request =
         crate::control::Request::ServersAdd { urls: urls.iter().map(ServerUrl::to_string).collect(), tags: Vec::new() };
     daemon.ask(request).await?;
-    let mut watch = DemoState::new(socket);
+    let mut state = DemoState::new(socket);
     let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
     let on_screen = std::io::stdout().is_terminal() && !args.plain;
     let shown = if on_screen {
-        dashboard::show(&daemon, &mut watch, stop, end, SCREEN_INTERVAL).await
+        dashboard::show(&daemon, &mut state, stop, end, SCREEN_INTERVAL).await
     } else {
-        run_lines(&daemon, &mut watch, stop, end).await
+        run_lines(&daemon, &mut state, stop, end).await
     };
     daemon.stop().await?;
     shown
@@ -219,19 +219,19 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &Ca
 
 async fn run_lines(
     daemon: &Daemon,
-    watch: &mut DemoState,
+    state: &mut DemoState,
     stop: &CancellationToken,
     end: tokio::time::Instant,
 ) -> anyhow::Result<()> {
-    println!("live; admin commands work from another terminal with: --socket {}", watch.socket.display());
+    println!("live; admin commands work from another terminal with: --socket {}", state.socket.display());
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep_until(end) => return Ok(()),
             _ = tick.tick() => {
-                watch.poll(daemon).await?;
-                println!("{}", watch.line());
+                state.poll(daemon).await?;
+                println!("{}", state.line());
             }
         }
     }

@@ -187,9 +187,9 @@ fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
     Ok(())
 }
 
-fn print_position(out: &mut impl Write, ranking: Ranking, told: &PositionForView) -> io::Result<()> {
-    let score = score(ranking, told.score);
-    let PositionForView { position, competition, dense, .. } = told;
+fn print_position(out: &mut impl Write, ranking: Ranking, view: &PositionForView) -> io::Result<()> {
+    let score = score(ranking, view.score);
+    let PositionForView { position, competition, dense, .. } = view;
     writeln!(
         out,
         "{score} reached now: position {}, shared {}, dense {}",
@@ -200,8 +200,8 @@ fn print_position(out: &mut impl Write, ranking: Ranking, told: &PositionForView
 }
 
 fn print_player(out: &mut impl Write, player: &StandingsView, now_ms: i64) -> io::Result<()> {
-    let place = board_title(&player.scope, &player.window);
-    writeln!(out, "{} (player {}) on {place}", sanitize(&player.name), player.player_key)?;
+    let board = board_title(&player.scope, &player.window);
+    writeln!(out, "{} (player {}) on {board}", sanitize(&player.name), player.player_key)?;
     print_standings(out, &player.standings, now_ms)
 }
 

@@ -86,7 +86,7 @@ pub struct ResponseWriter {
 #[derive(Debug)]
 struct SharedWriter {
     half: OwnedWriteHalf,
-    gone: bool,
+    disconnected: bool,
     write_max: Duration,
 }
 
@@ -109,7 +109,7 @@ impl ResponseWriter {
 
 impl SharedWriter {
     async fn write(&mut self, line: &[u8]) -> Result<(), Disconnected> {
-        if self.gone {
+        if self.disconnected {
             return Err(Disconnected);
         }
         let mut rest = line;
@@ -118,7 +118,7 @@ impl SharedWriter {
             match timeout(self.write_max, self.half.write(rest)).await {
                 Ok(Ok(n)) if n > 0 => rest = &rest[n..],
                 _ => {
-                    self.gone = true;
+                    self.disconnected = true;
                     return Err(Disconnected);
                 }
             }
@@ -273,7 +273,7 @@ fn peer(stream: &UnixStream) -> String {
 struct Connection {
     lines: BufReader<tokio::net::unix::OwnedReadHalf>,
     replies: ResponseWriter,
-    place: ConnectionSlot,
+    slot: ConnectionSlot,
     stopping: tokio::sync::watch::Receiver<bool>,
     idle_max: Duration,
     progress_every: Duration,
@@ -282,15 +282,15 @@ struct Connection {
 impl Connection {
     fn new(
         stream: UnixStream,
-        place: ConnectionSlot,
+        slot: ConnectionSlot,
         of: &Listener,
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> Connection {
         let (lines, half) = stream.into_split();
-        let out = Arc::new(Mutex::new(SharedWriter { half, gone: false, write_max: of.write_max }));
+        let out = Arc::new(Mutex::new(SharedWriter { half, disconnected: false, write_max: of.write_max }));
         let (idle_max, progress_every) = (of.idle_max, of.progress_every);
         let replies = ResponseWriter { id: None, out };
-        Connection { lines: BufReader::new(lines), replies, place, stopping, idle_max, progress_every }
+        Connection { lines: BufReader::new(lines), replies, slot, stopping, idle_max, progress_every }
     }
 
     async fn run(mut self, handler: &impl RequestHandler) {
@@ -326,7 +326,7 @@ impl Connection {
 
     /// Reads the next line that is not empty. `None`: close the connection.
     async fn next_line(&mut self, line: &mut Vec<u8>) -> Option<Line> {
-        let mut lost = self.place.set_idle();
+        let mut lost = self.slot.set_idle();
         let read = loop {
             let read = tokio::select! {
                 read = timeout(self.idle_max, read_line(&mut self.lines, line, CONTROL_LINE_BYTES_MAX)) => read,
@@ -340,7 +340,7 @@ impl Connection {
             }
         };
         // The slot may have been lost while the line was read.
-        if self.place.set_busy() {
+        if self.slot.set_busy() {
             return read;
         }
         let message = format!(

@@ -13,7 +13,7 @@ use crate::model::view::PlayerView;
 /// `reload` fails; `servers.list` never ends; `status` ends on a signal.
 #[derive(Default)]
 struct Fake {
-    gone: AtomicUsize,
+    disconnected: AtomicUsize,
     hanging: AtomicUsize,
     may_end: tokio::sync::Notify,
 }
@@ -36,7 +36,7 @@ impl RequestHandler for Fake {
             Request::Rescan { .. } => loop {
                 let row = ServerChange { url: "x".repeat(10_000), outcome: ChangeOutcome::Unchanged, reason: None };
                 if replies.row(Row::Change(row)).await.is_err() {
-                    self.gone.fetch_add(1, Ordering::SeqCst);
+                    self.disconnected.fetch_add(1, Ordering::SeqCst);
                     return Err(Disconnected.into());
                 }
             },
@@ -305,7 +305,7 @@ async fn client_that_stops_reading_is_disconnected() {
         }
     })
     .await;
-    wait_until_one(&server.fake.gone).await;
+    wait_until_one(&server.fake.disconnected).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::api::{ApiError, Request, RescanSelector, Row};
 use crate::archive::OutboxQuery;
@@ -81,6 +81,18 @@ pub(in crate::daemon) enum Command {
     StopScanning,
     /// Commit and end.
     Shutdown,
+}
+
+impl Command {
+    /// Sends a command and waits for its reply. `None`: the engine thread has ended.
+    pub(in crate::daemon) async fn send<T>(
+        commands: &mpsc::Sender<Command>,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Option<T> {
+        let (reply, received) = oneshot::channel();
+        commands.send(command(reply)).await.ok()?;
+        received.await.ok()
+    }
 }
 
 /// A rescan in progress.

@@ -14,10 +14,10 @@ use crate::model::server::Class;
 use crate::scan::ScanMode;
 use crate::state::State;
 
-/// Names or servers in one chunk of a resync, and rows of weeks after which the chunk ends:
-/// 10 ms.
+/// Names or servers in one chunk of a resync: 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
 
+/// Rows of weeks after which a chunk of a resync ends: 10 ms.
 const RESYNC_ROWS_MAX: usize = 5_000;
 
 impl EngineThread {
@@ -36,7 +36,7 @@ impl EngineThread {
                 let mut chunk = self.state.engine.week_chunk(&self.state.store, request)?;
                 if matches!(chunk, WeekChunk::Chunk { .. }) {
                     self.commit()?;
-                    if self.disk.is_stopped() {
+                    if self.disk.is_paused() {
                         chunk = WeekChunk::NotAvailable;
                     }
                 }
@@ -52,7 +52,7 @@ impl EngineThread {
             }
             Command::NextResyncChunk { from, reply } => {
                 self.commit()?;
-                if self.disk.is_stopped() {
+                if self.disk.is_paused() {
                     // Only what is on disk is archived.
                     _ = reply.send(ResyncStep::DrainFirst);
                     return Ok(());
@@ -125,7 +125,7 @@ impl EngineThread {
     fn pending_jobs(&mut self, mut query: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
         loop {
             self.commit()?;
-            if self.disk.is_stopped() {
+            if self.disk.is_paused() {
                 // Only what is on disk is archived.
                 return Ok(Vec::new());
             }

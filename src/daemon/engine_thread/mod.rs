@@ -195,18 +195,18 @@ impl EngineThread {
                 self.clock.update_trust();
                 self.state.engine.set_close_limit(self.clock.close_until_ms());
                 // Closing a week changes much, and no request waits for it.
-                if !self.disk.is_stopped() {
+                if !self.disk.is_paused() {
                     self.state.handle(Event::Tick { now_ms })?;
                 }
                 self.log_weeks();
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
-                if self.disk.is_stopped() || self.rebuild_due {
+                if self.disk.is_paused() || self.rebuild_due {
                     // There may be space again, whether or not anything has changed.
                     self.commit()?;
                 }
-                if !self.disk.is_stopped() {
+                if !self.disk.is_paused() {
                     self.state.sweep()?;
                     if std::mem::take(&mut self.rebuild_due) {
                         self.rebuild()?;
@@ -224,7 +224,7 @@ impl EngineThread {
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
-        if self.rebuilder.is_importing() && !self.disk.is_stopped() {
+        if self.rebuilder.is_importing() && !self.disk.is_paused() {
             return now_ms;
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
@@ -353,7 +353,7 @@ impl EngineThread {
         // The scans recorded so far are in the log files. Later ones are also written to
         // the rebuild's chunk files.
         self.commit()?;
-        if self.disk.is_stopped() {
+        if self.disk.is_paused() {
             self.rebuild_due = true;
             return Ok(());
         }
@@ -367,7 +367,7 @@ impl EngineThread {
             return Ok(());
         }
         self.commit()?;
-        if self.disk.is_stopped() {
+        if self.disk.is_paused() {
             return Ok(());
         }
         if !self.rebuilder.import_step(&mut self.state)? {

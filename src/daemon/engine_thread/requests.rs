@@ -14,7 +14,7 @@ use crate::state::answer::{respond, view_error};
 use crate::store::StoreError;
 
 impl EngineThread {
-    pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<Result<Vec<Row>, ApiError>> {
+    pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<RequestResult> {
         let now_ms = self.clock.now_ms();
         if !request.is_read_only() && !self.disk.check(now_ms) {
             return Ok(Err(self.disk.refusal()));
@@ -184,7 +184,7 @@ impl EngineThread {
             ));
         }
         self.begin_log_file()?;
-        if self.disk.is_stopped() {
+        if self.disk.is_paused() {
             // The disk has just become full. Scans that wait to be written would be later than their time.
             return Ok(Err(self.disk.refusal()));
         }

@@ -129,8 +129,8 @@ impl Rebuilder {
         let log = paths.log.clone().context("scans are not recorded")?;
         let dir = create_job_dir(&paths.state_dir)?;
         // A rotation truncates the current file.
-        let running = dir.join("log.jsonl");
-        fs::copy(&log, &running).with_context(|| format!("cannot copy {}", log.display()))?;
+        let log_copy = dir.join("log.jsonl");
+        fs::copy(&log, &log_copy).with_context(|| format!("cannot copy {}", log.display()))?;
         // Opened before the others are listed: if it is compressed in the meantime it is
         // also among them, and duplicate scans are skipped.
         let closed = File::open(scan_log::rotated_file(&log)).ok();

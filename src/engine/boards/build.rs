@@ -12,8 +12,7 @@ use std::sync::Mutex;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::board::Board;
-use crate::board::BoardEntry;
+use crate::board::{Board, BoardEntry};
 use crate::engine::boards::group::{BoardOrders, Group, GroupBoards, WindowBoards};
 use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
@@ -90,7 +89,7 @@ const MULTI_SERVER: u32 = 1 << 31;
 struct PlayerIndex {
     /// See [`PlayerPass`].
     games: Vec<u32>,
-    several: FxHashSet<(TagKey, PlayerKey)>,
+    multi_server: FxHashSet<(TagKey, PlayerKey)>,
     ratings: FxHashMap<(Group, PlayerKey), Rating>,
 }
 
@@ -120,7 +119,7 @@ impl BuildPlan {
             PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
         for known in run_parts(workers, |part| self.read_players(source, key_range(part, self.players_end)))? {
             players.games.extend(known.games);
-            players.several.extend(known.multi_server);
+            players.multi_server.extend(known.multi_server);
             players.ratings.extend(known.ratings);
             add(known.rated);
         }
@@ -191,7 +190,7 @@ impl BuildPlan {
             for group in self.groups(GameKey(of_player & !MULTI_SERVER), server) {
                 let gathers = match group.tag() {
                     None => of_player & MULTI_SERVER != 0,
-                    Some(tag) => players.several.contains(&(tag, player)),
+                    Some(tag) => players.multi_server.contains(&(tag, player)),
                 };
                 if gathers {
                     let sum = read.multi_server_rows.entry((group, player));

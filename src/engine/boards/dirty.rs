@@ -9,6 +9,7 @@ use crate::model::{PlayerKey, ServerKey, WindowKey};
 /// Groups that a player may have left, without duplicates.
 pub(in crate::engine) type Groups = SmallVec<[Group; 2]>;
 
+/// A dirty server whose players up to `after` are marked dirty.
 #[derive(Debug)]
 pub(super) struct DirtyServer {
     pub(super) window: WindowKey,

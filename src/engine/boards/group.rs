@@ -27,7 +27,7 @@ impl Group {
 
 /// The five boards of one group.
 #[derive(Clone, Debug)]
-pub(super) struct GroupBoards(pub(in crate::engine) [Board; 5]);
+pub(super) struct GroupBoards(pub(super) [Board; 5]);
 
 impl GroupBoards {
     pub fn put(&mut self, orders: &Orders, player: PlayerKey, row: &PlayerRow) {

@@ -105,7 +105,7 @@ impl Engine {
             QueryData::Count { first, count } => {
                 head.range = Some(RangeView { first: first.into(), count: count.into() });
             }
-            QueryData::Position(positions) => rows.push(context.position_for(query, positions)),
+            QueryData::Position(ranks) => rows.push(context.position_for(query, ranks)),
             QueryData::Standing(standing) => {
                 rows.push(BoardRow::Standing(standing_view(name.ranking, &context.boards[0], standing)));
             }
@@ -149,7 +149,7 @@ impl Engine {
         query: &FusedQuery,
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
-        let names: Vec<Ranking> = rankings.iter().map(|weighed| weighed.ranking).collect();
+        let names: Vec<Ranking> = rankings.iter().map(|weighted| weighted.ranking).collect();
         let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, &names)?;
         let weighted: Vec<fusion::WeightedBoard> =
             rankings.iter().zip(&boards).map(|(r, board)| fusion::WeightedBoard { board, weight: r.weight }).collect();

@@ -154,9 +154,9 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(())
     }
 
-    pub fn position_for(&self, query: &BoardQuery, positions: Ranks) -> BoardRow {
+    pub fn position_for(&self, query: &BoardQuery, ranks: Ranks) -> BoardRow {
         let &BoardQuery::PositionFor { score } = query else { unreachable!("an answer of a position") };
-        let Ranks { ordinal, competition, dense } = positions;
+        let Ranks { ordinal, competition, dense } = ranks;
         BoardRow::PositionFor(PositionForView {
             score,
             position: ordinal.into(),
@@ -192,11 +192,11 @@ pub(super) fn standing_view(ranking: Ranking, board: &Board, standing: Option<St
     }
 }
 
-fn entry_score(ranking: Ranking, entry: &BoardEntry, positions: Ranks) -> EntryScore {
+fn entry_score(ranking: Ranking, entry: &BoardEntry, ranks: Ranks) -> EntryScore {
     EntryScore {
-        position: positions.ordinal.into(),
-        competition: positions.competition.into(),
-        dense: positions.dense.into(),
+        position: ranks.ordinal.into(),
+        competition: ranks.competition.into(),
+        dense: ranks.dense.into(),
         score: score_unit::display_score(ranking, entry.score()),
         raw_score: entry.score().0,
         reached_ms: entry.at_ms,

@@ -2,7 +2,7 @@
 //! a player, reopen a week, reset the time.
 //!
 //! A correction does not change boards of games and tags: it marks players dirty in the board
-//! cache, which refreshes their places. Ratings of other players do not change, because a
+//! cache, which refreshes their entries. Ratings of other players do not change, because a
 //! correction does not rate rounds again. Before a correction everything must be committed, and
 //! the next action after it is a commit, so one commit contains the whole correction.
 

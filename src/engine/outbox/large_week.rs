@@ -169,8 +169,8 @@ impl Engine {
             // Rows of an open week differ from those of the closed one.
             Some(begun) if begun.closed == closed => begun,
             _ => {
-                self.large_week_reads += 1;
-                LargeWeek::new(week, server, self.server_orders(server), self.large_week_reads, closed)
+                self.last_copy_id += 1;
+                LargeWeek::new(week, server, self.server_orders(server), self.last_copy_id, closed)
             }
         };
         if !large.is_read {

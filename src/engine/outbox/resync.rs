@@ -2,7 +2,7 @@
 //! for an archive that is new or that another state has filled, and after the outbox
 //! was full and dropped entries.
 //!
-//! The archive's worker asks for chunk after chunk and acknowledges each when it is
+//! The archive's worker requests chunk after chunk and acknowledges each when it is
 //! written. The cursor is in `Meta`, so a resync continues after a restart of the
 //! daemon or of the database. Nothing but another archive sets it back to the start.
 //! Chunks do not go through the outbox: a million players would be two million
@@ -114,7 +114,7 @@ impl Engine {
         true
     }
 
-    /// Where the resync is; `None`: none is needed.
+    /// The position of the resync; `None`: none is needed.
     pub fn resync_position(&self) -> Option<ResyncCursor> {
         self.global.meta.resync.then_some(self.global.meta.resync_state.next)
     }
@@ -211,7 +211,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
                 self.rows += 1 + job.rows.len() + job.maps.len();
                 self.chunk.records.push(ArchiveJob::Week(job));
             }
-            // It is written in parts, by way of the outbox.
+            // It is written in chunks, through the outbox.
             Some(_) => self.chunk.postponed.push(OutboxKey::Week { week, server }),
             None => {}
         }

@@ -25,11 +25,11 @@ pub(in crate::engine) struct Reopening {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReopenError {
     #[error(
-        "the state has no rows of week {} (store.keep_weeks deleted them, or there were none); weeks with rows: {at_hand}. \
+        "the state has no rows of week {} (store.keep_weeks deleted them, or there were none); weeks with rows: {weeks_kept}. \
          To compute an older week again use `clqd replay` with the scan log of that week and a new state directory",
         week_label(*.week)
     )]
-    RowsDeleted { week: WeekKey, at_hand: String },
+    RowsDeleted { week: WeekKey, weeks_kept: String },
     #[error(
         "week {} is too old: only the newest closed week, {}, and the {REOPENABLE_WEEKS_MAX} weeks before it can be \
          reopened, because older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
@@ -49,7 +49,7 @@ impl Engine {
         let Some(state) = weeks.iter().find(|state| state.week == week) else {
             let weeks_kept: Vec<String> = weeks.iter().map(|state| week_label(state.week)).collect();
             let weeks_kept = if weeks_kept.is_empty() { "none".to_owned() } else { weeks_kept.join(", ") };
-            return Err(ReopenError::RowsDeleted { week, at_hand: weeks_kept });
+            return Err(ReopenError::RowsDeleted { week, weeks_kept });
         };
         if matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {
             return Ok(false);
