@@ -108,6 +108,10 @@ pub struct ScanRow {
     pub players: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
+    /// The URL under which the host answered a server that did not answer under its own URL:
+    /// another protocol or port. Perhaps that is another server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers_at: Option<String>,
     /// Why the server was missed, if more is known than a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -7,9 +7,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use super::detect::{NotFound, detect};
 use super::import;
 use crate::api::json;
-use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerFilter, URLS_PER_REQUEST_MAX, check_tag};
+use crate::api::{
+    ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, ServerFilter, URLS_PER_REQUEST_MAX, check_tag,
+};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
@@ -20,14 +23,15 @@ use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::url::{ServerUrl, UrlError};
-use crate::proto::parse_server_url;
+use crate::proto::{parse_server_url, parse_server_url_or_auto};
 
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
     /// Add servers and scan each immediately
     Add {
-        /// Such as quake3://host:27960 or source://host:27015
-        #[arg(required = true, value_name = "URL", value_parser = parse_server_url)]
+        /// Such as quake3://host:27960 or xonotic://host; of host:port the protocol is found by
+        /// trying all, which may take a minute
+        #[arg(required = true, value_name = "URL", value_parser = parse_server_url_or_auto)]
         urls: Vec<ServerUrl>,
         /// Add this tag to the servers' tags; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
@@ -155,9 +159,7 @@ pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
 
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        ServersCommand::Add { urls, tags } => {
-            send_in_batches(app, urls, |urls| Request::ServersAdd { urls: to_strings(urls), tags: tags.clone() })
-        }
+        ServersCommand::Add { urls, tags } => add(app, urls, tags),
         ServersCommand::Tag { drop: Some(_), yes: false, .. } => {
             let why = "this deletes the tag's boards and ratings permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
@@ -281,8 +283,35 @@ fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
     }
 }
 
+/// Adds servers; the protocols of those without a scheme are found first.
+fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Result<ExitCode> {
+    let mut known = Vec::new();
+    let mut printer = Printer::new(app.json(), io::stdout().lock());
+    let mut all_found = true;
+    for result in detect(urls, app.config()?.scan_settings())? {
+        match result {
+            Ok(url) => known.push(url),
+            Err(NotFound { url, reason }) => {
+                all_found = false;
+                let reason = format!("no protocol gets an answer ({reason}); add it with a scheme to have it scanned");
+                let change =
+                    ServerChange { url: url.to_string(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
+                printer.row(Row::Change(change))?;
+            }
+        }
+    }
+    printer.finish()?;
+    drop(printer);
+    if known.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let code = send_in_batches(app, known, |urls| Request::ServersAdd { urls: to_strings(urls), tags: tags.clone() })?;
+    Ok(if all_found { code } else { ExitCode::FAILURE })
+}
+
+/// The URL of a known server. Its scheme may be one that cannot be scanned, of a scan log.
 pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
-    ServerUrl::parse(text)
+    parse_server_url(text).or_else(|_| ServerUrl::parse(text))
 }
 
 fn parse_screen_reason(text: &str) -> Result<ScreenReason, String> {

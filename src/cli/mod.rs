@@ -16,6 +16,7 @@ pub mod check_config;
 pub mod clock;
 pub mod context;
 pub mod demo;
+mod detect;
 pub mod exit;
 pub mod export;
 pub mod fleet;

@@ -24,7 +24,7 @@ use crate::cli::output::table::{pad, truncate};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
-use crate::proto::{self, WireFormat, parse_server_url};
+use crate::proto::{self, AUTO_SCHEME, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
 use crate::scan_log;
@@ -45,8 +45,8 @@ const NAME_WIDTH_MAX: usize = 40;
 
 #[derive(Clone, Debug, Args)]
 pub struct QueryArgs {
-    /// Servers, such as quake3://host:27960 or source://192.0.2.1:27015
-    #[arg(value_name = "URL", value_parser = parse_server_url, required_unless_present = "file")]
+    /// Servers, such as quake3://host:27960, cs16://192.0.2.1 or, if the protocol is unknown, host:port
+    #[arg(value_name = "URL", value_parser = parse_server_url_or_auto, required_unless_present = "file")]
     pub urls: Vec<ServerUrl>,
     /// List of servers, one URL a line; text after # is ignored; - is standard input
     #[arg(long, value_name = "LIST")]
@@ -130,7 +130,9 @@ async fn query(
         let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
         while let Some(mut outcome) = outcomes.recv().await {
             missed += u64::from(outcome.result.is_err());
-            let url = &urls[outcome.id as usize];
+            let requested = &urls[outcome.id as usize];
+            let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
+            let url = found.as_ref().unwrap_or(requested);
             mark_bots(&mut outcome, url, rules);
             if json {
                 write_json(&mut out, url, outcome)?
@@ -273,7 +275,7 @@ impl QueryTargets {
     /// error of each invalid line. Tags are ignored.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
-        crate::cli::server_list::read(from, |number, url, _| match parse_server_url(url) {
+        crate::cli::server_list::read(from, |number, url, _| match parse_server_url_or_auto(url) {
             Ok(url) => self.add(url),
             Err(error) => bad.push((number, error.to_string())),
         })?;

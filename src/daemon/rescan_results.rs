@@ -110,6 +110,7 @@ mod tests {
             map: None,
             players: None,
             slots: None,
+            answers_at: None,
             reason: None,
         }))
     }

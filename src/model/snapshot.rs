@@ -44,6 +44,12 @@ pub enum Completeness {
     Partial,
 }
 
+impl Completeness {
+    pub fn full_if(is_full: bool) -> Completeness {
+        if is_full { Completeness::Full } else { Completeness::Partial }
+    }
+}
+
 /// One entry of a server's player list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {

@@ -125,6 +125,13 @@ impl ServerUrl {
         self.port
     }
 
+    /// The URL of the same host with another scheme, which must be a valid one, and port.
+    pub fn with_scheme_and_port(&self, scheme: &str, port: u16) -> ServerUrl {
+        let end = self.text.rfind(':').unwrap_or(self.text.len());
+        let host = &self.text[self.scheme_len as usize..end];
+        ServerUrl { text: format!("{scheme}{host}:{port}"), scheme_len: scheme.len() as u8, port }
+    }
+
     /// The address, if the host is one and not a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host().parse().ok()
@@ -167,12 +174,24 @@ fn parse_canonical(input: &str) -> Option<(u8, u16)> {
 }
 
 fn default_port(scheme: &str) -> Option<u16> {
-    match scheme {
-        "quake3" => Some(27960),
-        "darkplaces" => Some(26000),
-        "source" => Some(27015),
-        _ => None,
-    }
+    Some(match scheme {
+        "quake3" => 27960,
+        "darkplaces" => 26000,
+        "source" => 27015,
+        "quakeworld" => 27500,
+        "quake2" => 27910,
+        "gamespy1" | "unreal2" => 7778,
+        "gamespy2" => 23000,
+        "gamespy3" => 29900,
+        "ase" => 22126,
+        "samp" => 7777,
+        "doom3" => 27666,
+        "etqw" => 27733,
+        "teeworlds" | "teeworlds7" => 8303,
+        "minecraft" => 25565,
+        "bedrock" => 19132,
+        _ => return None,
+    })
 }
 
 impl fmt::Display for ServerUrl {
@@ -215,6 +234,7 @@ mod tests {
             assert_eq!(ServerUrl::parse(want).unwrap(), url);
         }
         let url = ServerUrl::parse("source://[::1]:9").unwrap();
+        assert_eq!(url.with_scheme_and_port("quake3", 10), ServerUrl::parse("quake3://[::1]:10").unwrap());
         assert_eq!((url.scheme(), url.host(), url.port()), ("source", "::1", 9));
     }
 

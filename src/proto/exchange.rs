@@ -1,7 +1,7 @@
 //! The interface of a protocol: the state machine of one scan.
 
 use bytes::TryGetError;
-use strum::{IntoStaticStr, VariantArray};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::model::Snapshot;
 
@@ -14,9 +14,24 @@ pub trait Exchange: Send {
     /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
 
+    /// How far the reply is known to come from the server.
+    fn authentication(&self) -> Authentication;
+
     /// Returns a partial snapshot if the server has sent any valid reply, with the
     /// time of the last one. Call it when the scan times out.
     fn partial_snapshot(&mut self) -> Option<Snapshot>;
+}
+
+/// What proves that a reply comes from the queried server, from weak to strong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Authentication {
+    /// Its source address and port, which anybody can forge.
+    Address,
+    /// The server sent a challenge to our address before, or expects one that we received.
+    Challenge,
+    /// It repeats our nonce.
+    Nonce,
 }
 
 /// The result of a datagram.

@@ -1,7 +1,7 @@
-//! Fields of A2S replies that `bytes::Buf` does not read. All take them from the front of
+//! Fields of binary replies that `bytes::Buf` does not read. All take them from the front of
 //! the remaining bytes.
 
-use crate::proto::exchange::IgnoreReason;
+use super::exchange::IgnoreReason;
 
 /// The bytes before the next zero byte, which is removed too.
 pub(super) fn c_str<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], IgnoreReason> {
@@ -13,7 +13,17 @@ pub(super) fn c_str<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], IgnoreReason> 
 
 /// Removes fields that are not used.
 pub(super) fn skip(bytes: &mut &[u8], count: usize) -> Result<(), IgnoreReason> {
-    bytes.split_off(..count).map(|_| ()).ok_or(IgnoreReason::Malformed)
+    take(bytes, count).map(drop)
+}
+
+/// Removes a field of a known length and returns it.
+pub(super) fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], IgnoreReason> {
+    bytes.split_off(..count).ok_or(IgnoreReason::Malformed)
+}
+
+/// A decimal number, spaces around it allowed.
+pub(super) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -11,21 +11,42 @@
 //! A new protocol is a new file in this directory and an entry in [`PROTOCOLS`].
 //!
 //! - [`protocol`]: the table of protocols. - [`exchange`]: their interface.
-//! - [`quake3`], [`a2s`]: the protocols. - [`nonce`], [`text`]: parts of them.
-//! - [`server_url`]: URLs of servers.
+//! - [`quake3`], [`quakeworld`], [`quake2`], [`a2s`] (Source and GoldSrc), [`gamespy1`], [`gamespy2`],
+//!   [`gamespy3`] (Minecraft, too), [`unreal2`], [`all_seeing_eye`], [`samp`], [`doom3`],
+//!   [`teeworlds`], [`teeworlds7`], [`bedrock`]: the protocols.
+//! - [`infostring`], [`player_lines`], [`player_table`], [`quake_text`], [`fields`], [`text`],
+//!   [`nonce`]: parts of them.
+//! - [`server_url`]: URLs of servers, and names of games in them.
 
 pub mod a2s;
+mod all_seeing_eye;
+mod bedrock;
+mod doom3;
 mod exchange;
+mod fields;
+mod gamespy1;
+mod gamespy2;
+mod gamespy3;
+mod infostring;
 mod nonce;
+mod player_lines;
+mod player_table;
 mod protocol;
+mod quake2;
 pub mod quake3;
+mod quake_text;
+mod quakeworld;
+mod samp;
 mod server_url;
+mod teeworlds;
+mod teeworlds7;
 mod text;
+mod unreal2;
 
-pub use self::exchange::{Exchange, IgnoreReason, Step};
+pub use self::exchange::{Authentication, Exchange, IgnoreReason, Step};
 pub use self::nonce::{Nonce, NonceKey};
 pub use self::protocol::{PROTOCOLS, Protocol, WireFormat, protocol_of};
-pub use self::server_url::{ServerUrlError, parse_server_url};
+pub use self::server_url::{AUTO_SCHEME, ServerUrlError, parse_server_url, parse_server_url_or_auto};
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,11 @@ impl Nonce {
     pub fn hex(self) -> String {
         format!("{:016x}", self.0)
     }
+
+    /// Four bytes, for protocols that echo as many.
+    pub fn bytes4(self) -> [u8; 4] {
+        (self.0 as u32).to_be_bytes()
+    }
 }
 
 /// The secret key of one process.

@@ -1,8 +1,14 @@
 //! The table of protocols.
 
+use std::net::SocketAddr;
+
+use super::a2s::A2sQuery;
 use super::exchange::Exchange;
 use super::nonce::Nonce;
-use super::{a2s, quake3};
+use super::{
+    all_seeing_eye, bedrock, doom3, gamespy1, gamespy2, gamespy3, quake2, quake3, quakeworld, samp, teeworlds,
+    teeworlds7, unreal2,
+};
 
 /// A protocol that can be scanned, and its URL scheme.
 #[derive(Clone, Copy, Debug)]
@@ -11,49 +17,74 @@ pub struct Protocol {
     pub scheme: &'static str,
     /// Protocols with the same wire format send the same requests; only one is tried per port.
     pub wire_format: WireFormat,
-    /// Ports that servers usually use; the first is the default of the scheme.
+    /// Ports that servers usually answer queries on; the first is the default of the scheme.
     pub default_ports: &'static [u16],
     /// Packets sent to a server that replies to each at once.
     pub packets_typical: u32,
-    start: fn(Nonce) -> Box<dyn Exchange>,
+    start: Start,
 }
 
+/// Starts a scan: the nonce authenticates replies where the protocol echoes one, the address is
+/// the one that is queried.
+type Start = fn(Nonce, SocketAddr) -> Box<dyn Exchange>;
+
 impl Protocol {
-    /// A new scan. The nonce authenticates replies where the protocol echoes one.
-    pub fn start(&self, nonce: Nonce) -> Box<dyn Exchange> {
-        (self.start)(nonce)
+    const fn new(
+        scheme: &'static str,
+        wire_format: WireFormat,
+        default_ports: &'static [u16],
+        packets_typical: u32,
+        start: Start,
+    ) -> Protocol {
+        Protocol { scheme, wire_format, default_ports, packets_typical, start }
+    }
+
+    /// A new scan of an address.
+    pub fn start(&self, nonce: Nonce, address: SocketAddr) -> Box<dyn Exchange> {
+        (self.start)(nonce, address)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WireFormat {
     Quake3,
+    QuakeWorld,
+    Quake2,
     Source,
+    GameSpy1,
+    GameSpy2,
+    GameSpy3,
+    Unreal2,
+    AllSeeingEye,
+    Samp,
+    Doom3,
+    QuakeWars,
+    Teeworlds,
+    Teeworlds7,
+    Bedrock,
 }
 
-/// Every protocol that can be scanned.
+/// Every protocol that can be scanned, the most common first: exception mode tries them in this
+/// order.
+#[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol {
-        scheme: "quake3",
-        wire_format: WireFormat::Quake3,
-        default_ports: &[27960],
-        packets_typical: 1,
-        start: |nonce| Box::new(quake3::StatusQuery::new(nonce)),
-    },
-    Protocol {
-        scheme: "darkplaces",
-        wire_format: WireFormat::Quake3,
-        default_ports: &[26000],
-        packets_typical: 1,
-        start: |nonce| Box::new(quake3::StatusQuery::new(nonce)),
-    },
-    Protocol {
-        scheme: "source",
-        wire_format: WireFormat::Source,
-        default_ports: &[27015, 27016],
-        packets_typical: 3,
-        start: |_| Box::new(a2s::A2sQuery::new()),
-    },
+    Protocol::new("quake3", WireFormat::Quake3, &[27960], 1, |nonce, _| Box::new(quake3::StatusQuery::new(nonce))),
+    Protocol::new("darkplaces", WireFormat::Quake3, &[26000], 1, |nonce, _| Box::new(quake3::StatusQuery::new(nonce))),
+    Protocol::new("source", WireFormat::Source, &[27015, 27016], 3, |_, _| Box::new(A2sQuery::new())),
+    Protocol::new("teeworlds", WireFormat::Teeworlds, &[8303], 1, |nonce, _| Box::new(teeworlds::InfoQuery::new(nonce))),
+    Protocol::new("teeworlds7", WireFormat::Teeworlds7, &[8303], 2, |nonce, _| Box::new(teeworlds7::InfoQuery::new(nonce))),
+    Protocol::new("quakeworld", WireFormat::QuakeWorld, &[27500], 1, |_, _| Box::new(quakeworld::StatusQuery::new())),
+    Protocol::new("quake2", WireFormat::Quake2, &[27910], 1, |_, _| Box::new(quake2::StatusQuery)),
+    Protocol::new("samp", WireFormat::Samp, &[7777], 3, |nonce, address| Box::new(samp::SampQuery::new(nonce, address))),
+    Protocol::new("unreal2", WireFormat::Unreal2, &[7778], 2, |_, _| Box::new(unreal2::Unreal2Query::new())),
+    Protocol::new("gamespy1", WireFormat::GameSpy1, &[7778, 23000], 1, |_, _| Box::new(gamespy1::StatusQuery::new())),
+    Protocol::new("gamespy2", WireFormat::GameSpy2, &[23000], 1, |nonce, _| Box::new(gamespy2::StatusQuery::new(nonce))),
+    Protocol::new("gamespy3", WireFormat::GameSpy3, &[29900], 2, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
+    Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
+    Protocol::new("bedrock", WireFormat::Bedrock, &[19132], 1, |nonce, _| Box::new(bedrock::PingQuery::new(nonce))),
+    Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery)),
+    Protocol::new("doom3", WireFormat::Doom3, &[27666, 28004], 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::Doom3))),
+    Protocol::new("etqw", WireFormat::QuakeWars, &[27733], 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::QuakeWars))),
 ];
 
 /// The protocol of a URL scheme, if it can be scanned.

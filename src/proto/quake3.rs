@@ -4,11 +4,13 @@
 //! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten.
 //! The reply repeats our nonce as `challenge`; a reply without it is ignored.
 
-use super::exchange::{Exchange, IgnoreReason, Step};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::nonce::Nonce;
-use super::text::{player_name, points, short_text};
-use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
-use crate::model::{Completeness, Player, Snapshot};
+use super::player_lines::PlayerLines;
+use super::text::player_name;
+use crate::limits::PLAYERS_MAX;
+use crate::model::{Completeness, Snapshot};
 
 const HEADER: &[u8] = b"\xff\xff\xff\xffstatusResponse";
 
@@ -48,6 +50,10 @@ impl Exchange for StatusQuery {
         }
     }
 
+    fn authentication(&self) -> Authentication {
+        Authentication::Nonce
+    }
+
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
         None
     }
@@ -64,36 +70,30 @@ fn is_other_oob_message(bytes: &[u8]) -> bool {
 pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, IgnoreReason> {
     let body = datagram.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
     let body = body.strip_prefix(b"\n").unwrap_or(body);
-    // Some servers send the string's terminating zero too.
-    let body = &body[..body.len() - body.iter().rev().take_while(|&&b| b == 0).count()];
-
-    let (infostring, lines) = match body.iter().position(|&b| b == b'\n') {
-        Some(end) => (&body[..end], Some(&body[end + 1..])),
-        None => (body, None),
-    };
+    let (infostring, lines) = split_at_line_end(without_final_zeros(body));
     let info = Infostring::read(infostring);
-    if !info.echoes(nonce) {
+    if !echoes(&info, nonce) {
         return Err(IgnoreReason::WrongNonce);
     }
 
-    let list = PlayerLines::read(lines.unwrap_or_default());
+    let list = PlayerLines::read(lines.unwrap_or_default(), player_name);
     // An infostring without its line end is truncated.
     let cut = lines.is_none() || list.is_truncated || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
-    let announced = info.announced_players();
+    let announced = announced_players(&info);
     let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
     let (completeness, count) = if cut || missing || list.unparsed > 0 {
         let seen = (list.players.len() + list.unparsed) as u32;
         // Bots that the server counts among its clients are not players.
-        let count = announced.map(|announced| announced.saturating_sub(info.bots()));
+        let count = announced.map(|announced| announced.saturating_sub(bots(&info)));
         (Completeness::Partial, count.or((!cut).then_some(seen)))
     } else {
         (Completeness::Full, None)
     };
     Ok(Snapshot {
         t_ms,
-        game: info.game(),
-        map: short_text(info.first_value(&["mapname", "map"]).unwrap_or_default()),
-        hostname: short_text(info.first_value(&["sv_hostname", "hostname"]).unwrap_or_default()),
+        game: info.game(&["gamename", "game", "fs_game", "gamedir"], "baseq3"),
+        map: info.text(&["mapname", "map"]),
+        hostname: info.text(&["sv_hostname", "hostname"]),
         slots: info.number(&["sv_maxclients", "maxclients"]).unwrap_or(0),
         players: list.players,
         completeness,
@@ -103,116 +103,21 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Igno
     })
 }
 
-/// The infostring, `\key\value\key\value`: undecoded keys and values.
-struct Infostring<'a> {
-    pairs: Vec<(&'a [u8], &'a [u8])>,
+/// A mod may add its own `challenge`; ours may be at any position.
+fn echoes(info: &Infostring, nonce: Nonce) -> bool {
+    let nonce = nonce.hex();
+    info.pairs().any(|(key, value)| key.eq_ignore_ascii_case(b"challenge") && value == nonce.as_bytes())
 }
 
-impl<'a> Infostring<'a> {
-    fn read(infostring: &'a [u8]) -> Self {
-        let infostring = infostring.strip_suffix(b"\r").unwrap_or(infostring);
-        let infostring = infostring.strip_prefix(b"\\").unwrap_or(infostring);
-        let mut parts = infostring.split(|&b| b == b'\\');
-        let mut pairs = Vec::new();
-        // A value may be empty; a key at the end may have lost its value.
-        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            pairs.push((key, value));
-        }
-        Infostring { pairs }
-    }
-
-    /// The first non-empty value of the keys, in this order.
-    fn first_value(&self, keys: &[&str]) -> Option<&'a [u8]> {
-        keys.iter().find_map(|key| {
-            let named = |(k, v): &&(&[u8], &[u8])| k.eq_ignore_ascii_case(key.as_bytes()) && !v.is_empty();
-            self.pairs.iter().find(named).map(|&(_, value)| value)
-        })
-    }
-
-    fn number(&self, keys: &[&str]) -> Option<u32> {
-        std::str::from_utf8(self.first_value(keys)?).ok()?.trim().parse().ok()
-    }
-
-    /// A mod may add its own `challenge`; ours may be at any position.
-    fn echoes(&self, nonce: Nonce) -> bool {
-        let nonce = nonce.hex();
-        self.pairs.iter().any(|(k, v)| k.eq_ignore_ascii_case(b"challenge") && *v == nonce.as_bytes())
-    }
-
-    fn game(&self) -> String {
-        let game = self.first_value(&["gamename", "game", "fs_game", "gamedir"]).map(short_text);
-        game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "baseq3".to_owned())
-    }
-
-    /// Number of players that the server reports, bots included: DarkPlaces'
-    /// `clients`. Some mods report humans only, `g_humanplayers`: fewer than the list
-    /// contains, so it can only show that lines are missing.
-    fn announced_players(&self) -> Option<u32> {
-        self.number(&["clients"]).max(self.number(&["g_humanplayers"])).filter(|&n| n as usize <= PLAYERS_MAX)
-    }
-
-    fn bots(&self) -> u32 {
-        if self.number(&["clients"]).is_some() { self.number(&["bots"]).unwrap_or(0) } else { 0 }
-    }
+/// Number of players that the server reports, bots included: DarkPlaces' `clients`. Some mods
+/// report humans only, `g_humanplayers`: fewer than the list contains, so it can only show that
+/// lines are missing.
+fn announced_players(info: &Infostring) -> Option<u32> {
+    info.number(&["clients"]).max(info.number(&["g_humanplayers"])).filter(|&n| n as usize <= PLAYERS_MAX)
 }
 
-/// The player lines.
-struct PlayerLines {
-    players: Vec<Player>,
-    /// Complete lines that could not be decoded, or exceed `PLAYERS_MAX`.
-    unparsed: usize,
-    /// The last line has no line end.
-    is_truncated: bool,
-}
-
-impl PlayerLines {
-    fn read(lines: &[u8]) -> PlayerLines {
-        let mut list = PlayerLines { players: Vec::new(), unparsed: 0, is_truncated: false };
-        for line in lines.split_inclusive(|&b| b == b'\n') {
-            let Some(line) = line.strip_suffix(b"\n") else {
-                list.is_truncated = true;
-                // It proves that a player exists, but its name may be truncated.
-                list.unparsed += 1;
-                break;
-            };
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.is_empty() {
-                continue;
-            }
-            match player(line) {
-                Some(player) if list.players.len() < PLAYERS_MAX => list.players.push(player),
-                _ => list.unparsed += 1,
-            }
-        }
-        list
-    }
-}
-
-/// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The
-/// name may contain quotes, so it ends at the last quote.
-fn player(line: &[u8]) -> Option<Player> {
-    let open = line.iter().position(|&b| b == b'"')?;
-    let close = line.iter().rposition(|&b| b == b'"').filter(|&close| close > open)?;
-    let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
-    let score = score(columns.next()?)?;
-    let ping: i32 = columns.next()?.parse().ok()?;
-    Some(Player {
-        name: player_name(&line[open + 1..close]),
-        points: Some(points(score)),
-        ping: (ping >= 0).then_some(ping),
-        connected_ms: None,
-        bot: false,
-        spectator: false,
-    })
-}
-
-fn score(text: &str) -> Option<i64> {
-    if let Ok(score) = text.parse::<i64>() {
-        return Some(score);
-    }
-    // Mods with times as scores send fractions, or more digits than an i64 has.
-    let score: f64 = text.parse().ok().filter(|s: &f64| s.is_finite())?;
-    Some(score.clamp(-(POINTS_ABS_MAX as f64), POINTS_ABS_MAX as f64) as i64)
+fn bots(info: &Infostring) -> u32 {
+    if info.number(&["clients"]).is_some() { info.number(&["bots"]).unwrap_or(0) } else { 0 }
 }
 
 #[cfg(test)]
@@ -220,6 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limits::POINTS_ABS_MAX;
 
     const NONCE: Nonce = Nonce(0x0123_4567_89ab_cdef);
 

@@ -13,6 +13,23 @@ pub fn short_text(bytes: &[u8]) -> String {
     text(bytes, limits::TEXT_BYTES_MAX)
 }
 
+/// The bytes without colour codes, `^` and a letter or digit: for protocols whose names the rules
+/// take as they are.
+pub fn without_caret_colours(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        rest = match (first, after) {
+            (b'^', [code, after @ ..]) if code.is_ascii_alphanumeric() => after,
+            _ => {
+                out.push(*first);
+                after
+            }
+        };
+    }
+    out
+}
+
 fn text(bytes: &[u8], bytes_max: usize) -> String {
     // Decoding never shortens a byte, so bytes beyond this limit cannot be in the result.
     let mut text = name::decode_text(&bytes[..bytes.len().min(bytes_max + 4)]);
@@ -48,6 +65,13 @@ mod tests {
         assert_eq!(player_name(odd.as_bytes()).len(), 255);
         // 300 bytes that are not UTF-8: Windows-1252, two or three bytes each.
         assert!(player_name(&[0x80; 300]).len() <= 256);
+    }
+
+    #[test]
+    fn caret_colours_are_removed_once() {
+        for (text, want) in [("^1red", "red"), ("a^^1b", "a^b"), ("^", "^"), ("^ x", "^ x"), ("^^11", "^1")] {
+            assert_eq!(without_caret_colours(text.as_bytes()), want.as_bytes(), "{text}");
+        }
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use strum::{Display, IntoStaticStr, VariantArray};
 
-use crate::model::{ServerKey, Snapshot};
+use crate::model::{ServerKey, ServerUrl, Snapshot};
 
 /// How a scan ended. Every request gets one, unless the scanner is shut down.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,16 @@ pub struct ScanOutcome {
     /// The attempts, in order: one, or several in exception mode. Only the last can
     /// have succeeded.
     pub attempts: Vec<Attempt>,
+}
+
+impl ScanOutcome {
+    /// The URL under which the server answers, if it is not the requested one: another protocol
+    /// or port, found by trying. Another server of the same host may have answered.
+    pub fn answers_at(&self, requested: &ServerUrl) -> Option<ServerUrl> {
+        let Attempt { scheme, port, .. } = self.attempts.last().filter(|attempt| attempt.result.is_ok())?;
+        let found = requested.with_scheme_and_port(scheme, *port);
+        (found != *requested).then_some(found)
+    }
 }
 
 /// One protocol, tried on one port.

@@ -83,14 +83,14 @@ impl ScanSettings {
     /// Upper limit for scanning this many servers if none replies and no other server
     /// is scanned, ms. The limits for an address and for a subnet may make it longer.
     pub fn duration_ms_max(&self, mode: ScanMode, servers: u64) -> u64 {
-        let targets = target::targets_max(mode) as u64;
+        let probes = target::probes_max(mode) as u64;
         let factor = mode.factor();
         let attempts = u64::from(self.retries * factor) + 1;
         let timeout_ms = u64::from(self.timeout_ms * factor);
         let cooldown_ms = COOLDOWN.as_millis() as u64;
-        let target_ms = attempts * timeout_ms.max(cooldown_ms);
-        let packets = servers * targets * attempts;
-        (targets * target_ms).max((packets as f64 * 1_000.0 / self.packets_per_second_max) as u64)
+        let server_ms = attempts * timeout_ms.max(cooldown_ms) + probes * cooldown_ms;
+        let packets = servers * (attempts + probes);
+        server_ms.max((packets as f64 * 1_000.0 / self.packets_per_second_max) as u64)
     }
 
     /// Whether every value is within its range.

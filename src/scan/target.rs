@@ -1,7 +1,7 @@
 //! What a scan queries: which protocols on which ports.
 
 use crate::model::ServerUrl;
-use crate::proto::{self, PROTOCOLS, Protocol};
+use crate::proto::{self, AUTO_SCHEME, PROTOCOLS, Protocol, WireFormat};
 use crate::scan::request::ScanMode;
 
 /// One protocol on one port.
@@ -9,42 +9,71 @@ use crate::scan::request::ScanMode;
 pub struct Target {
     pub protocol: &'static Protocol,
     pub port: u16,
+    pub effort: Effort,
 }
+
+/// How long a target is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// With the time-out and the retries of the settings; in exception mode three times as many.
+    Full,
+    /// One packet. The reply may take as long as the pause before the next packet.
+    Probe,
+}
+
+/// Times that each probe of the port of the URL is made: a lost packet must not hide the server.
+const PROBE_PASSES: usize = 2;
+
+/// Distances from the port of the game to the port that answers queries: Unreal and Unreal 2,
+/// All-Seeing Eye.
+const QUERY_PORT_DISTANCES: [(WireFormat, u16); 3] =
+    [(WireFormat::Unreal2, 1), (WireFormat::GameSpy1, 1), (WireFormat::AllSeeingEye, 123)];
 
 /// The targets to try for a URL, in order. Empty if the scheme has no protocol.
 ///
-/// Exception mode (docs/rules.md section 9): every wire format on the port, the URL's own
-/// first; then each protocol on its default ports. No request is sent twice to
-/// the same port for two protocols with the same wire format.
+/// Exception mode (docs/rules.md section 9), and the scheme [`AUTO_SCHEME`]: after the URL's own
+/// protocol every other wire format on the port, then on the query ports that games have beside
+/// it, then each protocol on its default ports. No request is sent to the same port for two
+/// protocols with the same wire format.
 pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     let own = proto::protocol_of(url.scheme());
-    let mut plan: Vec<Target> = Vec::new();
+    let own_target = own.map(|protocol| Target { protocol, port: url.port(), effort: Effort::Full });
+    let is_auto = url.scheme() == AUTO_SCHEME;
+    if !is_auto && (mode == ScanMode::Normal || own.is_none()) {
+        return own_target.into_iter().collect();
+    }
+    let mut plan: Vec<Target> = own_target.into_iter().collect();
     let mut add = |protocol: &'static Protocol, port| {
         if !plan.iter().any(|t| t.protocol.wire_format == protocol.wire_format && t.port == port) {
-            plan.push(Target { protocol, port });
+            plan.push(Target { protocol, port, effort: Effort::Probe });
         }
     };
-    if let Some(own) = own {
-        add(own, url.port());
+    for protocol in PROTOCOLS {
+        add(protocol, url.port());
     }
-    if mode == ScanMode::Exception {
-        for protocol in PROTOCOLS {
-            add(protocol, url.port());
-        }
-        for protocol in own.into_iter().chain(PROTOCOLS) {
-            for &port in protocol.default_ports {
-                add(protocol, port);
-            }
+    for (format, distance) in QUERY_PORT_DISTANCES {
+        let protocol = PROTOCOLS.iter().find(|protocol| protocol.wire_format == format);
+        if let (Some(protocol), Some(port)) = (protocol, url.port().checked_add(distance)) {
+            add(protocol, port);
         }
     }
+    for protocol in own.into_iter().chain(PROTOCOLS) {
+        for &port in protocol.default_ports {
+            add(protocol, port);
+        }
+    }
+    let is_repeated = |target: &Target| target.effort == Effort::Probe && target.port == url.port();
+    let repeated: Vec<Target> = plan.iter().copied().filter(is_repeated).collect();
+    plan.extend((1..PROBE_PASSES).flat_map(|_| repeated.iter().copied()));
     plan
 }
 
-/// Maximum number of targets of any URL.
-pub fn targets_max(mode: ScanMode) -> usize {
+/// Maximum number of probes for any URL.
+pub fn probes_max(mode: ScanMode) -> usize {
     // No protocol has default port 1.
     let urls = PROTOCOLS.iter().filter_map(|protocol| ServerUrl::parse(&format!("{}://h:1", protocol.scheme)).ok());
-    urls.map(|url| targets(&url, mode).len()).max().unwrap_or(0)
+    let probes = |url: &ServerUrl| targets(url, mode).iter().filter(|target| target.effort == Effort::Probe).count();
+    urls.map(|url| probes(&url)).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -61,20 +90,41 @@ mod tests {
         use ScanMode::*;
         assert_eq!(planned("source://h:9", Normal), [("source", 9)]);
         assert_eq!(planned("gopher://h:9", Normal), []);
-        assert_eq!(
-            planned("source://h:9", Exception),
-            [
-                ("source", 9),
-                ("quake3", 9),
-                ("source", 27015),
-                ("source", 27016),
-                ("quake3", 27960),
-                ("darkplaces", 26000)
-            ]
-        );
-        assert_eq!(
-            planned("darkplaces://h:27960", Exception),
-            [("darkplaces", 27960), ("source", 27960), ("darkplaces", 26000), ("source", 27015), ("source", 27016)]
-        );
+        for url in ["source://h:9", "darkplaces://h:27960", "auto://h:9"] {
+            let plan = targets(&ServerUrl::parse(url).unwrap(), Exception);
+            let (full, probes): (Vec<&Target>, Vec<&Target>) =
+                plan.iter().partition(|target| target.effort == Effort::Full);
+            assert_eq!(full.len(), usize::from(!url.starts_with("auto")), "{url}");
+            let port = ServerUrl::parse(url).unwrap().port();
+            let mut passes = std::collections::BTreeMap::new();
+            for target in full.iter().chain(&probes) {
+                *passes.entry((target.protocol.wire_format, target.port)).or_insert(0) += 1;
+            }
+            for ((format, at), count) in &passes {
+                let is_own = full.iter().any(|own| own.protocol.wire_format == *format && own.port == *at);
+                let want = if *at == port && !is_own { PROBE_PASSES } else { 1 };
+                assert_eq!(*count, want, "{url}: {format:?} on {at}");
+            }
+            for protocol in PROTOCOLS {
+                for port in protocol.default_ports.iter().chain([&port]) {
+                    assert!(
+                        passes.contains_key(&(protocol.wire_format, *port)),
+                        "{url}: {} on {port}",
+                        protocol.scheme
+                    );
+                }
+            }
+        }
+        let planned = planned("source://h:9", Exception);
+        assert_eq!(planned[..2], [("source", 9), ("quake3", 9)]);
+        assert!(planned.contains(&("unreal2", 10)) && planned.contains(&("ase", 132)));
+    }
+
+    #[test]
+    fn auto_scheme_probes_in_every_mode() {
+        let modes = [ScanMode::Normal, ScanMode::Exception];
+        let [normal, exception] = modes.map(|mode| planned("auto://h:9", mode));
+        assert_eq!(normal, exception);
+        assert_eq!(normal[0], ("quake3", 9));
     }
 }

@@ -245,6 +245,21 @@ async fn scans_of_one_address_run_one_at_a_time() {
 }
 
 #[tokio::test]
+async fn scan_waits_for_the_cooldown_of_a_scan_that_has_ended() {
+    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let (request_tx, requests) = mpsc::channel(1);
+    let (outcome_tx, mut outcomes) = mpsc::channel(1);
+    let _scanner = Scanner::start(quick(), requests, outcome_tx, clock()).unwrap();
+    for id in 0..3 {
+        let request = ScanRequest { id, server: ServerKey(1), url: server.url("quake3"), mode: ScanMode::Normal };
+        request_tx.send(request).await.unwrap();
+        assert!(outcomes.recv().await.unwrap().result.is_ok());
+    }
+    let received: Vec<Instant> = server.received().into_iter().map(|(at, _)| at).collect();
+    assert!(received.windows(2).all(|pair| (pair[1] - pair[0]).as_millis() >= 1_099), "{received:?}");
+}
+
+#[tokio::test]
 async fn private_opted_out_and_unresolved_urls_get_no_packet() {
     let server = Server::start(|_, packet| vec![status(packet, "")]).await;
     let urls = [server.url("quake3"), ServerUrl::parse("gopher://127.0.0.1:70").unwrap()];

@@ -105,6 +105,54 @@ fn servers_are_added_listed_shown_and_removed() {
     daemon.stop();
 }
 
+/// Quake 3 servers and one that never answers: their protocols are found by trying all.
+#[test]
+fn server_of_unknown_protocol_is_added_under_the_url_that_answers() {
+    let fleet = fleet(2, 23, 10.0, FaultShares::NONE);
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let urls = fleet.urls();
+    let address = |url: &str| url.split_once("://").expect("a URL").1.to_owned();
+    let (_socket, silent) = silent_socket();
+    let auto = format!("auto://{}", address(&urls[1]));
+    let done = sandbox.run(["servers", "add", &address(&urls[0]), &auto, &address(&silent)]);
+    assert_eq!(done.status.code(), Some(1), "{}", done.err);
+    for url in &urls {
+        assert!(done.out.contains(&format!("{url}  added")), "{}", done.out);
+    }
+    let refused = format!("auto://{}  refused: no protocol gets an answer (timeout)", address(&silent));
+    assert!(done.out.contains(&refused), "{}", done.out);
+    let mut listed: Vec<_> = sandbox.list(&[]).iter().map(|server| url(server).to_owned()).collect();
+    listed.sort();
+    let mut want = urls.clone();
+    want.sort();
+    assert_eq!(listed, want);
+
+    let found = sandbox.json(["query", &address(&urls[0])]);
+    assert_eq!((found[0]["server"].as_str(), found[0]["map"].is_string()), (Some(&*urls[0]), true));
+    daemon.stop();
+}
+
+/// A server that has changed its port is reported, and its players are not credited to the old URL.
+#[test]
+fn host_that_answers_under_another_url_is_reported() {
+    let fleet = fleet(1, 24, 10.0, FaultShares::NONE);
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let url = fleet.urls()[0].clone();
+    let (scheme, address) = url.split_once("://").expect("a URL");
+    let moved = format!("{}://{address}", if scheme == "source" { "quake3" } else { "source" });
+    sandbox.ok(["servers", "add", &moved]);
+    let show = || sandbox.json(["servers", "show", &moved])[0].clone();
+    wait_until("the first scan failed", || show()["class"] == 7);
+    let scans = sandbox.json(["rescan", &moved]);
+    assert_eq!((scans[0]["result"].as_str(), scans[0]["class"].as_u64()), (Some("miss"), Some(7)), "{scans:?}");
+    assert_eq!(scans[0]["answers_at"].as_str(), Some(&*url));
+    assert!(show()["last_seen_ms"].is_null());
+    let log = daemon.stop();
+    assert!(log.contains("does not answer under this URL, but under another one"), "{log}");
+}
+
 #[test]
 fn private_address_is_refused_unless_allowed() {
     let sandbox = Sandbox::new("");

@@ -41,7 +41,7 @@ impl Client {
     fn scan(&self, url: &str) -> Option<Snapshot> {
         let url = ServerUrl::parse(url).unwrap();
         let at = SocketAddr::new(url.ip().unwrap(), url.port());
-        let mut exchange = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0));
+        let mut exchange = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0), at);
         let mut buffer = vec![0; 65_535];
         let mut tries_left = self.tries;
         self.socket.send_to(&exchange.request(), at).unwrap();

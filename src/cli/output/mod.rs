@@ -124,7 +124,10 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
 fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
     let text = |text: &Option<String>| sanitize_name(text.as_deref().unwrap_or(""), &scan.url);
     let result = match scan.result {
-        ScanResult::Miss => format!("no response  {}", text(&scan.reason)),
+        ScanResult::Miss => {
+            let elsewhere = scan.answers_at.as_deref().map(|url| format!("; {} answers", sanitize(url)));
+            format!("no response  {}{}", text(&scan.reason), elsewhere.unwrap_or_default())
+        }
         ScanResult::Snapshot | ScanResult::Partial => {
             let partial = if scan.result == ScanResult::Partial { "  (partial list)" } else { "" };
             let players = scan.players.map_or("?".to_owned(), |n| n.to_string());

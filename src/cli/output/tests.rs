@@ -490,6 +490,7 @@ fn scan_and_change_print_one_line_each() {
         map: Some("q3dm17".into()),
         players: Some(7),
         slots: Some(16),
+        answers_at: None,
         reason: None,
     };
     let miss = ScanRow {
@@ -499,12 +500,14 @@ fn scan_and_change_print_one_line_each() {
         reason: Some("port unreachable".into()),
         ..scan.clone()
     };
+    let elsewhere = ScanRow { answers_at: Some("source://127.0.0.1:27015".into()), ..miss.clone() };
     let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no scheme".into()) };
     printed(
-        vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Change(change)],
+        vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Scan(Box::new(elsewhere)), Row::Change(change)],
         "\
 quake3://127.0.0.1:27960             class 1       7/16  baseq3       q3dm17           House
 quake3://127.0.0.1:27960             class 7  no response  port unreachable
+quake3://127.0.0.1:27960             class 7  no response  port unreachable; source://127.0.0.1:27015 answers
 x  refused: no scheme
 ",
     );

@@ -10,6 +10,7 @@ mod commands;
 mod outcomes;
 mod requests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
 use crate::engine::Event;
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
-use crate::model::{WeekKey, WindowKey};
+use crate::model::{ServerKey, ServerUrl, WeekKey, WindowKey};
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 use crate::scan_log::Recorder;
 use crate::state::State;
@@ -66,6 +67,8 @@ pub(super) struct EngineThread {
     /// time.
     last_outcome_ms: i64,
     rescans: RescanWaiters,
+    /// Of servers with a client that waits for a rescan: the URL that answered instead.
+    answers_at: BTreeMap<ServerKey, ServerUrl>,
     /// Phases of the weeks, and the week whose closing the clock blocks, as last logged.
     logged_weeks: Vec<WeekState>,
     blocked_week: Option<WeekKey>,
@@ -115,6 +118,7 @@ impl EngineThread {
             ticked_ms: 0,
             swept_ms: 0,
             rescans: RescanWaiters::new(dropped),
+            answers_at: BTreeMap::new(),
         }
     }
 

@@ -3,13 +3,27 @@
 use super::EngineThread;
 use crate::api::{Row, ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
-use crate::scan::ScanOutcome;
+use crate::scan::{MissReason, ScanOutcome};
 use crate::scan_log::Recorder;
 use crate::store::StoreError;
 
 impl EngineThread {
     pub(super) fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
+        let url = self.state.engine.url_of(scan.server).cloned();
+        let elsewhere = url.and_then(|url| scan.answers_at(&url).map(|found| (url, found)));
+        if let Some((url, found)) = &elsewhere {
+            tracing::info!(%url, %found, "the host does not answer under this URL, but under another one");
+            if self.rescans.is_waiting(scan.server) {
+                self.answers_at.insert(scan.server, found.clone());
+            }
+        }
         let outcome = match scan.result {
+            // Perhaps another server of the host: its players must not be credited to this one.
+            Ok(snapshot) if elsewhere.is_some() => {
+                let reason = scan.attempts.first().and_then(|attempt| attempt.result.err());
+                let reason = reason.map_or("timeout", MissReason::name).to_owned();
+                Outcome::Miss { t_ms: snapshot.t_ms, reason }
+            }
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // A local fault is no statement about the server.
             Err(miss) if miss.reason.is_local_fault() => {
@@ -50,6 +64,7 @@ impl EngineThread {
     }
 
     pub(super) fn send_scan_result(&mut self, notice: &Notice) {
+        let answers_at = self.answers_at.remove(&notice.server);
         if !self.rescans.is_waiting(notice.server) {
             return;
         }
@@ -71,6 +86,7 @@ impl EngineThread {
             map: server.map.filter(|_| answered),
             players: answered.then_some(server.players),
             slots: answered.then_some(server.slots),
+            answers_at: answers_at.map(String::from),
             reason: notice.missed.clone(),
         };
         self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));

@@ -3,9 +3,9 @@
 
 use bytes::Buf;
 
-use super::fields::{c_str, skip};
 use super::fragments::SizeField;
 use crate::proto::exchange::IgnoreReason;
+use crate::proto::fields::{c_str, skip};
 
 /// The Ship inserts three bytes before the version.
 const APP_THE_SHIP: u16 = 2_400;

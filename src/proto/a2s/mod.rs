@@ -7,7 +7,6 @@
 //! A2S replies carry no nonce. An attacker who sees or guesses the challenge and our
 //! port can spoof a reply.
 
-mod fields;
 pub mod fragments;
 mod info;
 mod players;
@@ -15,7 +14,7 @@ mod players;
 use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
 use self::info::Info;
 use self::players::PlayerReply;
-use super::exchange::{Exchange, IgnoreReason, Step};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::text::{player_name, points, short_text};
 use crate::model::{Completeness, Snapshot};
 
@@ -125,6 +124,10 @@ impl Exchange for A2sQuery {
             },
             Err(reason) => Step::Ignore(reason),
         }
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Challenge
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

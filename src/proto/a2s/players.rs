@@ -2,8 +2,8 @@
 
 use bytes::Buf;
 
-use super::fields::c_str;
 use crate::proto::exchange::IgnoreReason;
+use crate::proto::fields::c_str;
 
 /// The player list as sent.
 #[derive(Clone, Debug, PartialEq)]

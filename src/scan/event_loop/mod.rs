@@ -185,6 +185,7 @@ impl EventLoop {
 
     async fn on_timers(&mut self) {
         let now = self.start.elapsed();
+        self.address_locks.remove_cooled(now);
         for token in self.rate_limits.poll(now) {
             if self.scans.get(&token).is_some_and(|scan| scan.state == State::Throttled) {
                 self.send(token).await;

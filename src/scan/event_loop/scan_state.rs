@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::proto::Exchange;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::ScanRequest;
-use crate::scan::settings::COOLDOWN;
-use crate::scan::target::{self, Target};
+use crate::scan::settings::{COOLDOWN, ScanSettings};
+use crate::scan::target::{self, Effort, Target};
 use crate::scan::timers::Timers;
 
 /// Identifies a scan in flight. Never reused.
@@ -73,8 +73,7 @@ impl Scan {
         self.targets[self.target_index]
     }
 
-    /// Prepares the scan for its current target. The time of the last packet stays: the
-    /// previous target may have been another protocol on the same port.
+    /// Prepares the scan for its current target.
     pub(super) fn reset_exchange(&mut self) {
         self.exchange = None;
         self.is_sent = false;
@@ -82,9 +81,14 @@ impl Scan {
         self.received_invalid = false;
     }
 
-    /// The end of the cooldown after the last packet.
-    pub(super) fn cooldown_end(&self) -> Duration {
-        self.last_sent.map_or(Duration::ZERO, |sent| sent + COOLDOWN)
+    /// The index of the target to try after the current one has failed. Ports that the host
+    /// refuses are left out: nothing listens there.
+    pub(super) fn next_target(&self, reason: MissReason) -> Option<usize> {
+        let refused_now = (reason == MissReason::Refused).then_some(self.target().port);
+        let refused_before =
+            self.tried.iter().filter(|attempt| attempt.result == Err(MissReason::Refused)).map(|attempt| attempt.port);
+        let refused: Vec<u16> = refused_before.chain(refused_now).collect();
+        (self.target_index + 1..self.targets.len()).find(|&index| !refused.contains(&self.targets[index].port))
     }
 
     /// Records the result of the current target, if there is one.
@@ -104,8 +108,19 @@ impl Scan {
         timers.set(until, token);
     }
 
-    /// Factor of the time-out and of the number of retries.
-    pub(super) fn factor(&self) -> u32 {
-        self.request.mode.factor()
+    /// How long the reply to a packet to the current target may take.
+    pub(super) fn timeout(&self, settings: &ScanSettings) -> Duration {
+        match self.target().effort {
+            Effort::Full => Duration::from_millis(u64::from(settings.timeout_ms * self.request.mode.factor())),
+            Effort::Probe => COOLDOWN,
+        }
+    }
+
+    /// How often a packet to the current target is repeated.
+    pub(super) fn retries(&self, settings: &ScanSettings) -> u32 {
+        match self.target().effort {
+            Effort::Full => settings.retries * self.request.mode.factor(),
+            Effort::Probe => 0,
+        }
     }
 }

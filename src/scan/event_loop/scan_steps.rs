@@ -1,8 +1,6 @@
 //! From a locked address to the result of a target: takes the permits of the rate limits,
 //! sends, resends, and passes each datagram to the exchange of its protocol.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::EventLoop;
@@ -25,7 +23,7 @@ impl EventLoop {
             self.counters.address_conflicts.increment();
             return;
         }
-        let cooldown_end = scan.cooldown_end();
+        let cooldown_end = self.address_locks.cooldown_end(address);
         if cooldown_end > self.start.elapsed() {
             scan.start_cooldown(&mut self.timers, token, cooldown_end);
         } else {
@@ -42,7 +40,7 @@ impl EventLoop {
         };
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
-        scan.exchange = Some(scan.target().protocol.start(nonce));
+        scan.exchange = Some(scan.target().protocol.start(nonce, address));
         scan.socket = socket;
         scan.drops_at_start = self.sockets.drops(socket);
         self.acquire_permits(token).await;
@@ -81,11 +79,12 @@ impl EventLoop {
         let now = self.start.elapsed();
         scan.first_sent_ms.get_or_insert_with(|| (self.now)());
         scan.last_sent = Some(now);
+        self.address_locks.record_packet(address, now);
         scan.sends += 1;
         scan.is_sent = true;
         scan.state = State::AwaitingReply;
-        let timeout = Duration::from_millis(u64::from(self.settings.timeout_ms * scan.factor()));
-        let is_last = scan.sends > self.settings.retries * scan.factor();
+        let timeout = scan.timeout(&self.settings);
+        let is_last = scan.sends > scan.retries(&self.settings);
         let deadline = now + if is_last { timeout } else { timeout.max(COOLDOWN) };
         scan.deadline = Some(deadline);
         self.timers.set(deadline, token);
@@ -93,7 +92,7 @@ impl EventLoop {
 
     pub(super) async fn on_timeout(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
-        if scan.sends <= self.settings.retries * scan.factor() {
+        if scan.sends <= scan.retries(&self.settings) {
             return self.acquire_permits(token).await;
         }
         if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
@@ -161,13 +160,13 @@ impl EventLoop {
     /// The current target failed: continue with the next, or end the scan.
     async fn fail_target(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
-        if scan.target_index + 1 == scan.targets.len() {
+        let Some(next) = scan.next_target(reason) else {
             return self.finish_scan(token, Err(reason));
-        }
+        };
         scan.record_attempt(Err(reason));
         scan.deadline = None;
         self.release_address(token);
-        self.scans.get_mut(&token).expect("a scan in flight").target_index += 1;
+        self.scans.get_mut(&token).expect("a scan in flight").target_index = next;
         // Boxed, because several targets can fail in a row without a pause.
         Box::pin(self.begin_target(token)).await;
     }
@@ -195,10 +194,9 @@ impl EventLoop {
     fn release_address(&mut self, token: ScanToken) {
         let scan = &self.scans[&token];
         let Some(address) = scan.address() else { return };
-        let cooldown_end = scan.cooldown_end();
         let Some(next) = self.address_locks.release(address, token) else { return };
         // The next scan starts from a timer, so ending one scan does not start another recursively.
-        let at = cooldown_end.max(self.start.elapsed());
+        let at = self.address_locks.cooldown_end(address).max(self.start.elapsed());
         let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
         scan.start_cooldown(&mut self.timers, next, at);
     }

@@ -10,12 +10,14 @@ use clqd::engine::{Outcome, Probe};
 use clqd::model::ServerKey;
 use clqd::proto::{Exchange, NonceKey, Step};
 use clqd::scan::ScanMode;
-use clqd::scan::target::{Target, targets};
+use clqd::scan::target::{Effort, Target, targets};
 
 use super::network::{Delivery, VirtualNetwork};
 
 const TIMEOUT_MS: i64 = 2_000;
 const RETRIES: u32 = 2;
+/// Time-out of a target that is only probed.
+const PROBE_TIMEOUT_MS: i64 = 1_100;
 
 pub struct VirtualScanner {
     instance: u32,
@@ -54,6 +56,21 @@ pub struct FinishedScan {
 }
 
 impl Scan {
+    fn target(&self) -> Target {
+        self.targets[self.target_index]
+    }
+
+    fn timeout_ms(&self) -> i64 {
+        match self.target().effort {
+            Effort::Full => TIMEOUT_MS * i64::from(self.factor),
+            Effort::Probe => PROBE_TIMEOUT_MS,
+        }
+    }
+
+    fn retries(&self) -> u32 {
+        if self.target().effort == Effort::Full { RETRIES * self.factor } else { 0 }
+    }
+
     fn address(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.ip, self.targets[self.target_index].port)
     }
@@ -85,7 +102,7 @@ impl VirtualScanner {
         let Some(std::net::IpAddr::V4(ip)) = probe.url.ip() else { panic!("{} has no address", probe.url) };
         let targets = targets(&probe.url, mode);
         let first = SocketAddrV4::new(ip, targets[0].port);
-        let exchange = targets[0].protocol.start(self.key.nonce(first.into(), probe.id));
+        let exchange = targets[0].protocol.start(self.key.nonce(first.into(), probe.id), first.into());
         let factor = mode.factor();
         let scan = Scan {
             server: probe.server,
@@ -125,6 +142,10 @@ impl VirtualScanner {
                 scan.sent = 0;
                 self.send(network, now_ms, id);
             }
+            // Perhaps another server of the host has answered.
+            Step::Done(_) if scan.target_index > 0 => {
+                return Some(self.end(id, Outcome::Miss { t_ms, reason: "timeout".to_owned() }));
+            }
             Step::Done(snapshot) => return Some(self.end(id, Outcome::Snapshot(*snapshot))),
         }
         None
@@ -135,17 +156,17 @@ impl VirtualScanner {
         while self.timers.peek().is_some_and(|Reverse((at_ms, ..))| *at_ms <= now_ms) {
             let Reverse((_, id, timer)) = self.timers.pop()?;
             let Some(scan) = self.scans.get_mut(&id).filter(|scan| scan.timer == timer) else { continue };
-            if scan.sent <= RETRIES * scan.factor {
+            if scan.sent <= scan.retries() {
                 self.resends += 1;
                 self.send(network, now_ms, id);
-            } else if let Some(snapshot) = scan.exchange.partial_snapshot() {
+            } else if let Some(snapshot) = scan.exchange.partial_snapshot().filter(|_| scan.target_index == 0) {
                 return Some(self.end(id, Outcome::Snapshot(snapshot)));
             } else if scan.target_index + 1 < scan.targets.len() {
                 self.by_address.remove(&scan.address());
                 scan.target_index += 1;
                 scan.sent = 0;
                 let address = scan.address();
-                scan.exchange = scan.targets[scan.target_index].protocol.start(self.key.nonce(address.into(), id));
+                scan.exchange = scan.target().protocol.start(self.key.nonce(address.into(), id), address.into());
                 network.expire_sent_lists(address, now_ms);
                 assert!(self.by_address.insert(address, id).is_none(), "{address} is used by two scans");
                 self.send(network, now_ms, id);
@@ -160,7 +181,7 @@ impl VirtualScanner {
         let scan = self.scans.get_mut(&id).expect("a scan in flight");
         scan.sent += 1;
         scan.timer += 1;
-        self.timers.push(Reverse((now_ms + TIMEOUT_MS * i64::from(scan.factor), id, scan.timer)));
+        self.timers.push(Reverse((now_ms + scan.timeout_ms(), id, scan.timer)));
         network.send(now_ms, self.instance, scan.address(), scan.exchange.request());
     }
 

@@ -7,9 +7,9 @@ use clqd::model::ServerKey;
 
 const INTERVALS_MS: [i64; 5] = [120_000, 600_000, 3_600_000, 86_400_000, 604_800_000];
 
-/// Longest scan: six targets in exception mode, seven attempts of 6 s each, and three
-/// requests an exchange; in ms of real time.
-const SCAN_MS_MAX: i64 = 6 * 3 * 7 * 6_000;
+/// Longest scan, in exception mode; ms of real time: seven attempts of 6 s, then at most 100
+/// probes of 1.1 s, with three requests an exchange.
+const SCAN_MS_MAX: i64 = 3 * (7 * 6_000 + 100 * 1_100);
 
 #[derive(Default)]
 pub struct Watch {

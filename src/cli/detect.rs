@@ -1,0 +1,64 @@
+//! Finds the protocols of servers of which only address and port are known, by trying all.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+
+use crate::clock::{Clock, ClockSettings};
+use crate::model::{ServerKey, ServerUrl};
+use crate::proto::AUTO_SCHEME;
+use crate::scan::{ScanMode, ScanRequest, ScanSettings, Scanner};
+
+/// A server whose protocol was not found.
+#[derive(Debug)]
+pub struct NotFound {
+    /// As given, `auto://host:port`.
+    pub url: ServerUrl,
+    pub reason: &'static str,
+}
+
+/// Replaces each URL of the scheme `auto` by the one under which the server answers. The order
+/// stays the same.
+pub fn detect(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<Vec<Result<ServerUrl, NotFound>>> {
+    if urls.iter().all(|url| url.scheme() != AUTO_SCHEME) {
+        return Ok(urls.into_iter().map(Ok).collect());
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+    let found = runtime.block_on(probe(urls, settings));
+    // A DNS server that does not respond must not delay the exit.
+    runtime.shutdown_background();
+    found
+}
+
+async fn probe(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<Vec<Result<ServerUrl, NotFound>>> {
+    let unknown: Vec<usize> = (0..urls.len()).filter(|&index| urls[index].scheme() == AUTO_SCHEME).collect();
+    let (requests, requests_rx) = mpsc::channel(unknown.len());
+    let (outcomes_tx, mut outcomes) = mpsc::channel(unknown.len());
+    let clock = Arc::new(Clock::new(0, ClockSettings::default()));
+    let _scanner = Scanner::start(settings, requests_rx, outcomes_tx, Arc::new(move || clock.now_ms()))
+        .context("cannot open query sockets")?;
+    for &index in &unknown {
+        let url = urls[index].clone();
+        let request = ScanRequest { id: index as u64, server: ServerKey(index as u32), url, mode: ScanMode::Normal };
+        // The channel has space for all.
+        let _ = requests.send(request).await;
+    }
+    drop(requests);
+    let mut found: Vec<_> = urls.into_iter().map(Ok).collect();
+    while let Some(outcome) = outcomes.recv().await {
+        let result = &mut found[outcome.id as usize];
+        let Ok(url) = result else { continue };
+        *result = match (outcome.answers_at(url), &outcome.result) {
+            (Some(answered), _) => Ok(answered),
+            (None, Err(miss)) => {
+                // Of several attempts, one on the given port.
+                let reason = outcome.attempts.first().and_then(|attempt| attempt.result.err());
+                Err(NotFound { url: url.clone(), reason: reason.unwrap_or(miss.reason).name() })
+            }
+            (None, Ok(_)) => continue,
+        };
+    }
+    Ok(found)
+}

@@ -1,0 +1,174 @@
+//! GameSpy 2: one request with a nonce of four bytes, one reply: the settings as pairs, then the
+//! players and the teams as tables, row by row.
+
+use bytes::Buf;
+
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::fields::{self, c_str};
+use super::nonce::Nonce;
+use super::player_table::PlayerTable;
+use super::text::short_text;
+use crate::model::{Completeness, Snapshot};
+
+/// One request, one reply.
+#[derive(Clone, Debug)]
+pub struct StatusQuery {
+    nonce: [u8; 4],
+}
+
+impl StatusQuery {
+    pub fn new(nonce: Nonce) -> Self {
+        StatusQuery { nonce: nonce.bytes4() }
+    }
+}
+
+impl Exchange for StatusQuery {
+    fn request(&self) -> Vec<u8> {
+        // Settings, players and teams.
+        [&b"\xfe\xfd\x00"[..], &self.nonce, b"\xff\xff\xff"].concat()
+    }
+
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        match decode(t_ms, bytes, self.nonce) {
+            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Err(reason) => Step::Ignore(reason),
+        }
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Nonce
+    }
+
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        None
+    }
+}
+
+/// Decodes a reply. One that ends early gives a partial snapshot.
+///
+/// Errors: another kind of datagram; another nonce; no settings.
+pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, IgnoreReason> {
+    let Some((0, rest)) = datagram.split_first().map(|(kind, rest)| (*kind, rest)) else {
+        return Err(IgnoreReason::NotAReply);
+    };
+    let (echoed, mut rest) = rest.split_first_chunk::<4>().ok_or(IgnoreReason::NotAReply)?;
+    if *echoed != nonce {
+        return Err(IgnoreReason::WrongNonce);
+    }
+    let mut pairs = Vec::new();
+    loop {
+        let (key, value) = (c_str(&mut rest)?, c_str(&mut rest)?);
+        if key.is_empty() {
+            break;
+        }
+        pairs.push((key.to_ascii_lowercase(), value));
+    }
+    let value = |keys: &[&str]| {
+        keys.iter().find_map(|key| {
+            let named = |(k, v): &&(Vec<u8>, &[u8])| k == key.as_bytes() && !v.is_empty();
+            pairs.iter().find(named).map(|(_, value)| *value)
+        })
+    };
+    let number = |keys: &[&str]| fields::number::<u32>(value(keys)?);
+    let announced = number(&["numplayers"]);
+    let mut table = PlayerTable::default();
+    let table_is_whole = read_rows(&mut rest, &mut table).is_ok();
+    let (players, unusable) = table.into_players();
+    let listed = players.len() + unusable;
+    let is_full = table_is_whole && unusable == 0 && announced.is_none_or(|announced| announced as usize <= listed);
+    let game = value(&["gamename", "game_id", "gamevariant"]).map(short_text);
+    Ok(Snapshot {
+        t_ms,
+        game: game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "gamespy2".to_owned()),
+        map: short_text(value(&["mapname", "map"]).unwrap_or_default()),
+        hostname: short_text(value(&["hostname"]).unwrap_or_default()),
+        slots: number(&["maxplayers"]).unwrap_or(0),
+        players,
+        completeness: Completeness::full_if(is_full),
+        count: announced.filter(|_| !is_full),
+        bots: None,
+    })
+}
+
+/// The table of players: a zero byte, the number of rows (which some games leave out), the names
+/// of the columns up to an empty one, and the values row by row.
+fn read_rows(rest: &mut &[u8], table: &mut PlayerTable) -> Result<(), IgnoreReason> {
+    if rest.first() == Some(&0) {
+        rest.advance(1);
+    }
+    // Names of columns are printable, so a smaller byte is the number of rows.
+    let announced = match rest.first() {
+        Some(&count) if !(b' '..=b'~').contains(&count) => Some(usize::from(rest.try_get_u8()?)),
+        _ => None,
+    };
+    let mut columns = Vec::new();
+    loop {
+        match c_str(rest)? {
+            b"" => break,
+            name => columns.push(name),
+        }
+    }
+    if columns.is_empty() {
+        return match announced {
+            None | Some(0) => Ok(()),
+            Some(_) => Err(IgnoreReason::Malformed),
+        };
+    }
+    let mut row = 0;
+    while announced.map_or(!rest.is_empty() && rest[0] != 0, |announced| row < announced) {
+        for column in &columns {
+            table.set(column, row, c_str(rest)?);
+        }
+        row += 1;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: [u8; 4] = *b"abcd";
+
+    fn reply(list: &[u8]) -> Vec<u8> {
+        let mut bytes = b"\x00abcdhostname\0A host\0gamename\0bfvietnam\0mapname\0hue\0maxplayers\x0064\0\
+            numplayers\x002\0\0\0"
+            .to_vec();
+        bytes.extend_from_slice(list);
+        bytes
+    }
+
+    #[test]
+    fn rows_are_read_with_and_without_their_number() {
+        let rows = b"player_\0score_\0ping_\0team_\0\0One\x007\x0040\x001\0Two\0-2\x0080\x002\0";
+        for head in [&b"\x00\x02"[..], b"\x00"] {
+            let bytes = reply(&[head, rows, b"\x00\x02team_t\0score_t\0\0Red\x001\0Blue\x002\0"].concat());
+            let snapshot = decode(5, &bytes, NONCE).unwrap();
+            assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("bfvietnam", "hue"));
+            assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 64));
+            assert_eq!(snapshot.completeness, Completeness::Full, "{head:?}");
+            let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
+            assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-2), Some(80))]);
+        }
+    }
+
+    #[test]
+    fn cut_reply_is_partial_or_malformed() {
+        let whole = reply(b"\x00\x02player_\0score_\0\0One\x007\0Two\0-2\0");
+        let settings_end = reply(b"").len();
+        for cut in 0..whole.len() {
+            match decode(0, &whole[..cut], NONCE) {
+                Ok(snapshot) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
+                Err(reason) => assert!(cut < settings_end, "{cut}: {reason:?}"),
+            }
+        }
+        assert_eq!(decode(0, &whole, NONCE).unwrap().completeness, Completeness::Full);
+    }
+
+    #[test]
+    fn wrong_nonce_and_other_messages_are_ignored() {
+        assert_eq!(decode(0, &reply(b""), *b"abce"), Err(IgnoreReason::WrongNonce));
+        assert_eq!(decode(0, b"\x09abcd12345\0", NONCE), Err(IgnoreReason::NotAReply));
+        assert_eq!(decode(0, b"", NONCE), Err(IgnoreReason::NotAReply));
+    }
+}

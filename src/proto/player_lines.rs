@@ -1,0 +1,66 @@
+//! Player lines of the Quake 2 and Quake 3 families, `score ping "name"`.
+
+use super::text::points;
+use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
+use crate::model::Player;
+use crate::model::name::Name;
+
+/// The player lines of a reply.
+pub(super) struct PlayerLines {
+    pub(super) players: Vec<Player>,
+    /// Complete lines that could not be decoded, or exceed `PLAYERS_MAX`.
+    pub(super) unparsed: usize,
+    /// The last line has no line end.
+    pub(super) is_truncated: bool,
+}
+
+impl PlayerLines {
+    /// `decode_name`: the character set of the game.
+    pub(super) fn read(lines: &[u8], decode_name: fn(&[u8]) -> Name) -> PlayerLines {
+        let mut list = PlayerLines { players: Vec::new(), unparsed: 0, is_truncated: false };
+        for line in lines.split_inclusive(|&b| b == b'\n') {
+            let Some(line) = line.strip_suffix(b"\n") else {
+                list.is_truncated = true;
+                // It proves that a player exists, but its name may be truncated.
+                list.unparsed += 1;
+                break;
+            };
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                continue;
+            }
+            match player(line, decode_name) {
+                Some(player) if list.players.len() < PLAYERS_MAX => list.players.push(player),
+                _ => list.unparsed += 1,
+            }
+        }
+        list
+    }
+}
+
+/// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The
+/// name may contain quotes, so it ends at the last quote.
+fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
+    let open = line.iter().position(|&b| b == b'"')?;
+    let close = line.iter().rposition(|&b| b == b'"').filter(|&close| close > open)?;
+    let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
+    let score = score(columns.next()?)?;
+    let ping: i32 = columns.next()?.parse().ok()?;
+    Some(Player {
+        name: decode_name(&line[open + 1..close]),
+        points: Some(points(score)),
+        ping: (ping >= 0).then_some(ping),
+        connected_ms: None,
+        bot: false,
+        spectator: false,
+    })
+}
+
+fn score(text: &str) -> Option<i64> {
+    if let Ok(score) = text.parse::<i64>() {
+        return Some(score);
+    }
+    // Mods with times as scores send fractions, or more digits than an i64 has.
+    let score: f64 = text.parse().ok().filter(|s: &f64| s.is_finite())?;
+    Some(score.clamp(-(POINTS_ABS_MAX as f64), POINTS_ABS_MAX as f64) as i64)
+}

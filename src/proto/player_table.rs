@@ -1,0 +1,130 @@
+//! Player lists that are sent as columns: one value for each field and player (GameSpy 1, 2, 3).
+
+use std::collections::BTreeMap;
+
+use super::fields;
+use super::text::{player_name, points};
+use crate::limits::PLAYERS_MAX;
+use crate::model::Player;
+
+/// A column that clqd uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Column {
+    Name,
+    Points,
+    Ping,
+    Bot,
+}
+
+/// The columns by the names that games use, in lower case and without the final underscore.
+const COLUMNS: &[(&str, Column)] = &[
+    ("player", Column::Name),
+    ("playername", Column::Name),
+    ("name", Column::Name),
+    ("score", Column::Points),
+    ("frags", Column::Points),
+    ("ping", Column::Ping),
+    ("bot", Column::Bot),
+    ("aibot", Column::Bot),
+];
+
+/// Values of players by their number in the list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PlayerTable {
+    rows: BTreeMap<usize, [Option<Vec<u8>>; 4]>,
+}
+
+impl PlayerTable {
+    /// Sets a value whose key ends with the player's number: `frags_3`. Other keys are skipped.
+    pub(super) fn set_numbered(&mut self, key: &[u8], value: &[u8]) {
+        let Some(end) = key.iter().rposition(|&b| b == b'_') else { return };
+        let Some(number) = fields::number(&key[end + 1..]) else { return };
+        self.set(&key[..end], number, value);
+    }
+
+    /// Sets the value of a column for a player. Columns that clqd does not use are skipped, and
+    /// so are players beyond the limit.
+    pub(super) fn set(&mut self, column: &[u8], number: usize, value: &[u8]) {
+        let column = column.strip_suffix(b"_").unwrap_or(column);
+        let known = COLUMNS.iter().find(|(name, _)| column.eq_ignore_ascii_case(name.as_bytes()));
+        let Some(&(_, column)) = known else { return };
+        if number > PLAYERS_MAX {
+            return;
+        }
+        self.rows.entry(number).or_default()[column as usize] = Some(value.to_vec());
+    }
+
+    /// The players in the order of their numbers, and the number of entries that are not usable:
+    /// without a name, with points that are no number, or beyond the limit.
+    pub(super) fn into_players(self) -> (Vec<Player>, usize) {
+        let mut players = Vec::new();
+        let mut unusable = 0;
+        for columns in self.rows.into_values() {
+            match player(&columns) {
+                Some(player) if players.len() < PLAYERS_MAX => players.push(player),
+                _ => unusable += 1,
+            }
+        }
+        (players, unusable)
+    }
+}
+
+fn player(columns: &[Option<Vec<u8>>; 4]) -> Option<Player> {
+    let value = |column: Column| columns[column as usize].as_deref();
+    let number = fields::number::<i64>;
+    let score = match value(Column::Points) {
+        None => None,
+        Some(text) if text.trim_ascii().is_empty() => None,
+        Some(text) => Some(points(number(text)?)),
+    };
+    Some(Player {
+        name: player_name(value(Column::Name)?),
+        points: score,
+        ping: value(Column::Ping).and_then(number).and_then(|ping| i32::try_from(ping).ok()).filter(|ping| *ping >= 0),
+        connected_ms: None,
+        bot: value(Column::Bot).and_then(number).is_some_and(|flag| flag != 0),
+        spectator: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_become_players_in_the_order_of_their_numbers() {
+        let mut table = PlayerTable::default();
+        for (key, value) in [
+            ("player_10", "ten"),
+            ("score_10", "-4"),
+            ("player_2", "two"),
+            ("frags_2", " 12 "),
+            ("ping_2", "33"),
+            ("bot_2", "1"),
+            ("mesh_2", "Male Soldier"),
+            ("player_x", "no number"),
+            ("player_99999999", "too many"),
+        ] {
+            table.set_numbered(key.as_bytes(), value.as_bytes());
+        }
+        table.set(b"Player_", 11, b"eleven");
+        let (players, unusable) = table.into_players();
+        let rows: Vec<_> = players.iter().map(|p| (p.name.as_str(), p.points, p.ping, p.bot)).collect();
+        assert_eq!(
+            rows,
+            [("two", Some(12), Some(33), true), ("ten", Some(-4), None, false), ("eleven", None, None, false)]
+        );
+        assert_eq!(unusable, 0);
+    }
+
+    #[test]
+    fn entry_without_name_or_with_bad_points_is_counted_as_unusable() {
+        let mut table = PlayerTable::default();
+        table.set(b"score", 0, b"1");
+        table.set(b"player", 1, b"a");
+        table.set(b"score", 1, b"many");
+        let (players, unusable) = table.into_players();
+        assert!(players.is_empty());
+        assert_eq!(unusable, 2);
+    }
+}

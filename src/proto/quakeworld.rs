@@ -1,0 +1,248 @@
+//! QuakeWorld: `status` and its reply.
+//!
+//! The reply has no nonce. A long one is sent as several datagrams without number or end mark:
+//! the first contains the infostring, and each is filled nearly to the size of a network packet
+//! before the next one begins.
+
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
+use super::quake_text::quake_name;
+use super::text::points;
+use crate::limits::PLAYERS_MAX;
+use crate::model::{Completeness, Player, Snapshot};
+
+/// Flags: 1 infostring, 2 players, 4 spectators, 16 teams.
+const REQUEST: &[u8] = b"\xff\xff\xff\xffstatus 23\n";
+const HEADER: &[u8] = b"\xff\xff\xff\xffn";
+
+/// A datagram that is shorter than this had space for another player line, so it is the last.
+/// Servers (mvdsv, ezquake) send when 1,400 bytes are reached; a line has at most 160.
+const FULL_DATAGRAM_BYTES_MIN: usize = 1_200;
+
+/// Most datagrams of one reply. A server has at most 32 players and 32 spectators.
+const DATAGRAMS_MAX: usize = 8;
+
+/// Points that a server reports for a spectator.
+const SPECTATOR_POINTS: i64 = -9_999;
+
+/// One `status` request and its reply.
+#[derive(Clone, Debug, Default)]
+pub struct StatusQuery {
+    /// The datagram with the infostring, without its header.
+    first: Option<Vec<u8>>,
+    /// The other datagrams, without their headers, in order of arrival.
+    others: Vec<Vec<u8>>,
+    last_received_ms: i64,
+}
+
+impl StatusQuery {
+    pub fn new() -> Self {
+        StatusQuery::default()
+    }
+
+    fn snapshot(&self, completeness: Completeness) -> Option<Snapshot> {
+        let first = self.first.as_ref()?;
+        let (infostring, lines) = split_at_line_end(first);
+        let info = Infostring::read(infostring);
+        let mut list = PlayerLines::default();
+        list.add(lines.unwrap_or_default());
+        for datagram in &self.others {
+            list.add(datagram);
+        }
+        let completeness = if list.unparsed > 0 { Completeness::Partial } else { completeness };
+        Some(Snapshot {
+            t_ms: self.last_received_ms,
+            game: info.game(&["*gamedir", "gamedir"], "qw"),
+            map: info.text(&["map"]),
+            hostname: info.text(&["hostname"]),
+            slots: info.number(&["maxclients"]).unwrap_or(0),
+            players: list.players,
+            completeness,
+            count: None,
+            bots: None,
+        })
+    }
+}
+
+impl Exchange for StatusQuery {
+    fn request(&self) -> Vec<u8> {
+        REQUEST.to_vec()
+    }
+
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        let Some(body) = bytes.strip_prefix(HEADER) else {
+            let reason = match bytes.starts_with(b"\xff\xff\xff\xff") {
+                true => IgnoreReason::UnexpectedMessage,
+                false => IgnoreReason::NotAReply,
+            };
+            return Step::Ignore(reason);
+        };
+        let body = without_final_zeros(body);
+        let is_first = body.starts_with(b"\\");
+        if is_first {
+            // The reply to a repeated request replaces the one before it.
+            if self.first.is_some() {
+                self.others.clear();
+            }
+            self.first = Some(body.to_vec());
+        } else if self.others.iter().any(|known| known == body) {
+            return Step::Ignore(IgnoreReason::UnexpectedMessage);
+        } else if self.others.len() >= DATAGRAMS_MAX {
+            return Step::Ignore(IgnoreReason::TooLarge);
+        } else {
+            self.others.push(body.to_vec());
+        }
+        self.last_received_ms = t_ms;
+        let is_last = bytes.len() < FULL_DATAGRAM_BYTES_MIN
+            || self.others.iter().any(|other| other.len() + HEADER.len() < FULL_DATAGRAM_BYTES_MIN);
+        match is_last.then(|| self.snapshot(Completeness::Full)).flatten() {
+            Some(snapshot) => Step::Done(Box::new(snapshot)),
+            None => Step::Wait,
+        }
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Address
+    }
+
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        self.snapshot(Completeness::Partial)
+    }
+}
+
+#[derive(Default)]
+struct PlayerLines {
+    players: Vec<Player>,
+    /// Lines that could not be decoded, or exceed `PLAYERS_MAX`.
+    unparsed: usize,
+}
+
+impl PlayerLines {
+    fn add(&mut self, lines: &[u8]) {
+        for line in lines.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
+            match player(line) {
+                Some(player) if self.players.len() < PLAYERS_MAX => self.players.push(player),
+                _ => self.unparsed += 1,
+            }
+        }
+    }
+}
+
+/// `userid frags minutes ping "name" "skin" top bottom "team"`. A spectator has `S` or -9999 as
+/// frags, a negative ping, and `\s\` before the name.
+fn player(line: &[u8]) -> Option<Player> {
+    let open = line.iter().position(|&b| b == b'"')?;
+    let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
+    let _userid: i32 = columns.next()?.parse().ok()?;
+    let frags = columns.next()?;
+    let minutes: i64 = columns.next()?.parse().ok()?;
+    let ping: i32 = columns.next()?.parse().ok()?;
+    let rest = &line[open + 1..];
+    // A name may contain a quote; the skin after it begins with one.
+    let close = memchr::memmem::find(rest, b"\" \"").or_else(|| rest.iter().position(|&b| b == b'"'))?;
+    let name = &rest[..close];
+    let marked_name = name.strip_prefix(b"\\s\\");
+    let frags: Option<i64> = if frags == "S" { None } else { Some(frags.parse().ok()?) };
+    let spectator = marked_name.is_some() || frags.is_none_or(|frags| frags == SPECTATOR_POINTS);
+    Some(Player {
+        name: quake_name(marked_name.unwrap_or(name)),
+        points: frags.map(points).filter(|_| !spectator),
+        ping: Some(ping.saturating_abs()),
+        connected_ms: u64::try_from(minutes).ok().map(|minutes| minutes * 60_000),
+        bot: false,
+        spectator,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFO: &str = "\\maxclients\\8\\map\\dm6\\hostname\\a host\\*gamedir\\ktx\\*version\\MVDSV 0.36\n";
+
+    fn datagram(body: &str) -> Vec<u8> {
+        [HEADER, body.as_bytes()].concat()
+    }
+
+    fn line(number: usize) -> String {
+        format!("{number} {} 3 40 \"player {number:04} {}\" \"\" 4 4 \"red\"\n", number * 2, "n".repeat(60))
+    }
+
+    fn lines(numbers: std::ops::Range<usize>) -> String {
+        numbers.map(line).collect()
+    }
+
+    fn done(step: Step) -> Snapshot {
+        match step {
+            Step::Done(snapshot) => *snapshot,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_datagram_is_the_whole_reply() {
+        let mut query = StatusQuery::new();
+        let body = format!(
+            "{INFO}12 25 14 38 \"\u{7f}Milton\" \"base\" 13 0 \"red\"\n13 -9999 2 -66 \"\\s\\watcher\" \"\" 0 0 \"\"\n\
+             14 S 1 12 \"other\" \"\" 0 0\n\0"
+        );
+        let snapshot = done(query.handle_datagram(7, &datagram(&body)));
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("ktx", "dm6"));
+        assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("a host", 8));
+        assert_eq!((snapshot.completeness, snapshot.t_ms), (Completeness::Full, 7));
+        let players: Vec<_> =
+            snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping, p.spectator)).collect();
+        assert_eq!(
+            players,
+            [
+                ("_Milton", Some(25), Some(38), false),
+                ("watcher", None, Some(66), true),
+                ("other", None, Some(12), true)
+            ]
+        );
+        assert_eq!(snapshot.players[0].connected_ms, Some(14 * 60_000));
+    }
+
+    #[test]
+    fn long_reply_is_complete_with_its_short_datagram_in_any_order() {
+        let first = datagram(&format!("{INFO}{}", lines(0..12)));
+        let second = datagram(&lines(12..20));
+        assert!(first.len() >= FULL_DATAGRAM_BYTES_MIN && second.len() < FULL_DATAGRAM_BYTES_MIN);
+        for order in [[&first, &second], [&second, &first]] {
+            let mut query = StatusQuery::new();
+            assert_eq!(query.handle_datagram(1, order[0]), Step::Wait);
+            let snapshot = done(query.handle_datagram(2, order[1]));
+            assert_eq!((snapshot.players.len(), snapshot.completeness), (20, Completeness::Full));
+        }
+    }
+
+    #[test]
+    fn long_reply_without_its_end_is_partial() {
+        let mut query = StatusQuery::new();
+        assert_eq!(query.partial_snapshot(), None);
+        let first = datagram(&format!("{INFO}{}", lines(0..12)));
+        assert_eq!(query.handle_datagram(1, &first), Step::Wait);
+        // The reply to a repeated request does not add its players again.
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        let snapshot = query.partial_snapshot().unwrap();
+        assert_eq!((snapshot.players.len(), snapshot.completeness), (12, Completeness::Partial));
+    }
+
+    #[test]
+    fn line_that_cannot_be_decoded_makes_the_snapshot_partial() {
+        for bad in ["x", "1 2 3 \"n\"", "1 x 3 4 \"n\" \"\" 0 0", "1 2 3 4 \"open"] {
+            let mut query = StatusQuery::new();
+            let snapshot = done(query.handle_datagram(1, &datagram(&format!("{INFO}{bad}\n{}", line(1)))));
+            assert_eq!((snapshot.players.len(), snapshot.completeness), (1, Completeness::Partial), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_messages_are_ignored() {
+        let mut query = StatusQuery::new();
+        assert_eq!(query.handle_datagram(0, b"\xff\xff\xff\xffprint\n"), Step::Ignore(IgnoreReason::UnexpectedMessage));
+        assert_eq!(query.handle_datagram(0, b"n\\map\\dm6"), Step::Ignore(IgnoreReason::NotAReply));
+        assert_eq!(query.handle_datagram(0, b""), Step::Ignore(IgnoreReason::NotAReply));
+        assert_eq!(query.partial_snapshot(), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Teeworlds 0.6 and DDNet: `gie3` with a token of one byte, in the extended form of three. A
+//! vanilla server answers with `inf3` and at most 16 clients; DDNet answers with `iext` and, if
+//! the list does not fit, further `iex+` datagrams. The list is complete when it has as many
+//! clients as announced.
+
+use std::collections::BTreeSet;
+
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::fields::{self, c_str};
+use super::nonce::Nonce;
+use super::text::{player_name, points, short_text};
+use crate::limits::PLAYERS_MAX;
+use crate::model::{Completeness, Player, Snapshot};
+
+const PREFIX: [u8; 6] = [0xff; 6];
+const PADDING: [u8; 4] = [0xff; 4];
+const VANILLA: &[u8] = b"inf3";
+const EXTENDED: &[u8] = b"iext";
+const EXTENDED_MORE: &[u8] = b"iex+";
+
+/// Players of a vanilla list; a server with more clients lists only some of them.
+const VANILLA_CLIENTS_MAX: u32 = 16;
+
+/// Numbers of `iex+` datagrams: 1 to 63.
+const MORE_NUMBER_MAX: u32 = 63;
+
+/// One request and its reply.
+#[derive(Clone, Debug)]
+pub struct InfoQuery {
+    token: u32,
+    info: Option<Info>,
+    players: Vec<Player>,
+    /// Numbers of the `iex+` datagrams received.
+    more: BTreeSet<u32>,
+    last_received_ms: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Info {
+    hostname: String,
+    map: String,
+    game: String,
+    clients: u32,
+    slots: u32,
+    is_extended: bool,
+}
+
+impl InfoQuery {
+    pub fn new(nonce: Nonce) -> Self {
+        // Three bytes are echoed.
+        let token = nonce.0 as u32 & 0x00ff_ffff;
+        InfoQuery { token, info: None, players: Vec::new(), more: BTreeSet::new(), last_received_ms: 0 }
+    }
+
+    fn snapshot(&self, info: &Info) -> Snapshot {
+        let listed = self.players.len() as u32;
+        let is_full = listed >= info.clients && (info.is_extended || info.clients <= VANILLA_CLIENTS_MAX);
+        Snapshot {
+            t_ms: self.last_received_ms,
+            game: if info.game.trim().is_empty() { "teeworlds".to_owned() } else { info.game.clone() },
+            map: info.map.clone(),
+            hostname: info.hostname.clone(),
+            slots: info.slots,
+            players: self.players.clone(),
+            completeness: Completeness::full_if(is_full),
+            count: Some(info.clients).filter(|_| !is_full),
+            bots: None,
+        }
+    }
+
+    /// A reply with the settings: `inf3`, or the first one of the extended form.
+    fn on_info(&mut self, mut rest: &[u8], is_extended: bool) -> Result<(), IgnoreReason> {
+        let rest = &mut rest;
+        let token_sent = if is_extended { self.token } else { self.token & 0xff };
+        if number(c_str(rest)?)? != i64::from(token_sent) {
+            return Err(IgnoreReason::WrongNonce);
+        }
+        let _version = c_str(rest)?;
+        let hostname = short_text(c_str(rest)?);
+        let map = short_text(c_str(rest)?);
+        if is_extended {
+            let (_crc, _size) = (c_str(rest)?, c_str(rest)?);
+        }
+        let game = short_text(c_str(rest)?);
+        let _flags = c_str(rest)?;
+        let (_players, _player_slots) = (c_str(rest)?, c_str(rest)?);
+        let clients = count(c_str(rest)?)?;
+        let slots = count(c_str(rest)?)?;
+        if is_extended {
+            let _reserved = c_str(rest)?;
+        }
+        let players = read_players(rest, is_extended)?;
+        self.info = Some(Info { hostname, map, game, clients, slots, is_extended });
+        self.add(players);
+        Ok(())
+    }
+
+    fn on_more(&mut self, mut rest: &[u8]) -> Result<(), IgnoreReason> {
+        let rest = &mut rest;
+        if number(c_str(rest)?)? != i64::from(self.token) {
+            return Err(IgnoreReason::WrongNonce);
+        }
+        let number = count(c_str(rest)?)?;
+        let _reserved = c_str(rest)?;
+        if !(1..=MORE_NUMBER_MAX).contains(&number) {
+            return Err(IgnoreReason::BadFragment);
+        }
+        let players = read_players(rest, true)?;
+        if !self.more.insert(number) {
+            return Err(IgnoreReason::UnexpectedMessage);
+        }
+        self.add(players);
+        Ok(())
+    }
+
+    fn add(&mut self, players: Vec<Player>) {
+        let space = PLAYERS_MAX - self.players.len();
+        self.players.extend(players.into_iter().take(space));
+    }
+}
+
+impl Exchange for InfoQuery {
+    fn request(&self) -> Vec<u8> {
+        let [_, high, middle, low] = self.token.to_be_bytes();
+        // The extended form; a vanilla server skips the first six bytes.
+        [b"xe", &[high, middle, 0, 0][..], &PADDING, b"gie3", &[low]].concat()
+    }
+
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        let Some(body) = bytes.strip_prefix(&PREFIX).and_then(|rest| rest.strip_prefix(&PADDING)) else {
+            return Step::Ignore(IgnoreReason::NotAReply);
+        };
+        let result = if let Some(rest) = body.strip_prefix(EXTENDED_MORE) {
+            self.on_more(rest)
+        } else if let Some(rest) = body.strip_prefix(EXTENDED) {
+            if self.info.is_some() { Err(IgnoreReason::UnexpectedMessage) } else { self.on_info(rest, true) }
+        } else if let Some(rest) = body.strip_prefix(VANILLA) {
+            if self.info.is_some() { Err(IgnoreReason::UnexpectedMessage) } else { self.on_info(rest, false) }
+        } else {
+            Err(IgnoreReason::NotAReply)
+        };
+        if let Err(reason) = result {
+            return Step::Ignore(reason);
+        }
+        self.last_received_ms = t_ms;
+        match &self.info {
+            Some(info) if !info.is_extended || self.players.len() >= info.clients as usize => {
+                Step::Done(Box::new(self.snapshot(info)))
+            }
+            _ => Step::Wait,
+        }
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Nonce
+    }
+
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        let info = self.info.clone()?;
+        Some(Snapshot { completeness: Completeness::Partial, ..self.snapshot(&info) })
+    }
+}
+
+/// Clients: name, clan, country, score, whether they play; in the extended form a reserved
+/// string, too.
+fn read_players(rest: &mut &[u8], is_extended: bool) -> Result<Vec<Player>, IgnoreReason> {
+    let mut players = Vec::new();
+    while !rest.is_empty() && players.len() < PLAYERS_MAX {
+        let name = player_name(c_str(rest)?);
+        let (_clan, _country) = (c_str(rest)?, c_str(rest)?);
+        let score = number(c_str(rest)?)?;
+        let plays = number(c_str(rest)?)? != 0;
+        if is_extended {
+            let _reserved = c_str(rest)?;
+        }
+        players.push(Player {
+            name,
+            points: plays.then_some(points(score)),
+            ping: None,
+            connected_ms: None,
+            bot: false,
+            spectator: !plays,
+        });
+    }
+    Ok(players)
+}
+
+fn number(text: &[u8]) -> Result<i64, IgnoreReason> {
+    fields::number(text).ok_or(IgnoreReason::Malformed)
+}
+
+/// A number of clients or datagrams.
+fn count(text: &[u8]) -> Result<u32, IgnoreReason> {
+    match u32::try_from(number(text)?) {
+        Ok(count) if count as usize <= PLAYERS_MAX => Ok(count),
+        _ => Err(IgnoreReason::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: u32 = 0x0012_3456;
+
+    fn query() -> InfoQuery {
+        InfoQuery::new(Nonce(u64::from(TOKEN)))
+    }
+
+    fn reply(kind: &[u8], texts: &[&str]) -> Vec<u8> {
+        let strings: Vec<u8> = texts.iter().flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect();
+        [&PREFIX[..], &PADDING, kind, &strings].concat()
+    }
+
+    fn extended(clients: &str, list: &[&str]) -> Vec<u8> {
+        let head =
+            ["1193046", "0.6.4, 18.1", "A host", "Kobra", "123", "456", "DDNet", "0", clients, "64", clients, "64", ""];
+        reply(EXTENDED, &[&head[..], list].concat())
+    }
+
+    #[test]
+    fn vanilla_reply_of_at_most_16_clients_is_full() {
+        let mut query = query();
+        assert_eq!(query.request(), b"xe\x12\x34\x00\x00\xff\xff\xff\xffgie3\x56");
+        let head = ["86", "0.6.5", "A host", "ctf5", "CTF", "0", "1", "8", "2", "12"];
+        let list = ["One", "clan", "276", "7", "1", "Two", "", "-1", "0", "0"];
+        let Step::Done(snapshot) = query.handle_datagram(5, &reply(VANILLA, &[&head[..], &list].concat())) else {
+            panic!()
+        };
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("CTF", "ctf5"));
+        assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 12));
+        let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.spectator)).collect();
+        assert_eq!(players, [("One", Some(7), false), ("Two", None, true)]);
+        assert_eq!(snapshot.completeness, Completeness::Full);
+    }
+
+    #[test]
+    fn extended_list_is_complete_with_the_announced_clients() {
+        let first = extended("2", &["One", "", "0", "-9999", "1", ""]);
+        let more = reply(EXTENDED_MORE, &["1193046", "1", "", "Two", "", "0", "5", "1", ""]);
+        for order in [[&first, &more], [&more, &first]] {
+            let mut query = query();
+            assert_eq!(query.handle_datagram(1, order[0]), Step::Wait);
+            assert_eq!(query.handle_datagram(1, order[0]), Step::Ignore(IgnoreReason::UnexpectedMessage));
+            let Step::Done(snapshot) = query.handle_datagram(2, order[1]) else { panic!() };
+            assert_eq!((snapshot.players.len(), snapshot.completeness), (2, Completeness::Full));
+        }
+        let mut query = query();
+        assert_eq!(query.handle_datagram(1, &first), Step::Wait);
+        let partial = query.partial_snapshot().unwrap();
+        assert_eq!((partial.completeness, partial.count), (Completeness::Partial, Some(2)));
+    }
+
+    #[test]
+    fn list_withheld_by_a_rate_limit_is_partial() {
+        // Above its limit a DDNet server sends the settings only.
+        let mut query = query();
+        assert_eq!(query.handle_datagram(1, &extended("9", &[])), Step::Wait);
+        assert_eq!(query.partial_snapshot().map(|s| (s.completeness, s.count)), Some((Completeness::Partial, Some(9))));
+    }
+
+    #[test]
+    fn wrong_tokens_and_malformed_replies_are_ignored() {
+        for (bytes, reason) in [
+            (reply(VANILLA, &["87", "v"]), IgnoreReason::WrongNonce),
+            (reply(EXTENDED, &["86", "v"]), IgnoreReason::WrongNonce),
+            (reply(EXTENDED_MORE, &["1193046", "64", ""]), IgnoreReason::BadFragment),
+            (reply(VANILLA, &["x"]), IgnoreReason::Malformed),
+            (reply(VANILLA, &["86", "v"]), IgnoreReason::Malformed),
+            (reply(b"fstd", &[]), IgnoreReason::NotAReply),
+            (b"inf3".to_vec(), IgnoreReason::NotAReply),
+        ] {
+            assert_eq!(query().handle_datagram(0, &bytes), Step::Ignore(reason));
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Teeworlds 0.7: first the tokens of both sides are exchanged, so that nobody can be made to
+//! receive a long reply to a forged request; then `gie3` and its reply, one datagram. Numbers are
+//! variable-length integers.
+
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::fields::{c_str, take};
+use super::nonce::Nonce;
+use super::text::{player_name, points, short_text};
+use crate::limits::PLAYERS_MAX;
+use crate::model::{Completeness, Player, Snapshot};
+
+/// A control message: flags, acknowledged number, count of chunks.
+const CONTROL: [u8; 3] = [0x04, 0x00, 0x00];
+const TOKEN_MESSAGE: u8 = 0x05;
+const UNKNOWN_TOKEN: [u8; 4] = [0xff; 4];
+/// A datagram without a connection, version 1.
+const CONNECTIONLESS: u8 = 0x21;
+const REQUEST: &[u8] = b"\xff\xff\xff\xffgie3";
+const REPLY: &[u8] = b"\xff\xff\xff\xffinf3";
+
+/// Servers ignore a shorter request for a token: it would be shorter than its reply.
+const TOKEN_REQUEST_PAYLOAD_BYTES: usize = 512;
+
+/// Bits of a client's flags.
+const SPECTATOR: i32 = 1;
+const BOT: i32 = 2;
+
+/// A token request and an information request.
+#[derive(Clone, Debug)]
+pub struct InfoQuery {
+    token: [u8; 4],
+    server_token: Option<[u8; 4]>,
+}
+
+impl InfoQuery {
+    pub fn new(nonce: Nonce) -> Self {
+        let token = nonce.bytes4();
+        InfoQuery { token: if token == UNKNOWN_TOKEN { [0; 4] } else { token }, server_token: None }
+    }
+
+    /// The token in the request for information; less than 64 fits into one byte.
+    fn browser_token(&self) -> u8 {
+        self.token[3] & 0x3f
+    }
+
+    fn on_token(&mut self, mut body: &[u8]) -> Result<(), IgnoreReason> {
+        if take(&mut body, 4)? != self.token {
+            return Err(IgnoreReason::WrongNonce);
+        }
+        if take(&mut body, 1)? != [TOKEN_MESSAGE] {
+            return Err(IgnoreReason::UnexpectedMessage);
+        }
+        let token = body.first_chunk::<4>().ok_or(IgnoreReason::Malformed)?;
+        if self.server_token.is_some() {
+            return Err(IgnoreReason::UnexpectedMessage);
+        }
+        self.server_token = Some(*token);
+        Ok(())
+    }
+}
+
+impl Exchange for InfoQuery {
+    fn request(&self) -> Vec<u8> {
+        match &self.server_token {
+            None => {
+                let mut payload = [&[TOKEN_MESSAGE][..], &self.token].concat();
+                payload.resize(TOKEN_REQUEST_PAYLOAD_BYTES, 0);
+                [&CONTROL[..], &UNKNOWN_TOKEN, &payload].concat()
+            }
+            Some(server_token) => {
+                [&[CONNECTIONLESS][..], server_token, &self.token, REQUEST, &[self.browser_token()]].concat()
+            }
+        }
+    }
+
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        if let Some(body) = bytes.strip_prefix(&CONTROL) {
+            return match self.on_token(body) {
+                Ok(()) => Step::Send,
+                Err(reason) => Step::Ignore(reason),
+            };
+        }
+        let result = match (bytes.strip_prefix(&[CONNECTIONLESS]), self.server_token) {
+            (Some(body), Some(_)) => decode(t_ms, body, self.token, self.browser_token()),
+            (Some(_), None) => Err(IgnoreReason::UnexpectedMessage),
+            (None, _) => Err(IgnoreReason::NotAReply),
+        };
+        match result {
+            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Err(reason) => Step::Ignore(reason),
+        }
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Nonce
+    }
+
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        None
+    }
+}
+
+/// Decodes the information, from the token on. A list with fewer clients than announced gives a
+/// partial snapshot.
+fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
+    let rest = &mut rest;
+    if take(rest, 4)? != token {
+        return Err(IgnoreReason::WrongNonce);
+    }
+    let _server_token = take(rest, 4)?;
+    *rest = rest.strip_prefix(REPLY).ok_or(IgnoreReason::UnexpectedMessage)?;
+    if integer(rest)? != i32::from(browser_token) {
+        return Err(IgnoreReason::WrongNonce);
+    }
+    let _version = c_str(rest)?;
+    let hostname = short_text(c_str(rest)?);
+    let _address = c_str(rest)?;
+    let map = short_text(c_str(rest)?);
+    let game = short_text(c_str(rest)?);
+    let (_flags, _skill) = (integer(rest)?, integer(rest)?);
+    let (_players, _player_slots) = (integer(rest)?, integer(rest)?);
+    let (clients, slots) = (count(rest)?, count(rest)?);
+    let mut players = Vec::new();
+    while !rest.is_empty() && players.len() < PLAYERS_MAX {
+        match client(rest) {
+            Ok(player) => players.push(player),
+            Err(_) => break,
+        }
+    }
+    let is_full = players.len() >= clients as usize;
+    Ok(Snapshot {
+        t_ms,
+        game: if game.trim().is_empty() { "teeworlds".to_owned() } else { game },
+        map,
+        hostname,
+        slots,
+        players,
+        completeness: Completeness::full_if(is_full),
+        count: Some(clients).filter(|_| !is_full),
+        bots: None,
+    })
+}
+
+/// Name, clan, country, score, flags.
+fn client(rest: &mut &[u8]) -> Result<Player, IgnoreReason> {
+    let name = player_name(c_str(rest)?);
+    let _clan = c_str(rest)?;
+    let _country = integer(rest)?;
+    let score = integer(rest)?;
+    let flags = integer(rest)?;
+    let spectator = flags & SPECTATOR != 0;
+    Ok(Player {
+        name,
+        points: Some(points(score.into())).filter(|_| !spectator),
+        ping: None,
+        connected_ms: None,
+        bot: flags & BOT != 0,
+        spectator,
+    })
+}
+
+/// A number of clients.
+fn count(rest: &mut &[u8]) -> Result<u32, IgnoreReason> {
+    match u32::try_from(integer(rest)?) {
+        Ok(count) if count as usize <= PLAYERS_MAX => Ok(count),
+        _ => Err(IgnoreReason::Malformed),
+    }
+}
+
+/// A variable-length integer: the first byte has a mark that more follow, the sign and six bits;
+/// each of at most four others has the mark and seven bits. Low bits come first.
+fn integer(rest: &mut &[u8]) -> Result<i32, IgnoreReason> {
+    let first = take(rest, 1)?[0];
+    let mut value = i32::from(first & 0x3f);
+    let mut more = first & 0x80 != 0;
+    let mut shift = 6;
+    while more {
+        if shift > 27 {
+            return Err(IgnoreReason::Malformed);
+        }
+        let byte = take(rest, 1)?[0];
+        value |= i32::from(byte & 0x7f) << shift;
+        more = byte & 0x80 != 0;
+        shift += 7;
+    }
+    Ok(if first & 0x40 == 0 { value } else { !value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: [u8; 4] = *b"wxyz";
+    const SERVER_TOKEN: [u8; 4] = *b"SRVT";
+
+    fn query() -> InfoQuery {
+        InfoQuery::new(Nonce(u64::from(u32::from_be_bytes(TOKEN))))
+    }
+
+    fn token_reply() -> Vec<u8> {
+        [&CONTROL[..], &TOKEN, &[TOKEN_MESSAGE], &SERVER_TOKEN].concat()
+    }
+
+    fn info_reply(clients: u8, list: &[u8]) -> Vec<u8> {
+        let texts = b"0.7.5\0A host\0\0dm1\0DM\0";
+        let numbers = [0, 1, 2, 8, clients, 16];
+        let token = [TOKEN[3] & 0x3f];
+        [&[CONNECTIONLESS][..], &TOKEN, &SERVER_TOKEN, REPLY, &token, texts, &numbers, list].concat()
+    }
+
+    #[test]
+    fn tokens_are_exchanged_before_the_information() {
+        let mut query = query();
+        let request = query.request();
+        assert_eq!(request[..12], *b"\x04\0\0\xff\xff\xff\xff\x05wxyz");
+        assert_eq!(request.len(), 7 + TOKEN_REQUEST_PAYLOAD_BYTES);
+        let list = b"One\0clan\0\x00\x07\x00Two\0\0\x00\x41\x01Bot\0\0\x00\xac\x01\x02";
+        assert_eq!(query.handle_datagram(1, &info_reply(3, list)), Step::Ignore(IgnoreReason::UnexpectedMessage));
+        assert_eq!(query.handle_datagram(1, &token_reply()), Step::Send);
+        assert_eq!(query.handle_datagram(1, &token_reply()), Step::Ignore(IgnoreReason::UnexpectedMessage));
+        assert_eq!(query.request(), b"\x21SRVTwxyz\xff\xff\xff\xffgie3\x3a");
+        let Step::Done(snapshot) = query.handle_datagram(2, &info_reply(3, list)) else { panic!() };
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("DM", "dm1"));
+        assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 16));
+        let players: Vec<_> =
+            snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.spectator, p.bot)).collect();
+        assert_eq!(
+            players,
+            [("One", Some(7), false, false), ("Two", None, true, false), ("Bot", Some(108), false, true)]
+        );
+        assert_eq!(snapshot.completeness, Completeness::Full);
+    }
+
+    #[test]
+    fn cut_reply_is_partial_or_ignored() {
+        let list = b"One\0clan\0\x00\x07\x00Two\0\0\x00\x01\x00";
+        let whole = info_reply(2, list);
+        let list_start = whole.len() - list.len();
+        for cut in 0..whole.len() {
+            let mut query = query();
+            assert_eq!(query.handle_datagram(0, &token_reply()), Step::Send);
+            match query.handle_datagram(0, &whole[..cut]) {
+                Step::Done(snapshot) => {
+                    assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Partial, Some(2)), "{cut}")
+                }
+                Step::Ignore(_) => assert!(cut < list_start, "{cut}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_tokens_are_ignored() {
+        let mut query = query();
+        let wrong = [&CONTROL[..], b"wxyZ", &[TOKEN_MESSAGE], &SERVER_TOKEN].concat();
+        assert_eq!(query.handle_datagram(0, &wrong), Step::Ignore(IgnoreReason::WrongNonce));
+        assert_eq!(query.handle_datagram(0, &token_reply()), Step::Send);
+        let mut wrong = info_reply(0, b"");
+        wrong[1] = b'W';
+        assert_eq!(query.handle_datagram(0, &wrong), Step::Ignore(IgnoreReason::WrongNonce));
+        assert_eq!(query.handle_datagram(0, b"x"), Step::Ignore(IgnoreReason::NotAReply));
+        assert_eq!(query.handle_datagram(0, b""), Step::Ignore(IgnoreReason::NotAReply));
+    }
+
+    #[test]
+    fn integers_of_one_to_five_bytes_are_decoded() {
+        for (bytes, value) in [
+            (&b"\x00"[..], 0),
+            (b"\x3f", 63),
+            (b"\x40", -1),
+            (b"\x7f", -64),
+            (b"\x80\x01", 64),
+            (b"\xc0\x01", -65),
+            (b"\xbf\xff\xff\xff\x0f", i32::MAX),
+            (b"\xff\xff\xff\xff\x0f", i32::MIN),
+        ] {
+            assert_eq!(integer(&mut &bytes[..]), Ok(value), "{bytes:?}");
+        }
+        assert_eq!(integer(&mut &b"\xff\xff\xff\xff\xff\x01"[..]), Err(IgnoreReason::Malformed));
+        assert_eq!(integer(&mut &b"\x80"[..]), Err(IgnoreReason::Malformed));
+    }
+}

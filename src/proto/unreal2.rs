@@ -1,0 +1,300 @@
+//! Unreal 2: UT2003, UT2004, Killing Floor, Red Orchestra. The query port is the game port plus
+//! one. Two requests: details, then players. The player list takes several datagrams without
+//! number or end mark. The details announce the players without bots, and bots are listed with a
+//! ping of 0, so the list is complete when it has as many other entries as announced. There is no
+//! nonce.
+
+use bytes::Buf;
+
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::fields::take;
+use super::text::{player_name, points, short_text};
+use crate::limits::PLAYERS_MAX;
+use crate::model::{Completeness, Player, Snapshot};
+
+const DETAILS: u8 = 0;
+const PLAYERS: u8 = 2;
+const REQUEST_HEADER: [u8; 4] = [0x79, 0, 0, 0];
+const REPLY_HEADER: [u8; 4] = [0x80, 0, 0, 0];
+
+/// Id of entries that are no players: scores of teams.
+const TEAM_ID: i32 = 0;
+
+/// A details and a players request.
+#[derive(Clone, Debug, Default)]
+pub struct Unreal2Query {
+    details: Option<Details>,
+    players: Vec<(i32, Player)>,
+    /// The list has an entry that could not be decoded.
+    is_cut: bool,
+    last_received_ms: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Details {
+    hostname: String,
+    map: String,
+    game_type: String,
+    players: u32,
+    slots: u32,
+}
+
+impl Unreal2Query {
+    pub fn new() -> Self {
+        Unreal2Query::default()
+    }
+
+    fn snapshot(&self, details: &Details) -> Snapshot {
+        // By now a player with a ping of 0 need not be a bot: all entries count.
+        let is_full = !self.is_cut && self.players.len() >= details.players as usize;
+        let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
+        Snapshot {
+            t_ms: self.last_received_ms,
+            game: game.cloned().unwrap_or_else(|| "unreal2".to_owned()),
+            map: details.map.clone(),
+            hostname: details.hostname.clone(),
+            slots: details.slots,
+            players: self.players.iter().map(|(_, player)| player.clone()).collect(),
+            completeness: Completeness::full_if(is_full),
+            count: Some(details.players).filter(|_| !is_full),
+            bots: None,
+        }
+    }
+
+    fn done_if_complete(&self) -> Step {
+        let humans = self.players.iter().filter(|(_, player)| !player.bot).count();
+        match &self.details {
+            Some(details) if humans >= details.players as usize && !self.is_cut => {
+                Step::Done(Box::new(self.snapshot(details)))
+            }
+            _ => Step::Wait,
+        }
+    }
+}
+
+impl Exchange for Unreal2Query {
+    fn request(&self) -> Vec<u8> {
+        let kind = if self.details.is_none() { DETAILS } else { PLAYERS };
+        [&REQUEST_HEADER[..], &[kind]].concat()
+    }
+
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        let Some((kind, body)) = bytes.strip_prefix(&REPLY_HEADER).and_then(|rest| rest.split_first()) else {
+            return Step::Ignore(IgnoreReason::NotAReply);
+        };
+        match (*kind, &self.details) {
+            (DETAILS, None) => match details(body) {
+                Ok(details) => {
+                    let is_empty = details.players == 0;
+                    self.details = Some(details);
+                    self.last_received_ms = t_ms;
+                    if is_empty { self.done_if_complete() } else { Step::Send }
+                }
+                Err(reason) => Step::Ignore(reason),
+            },
+            (PLAYERS, Some(_)) => {
+                self.last_received_ms = t_ms;
+                self.add_players(body);
+                self.done_if_complete()
+            }
+            (DETAILS | PLAYERS | 1, _) => Step::Ignore(IgnoreReason::UnexpectedMessage),
+            _ => Step::Ignore(IgnoreReason::NotAReply),
+        }
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Address
+    }
+
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        self.details.as_ref().map(|details| self.snapshot(details))
+    }
+}
+
+impl Unreal2Query {
+    /// Adds the entries of a datagram. Entries of a repeated request are known by their ids.
+    fn add_players(&mut self, mut rest: &[u8]) {
+        while !rest.is_empty() {
+            match player(&mut rest) {
+                Ok((TEAM_ID, _)) => {}
+                Ok((id, _)) if self.players.iter().any(|(known, _)| *known == id) => {}
+                Ok(entry) if self.players.len() < PLAYERS_MAX => self.players.push(entry),
+                _ => {
+                    self.is_cut = true;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn details(mut rest: &[u8]) -> Result<Details, IgnoreReason> {
+    let _id = rest.try_get_i32_le()?;
+    let _address = text(&mut rest)?;
+    let _port = rest.try_get_i32_le()?;
+    let _query_port = rest.try_get_i32_le()?;
+    let hostname = short_text(text(&mut rest)?.as_bytes());
+    let map = short_text(text(&mut rest)?.as_bytes());
+    let game_type = short_text(text(&mut rest)?.as_bytes());
+    let players = count(rest.try_get_i32_le()?)?;
+    let slots = count(rest.try_get_i32_le()?)?;
+    Ok(Details { hostname, map, game_type, players, slots })
+}
+
+/// A number of players. Servers cannot have as many as the largest that it could be.
+fn count(value: i32) -> Result<u32, IgnoreReason> {
+    match u32::try_from(value) {
+        Ok(count) if count as usize <= PLAYERS_MAX => Ok(count),
+        _ => Err(IgnoreReason::Malformed),
+    }
+}
+
+fn player(rest: &mut &[u8]) -> Result<(i32, Player), IgnoreReason> {
+    let id = rest.try_get_i32_le()?;
+    let name = player_name(text(rest)?.as_bytes());
+    let ping = rest.try_get_i32_le()?;
+    let score = rest.try_get_i32_le()?;
+    let _stats_id = rest.try_get_i32_le()?;
+    let player = Player {
+        name,
+        points: Some(points(score.into())),
+        ping: (ping >= 0).then_some(ping),
+        connected_ms: None,
+        bot: ping == 0,
+        spectator: false,
+    };
+    Ok((id, player))
+}
+
+/// A string: a length (bit 7: UTF-16, in characters), the text with its terminating zero, and
+/// colours as 1B and three bytes.
+fn text(rest: &mut &[u8]) -> Result<String, IgnoreReason> {
+    let length = rest.try_get_u8()?;
+    let characters = usize::from(length & 0x7f);
+    let bytes = if length & 0x80 == 0 { characters } else { characters * 2 };
+    let content = take(rest, bytes)?;
+    let decoded = if length & 0x80 == 0 {
+        crate::model::name::decode_text(&without_colours(content))
+    } else {
+        let units: Vec<u16> = content.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        let visible = without_colour_units(&units);
+        String::from_utf16_lossy(&visible)
+    };
+    Ok(decoded.trim_end_matches('\0').to_owned())
+}
+
+fn without_colours(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            0x1b => at += 4,
+            byte => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+fn without_colour_units(units: &[u16]) -> Vec<u16> {
+    let mut out = Vec::with_capacity(units.len());
+    let mut at = 0;
+    while at < units.len() {
+        match units[at] {
+            0x1b => at += 4,
+            unit => {
+                out.push(unit);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(text: &[u8]) -> Vec<u8> {
+        [&[text.len() as u8 + 1], text, b"\0"].concat()
+    }
+
+    fn details_reply(players: i32) -> Vec<u8> {
+        let mut bytes = [&REPLY_HEADER[..], &[DETAILS]].concat();
+        bytes.extend_from_slice(&0_i32.to_le_bytes());
+        bytes.extend_from_slice(&string(b""));
+        bytes.extend_from_slice(&7_777_i32.to_le_bytes());
+        bytes.extend_from_slice(&7_778_i32.to_le_bytes());
+        bytes.extend_from_slice(&string(b"A \x1b\xff\x01\x01red host"));
+        bytes.extend_from_slice(&string(b"DM-Rankin"));
+        bytes.extend_from_slice(&string(b"xDeathMatch"));
+        bytes.extend_from_slice(&players.to_le_bytes());
+        bytes.extend_from_slice(&16_i32.to_le_bytes());
+        bytes.extend_from_slice(&50_i32.to_le_bytes());
+        bytes
+    }
+
+    fn entry(id: i32, name: &[u8], score: i32) -> Vec<u8> {
+        let numbers = [40, score, 0].map(i32::to_le_bytes).concat();
+        [&id.to_le_bytes()[..], &string(name), &numbers].concat()
+    }
+
+    fn list(entries: &[Vec<u8>]) -> Vec<u8> {
+        [&REPLY_HEADER[..], &[PLAYERS], &entries.concat()].concat()
+    }
+
+    #[test]
+    fn list_is_complete_with_the_announced_number_of_players() {
+        let mut query = Unreal2Query::new();
+        assert_eq!(query.request(), [0x79, 0, 0, 0, 0]);
+        assert_eq!(query.handle_datagram(1, &details_reply(2)), Step::Send);
+        assert_eq!(query.request(), [0x79, 0, 0, 0, 2]);
+        let first = list(&[entry(TEAM_ID, b"Red Team", 9), entry(4, b"One", 7)]);
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        // The reply to a repeated request contains the same player.
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        let partial = query.clone().partial_snapshot().unwrap();
+        assert_eq!((partial.completeness, partial.count), (Completeness::Partial, Some(2)));
+        let Step::Done(snapshot) = query.handle_datagram(3, &list(&[entry(5, b"Two", -1)])) else { panic!() };
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("xDeathMatch", "DM-Rankin"));
+        assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A red host", 16));
+        let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
+        assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-1), Some(40))]);
+        assert_eq!((snapshot.completeness, snapshot.t_ms), (Completeness::Full, 3));
+    }
+
+    #[test]
+    fn empty_server_needs_no_second_request() {
+        let mut query = Unreal2Query::new();
+        let Step::Done(snapshot) = query.handle_datagram(1, &details_reply(0)) else { panic!() };
+        assert_eq!((snapshot.players.len(), snapshot.completeness), (0, Completeness::Full));
+    }
+
+    #[test]
+    fn utf16_text_is_decoded() {
+        let name: Vec<u8> = "Zoë\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let bytes = [&[0x80 | 4], &name[..]].concat();
+        assert_eq!(text(&mut &bytes[..]), Ok("Zoë".to_owned()));
+        assert_eq!(text(&mut &b"\x05abc"[..]), Err(IgnoreReason::Malformed));
+    }
+
+    #[test]
+    fn impossible_numbers_and_cut_messages_are_ignored() {
+        for players in [-1, 1 << 20] {
+            let step = Unreal2Query::new().handle_datagram(0, &details_reply(players));
+            assert_eq!(step, Step::Ignore(IgnoreReason::Malformed));
+        }
+        let whole = details_reply(1);
+        for cut in 0..whole.len() - 4 {
+            assert!(matches!(Unreal2Query::new().handle_datagram(0, &whole[..cut]), Step::Ignore(_)), "{cut}");
+        }
+        let mut query = Unreal2Query::new();
+        assert_eq!(query.handle_datagram(0, &list(&[])), Step::Ignore(IgnoreReason::UnexpectedMessage));
+        assert_eq!(query.handle_datagram(0, &whole), Step::Send);
+        let cut = list(&[entry(4, b"One", 7)[..9].to_vec()]);
+        assert_eq!(query.handle_datagram(0, &cut), Step::Wait);
+        assert_eq!(query.partial_snapshot().unwrap().completeness, Completeness::Partial);
+    }
+}
