@@ -24,6 +24,7 @@ use crate::cli::output::table::{pad, truncate};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
+use crate::proto::Authentication;
 use crate::proto::{self, AUTO_SCHEME, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
@@ -177,10 +178,10 @@ fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     }
 }
 
-/// Writes a scan log line as an object with two more fields: first `kind`, last `rtt_ms` if
-/// the round-trip time is known.
+/// Writes a scan log line as an object with more fields: first `kind`, last `authentication`, and
+/// `rtt_ms` if the round-trip time is known.
 fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
-    let rtt_ms = outcome.rtt_ms;
+    let (rtt_ms, authentication) = (outcome.rtt_ms, outcome.authentication);
     let result = match outcome.result {
         Ok(snapshot) => Outcome::Snapshot(snapshot),
         Err(miss) => Outcome::Miss { t_ms: miss.t_ms, reason: miss.reason.name().to_owned() },
@@ -191,7 +192,8 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
     let fields = line.trim_end().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let fields = json::escape(fields.expect("a line of a scan log is an object"));
     let rtt = rtt_ms.map_or_else(String::new, |ms| format!(",\"rtt_ms\":{ms}"));
-    writeln!(out, "{{\"kind\":\"query\",{fields}{rtt}}}")
+    let proof = authentication.map_or_else(String::new, |grade| format!(",\"authentication\":\"{grade}\""));
+    writeln!(out, "{{\"kind\":\"query\",{fields}{proof}{rtt}}}")
 }
 
 fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &ScanOutcome) -> io::Result<()> {
@@ -329,6 +331,7 @@ mod tests {
             sent_ms: Some(1),
             result: Ok(snapshot),
             rtt_ms: Some(7),
+            authentication: Some(Authentication::Nonce),
             attempts: vec![Attempt { scheme: "quake3", port: 27960, result: Ok(()) }],
         }
     }

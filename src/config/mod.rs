@@ -22,6 +22,7 @@ use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
 use crate::config::validate::KeyLines;
 pub use crate::config::validate::Problem;
+use crate::proto::Authentication;
 use crate::rank::Quarter;
 
 /// The shipped file: all keys, with their defaults.
@@ -73,6 +74,7 @@ pub struct ScanConfig {
     pub dns_cache_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,
+    pub authentication_min: Authentication,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<String>,
     pub class1_players_min: u32,

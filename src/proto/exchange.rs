@@ -1,6 +1,7 @@
 //! The interface of a protocol: the state machine of one scan.
 
 use bytes::TryGetError;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::model::Snapshot;
@@ -23,8 +24,23 @@ pub trait Exchange: Send {
 }
 
 /// What proves that a reply comes from the queried server, from weak to strong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+    Serialize,
+    Deserialize,
+)]
 #[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Authentication {
     /// Its source address and port, which anybody can forge.
     Address,

@@ -2,7 +2,8 @@
 //! DarkPlaces games (Xonotic, Nexuiz) use the same messages and add a team column.
 //!
 //! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten.
-//! The reply repeats our nonce as `challenge`; a reply without it is ignored.
+//! The reply repeats our nonce as `challenge`. A server that answers twice without any challenge
+//! is believed by its address alone; a wrong challenge is never believed.
 
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
@@ -27,11 +28,24 @@ const PLAYER_LINE_BYTES_MAX: usize = 80;
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
     nonce: Nonce,
+    /// Arrival of the first reply without a challenge, Unix ms.
+    unproven_ms: Option<i64>,
+    authentication: Authentication,
 }
+
+/// Two replies without a challenge that are closer than this are copies of one: a resend is
+/// later.
+const RESEND_MS_MIN: i64 = 1_000;
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce }
+        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce }
+    }
+
+    /// Whether the server has now answered twice without a challenge.
+    fn is_second_unproven(&mut self, t_ms: i64) -> bool {
+        let first_ms = *self.unproven_ms.get_or_insert(t_ms);
+        t_ms - first_ms >= RESEND_MS_MIN
     }
 }
 
@@ -44,14 +58,19 @@ impl Exchange for StatusQuery {
         if is_other_oob_message(bytes) {
             return Step::Ignore(IgnoreReason::UnexpectedMessage);
         }
-        match decode(t_ms, bytes, self.nonce) {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+        match read(t_ms, bytes, self.nonce) {
+            Ok((snapshot, Echo::Right)) => Step::Done(Box::new(snapshot)),
+            Ok((snapshot, Echo::Missing)) if self.is_second_unproven(t_ms) => {
+                self.authentication = Authentication::Address;
+                Step::Done(Box::new(snapshot))
+            }
+            Ok(_) => Step::Ignore(IgnoreReason::WrongNonce),
             Err(reason) => Step::Ignore(reason),
         }
     }
 
     fn authentication(&self) -> Authentication {
-        Authentication::Nonce
+        self.authentication
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -68,14 +87,27 @@ fn is_other_oob_message(bytes: &[u8]) -> bool {
 ///
 /// Errors: another kind of datagram; another nonce.
 pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, IgnoreReason> {
+    match read(t_ms, datagram, nonce)? {
+        (snapshot, Echo::Right) => Ok(snapshot),
+        _ => Err(IgnoreReason::WrongNonce),
+    }
+}
+
+/// Whether a reply repeats the nonce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    Right,
+    Wrong,
+    /// It has no challenge, or an empty one.
+    Missing,
+}
+
+fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), IgnoreReason> {
     let body = datagram.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
     let body = body.strip_prefix(b"\n").unwrap_or(body);
     let (infostring, lines) = split_at_line_end(without_final_zeros(body));
     let info = Infostring::read(infostring);
-    if !echoes(&info, nonce) {
-        return Err(IgnoreReason::WrongNonce);
-    }
-
+    let echo = echo(&info, nonce);
     let list = PlayerLines::read(lines.unwrap_or_default(), player_name);
     // An infostring without its line end is truncated.
     let cut = lines.is_none() || list.is_truncated || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
@@ -89,7 +121,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Igno
     } else {
         (Completeness::Full, None)
     };
-    Ok(Snapshot {
+    let snapshot = Snapshot {
         t_ms,
         game: info.game(&["gamename", "game", "fs_game", "gamedir"], "baseq3"),
         map: info.text(&["mapname", "map"]),
@@ -100,13 +132,23 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Igno
         count,
         // Bots are recognised by a ping of 0.
         bots: None,
-    })
+    };
+    Ok((snapshot, echo))
 }
 
 /// A mod may add its own `challenge`; ours may be at any position.
-fn echoes(info: &Infostring, nonce: Nonce) -> bool {
+fn echo(info: &Infostring, nonce: Nonce) -> Echo {
     let nonce = nonce.hex();
-    info.pairs().any(|(key, value)| key.eq_ignore_ascii_case(b"challenge") && value == nonce.as_bytes())
+    let mut echo = Echo::Missing;
+    for (_, value) in info.pairs().filter(|(key, _)| key.eq_ignore_ascii_case(b"challenge")) {
+        if value == nonce.as_bytes() {
+            return Echo::Right;
+        }
+        if !value.is_empty() {
+            echo = Echo::Wrong;
+        }
+    }
+    echo
 }
 
 /// Number of players that the server reports, bots included: DarkPlaces' `clients`. Some mods
@@ -257,6 +299,23 @@ mod tests {
         let s = read("", &"0 0 \"\"\n".repeat(1_500));
         assert_eq!(s.players.len(), PLAYERS_MAX);
         assert_eq!((s.completeness, s.count), (Completeness::Partial, Some(1_500)));
+    }
+
+    #[test]
+    fn server_that_answers_twice_without_a_challenge_is_believed_by_its_address() {
+        let warsow = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\\\mapname\\wdm1\n1 2 \"n\"\n";
+        let wrong = Step::Ignore(IgnoreReason::WrongNonce);
+        let mut query = StatusQuery::new(NONCE);
+        assert_eq!(query.handle_datagram(5_000, warsow), wrong);
+        assert_eq!(query.handle_datagram(5_999, warsow), wrong, "a copy of the first");
+        let Step::Done(snapshot) = query.handle_datagram(6_000, warsow) else { panic!("not believed") };
+        assert_eq!((snapshot.map.as_str(), query.authentication()), ("wdm1", Authentication::Address));
+        // Another challenge than ours is the answer to somebody else.
+        let forged = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123\\mapname\\m\n";
+        let mut query = StatusQuery::new(NONCE);
+        assert!([0, 2_000, 4_000].iter().all(|&t_ms| query.handle_datagram(t_ms, forged) == wrong));
+        assert!(matches!(query.handle_datagram(9, &reply("", "")), Step::Done(_)));
+        assert_eq!(query.authentication(), Authentication::Nonce);
     }
 
     #[test]

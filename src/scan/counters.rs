@@ -59,6 +59,8 @@ define_counters!(
     /// Scans that ended with a full or a partial snapshot.
     snapshots,
     partials,
+    /// Full lists made partial, because the reply is not authenticated enough.
+    unauthenticated,
     /// Scans that a shutdown interrupted.
     cancelled,
     packets_sent,
@@ -154,6 +156,7 @@ mod tests {
                 "throttled_address",
                 "throttled_global",
                 "throttled_subnet",
+                "unauthenticated",
                 "unsolicited",
             ]
         );

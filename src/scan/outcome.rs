@@ -3,6 +3,7 @@
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::model::{ServerKey, ServerUrl, Snapshot};
+use crate::proto::Authentication;
 
 /// How a scan ended. Every request gets one, unless the scanner is shut down.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub struct ScanOutcome {
     /// Round-trip time. `None` for a miss, and after a resend, because the reply may
     /// belong to either packet.
     pub rtt_ms: Option<u32>,
+    /// What proves that the reply came from the server; `None` for a miss.
+    pub authentication: Option<Authentication>,
     /// The attempts, in order: one, or several in exception mode. Only the last can
     /// have succeeded.
     pub attempts: Vec<Attempt>,

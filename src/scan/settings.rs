@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cidr::IpCidr;
 
+use crate::proto::Authentication;
 use crate::scan::request::ScanMode;
 use crate::scan::target;
 
@@ -45,6 +46,8 @@ pub struct ScanSettings {
     pub receive_buffer_bytes: u32,
     /// Scan private, loopback and documentation addresses too.
     pub allow_private: bool,
+    /// The least proof that a reply comes from the server, for its players to be ranked.
+    pub authentication_min: Authentication,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<IpCidr>,
 }
@@ -65,6 +68,7 @@ impl Default for ScanSettings {
             dns_cache_ttl_s: 3_600,
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,
+            authentication_min: Authentication::Address,
             opt_out: Vec::new(),
         }
     }

@@ -8,6 +8,7 @@ use tokio::net::UdpSocket;
 
 use super::*;
 use crate::model::{Completeness, ServerKey, ServerUrl};
+use crate::proto::Authentication;
 
 /// Received packets with their arrival times.
 type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
@@ -257,6 +258,33 @@ async fn scan_waits_for_the_cooldown_of_a_scan_that_has_ended() {
     }
     let received: Vec<Instant> = server.received().into_iter().map(|(at, _)| at).collect();
     assert!(received.windows(2).all(|pair| (pair[1] - pair[0]).as_millis() >= 1_099), "{received:?}");
+}
+
+#[tokio::test]
+async fn list_with_less_proof_than_the_setting_is_partial() {
+    let quakeworld = b"\xff\xff\xff\xffn\\map\\dm6\n1 5 2 40 \"n\" \"\" 0 0\n";
+    let server = Server::start(move |_, packet| match packet[4] {
+        b's' => vec![quakeworld.to_vec()],
+        b'g' => vec![status(packet, "1 2 \"n\"\n")],
+        _ => source(packet),
+    })
+    .await;
+    let urls = ["quakeworld", "source", "quake3"].map(|scheme| server.url(scheme));
+    for (authentication_min, partial) in
+        [(Authentication::Address, 0), (Authentication::Challenge, 1), (Authentication::Nonce, 2)]
+    {
+        let settings = ScanSettings { authentication_min, ..quick() };
+        let (all, counts) = scan_all(settings, &urls, ScanMode::Normal).await;
+        let proofs: Vec<_> = all.iter().map(|outcome| outcome.authentication.unwrap()).collect();
+        assert_eq!(proofs, [Authentication::Address, Authentication::Challenge, Authentication::Nonce]);
+        let snapshots: Vec<_> = all.iter().map(|outcome| outcome.result.as_ref().unwrap()).collect();
+        for (index, snapshot) in snapshots.iter().enumerate() {
+            let is_partial = index < partial;
+            assert_eq!(snapshot.completeness == Completeness::Partial, is_partial, "{authentication_min} {index}");
+            assert!(!is_partial || snapshot.announced_players() == Some(1));
+        }
+        assert_eq!((counts.unauthenticated, counts.partials), (partial as u64, partial as u64));
+    }
 }
 
 #[tokio::test]

@@ -174,6 +174,15 @@ impl EventLoop {
     pub(super) fn finish_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
         self.release_address(token);
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
+        let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
+        let authentication = authentication.filter(|_| result.is_ok());
+        let mut result = result;
+        if let Ok(snapshot) = &mut result
+            && authentication.is_some_and(|grade| grade < self.settings.authentication_min)
+        {
+            self.counters.unauthenticated.increment();
+            withhold_list(snapshot);
+        }
         match &result {
             Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counters.snapshots.increment(),
             Ok(_) => self.counters.partials.increment(),
@@ -186,6 +195,7 @@ impl EventLoop {
             sent_ms: scan.first_sent_ms,
             rtt_ms: scan.rtt_ms.filter(|_| result.is_ok()),
             result: result.map_err(|reason| Miss { t_ms: (self.now)(), reason }),
+            authentication,
             attempts: scan.tried,
         });
     }
@@ -199,5 +209,14 @@ impl EventLoop {
         let at = self.address_locks.cooldown_end(address).max(self.start.elapsed());
         let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
         scan.start_cooldown(&mut self.timers, next, at);
+    }
+}
+
+/// Makes a snapshot partial that cannot be trusted, so that its players are not ranked, and a
+/// replay agrees. Its count stays.
+fn withhold_list(snapshot: &mut Snapshot) {
+    if snapshot.completeness == Completeness::Full {
+        snapshot.count = snapshot.count.or(Some(snapshot.players.len() as u32));
+        snapshot.completeness = Completeness::Partial;
     }
 }
