@@ -125,9 +125,11 @@ impl Engine {
         n: usize,
     ) -> Result<Top, ViewError<S::Error>> {
         let (key, _) = self.find_server(url)?;
+        let current = self.global.calendar.week(self.now_ms());
         let week = match label {
-            Some(label) => self.find_week(label)?,
-            None => self.global.calendar.week(self.now_ms()),
+            // By its name, too, the current week may be without rows.
+            Some(label) if calendar::parse_week_label(label) != Ok(current) => self.find_week(label)?,
+            _ => current,
         };
         let rows = self.counted_rows(source, week.into(), key)?;
         let orders = self.server_orders(key);

@@ -380,9 +380,9 @@ impl Observer {
                 let server = random_server(rng);
                 if self.servers[&server].last_seen_ms.is_some() {
                     let top = match self.top(client, &server) {
-                        // Only servers with partial player lists were seen: no week has rows yet.
+                        // No player was acknowledged yet: no week needs to have rows.
                         Err(ClientError::Failure(error))
-                            if error.code == ErrorCode::NotFound && self.week.is_none() =>
+                            if error.code == ErrorCode::NotFound && self.tops.is_empty() =>
                         {
                             return Ok(());
                         }

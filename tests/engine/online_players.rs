@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::archive::ServerArchive;
+use clqd::model::row::Ranking;
 use clqd::model::{ArchiveJob, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;
@@ -108,4 +109,17 @@ fn server_lost_during_downtime_has_no_players_online() {
     tick(&mut state, FROM_MS + 100 * MINUTE_MS);
     let in_archive = archived(&mut state).expect("the server is archived at the start");
     assert_online(&mut state, &in_archive, 0);
+}
+
+#[test]
+fn current_week_without_rows_has_an_empty_top_list_also_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path());
+    miss(&mut state, FROM_MS);
+    let url = ServerUrl::parse(SERVER).unwrap();
+    for week in [None, Some("2025-W48")] {
+        let top = state.engine.top(&state.store, &url, Ranking::Points, week, 10).unwrap();
+        assert_eq!((top.week.as_str(), top.rows.len()), ("2025-W48", 0));
+    }
+    assert!(state.engine.top(&state.store, &url, Ranking::Points, Some("2025-W47"), 10).is_err());
 }
