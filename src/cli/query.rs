@@ -19,13 +19,12 @@ use tokio::sync::mpsc;
 
 use crate::api::json;
 use crate::cli::context::CliContext;
-use crate::cli::output::format::sanitize_name;
+use crate::cli::output::format::{sanitize, sanitize_name};
 use crate::cli::output::table::{pad, truncate};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
-use crate::proto::Authentication;
-use crate::proto::{self, AUTO_SCHEME, WireFormat, parse_server_url_or_auto};
+use crate::proto::{self, AUTO_SCHEME, Details, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
 use crate::scan_log;
@@ -65,6 +64,9 @@ pub struct QueryArgs {
     /// timeout and retries
     #[arg(long)]
     pub any_protocol: bool,
+    /// Print all settings that a server reports, not only the most important ones
+    #[arg(long)]
+    pub rules: bool,
 }
 
 fn timeout_ms() -> RangedI64ValueParser<u32> {
@@ -136,9 +138,12 @@ async fn query(
             let url = found.as_ref().unwrap_or(requested);
             mark_bots(&mut outcome, url, rules);
             if json {
-                write_json(&mut out, url, outcome)?
+                write_json(&mut out, url, outcome, args.rules)?
             } else {
-                write_text(&mut out, url, width, &outcome)?
+                write_text(&mut out, url, width, &outcome)?;
+                if let Some(details) = &outcome.details {
+                    write_details(&mut out, details, args.rules)?;
+                }
             }
             if outcomes.is_empty() {
                 out.flush()?;
@@ -162,6 +167,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
         retries: args.retries,
         packets_per_second_max: args.packets_per_second_max.into(),
         allow_private: true,
+        details: true,
         ..ScanSettings::default()
     }
 }
@@ -178,9 +184,15 @@ fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
     }
 }
 
-/// Writes a scan log line as an object with more fields: first `kind`, last `authentication`, and
-/// `rtt_ms` if the round-trip time is known.
-fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
+/// Writes a scan log line as an object with more fields: first `kind`, last `details`,
+/// `authentication`, and `rtt_ms` if the round-trip time is known.
+fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome, rules: bool) -> io::Result<()> {
+    let details = outcome.details.map(|mut details| {
+        if !rules {
+            details.rules.clear();
+        }
+        format!(",\"details\":{}", json::to_string(&*details))
+    });
     let (rtt_ms, authentication) = (outcome.rtt_ms, outcome.authentication);
     let result = match outcome.result {
         Ok(snapshot) => Outcome::Snapshot(snapshot),
@@ -193,7 +205,7 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
     let fields = json::escape(fields.expect("a line of a scan log is an object"));
     let rtt = rtt_ms.map_or_else(String::new, |ms| format!(",\"rtt_ms\":{ms}"));
     let proof = authentication.map_or_else(String::new, |grade| format!(",\"authentication\":\"{grade}\""));
-    writeln!(out, "{{\"kind\":\"query\",{fields}{proof}{rtt}}}")
+    writeln!(out, "{{\"kind\":\"query\",{fields}{}{proof}{rtt}}}", details.unwrap_or_default())
 }
 
 fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &ScanOutcome) -> io::Result<()> {
@@ -228,6 +240,34 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
         let points = player.points.map_or_else(String::new, |points| points.to_string());
         let name = sanitize_name(&player.name, &colour_url);
         writeln!(out, "    {points:>7}  {ping:>7}  {}", truncate(&name, NAME_WIDTH_MAX))?;
+    }
+    Ok(())
+}
+
+/// Writes what the reply contains beyond the snapshot: one line, and with `rules` a line for each
+/// setting.
+fn write_details(out: &mut impl Write, details: &Details, rules: bool) -> io::Result<()> {
+    let named = |name: &str, value: &Option<String>| {
+        let value = value.as_deref().filter(|value| !value.trim().is_empty())?;
+        Some(format!("{name} {}", truncate(&sanitize(value), NAME_WIDTH_MAX)))
+    };
+    let flag = |name: &str, value: Option<bool>| value.filter(|value| *value).map(|_| name.to_owned());
+    let tags = details.tags.join(",");
+    let parts = [
+        named("type", &details.game_type),
+        named("version", &details.version),
+        flag("password", details.password),
+        flag("secure", details.secure),
+        named("tags", &Some(tags)),
+    ];
+    let line = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    if !line.is_empty() {
+        writeln!(out, "    {line}")?;
+    }
+    if rules {
+        for (key, value) in &details.rules {
+            writeln!(out, "    {} = {}", sanitize(key), sanitize(value))?;
+        }
     }
     Ok(())
 }
@@ -331,7 +371,8 @@ mod tests {
             sent_ms: Some(1),
             result: Ok(snapshot),
             rtt_ms: Some(7),
-            authentication: Some(Authentication::Nonce),
+            authentication: Some(crate::proto::Authentication::Nonce),
+            details: None,
             attempts: vec![Attempt { scheme: "quake3", port: 27960, result: Ok(()) }],
         }
     }
@@ -352,7 +393,7 @@ mod tests {
             mark_bots(&mut outcome, &url("source://h:1"), &rules);
             let (mut text, mut line) = (Vec::new(), Vec::new());
             write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
-            write_json(&mut line, &url("quake3://h"), outcome).unwrap();
+            write_json(&mut line, &url("quake3://h"), outcome, false).unwrap();
             assert_eq!(String::from_utf8(text).unwrap().matches("  bot  ").count(), bots);
             assert_eq!(String::from_utf8(line).unwrap().matches("\"bot\":true").count(), bots);
         }
@@ -366,7 +407,7 @@ mod tests {
         snapshot.players[0].name = "x\u{202e}\u{9b}".repeat(40).into();
         let (mut text, mut line) = (Vec::new(), Vec::new());
         write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
-        write_json(&mut line, &url("quake3://h"), outcome.clone()).unwrap();
+        write_json(&mut line, &url("quake3://h"), outcome.clone(), false).unwrap();
         let (text, line) = (String::from_utf8(text).unwrap(), String::from_utf8(line).unwrap());
         assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 120), "{text}");
         assert!(line.contains("x\\u202e\\u009b") && !line.contains('\u{202e}'), "{line}");
@@ -400,7 +441,7 @@ mod tests {
     #[test]
     fn json_output_is_a_scan_log_line() {
         let mut out = Vec::new();
-        write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
+        write_json(&mut out, &url("quake3://h"), outcome(), false).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
         assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
         let (read, result) = scan_log::parse(line.trim()).unwrap();

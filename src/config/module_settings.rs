@@ -139,6 +139,7 @@ impl Config {
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
             authentication_min: scan.authentication_min,
+            details: false,
             // Validated by the config check.
             opt_out: scan.opt_out.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
         }

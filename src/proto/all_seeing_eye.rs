@@ -3,6 +3,7 @@
 
 use bytes::Buf;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields;
 use super::text::{player_name, points, short_text};
@@ -21,7 +22,9 @@ const SECONDS: u8 = 32;
 
 /// One request, one reply.
 #[derive(Clone, Debug, Default)]
-pub struct AllSeeingEyeQuery;
+pub struct AllSeeingEyeQuery {
+    details: Details,
+}
 
 impl Exchange for AllSeeingEyeQuery {
     fn request(&self) -> Vec<u8> {
@@ -30,13 +33,20 @@ impl Exchange for AllSeeingEyeQuery {
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes) {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Ok((snapshot, details)) => {
+                self.details = details;
+                Step::Done(Box::new(snapshot))
+            }
             Err(reason) => Step::Ignore(reason),
         }
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Address
+    }
+
+    fn details(&self) -> Details {
+        self.details.clone()
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -47,23 +57,25 @@ impl Exchange for AllSeeingEyeQuery {
 /// Decodes a reply. One that ends inside the player list gives a partial snapshot.
 ///
 /// Errors: another kind of datagram; it ends before the player list.
-pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
+pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<(Snapshot, Details), IgnoreReason> {
     let mut rest = datagram.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
     let rest = &mut rest;
     let game = short_text(string(rest)?);
     let _port = string(rest)?;
     let hostname = short_text(string(rest)?);
-    let _game_type = string(rest)?;
+    let game_type = string(rest)?;
     let map = short_text(string(rest)?);
-    let _version = string(rest)?;
-    let _password = string(rest)?;
+    let version = string(rest)?;
+    let password = string(rest)?;
     let announced = number(string(rest)?);
     let slots = number(string(rest)?);
+    let mut pairs = vec![(&b"gametype"[..], game_type), (b"version", version), (b"password", password)];
     loop {
-        if string(rest)?.is_empty() {
+        let key = string(rest)?;
+        if key.is_empty() {
             break;
         }
-        let _value = string(rest)?;
+        pairs.push((key, string(rest)?));
     }
     let mut players = Vec::new();
     let mut is_cut = false;
@@ -77,7 +89,7 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
         }
     }
     let is_full = !is_cut && announced.is_none_or(|announced| announced as usize <= players.len());
-    Ok(Snapshot {
+    let snapshot = Snapshot {
         t_ms,
         game: if game.trim().is_empty() { "ase".to_owned() } else { game },
         map,
@@ -87,7 +99,8 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
         completeness: Completeness::full_if(is_full),
         count: announced.filter(|_| !is_full),
         bots: None,
-    })
+    };
+    Ok((snapshot, Details::from_pairs(pairs.into_iter())))
 }
 
 fn player(rest: &mut &[u8]) -> Result<Player, IgnoreReason> {
@@ -143,7 +156,8 @@ mod tests {
             &strings(&["Two", ""]),
         ]
         .concat();
-        let snapshot = decode(5, &reply(&players)).unwrap();
+        let (snapshot, details) = decode(5, &reply(&players)).unwrap();
+        assert_eq!((details.game_type.as_deref(), details.password), (Some("race"), Some(false)));
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("mta", "San Andreas"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 32));
         let rows: Vec<_> =
@@ -159,7 +173,7 @@ mod tests {
         let list_start = reply(&[]).len();
         for cut in 0..whole.len() {
             match decode(0, &whole[..cut]) {
-                Ok(snapshot) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
+                Ok((snapshot, _)) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
                 Err(_) => assert!(cut < list_start, "{cut}"),
             }
         }

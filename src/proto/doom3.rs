@@ -6,6 +6,7 @@
 
 use bytes::Buf;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str, take};
 use super::nonce::Nonce;
@@ -77,11 +78,13 @@ struct Layout {
 pub struct InfoQuery {
     challenge: [u8; 4],
     form: Form,
+    /// The reply from the words before its settings on.
+    settings: Vec<u8>,
 }
 
 impl InfoQuery {
     pub fn new(nonce: Nonce, form: Form) -> Self {
-        InfoQuery { challenge: nonce.bytes4(), form }
+        InfoQuery { challenge: nonce.bytes4(), form, settings: Vec::new() }
     }
 }
 
@@ -92,13 +95,21 @@ impl Exchange for InfoQuery {
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes, self.challenge, self.form) {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Ok(snapshot) => {
+                self.settings = bytes[self.form.reply().len() + 4..].to_vec();
+                Step::Done(Box::new(snapshot))
+            }
             Err(reason) => Step::Ignore(reason),
         }
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
+    }
+
+    fn details(&self) -> Details {
+        let pairs = settings(&mut self.settings.as_slice()).unwrap_or_default();
+        Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)))
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -120,15 +131,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], challenge: [u8; 4], form: Form) -> Res
     if take(rest, 4)? != challenge {
         return Err(IgnoreReason::WrongNonce);
     }
-    skip_header_words(rest)?;
-    let mut pairs = Vec::new();
-    loop {
-        let (key, value) = (c_str(rest)?, c_str(rest)?);
-        if key.is_empty() && value.is_empty() {
-            break;
-        }
-        pairs.push((key.to_ascii_lowercase(), value));
-    }
+    let pairs = settings(rest)?;
     let value = |name: &str| pairs.iter().find(|(key, _)| key == name.as_bytes()).map(|(_, value)| *value);
     let game = value("fs_game").into_iter().chain(value("gamename")).map(short_text).find(|g| !g.trim().is_empty());
     let list = form.layouts().iter().find_map(|&layout| read_players(rest, layout));
@@ -153,6 +156,19 @@ pub fn decode(t_ms: i64, datagram: &[u8], challenge: [u8; 4], form: Form) -> Res
         count: None,
         bots: None,
     })
+}
+
+/// Keys in lower case, and values, up to an empty pair.
+fn settings<'a>(rest: &mut &'a [u8]) -> Result<Vec<(Vec<u8>, &'a [u8])>, IgnoreReason> {
+    skip_header_words(rest)?;
+    let mut pairs = Vec::new();
+    loop {
+        let (key, value) = (c_str(rest)?, c_str(rest)?);
+        if key.is_empty() && value.is_empty() {
+            return Ok(pairs);
+        }
+        pairs.push((key.to_ascii_lowercase(), value));
+    }
 }
 
 /// Removes the words before the settings. Their number differs; the first setting has a key of at

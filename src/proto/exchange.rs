@@ -4,6 +4,7 @@ use bytes::TryGetError;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use super::details::Details;
 use crate::model::Snapshot;
 
 /// One scan of one server, from the first request to the snapshot.
@@ -17,6 +18,11 @@ pub trait Exchange: Send {
 
     /// How far the reply is known to come from the server.
     fn authentication(&self) -> Authentication;
+
+    /// What the last valid reply contains beyond the snapshot.
+    fn details(&self) -> Details {
+        Details::default()
+    }
 
     /// Returns a partial snapshot if the server has sent any valid reply, with the
     /// time of the last one. Call it when the scan times out.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, without_final_zeros};
 use super::player_table::PlayerTable;
@@ -113,6 +114,12 @@ impl Exchange for StatusQuery {
 
     fn authentication(&self) -> Authentication {
         Authentication::Address
+    }
+
+    fn details(&self) -> Details {
+        let whole: Vec<u8> = self.datagrams.values().flatten().copied().collect();
+        let is_setting = |key: &[u8]| !key.contains(&b'_') && key != b"queryid" && key != b"final";
+        Details::from_pairs(Infostring::read(&whole).pairs().filter(|(key, _)| is_setting(key)))
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

@@ -3,6 +3,7 @@
 
 use bytes::Buf;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str};
 use super::nonce::Nonce;
@@ -10,15 +11,20 @@ use super::player_table::PlayerTable;
 use super::text::short_text;
 use crate::model::{Completeness, Snapshot};
 
+/// The kind of a reply and the nonce.
+const HEADER_BYTES: usize = 5;
+
 /// One request, one reply.
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
     nonce: [u8; 4],
+    /// The reply from its settings on.
+    settings: Vec<u8>,
 }
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce: nonce.bytes4() }
+        StatusQuery { nonce: nonce.bytes4(), settings: Vec::new() }
     }
 }
 
@@ -30,13 +36,21 @@ impl Exchange for StatusQuery {
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes, self.nonce) {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Ok(snapshot) => {
+                self.settings = bytes[HEADER_BYTES..].to_vec();
+                Step::Done(Box::new(snapshot))
+            }
             Err(reason) => Step::Ignore(reason),
         }
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
+    }
+
+    fn details(&self) -> Details {
+        let pairs = settings(&mut self.settings.as_slice()).unwrap_or_default();
+        Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)))
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -55,14 +69,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, Ig
     if *echoed != nonce {
         return Err(IgnoreReason::WrongNonce);
     }
-    let mut pairs = Vec::new();
-    loop {
-        let (key, value) = (c_str(&mut rest)?, c_str(&mut rest)?);
-        if key.is_empty() {
-            break;
-        }
-        pairs.push((key.to_ascii_lowercase(), value));
-    }
+    let pairs = settings(&mut rest)?;
     let value = |keys: &[&str]| {
         keys.iter().find_map(|key| {
             let named = |(k, v): &&(Vec<u8>, &[u8])| k == key.as_bytes() && !v.is_empty();
@@ -88,6 +95,18 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, Ig
         count: announced.filter(|_| !is_full),
         bots: None,
     })
+}
+
+/// Keys in lower case, and values, up to an empty key.
+fn settings<'a>(rest: &mut &'a [u8]) -> Result<Vec<(Vec<u8>, &'a [u8])>, IgnoreReason> {
+    let mut pairs = Vec::new();
+    loop {
+        let (key, value) = (c_str(rest)?, c_str(rest)?);
+        if key.is_empty() {
+            return Ok(pairs);
+        }
+        pairs.push((key.to_ascii_lowercase(), value));
+    }
 }
 
 /// The table of players: a zero byte, the number of rows (which some games leave out), the names

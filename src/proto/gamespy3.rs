@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Buf;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str};
 use super::nonce::Nonce;
@@ -89,10 +90,8 @@ impl StatusQuery {
         }
     }
 
-    fn snapshot(&self, is_complete: bool) -> Option<Snapshot> {
-        if self.datagrams.is_empty() {
-            return None;
-        }
+    /// The content of the datagrams received, and whether it ends inside a value.
+    fn reply(&self) -> (Reply, bool) {
         let mut reply = Reply::default();
         let mut section = SECTION_SETTINGS;
         let mut is_cut = false;
@@ -100,6 +99,14 @@ impl StatusQuery {
             // What one datagram ends inside of, the next one repeats; nothing repeats the last.
             is_cut = reply.add(datagram, &mut section).is_err();
         }
+        (reply, is_cut)
+    }
+
+    fn snapshot(&self, is_complete: bool) -> Option<Snapshot> {
+        if self.datagrams.is_empty() {
+            return None;
+        }
+        let (reply, is_cut) = self.reply();
         let is_whole = is_complete && !is_cut;
         let announced = reply.number(&["numplayers"]);
         let game = reply.value(&["gamename", "game_id"]).map(short_text);
@@ -153,6 +160,11 @@ impl Exchange for StatusQuery {
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
+    }
+
+    fn details(&self) -> Details {
+        let reply = self.reply().0;
+        Details::from_pairs(reply.settings.iter().map(|(key, value)| (&key[..], &value[..])))
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

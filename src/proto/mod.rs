@@ -14,6 +14,7 @@
 //! - [`quake3`], [`quakeworld`], [`quake2`], [`a2s`] (Source and GoldSrc), [`gamespy1`], [`gamespy2`],
 //!   [`gamespy3`] (Minecraft, too), [`unreal2`], [`all_seeing_eye`], [`samp`], [`doom3`],
 //!   [`teeworlds`], [`teeworlds7`], [`bedrock`]: the protocols.
+//! - [`details`]: what replies contain beyond a snapshot.
 //! - [`infostring`], [`player_lines`], [`player_table`], [`quake_text`], [`fields`], [`text`],
 //!   [`nonce`]: parts of them.
 //! - [`server_url`]: URLs of servers, and names of games in them.
@@ -21,6 +22,7 @@
 pub mod a2s;
 mod all_seeing_eye;
 mod bedrock;
+mod details;
 mod doom3;
 mod exchange;
 mod fields;
@@ -43,6 +45,7 @@ mod teeworlds7;
 mod text;
 mod unreal2;
 
+pub use self::details::Details;
 pub use self::exchange::{Authentication, Exchange, IgnoreReason, Step};
 pub use self::nonce::{Nonce, NonceKey};
 pub use self::protocol::{PROTOCOLS, Protocol, WireFormat, protocol_of};

@@ -1,6 +1,7 @@
 //! Quake 2: `status` and its reply, a `print` of the infostring and the player lines. The reply
 //! has no nonce.
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::player_lines::PlayerLines;
@@ -16,7 +17,10 @@ const PLAYER_LINE_BYTES_MAX: usize = 40;
 
 /// One `status` request, one reply.
 #[derive(Clone, Debug, Default)]
-pub struct StatusQuery;
+pub struct StatusQuery {
+    /// The settings of the reply.
+    infostring: Vec<u8>,
+}
 
 impl Exchange for StatusQuery {
     fn request(&self) -> Vec<u8> {
@@ -25,13 +29,20 @@ impl Exchange for StatusQuery {
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes) {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Ok(snapshot) => {
+                self.infostring = split_at_line_end(&bytes[HEADER.len()..]).0.to_vec();
+                Step::Done(Box::new(snapshot))
+            }
             Err(reason) => Step::Ignore(reason),
         }
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Address
+    }
+
+    fn details(&self) -> Details {
+        Details::from_pairs(Infostring::read(&self.infostring).pairs())
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

@@ -5,6 +5,7 @@
 //! The reply repeats our nonce as `challenge`. A server that answers twice without any challenge
 //! is believed by its address alone; a wrong challenge is never believed.
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::nonce::Nonce;
@@ -31,6 +32,8 @@ pub struct StatusQuery {
     /// Arrival of the first reply without a challenge, Unix ms.
     unproven_ms: Option<i64>,
     authentication: Authentication,
+    /// The settings of the reply.
+    infostring: Vec<u8>,
 }
 
 /// Two replies without a challenge that are closer than this are copies of one: a resend is
@@ -39,7 +42,7 @@ const RESEND_MS_MIN: i64 = 1_000;
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce }
+        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce, infostring: Vec::new() }
     }
 
     /// Whether the server has now answered twice without a challenge.
@@ -58,19 +61,25 @@ impl Exchange for StatusQuery {
         if is_other_oob_message(bytes) {
             return Step::Ignore(IgnoreReason::UnexpectedMessage);
         }
-        match read(t_ms, bytes, self.nonce) {
-            Ok((snapshot, Echo::Right)) => Step::Done(Box::new(snapshot)),
+        let snapshot = match read(t_ms, bytes, self.nonce) {
+            Ok((snapshot, Echo::Right)) => snapshot,
             Ok((snapshot, Echo::Missing)) if self.is_second_unproven(t_ms) => {
                 self.authentication = Authentication::Address;
-                Step::Done(Box::new(snapshot))
+                snapshot
             }
-            Ok(_) => Step::Ignore(IgnoreReason::WrongNonce),
-            Err(reason) => Step::Ignore(reason),
-        }
+            Ok(_) => return Step::Ignore(IgnoreReason::WrongNonce),
+            Err(reason) => return Step::Ignore(reason),
+        };
+        self.infostring = split_at_line_end(body(bytes).unwrap_or_default()).0.to_vec();
+        Step::Done(Box::new(snapshot))
     }
 
     fn authentication(&self) -> Authentication {
         self.authentication
+    }
+
+    fn details(&self) -> Details {
+        Details::from_pairs(Infostring::read(&self.infostring).pairs())
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -102,10 +111,14 @@ enum Echo {
     Missing,
 }
 
+/// The infostring and the player lines.
+fn body(datagram: &[u8]) -> Option<&[u8]> {
+    let body = datagram.strip_prefix(HEADER)?;
+    Some(without_final_zeros(body.strip_prefix(b"\n").unwrap_or(body)))
+}
+
 fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), IgnoreReason> {
-    let body = datagram.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
-    let body = body.strip_prefix(b"\n").unwrap_or(body);
-    let (infostring, lines) = split_at_line_end(without_final_zeros(body));
+    let (infostring, lines) = split_at_line_end(body(datagram).ok_or(IgnoreReason::NotAReply)?);
     let info = Infostring::read(infostring);
     let echo = echo(&info, nonce);
     let list = PlayerLines::read(lines.unwrap_or_default(), player_name);

@@ -4,6 +4,7 @@
 //! the first contains the infostring, and each is filled nearly to the size of a network packet
 //! before the next one begins.
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::quake_text::quake_name;
@@ -103,6 +104,11 @@ impl Exchange for StatusQuery {
 
     fn authentication(&self) -> Authentication {
         Authentication::Address
+    }
+
+    fn details(&self) -> Details {
+        let (infostring, _) = split_at_line_end(self.first.as_deref().unwrap_or_default());
+        Details::from_pairs(Infostring::read(infostring).pairs())
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

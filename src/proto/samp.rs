@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Buf;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::take;
 use super::nonce::Nonce;
@@ -36,6 +37,8 @@ struct Information {
     mode: String,
     players: u32,
     slots: u32,
+    password: bool,
+    language: String,
 }
 
 impl SampQuery {
@@ -117,19 +120,29 @@ impl Exchange for SampQuery {
         Authentication::Nonce
     }
 
+    fn details(&self) -> Details {
+        let Some(information) = &self.information else { return Details::default() };
+        Details {
+            game_type: Some(information.mode.clone()),
+            password: Some(information.password),
+            rules: vec![("language".to_owned(), information.language.clone())],
+            ..Details::default()
+        }
+    }
+
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
         self.information.as_ref().map(|information| self.snapshot(information, None))
     }
 }
 
 fn information(mut rest: &[u8]) -> Result<Information, IgnoreReason> {
-    let _password = rest.try_get_u8()?;
+    let password = rest.try_get_u8()? != 0;
     let players = rest.try_get_u16_le()?.into();
     let slots = rest.try_get_u16_le()?.into();
     let hostname = short_text(long_string(&mut rest)?);
     let mode = short_text(long_string(&mut rest)?);
-    let _language = long_string(&mut rest)?;
-    Ok(Information { hostname, mode, players, slots })
+    let language = short_text(long_string(&mut rest)?);
+    Ok(Information { hostname, mode, players, slots, password, language })
 }
 
 fn players(mut rest: &[u8]) -> Result<Vec<Player>, IgnoreReason> {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str};
 use super::nonce::Nonce;
@@ -43,6 +44,8 @@ struct Info {
     clients: u32,
     slots: u32,
     is_extended: bool,
+    version: String,
+    password: bool,
 }
 
 impl InfoQuery {
@@ -75,14 +78,14 @@ impl InfoQuery {
         if number(c_str(rest)?)? != i64::from(token_sent) {
             return Err(IgnoreReason::WrongNonce);
         }
-        let _version = c_str(rest)?;
+        let version = short_text(c_str(rest)?);
         let hostname = short_text(c_str(rest)?);
         let map = short_text(c_str(rest)?);
         if is_extended {
             let (_crc, _size) = (c_str(rest)?, c_str(rest)?);
         }
         let game = short_text(c_str(rest)?);
-        let _flags = c_str(rest)?;
+        let password = number(c_str(rest)?)? & 1 != 0;
         let (_players, _player_slots) = (c_str(rest)?, c_str(rest)?);
         let clients = count(c_str(rest)?)?;
         let slots = count(c_str(rest)?)?;
@@ -90,7 +93,7 @@ impl InfoQuery {
             let _reserved = c_str(rest)?;
         }
         let players = read_players(rest, is_extended)?;
-        self.info = Some(Info { hostname, map, game, clients, slots, is_extended });
+        self.info = Some(Info { hostname, map, game, clients, slots, is_extended, version, password });
         self.add(players);
         Ok(())
     }
@@ -153,6 +156,16 @@ impl Exchange for InfoQuery {
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
+    }
+
+    fn details(&self) -> Details {
+        let Some(info) = &self.info else { return Details::default() };
+        Details {
+            game_type: Some(info.game.clone()),
+            version: Some(info.version.clone()),
+            password: Some(info.password),
+            ..Details::default()
+        }
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

@@ -2,6 +2,7 @@
 //! receive a long reply to a forged request; then `gie3` and its reply, one datagram. Numbers are
 //! variable-length integers.
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{c_str, take};
 use super::nonce::Nonce;
@@ -30,12 +31,17 @@ const BOT: i32 = 2;
 pub struct InfoQuery {
     token: [u8; 4],
     server_token: Option<[u8; 4]>,
+    details: Details,
 }
 
 impl InfoQuery {
     pub fn new(nonce: Nonce) -> Self {
         let token = nonce.bytes4();
-        InfoQuery { token: if token == UNKNOWN_TOKEN { [0; 4] } else { token }, server_token: None }
+        InfoQuery {
+            token: if token == UNKNOWN_TOKEN { [0; 4] } else { token },
+            server_token: None,
+            details: Details::default(),
+        }
     }
 
     /// The token in the request for information; less than 64 fits into one byte.
@@ -86,13 +92,20 @@ impl Exchange for InfoQuery {
             (None, _) => Err(IgnoreReason::NotAReply),
         };
         match result {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Ok((snapshot, details)) => {
+                self.details = details;
+                Step::Done(Box::new(snapshot))
+            }
             Err(reason) => Step::Ignore(reason),
         }
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
+    }
+
+    fn details(&self) -> Details {
+        self.details.clone()
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -102,7 +115,7 @@ impl Exchange for InfoQuery {
 
 /// Decodes the information, from the token on. A list with fewer clients than announced gives a
 /// partial snapshot.
-fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
+fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Result<(Snapshot, Details), IgnoreReason> {
     let rest = &mut rest;
     if take(rest, 4)? != token {
         return Err(IgnoreReason::WrongNonce);
@@ -112,12 +125,12 @@ fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Resu
     if integer(rest)? != i32::from(browser_token) {
         return Err(IgnoreReason::WrongNonce);
     }
-    let _version = c_str(rest)?;
+    let version = short_text(c_str(rest)?);
     let hostname = short_text(c_str(rest)?);
     let _address = c_str(rest)?;
     let map = short_text(c_str(rest)?);
     let game = short_text(c_str(rest)?);
-    let (_flags, _skill) = (integer(rest)?, integer(rest)?);
+    let (flags, _skill) = (integer(rest)?, integer(rest)?);
     let (_players, _player_slots) = (integer(rest)?, integer(rest)?);
     let (clients, slots) = (count(rest)?, count(rest)?);
     let mut players = Vec::new();
@@ -128,7 +141,13 @@ fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Resu
         }
     }
     let is_full = players.len() >= clients as usize;
-    Ok(Snapshot {
+    let details = Details {
+        game_type: Some(game.clone()),
+        version: Some(version),
+        password: Some(flags & 1 != 0),
+        ..Details::default()
+    };
+    let snapshot = Snapshot {
         t_ms,
         game: if game.trim().is_empty() { "teeworlds".to_owned() } else { game },
         map,
@@ -138,7 +157,8 @@ fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Resu
         completeness: Completeness::full_if(is_full),
         count: Some(clients).filter(|_| !is_full),
         bots: None,
-    })
+    };
+    Ok((snapshot, details))
 }
 
 /// Name, clan, country, score, flags.

@@ -6,6 +6,7 @@
 
 use bytes::Buf;
 
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::take;
 use super::text::{player_name, points, short_text};
@@ -23,7 +24,7 @@ const TEAM_ID: i32 = 0;
 /// A details and a players request.
 #[derive(Clone, Debug, Default)]
 pub struct Unreal2Query {
-    details: Option<Details>,
+    details: Option<ServerInfo>,
     players: Vec<(i32, Player)>,
     /// The list has an entry that could not be decoded.
     is_cut: bool,
@@ -31,7 +32,7 @@ pub struct Unreal2Query {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Details {
+struct ServerInfo {
     hostname: String,
     map: String,
     game_type: String,
@@ -44,7 +45,7 @@ impl Unreal2Query {
         Unreal2Query::default()
     }
 
-    fn snapshot(&self, details: &Details) -> Snapshot {
+    fn snapshot(&self, details: &ServerInfo) -> Snapshot {
         // By now a player with a ping of 0 need not be a bot: all entries count.
         let is_full = !self.is_cut && self.players.len() >= details.players as usize;
         let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
@@ -106,6 +107,11 @@ impl Exchange for Unreal2Query {
         Authentication::Address
     }
 
+    fn details(&self) -> Details {
+        let game_type = self.details.as_ref().map(|details| details.game_type.clone());
+        Details { game_type, ..Details::default() }
+    }
+
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
         self.details.as_ref().map(|details| self.snapshot(details))
     }
@@ -128,7 +134,7 @@ impl Unreal2Query {
     }
 }
 
-fn details(mut rest: &[u8]) -> Result<Details, IgnoreReason> {
+fn details(mut rest: &[u8]) -> Result<ServerInfo, IgnoreReason> {
     let _id = rest.try_get_i32_le()?;
     let _address = text(&mut rest)?;
     let _port = rest.try_get_i32_le()?;
@@ -138,7 +144,7 @@ fn details(mut rest: &[u8]) -> Result<Details, IgnoreReason> {
     let game_type = short_text(text(&mut rest)?.as_bytes());
     let players = count(rest.try_get_i32_le()?)?;
     let slots = count(rest.try_get_i32_le()?)?;
-    Ok(Details { hostname, map, game_type, players, slots })
+    Ok(ServerInfo { hostname, map, game_type, players, slots })
 }
 
 /// A number of players. Servers cannot have as many as the largest that it could be.

@@ -3,7 +3,7 @@
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::model::{ServerKey, ServerUrl, Snapshot};
-use crate::proto::Authentication;
+use crate::proto::{Authentication, Details};
 
 /// How a scan ended. Every request gets one, unless the scanner is shut down.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct ScanOutcome {
     pub rtt_ms: Option<u32>,
     /// What proves that the reply came from the server; `None` for a miss.
     pub authentication: Option<Authentication>,
+    /// What the reply contains beyond the snapshot; only if the settings ask for it.
+    pub details: Option<Box<Details>>,
     /// The attempts, in order: one, or several in exception mode. Only the last can
     /// have succeeded.
     pub attempts: Vec<Attempt>,

@@ -48,6 +48,8 @@ pub struct ScanSettings {
     pub allow_private: bool,
     /// The least proof that a reply comes from the server, for its players to be ranked.
     pub authentication_min: Authentication,
+    /// Outcomes have the details of replies.
+    pub details: bool,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<IpCidr>,
 }
@@ -69,6 +71,7 @@ impl Default for ScanSettings {
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,
             authentication_min: Authentication::Address,
+            details: false,
             opt_out: Vec::new(),
         }
     }

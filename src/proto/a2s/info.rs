@@ -27,6 +27,11 @@ pub struct Info {
     /// 0 if unknown. Taken from the game id if it is sent, because the 16-bit field
     /// cannot hold newer ids.
     pub app: u32,
+    pub version: Vec<u8>,
+    pub password: bool,
+    pub secure: bool,
+    /// Separated by commas.
+    pub tags: Vec<u8>,
     /// Received in the `m` format.
     pub is_goldsrc_format: bool,
 }
@@ -58,18 +63,36 @@ pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
     let players = rest.try_get_u8()?.into();
     let slots = rest.try_get_u8()?.into();
     let bots = rest.try_get_u8()?.into();
-    skip(&mut rest, 4)?; // server type, system, password, VAC
+    skip(&mut rest, 2)?; // server type, system
+    let (password, secure) = (rest.try_get_u8()? != 0, rest.try_get_u8()? != 0);
     if app == APP_THE_SHIP {
         skip(&mut rest, 3)?; // mode, witnesses, duration
     }
-    c_str(&mut rest)?; // version
-    let app = read_extra_data(&mut rest).ok().flatten().unwrap_or(app.into());
-    Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app, is_goldsrc_format: false })
+    let version = c_str(&mut rest)?.to_vec();
+    let mut info = Info {
+        hostname,
+        map,
+        folder,
+        game,
+        players,
+        slots,
+        bots,
+        protocol,
+        app: app.into(),
+        version,
+        password,
+        secure,
+        tags: Vec::new(),
+        is_goldsrc_format: false,
+    };
+    // A reply that ends here lacks only what is optional.
+    let _ = read_extra_data(&mut rest, &mut info);
+    Ok(info)
 }
 
-/// The extra data: returns the app id from the game id, if it is present. The
-/// fields have this order, whatever the order of their flags.
-fn read_extra_data(rest: &mut &[u8]) -> Result<Option<u32>, IgnoreReason> {
+/// The extra data: tags, and the app id from the game id. The fields have this order,
+/// whatever the order of their flags.
+fn read_extra_data(rest: &mut &[u8], info: &mut Info) -> Result<(), IgnoreReason> {
     let flags = rest.try_get_u8()?;
     if flags & 0x80 != 0 {
         rest.try_get_u16_le()?; // port
@@ -82,13 +105,13 @@ fn read_extra_data(rest: &mut &[u8]) -> Result<Option<u32>, IgnoreReason> {
         c_str(rest)?; // SourceTV name
     }
     if flags & 0x20 != 0 {
-        c_str(rest)?; // tags
+        info.tags = c_str(rest)?.to_vec();
     }
-    if flags & 0x01 == 0 {
-        return Ok(None);
+    if flags & 0x01 != 0 {
+        let game_id = rest.try_get_u64_le()?;
+        info.app = game_id as u32 & 0x00ff_ffff;
     }
-    let game_id = rest.try_get_u64_le()?;
-    Ok(Some(game_id as u32 & 0x00ff_ffff))
+    Ok(())
 }
 
 /// Decodes an `m` message, from its type byte on.
@@ -106,20 +129,35 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, IgnoreReason> {
     let players = rest.try_get_u8()?.into();
     let slots = rest.try_get_u8()?.into();
     let protocol = rest.try_get_u8()?;
-    skip(&mut rest, 3)?; // server type, system, password
+    skip(&mut rest, 2)?; // server type, system
+    let password = rest.try_get_u8()? != 0;
     let is_mod = rest.try_get_u8()?;
-    let bots = goldsrc_bots(&mut rest, is_mod == 1).unwrap_or(0);
-    Ok(Info { hostname, map, folder, game, players, slots, bots, protocol, app: 0, is_goldsrc_format: true })
+    let (secure, bots) = goldsrc_secure_and_bots(&mut rest, is_mod == 1).unwrap_or((false, 0));
+    Ok(Info {
+        hostname,
+        map,
+        folder,
+        game,
+        players,
+        slots,
+        bots,
+        protocol,
+        app: 0,
+        version: Vec::new(),
+        password,
+        secure,
+        tags: Vec::new(),
+        is_goldsrc_format: true,
+    })
 }
 
-fn goldsrc_bots(rest: &mut &[u8], is_mod: bool) -> Result<u32, IgnoreReason> {
+fn goldsrc_secure_and_bots(rest: &mut &[u8], is_mod: bool) -> Result<(bool, u32), IgnoreReason> {
     if is_mod {
         c_str(rest)?; // link
         c_str(rest)?; // download link
         skip(rest, 11)?; // zero, version, size, type, library
     }
-    rest.try_get_u8()?; // VAC
-    Ok(rest.try_get_u8()?.into())
+    Ok((rest.try_get_u8()? != 0, rest.try_get_u8()?.into()))
 }
 
 fn expect_type(rest: &mut &[u8], kind: u8) -> Result<(), IgnoreReason> {
@@ -153,7 +191,8 @@ mod tests {
         let version_end = bytes.len() - (1 + 2 + 8 + 2 + 15 + 10 + 8);
         for cut in version_end..bytes.len() {
             let cut_info = decode(&bytes[..cut]).unwrap();
-            assert_eq!(cut_info, Info { app: 240, ..info.clone() }, "{cut}");
+            let tags = cut_info.tags.clone();
+            assert_eq!(cut_info, Info { app: 240, tags, ..info.clone() }, "{cut}");
         }
         for cut in 0..version_end {
             assert!(decode(&bytes[..cut]).is_err(), "{cut}");

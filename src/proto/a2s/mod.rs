@@ -14,6 +14,7 @@ mod players;
 use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
 use self::info::Info;
 use self::players::PlayerReply;
+use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::text::{player_name, points, short_text};
 use crate::model::{Completeness, Snapshot};
@@ -128,6 +129,19 @@ impl Exchange for A2sQuery {
 
     fn authentication(&self) -> Authentication {
         Authentication::Challenge
+    }
+
+    fn details(&self) -> Details {
+        let Some(info) = &self.info else { return Details::default() };
+        let tags = short_text(&info.tags);
+        Details {
+            game_type: Some(short_text(&info.game)),
+            version: Some(short_text(&info.version)).filter(|version| !version.is_empty()),
+            password: Some(info.password),
+            secure: Some(info.secure),
+            tags: tags.split(',').filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+            rules: Vec::new(),
+        }
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {

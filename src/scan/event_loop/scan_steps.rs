@@ -176,6 +176,8 @@ impl EventLoop {
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
+        let exchange = scan.exchange.as_ref().filter(|_| self.settings.details && result.is_ok());
+        let details = exchange.map(|exchange| Box::new(exchange.details()));
         let mut result = result;
         if let Ok(snapshot) = &mut result
             && authentication.is_some_and(|grade| grade < self.settings.authentication_min)
@@ -196,6 +198,7 @@ impl EventLoop {
             rtt_ms: scan.rtt_ms.filter(|_| result.is_ok()),
             result: result.map_err(|reason| Miss { t_ms: (self.now)(), reason }),
             authentication,
+            details,
             attempts: scan.tried,
         });
     }

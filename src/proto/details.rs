@@ -1,0 +1,79 @@
+//! What a reply contains beyond the snapshot: shown by `clqd query`, not used by the ranking.
+
+use serde::Serialize;
+
+use super::text::short_text;
+
+/// Most rules that are kept; servers of the Quake 3 family send about 60.
+const RULES_MAX: usize = 1_000;
+
+/// `None` and empty: the reply does not contain it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Details {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub game_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// A password is needed to join.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<bool>,
+    /// Protected against cheats: VAC, PunkBuster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secure: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// All settings in the order of the reply, by the names of the game.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<(String, String)>,
+}
+
+const GAME_TYPE_KEYS: &[&str] = &["gametype", "g_gametype", "si_gametype", "gamemode", "mode", "gamevariant"];
+const VERSION_KEYS: &[&str] = &["shortversion", "version", "*version", "gamever", "gameversion", "si_version"];
+const PASSWORD_KEYS: &[&str] = &["g_needpass", "needpass", "password", "pswrd", "si_usepass"];
+const SECURE_KEYS: &[&str] = &["sv_punkbuster", "punkbuster", "sv_pure_secure", "net_serverpunkbusterenabled"];
+
+impl Details {
+    /// From keys and values as the server sent them.
+    pub(super) fn from_pairs<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Details {
+        let rules: Vec<(String, String)> =
+            pairs.take(RULES_MAX).map(|(key, value)| (short_text(key), short_text(value))).collect();
+        let first = |keys: &[&str]| {
+            keys.iter().find_map(|key| {
+                let named = |(name, value): &&(String, String)| name.eq_ignore_ascii_case(key) && !value.is_empty();
+                rules.iter().find(named).map(|(_, value)| value.clone())
+            })
+        };
+        Details {
+            game_type: first(GAME_TYPE_KEYS),
+            version: first(VERSION_KEYS),
+            password: first(PASSWORD_KEYS).as_deref().and_then(flag),
+            secure: first(SECURE_KEYS).as_deref().and_then(flag),
+            tags: Vec::new(),
+            rules,
+        }
+    }
+}
+
+/// A setting that is on or off. `None`: it is neither.
+fn flag(value: &str) -> Option<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Some(true),
+        "0" | "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_settings_are_found_by_the_names_of_the_games() {
+        let pairs = [("Version", "ioq3 1.36"), ("g_gametype", "4"), ("g_needpass", "0"), ("sv_punkbuster", "1")];
+        let details = Details::from_pairs(pairs.iter().map(|(k, v)| (k.as_bytes(), v.as_bytes())));
+        assert_eq!((details.version.as_deref(), details.game_type.as_deref()), (Some("ioq3 1.36"), Some("4")));
+        assert_eq!((details.password, details.secure, details.rules.len()), (Some(false), Some(true), 4));
+        let details = Details::from_pairs([(&b"password"[..], &b"maybe"[..])].into_iter());
+        assert_eq!((details.password, details.version), (None, None));
+    }
+}
