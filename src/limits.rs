@@ -37,6 +37,10 @@ pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 /// 32 bits.
 pub const SERVERS_MAX: usize = 4_000_000;
 
+/// Most addresses kept of the list of one master server, or of one file with such a list: as many
+/// servers as clqd is designed for. Each takes 32 bytes.
+pub const MASTER_ADDRESSES_MAX: usize = 1_000_000;
+
 /// Most tags of one server. A rated round changes a rating in each of them, and a server's
 /// players have entries on the boards of each.
 pub const TAGS_MAX: usize = 16;

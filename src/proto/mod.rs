@@ -17,7 +17,8 @@
 //! - [`details`]: what replies contain beyond a snapshot.
 //! - [`infostring`], [`player_lines`], [`player_table`], [`quake_text`], [`fields`], [`text`],
 //!   [`nonce`]: parts of them.
-//! - [`server_url`]: URLs of servers, and names of games in them.
+//! - [`server_url`]: URLs of servers, and names of games in them. - [`master`]: lists of servers
+//!   from master servers.
 
 pub mod a2s;
 mod all_seeing_eye;
@@ -30,6 +31,7 @@ mod gamespy1;
 mod gamespy2;
 mod gamespy3;
 mod infostring;
+pub mod master;
 mod nonce;
 mod player_lines;
 mod player_table;

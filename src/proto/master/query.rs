@@ -1,0 +1,258 @@
+//! One query of a master: the requests, and the list from its parts and pages.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use super::response::{self, STEAM_START};
+use super::url::MasterKind;
+use crate::limits::MASTER_ADDRESSES_MAX;
+
+/// Most pages of a Steam list: 231,000 servers, and 35 minutes at the rate that Steam's
+/// master permits. It also ends a list that repeats itself.
+const STEAM_PAGES_MAX: u32 = 1_000;
+
+/// All regions.
+const STEAM_REGION_ALL: u8 = 0xff;
+
+/// The name of Quake III Arena in a request that must name a game.
+const QUAKE3_GAME: &str = "Quake3Arena";
+
+/// The state of one query.
+#[derive(Clone, Debug)]
+pub struct MasterQuery {
+    kind: MasterKind,
+    /// The master's address. Over IPv6 the older request of dpmaster is not understood.
+    master: IpAddr,
+    addresses: BTreeSet<SocketAddr>,
+    /// The address after which the next Steam page begins.
+    page_after: SocketAddr,
+    pages: u32,
+    has_reply: bool,
+    has_end: bool,
+    is_cut: bool,
+}
+
+/// What a datagram was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MasterStep {
+    /// Not a reply, or one that has been handled.
+    Ignored,
+    /// A part of the list. More may follow without another request.
+    More,
+    /// A page. The next one must be requested.
+    NextPage,
+    /// The part with the end of the list. Parts may still arrive if they were reordered.
+    End,
+}
+
+/// The addresses that a master returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MasterList {
+    /// Each address once. A port may be 0, and an address need not be public.
+    pub addresses: BTreeSet<SocketAddr>,
+    /// False if the end of the list is missing, or a limit cut it. A lost datagram before the
+    /// end cannot be detected, nor one of a protocol without an end mark.
+    pub is_complete: bool,
+}
+
+impl MasterQuery {
+    pub fn new(kind: MasterKind, master: IpAddr) -> MasterQuery {
+        MasterQuery {
+            kind,
+            master,
+            addresses: BTreeSet::new(),
+            page_after: STEAM_START,
+            pages: 0,
+            has_reply: false,
+            has_end: false,
+            is_cut: false,
+        }
+    }
+
+    /// The request to send now, or again.
+    pub fn request(&self) -> Vec<u8> {
+        match &self.kind {
+            MasterKind::Dpmaster { game: None, protocol } if self.master.is_ipv4() => {
+                [b"\xff\xff\xff\xff", format!("getservers {protocol} empty full").as_bytes()].concat()
+            }
+            MasterKind::Dpmaster { game, protocol } => {
+                let game = game.as_deref().unwrap_or(QUAKE3_GAME);
+                let text = format!("getserversExt {game} {protocol} empty full ipv4 ipv6");
+                [b"\xff\xff\xff\xff", text.as_bytes()].concat()
+            }
+            MasterKind::QuakeWorld => b"c\n\0".to_vec(),
+            MasterKind::Quake2 => b"query\n\0".to_vec(),
+            MasterKind::Steam { filter } => {
+                let arguments = format!("{}\0{filter}\0", self.page_after);
+                [&[b'1', STEAM_REGION_ALL], arguments.as_bytes()].concat()
+            }
+            MasterKind::Teeworlds => [&[0xff; 10][..], b"req2"].concat(),
+        }
+    }
+
+    /// Takes a datagram of the master. The caller checks its source.
+    pub fn handle(&mut self, datagram: &[u8]) -> MasterStep {
+        let Some(part) = response::decode(&self.kind, datagram) else { return MasterStep::Ignored };
+        let last = part.addresses.last().copied();
+        let is_steam = matches!(self.kind, MasterKind::Steam { .. });
+        if is_steam && !part.has_end && (last.is_none() || last == Some(self.page_after)) {
+            // The answer to a repeated request for an earlier page, or an empty one.
+            return MasterStep::Ignored;
+        }
+        self.has_reply = true;
+        for address in part.addresses {
+            if self.addresses.len() < MASTER_ADDRESSES_MAX {
+                self.addresses.insert(address);
+            } else if !self.addresses.contains(&address) {
+                self.is_cut = true;
+            }
+        }
+        if part.has_end {
+            self.has_end = true;
+            return MasterStep::End;
+        }
+        if self.is_cut {
+            return MasterStep::End;
+        }
+        let Some(last) = last.filter(|_| is_steam) else { return MasterStep::More };
+        self.page_after = last;
+        self.pages += 1;
+        if self.pages == STEAM_PAGES_MAX {
+            self.is_cut = true;
+            return MasterStep::End;
+        }
+        MasterStep::NextPage
+    }
+
+    /// Whether a list of this protocol says where it ends. Others end when nothing more
+    /// arrives.
+    pub fn has_end_mark(&self) -> bool {
+        matches!(self.kind, MasterKind::Dpmaster { .. } | MasterKind::Steam { .. })
+    }
+
+    /// Whether the end of the list may come before other parts.
+    pub fn is_unordered(&self) -> bool {
+        !matches!(self.kind, MasterKind::Steam { .. })
+    }
+
+    /// Whether the master has replied.
+    pub fn has_reply(&self) -> bool {
+        self.has_reply
+    }
+
+    /// Number of different addresses so far.
+    pub fn address_count(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Ends the query. Without an end mark the list of a protocol that has one is
+    /// incomplete.
+    pub fn finish(self) -> MasterList {
+        let is_complete = self.has_reply && !self.is_cut && (self.has_end || !self.has_end_mark());
+        MasterList { addresses: self.addresses, is_complete }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+
+    fn steam_page(entries: impl IntoIterator<Item = u32>) -> Vec<u8> {
+        let mut page = b"\xff\xff\xff\xfff\n".to_vec();
+        for entry in entries {
+            page.extend_from_slice(&entry.to_be_bytes());
+            page.extend_from_slice(&if entry == 0 { [0, 0] } else { 27_015_u16.to_be_bytes() });
+        }
+        page
+    }
+
+    #[test]
+    fn requests_have_the_form_of_each_protocol() {
+        let request = |url: &str, master| {
+            let url: super::super::MasterUrl = url.parse().expect("a URL");
+            MasterQuery::new(url.kind().clone(), master).request()
+        };
+        let ff4 = b"\xff\xff\xff\xff";
+        assert_eq!(request("dpmaster://h/68", V4), [&ff4[..], b"getservers 68 empty full"].concat());
+        for (url, master, game) in
+            [("dpmaster://h/68", V6, "Quake3Arena 68"), ("dpmaster://h/Xonotic/3", V4, "Xonotic 3")]
+        {
+            let want = format!("getserversExt {game} empty full ipv4 ipv6");
+            assert_eq!(request(url, master), [ff4, want.as_bytes()].concat());
+        }
+        assert_eq!(request("quakeworldmaster://h", V4), b"c\n\0");
+        assert_eq!(request("quake2master://h", V4), b"query\n\0");
+        assert_eq!(request("steammaster://h/\\appid\\440", V4), b"1\xff0.0.0.0:0\0\\appid\\440\0");
+        assert_eq!(request("teeworldsmaster://h", V4), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffreq2");
+    }
+
+    #[test]
+    fn reordered_and_repeated_parts_give_each_address_once() {
+        let mut query = MasterQuery::new(MasterKind::Dpmaster { game: None, protocol: 68 }, V4);
+        let part = |entries: &[u8]| [b"\xff\xff\xff\xffgetserversResponse", entries].concat();
+        assert_eq!(query.handle(b"nonsense"), MasterStep::Ignored);
+        assert!(!query.has_reply());
+        assert_eq!(query.handle(&part(b"\\\x01\x01\x01\x01\0\x05\\EOT\0\0\0")), MasterStep::End);
+        assert_eq!(query.handle(&part(b"\\\x01\x01\x01\x01\0\x05\\\x02\x02\x02\x02\0\x05")), MasterStep::More);
+        assert_eq!(query.address_count(), 2);
+        assert!(query.finish().is_complete);
+    }
+
+    #[test]
+    fn list_without_its_end_mark_is_incomplete() {
+        let mut query = MasterQuery::new(MasterKind::Dpmaster { game: None, protocol: 68 }, V4);
+        query.handle(b"\xff\xff\xff\xffgetserversResponse\\\x01\x01\x01\x01\0\x05");
+        let list = query.finish();
+        assert_eq!((list.addresses.len(), list.is_complete), (1, false));
+        // A protocol without an end mark, and a master that did not reply.
+        let mut query = MasterQuery::new(MasterKind::QuakeWorld, V4);
+        assert!(!query.clone().finish().is_complete);
+        query.handle(b"\xff\xff\xff\xffd\n\x01\x01\x01\x01\0\x05");
+        assert!(query.finish().is_complete);
+    }
+
+    #[test]
+    fn steam_pages_continue_after_the_last_address() {
+        let mut query = MasterQuery::new(MasterKind::Steam { filter: String::new() }, V4);
+        let (first, last) = (steam_page([0x0101_0101, 0x0202_0202]), steam_page([0x0303_0303, 0]));
+        assert_eq!(query.handle(&first), MasterStep::NextPage);
+        assert_eq!(query.request(), b"1\xff2.2.2.2:27015\0\0");
+        assert_eq!(query.handle(&first), MasterStep::Ignored, "a repeated page");
+        assert_eq!(query.handle(&steam_page([])), MasterStep::Ignored, "an empty page");
+        assert_eq!(query.handle(&last), MasterStep::End);
+        let list = query.finish();
+        assert_eq!((list.addresses.len(), list.is_complete), (3, true));
+    }
+
+    #[test]
+    fn steam_list_that_never_ends_is_cut() {
+        let mut query = MasterQuery::new(MasterKind::Steam { filter: String::new() }, V4);
+        let pages = [steam_page([0x0101_0101]), steam_page([0x0202_0202])];
+        let mut steps = (0..).map(|n| query.handle(&pages[n % 2]));
+        assert_eq!(steps.position(|step| step == MasterStep::End), Some(STEAM_PAGES_MAX as usize - 1));
+        let list = query.finish();
+        assert_eq!((list.addresses.len(), list.is_complete), (2, false));
+    }
+
+    #[test]
+    fn addresses_beyond_the_limit_are_dropped() {
+        let mut query = MasterQuery::new(MasterKind::QuakeWorld, V4);
+        let mut step = MasterStep::More;
+        for datagram in 0..110_u32 {
+            let mut bytes = b"\xff\xff\xff\xffd\n".to_vec();
+            for entry in 0..10_000_u32 {
+                bytes.extend_from_slice(&(datagram * 10_000 + entry).to_be_bytes());
+                bytes.extend_from_slice(&[0, 1]);
+            }
+            step = query.handle(&bytes);
+        }
+        assert_eq!(step, MasterStep::End);
+        let list = query.finish();
+        assert_eq!((list.addresses.len(), list.is_complete), (MASTER_ADDRESSES_MAX, false));
+    }
+}

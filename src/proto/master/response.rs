@@ -1,0 +1,229 @@
+//! Decodes the datagrams of masters. All addresses and ports are big-endian.
+//!
+//! | master | begins with | entry | end |
+//! |---|---|---|---|
+//! | dpmaster | `FF4 getserversResponse`, `FF4 getserversExtResponse` | `\` and 6 bytes, `/` and 18 bytes | `\EOT` |
+//! | QuakeWorld | `FF4 d \n` | 6 bytes | none |
+//! | Quake 2 | `FF4 servers`, one byte | 6 bytes | none |
+//! | Steam | `FF4 f \n` | 6 bytes | 0.0.0.0:0 |
+//! | Teeworlds 0.6 | `FF` ten times, `lis2` | 18 bytes | none |
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::url::MasterKind;
+
+const V4_BYTES: usize = 6;
+const V6_BYTES: usize = 18;
+
+/// What follows the separator of dpmaster's last entry, where an address would be.
+const END_MARK: &[u8] = b"EOT";
+
+/// The addresses of one datagram, at most 65,535 / 6.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListPart {
+    /// In the order of the datagram; a port may be 0.
+    pub addresses: Vec<SocketAddr>,
+    /// The datagram contains the end of the list.
+    pub has_end: bool,
+}
+
+/// Decodes a datagram. `None`: it is not a reply of such a master. An incomplete entry at
+/// the end of the datagram is ignored.
+pub(super) fn decode(kind: &MasterKind, datagram: &[u8]) -> Option<ListPart> {
+    match kind {
+        MasterKind::Dpmaster { .. } => dpmaster(datagram),
+        MasterKind::QuakeWorld => Some(v4_list(datagram.strip_prefix(b"\xff\xff\xff\xffd\n")?)),
+        // The byte after the word is a space; Q2PRO takes any white space.
+        MasterKind::Quake2 => match datagram.strip_prefix(b"\xff\xff\xff\xffservers")? {
+            [] => Some(ListPart::default()),
+            [space, entries @ ..] => space.is_ascii_whitespace().then(|| v4_list(entries)),
+        },
+        MasterKind::Steam { .. } => {
+            let mut part = v4_list(datagram.strip_prefix(b"\xff\xff\xff\xfff\n")?);
+            let end = part.addresses.iter().position(|&address| address == STEAM_START);
+            if let Some(end) = end {
+                part.addresses.truncate(end);
+                part.has_end = true;
+            }
+            Some(part)
+        }
+        MasterKind::Teeworlds => {
+            let entries = datagram.strip_prefix(&[0xff; 10])?.strip_prefix(b"lis2")?;
+            let entries = entries.as_chunks::<V6_BYTES>().0;
+            Some(ListPart { addresses: entries.iter().map(v6_entry).collect(), has_end: false })
+        }
+    }
+}
+
+/// Where a Steam list starts, and its end mark.
+pub(super) const STEAM_START: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+fn dpmaster(datagram: &[u8]) -> Option<ListPart> {
+    let rest = datagram.strip_prefix(b"\xff\xff\xff\xffgetservers")?;
+    let (rest, extended) = match rest.strip_prefix(b"ExtResponse") {
+        Some(rest) => (rest, true),
+        None => (rest.strip_prefix(b"Response")?, false),
+    };
+    // Some masters send white space or a zero before the first entry.
+    let start = rest.iter().position(|&b| b == b'\\' || (extended && b == b'/')).unwrap_or(rest.len());
+    let mut rest = &rest[start..];
+    let mut part = ListPart::default();
+    loop {
+        match rest {
+            [b'\\', after @ ..] if is_end(after) => {
+                part.has_end = true;
+                return Some(part);
+            }
+            [b'\\', after @ ..] => {
+                let Some((entry, after)) = after.split_first_chunk() else { return Some(part) };
+                part.addresses.push(v4_entry(entry));
+                rest = after;
+            }
+            [b'/', after @ ..] if extended => {
+                let Some((entry, after)) = after.split_first_chunk() else { return Some(part) };
+                part.addresses.push(v6_entry(entry));
+                rest = after;
+            }
+            _ => return Some(part),
+        }
+    }
+}
+
+/// Whether the bytes after a separator are the end mark: `EOT`, then nothing or zeros. An
+/// address that begins with the bytes of `EOT` has a port.
+fn is_end(after: &[u8]) -> bool {
+    after.strip_prefix(END_MARK).is_some_and(|rest| rest.iter().take(V4_BYTES - END_MARK.len()).all(|&b| b == 0))
+}
+
+fn v4_list(entries: &[u8]) -> ListPart {
+    ListPart { addresses: entries.as_chunks::<V4_BYTES>().0.iter().map(v4_entry).collect(), has_end: false }
+}
+
+fn v4_entry(&[a, b, c, d, high, low]: &[u8; V4_BYTES]) -> SocketAddr {
+    SocketAddr::from(([a, b, c, d], u16::from_be_bytes([high, low])))
+}
+
+/// An IPv4 address that is mapped to IPv6 is returned as IPv4.
+fn v6_entry(entry: &[u8; V6_BYTES]) -> SocketAddr {
+    let (ip, port) = entry.split_first_chunk::<16>().expect("the entry has 18 bytes");
+    let port = port.try_into().map(u16::from_be_bytes).expect("two bytes remain");
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::from(*ip)).to_canonical(), port)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kinds() -> [MasterKind; 5] {
+        [
+            MasterKind::Dpmaster { game: None, protocol: 68 },
+            MasterKind::QuakeWorld,
+            MasterKind::Quake2,
+            MasterKind::Steam { filter: String::new() },
+            MasterKind::Teeworlds,
+        ]
+    }
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().expect("an address")).collect()
+    }
+
+    #[track_caller]
+    fn check(kind: &MasterKind, datagram: &[u8], texts: &[&str], has_end: bool) {
+        let want = ListPart { addresses: addresses(texts), has_end };
+        assert_eq!(decode(kind, datagram), Some(want.clone()));
+        // Cut at any byte: nothing, or a prefix of the same list.
+        for length in 0..datagram.len() {
+            let Some(part) = decode(kind, &datagram[..length]) else { continue };
+            assert!(want.addresses.starts_with(&part.addresses), "{length}: {part:?}");
+        }
+    }
+
+    #[test]
+    fn dpmaster_list_ends_at_its_mark() {
+        let kind = &kinds()[0];
+        let head = b"\xff\xff\xff\xffgetserversResponse";
+        let two = b"\\\x01\x02\x03\x04\x6d\x38\\\\\\//\x00\x01";
+        check(kind, &[&head[..], two, b"\\EOT\0\0\0"].concat(), &["1.2.3.4:27960", "92.92.47.47:1"], true);
+        check(kind, &[&head[..], two].concat(), &["1.2.3.4:27960", "92.92.47.47:1"], false);
+        // Forms of the end and of the start that masters of other games send.
+        check(kind, &[&head[..], b"\\EOT"].concat(), &[], true);
+        check(kind, &[&head[..], b"\n\0\\\x01\x02\x03\x04\0\x05\\EOT"].concat(), &["1.2.3.4:5"], true);
+        // An address that begins as the end mark does.
+        check(kind, &[&head[..], b"\\EOT\x01\0\x05\\EOT\0\0\0"].concat(), &["69.79.84.1:5"], true);
+        check(kind, head, &[], false);
+        // Not an entry: the rest is ignored. Without "Ext", `/` begins none.
+        check(kind, &[&head[..], b"\\\x01\x02\x03\x04\0\x05x\x01\x02\x03\x04\0\x05"].concat(), &["1.2.3.4:5"], false);
+        check(kind, &[&head[..], b"/0123456789abcdef\0\x05\\EOT\0\0\0"].concat(), &[], true);
+    }
+
+    #[test]
+    fn extended_dpmaster_list_has_ipv4_and_ipv6() {
+        let head = b"\xff\xff\xff\xffgetserversExtResponse";
+        let v6 = b"/\x2a\x01\x04\xf8\0\0\0\0\0\0\0\0\0\0\0\x01\x65\x90";
+        let list = [&head[..], b"\\\x01\x02\x03\x04\x65\x90", v6, b"\\EOT\0\0\0"].concat();
+        check(&kinds()[0], &list, &["1.2.3.4:26000", "[2a01:4f8::1]:26000"], true);
+    }
+
+    #[test]
+    fn quake_lists_have_no_end_mark() {
+        let entries = b"\x01\x02\x03\x04\x69\x78\x05\x06\x07\x08\0\0";
+        let texts = ["1.2.3.4:27000", "5.6.7.8:0"];
+        check(&kinds()[1], &[b"\xff\xff\xff\xffd\n", &entries[..]].concat(), &texts, false);
+        check(&kinds()[2], &[b"\xff\xff\xff\xffservers ", &entries[..]].concat(), &texts, false);
+        check(&kinds()[2], b"\xff\xff\xff\xffservers", &[], false);
+        assert_eq!(decode(&kinds()[2], b"\xff\xff\xff\xffserversX123456"), None);
+    }
+
+    #[test]
+    fn steam_list_ends_at_the_zero_address() {
+        let head = b"\xff\xff\xff\xfff\n";
+        let entry = b"\x01\x02\x03\x04\x69\x87";
+        check(&kinds()[3], &[head, &entry[..]].concat(), &["1.2.3.4:27015"], false);
+        check(&kinds()[3], &[head, &entry[..], &[0; 6], entry].concat(), &["1.2.3.4:27015"], true);
+    }
+
+    #[test]
+    fn teeworlds_list_maps_ipv4() {
+        let head = [&[0xff; 10][..], b"lis2"].concat();
+        let v4 = b"\0\0\0\0\0\0\0\0\0\0\xff\xff\x01\x02\x03\x04\x20\x6f";
+        let v6 = b"\x2a\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x20\x6f";
+        check(&kinds()[4], &[&head[..], v4, v6].concat(), &["1.2.3.4:8303", "[2a01::1]:8303"], false);
+    }
+
+    #[test]
+    fn other_datagrams_are_not_lists() {
+        for kind in kinds() {
+            for datagram in
+                [&b""[..], b"\xff\xff\xff\xff", b"\xff\xff\xff\xffstatusResponse\n", b"getserversResponse\\EOT\0\0\0"]
+            {
+                assert_eq!(decode(&kind, datagram), None, "{kind:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decoded_or_refused(
+            head in 0..6_usize,
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'/'), Just(0)], 0..2_000),
+        ) {
+            let heads = [
+                &b""[..],
+                b"\xff\xff\xff\xffgetserversResponse\\",
+                b"\xff\xff\xff\xffgetserversExtResponse/",
+                b"\xff\xff\xff\xffservers ",
+                b"\xff\xff\xff\xfff\n",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfflis2",
+            ];
+            let datagram = [heads[head], &bytes[..]].concat();
+            for kind in kinds() {
+                if let Some(part) = decode(&kind, &datagram) {
+                    prop_assert!(part.addresses.len() <= datagram.len() / V4_BYTES);
+                }
+            }
+        }
+    }
+}
