@@ -40,7 +40,7 @@
 //! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
 //!   [`archive`], [`control`], [`scan_log`].
 //! - Layer 5: [`state`] (an engine with its store), [`daemon`], [`config`], [`cli`],
-//!   [`fleet`], [`logging`], [`shutdown`].
+//!   [`fleet`], [`logging`], [`master`] (lists of servers), [`shutdown`].
 //! - [`clock`] is used by layers 3 to 5.
 //!
 //! # Glossary
@@ -100,5 +100,6 @@ pub mod config;
 pub mod daemon;
 pub mod fleet;
 pub mod logging;
+pub mod master;
 pub mod shutdown;
 pub mod state;

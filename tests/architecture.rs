@@ -27,6 +27,7 @@ const MODULES: &[(&str, u8)] = &[
     ("config", 5),
     ("state", 5),
     ("logging", 5),
+    ("master", 5),
     ("shutdown", 5),
     ("daemon", 5),
     ("cli", 5),

@@ -2,7 +2,6 @@
 //! [`crate::cli::output`] prints the rows.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -73,15 +72,7 @@ pub enum ServersCommand {
         /// Part of the URL, host name or map
         text: Option<String>,
     },
-    /// Add the servers of a file: a URL and its tags on each line; text after # is
-    /// ignored
-    Import {
-        /// The file; - is standard input
-        file: PathBuf,
-        /// Add this tag to all servers of the file; may be repeated
-        #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
-        tags: Vec<String>,
-    },
+    Import(import::ImportArgs),
     /// Exempt a server from a screening check, or apply the check again
     Trust {
         #[arg(value_parser = parse_url)]
@@ -181,7 +172,7 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             }
             Ok(code)
         }
-        ServersCommand::Import { file, tags } => import::run(&file, &tags, app),
+        ServersCommand::Import(args) => import::run(&args, app),
         ServersCommand::Show { url } => send(app, &Request::ServersShow { url }),
     }
 }

@@ -21,6 +21,7 @@ pub mod exit;
 pub mod export;
 pub mod fleet;
 pub mod import;
+mod import_progress;
 pub mod migrate;
 pub mod offline;
 pub mod output;

@@ -8,6 +8,7 @@ use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
 use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
+use crate::master::AddressRules;
 use crate::model::WindowType;
 use crate::model::calendar::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
@@ -143,6 +144,12 @@ impl Config {
             // Validated by the config check.
             opt_out: scan.opt_out.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
         }
+    }
+
+    /// Which addresses of a master's list are dropped.
+    pub fn address_rules(&self) -> AddressRules {
+        let ScanSettings { allow_private, opt_out, .. } = self.scan_settings();
+        AddressRules { allow_private, opt_out }
     }
 
     /// `None`: no scan log.

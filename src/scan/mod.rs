@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub use self::address::{NetworkError, is_public, parse_network};
+pub use self::address::{NetworkError, is_public, is_unicast, parse_network};
 pub use self::counters::{ScanCounterValues, ScanCounters};
 use self::event_loop::{EventLoop, ScannerCommand};
 pub use self::outcome::{Attempt, Miss, MissReason, ScanOutcome};

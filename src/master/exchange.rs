@@ -1,0 +1,250 @@
+//! Queries a master: sends the requests, repeats them, and waits for the parts of the list.
+//!
+//! One socket for one query, connected to the master: datagrams from other addresses or ports
+//! are not received, and a closed port is an error at once.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::net::{UdpSocket, lookup_host};
+use tokio::time::{sleep, timeout};
+
+use crate::limits::DATAGRAM_BYTES_MAX;
+use crate::proto::master::{MasterList, MasterQuery, MasterStep, MasterUrl};
+
+/// Requests sent again, for each page, before the query ends.
+const RESENDS_MAX: u32 = 3;
+
+/// Time-out of a look-up.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait for all parts after one request, whatever arrives.
+const ATTEMPT_MAX: Duration = Duration::from_secs(60);
+
+/// Requested size of the receive buffer, bytes: a master sends all parts at once.
+const RECEIVE_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// Waits of a query.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// For the first part of a reply. dpmaster with a flood limit permits 1 request in 3 s.
+    pub reply: Duration,
+    /// For each further part, and for parts that come after the end.
+    pub part: Duration,
+    /// Between two pages. Steam's master permits 30 packets a minute.
+    pub page: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing { reply: Duration::from_secs(3), part: Duration::from_secs(1), page: Duration::from_millis(2_100) }
+    }
+}
+
+/// Why a master returned no list.
+#[derive(Debug, thiserror::Error)]
+pub enum MasterError {
+    #[error("cannot resolve the host name {host:?}")]
+    Lookup { host: String, source: io::Error },
+    #[error("cannot query {address}")]
+    Socket { address: SocketAddr, source: io::Error },
+    #[error("no reply from {address} to {} requests; check host and port", RESENDS_MAX + 1)]
+    NoReply { address: SocketAddr },
+    #[error("{address} sent {datagrams} datagrams that are not a server list; is it a master of another protocol?")]
+    NotAList { address: SocketAddr, datagrams: u64 },
+}
+
+/// Queries a master for its list. `progress` gets the number of addresses so far.
+///
+/// If the end of the list does not arrive, the request is sent again, and the list is the
+/// union of all replies. Error: no reply at all.
+pub async fn fetch(
+    url: &MasterUrl,
+    timing: Timing,
+    mut progress: impl FnMut(usize),
+) -> Result<MasterList, MasterError> {
+    let address = resolve(url).await?;
+    let socket_error = |source| MasterError::Socket { address, source };
+    let socket = connect(address).await.map_err(socket_error)?;
+    let mut query = MasterQuery::new(url.kind().clone(), address.ip());
+    let mut ignored = 0;
+    let mut resends = 0;
+    loop {
+        let received = match socket.send(&query.request()).await {
+            Ok(_) => receive_parts(&socket, address, &mut query, timing, &mut ignored, &mut progress).await,
+            Err(error) => Err(error),
+        };
+        match received {
+            Ok(Received::Page) => {
+                resends = 0;
+                sleep(timing.page).await;
+                continue;
+            }
+            Ok(Received::End) => break,
+            Ok(Received::Nothing) => {}
+            Err(error) if !query.has_reply() => return Err(socket_error(error)),
+            Err(_) => break,
+        }
+        if resends == RESENDS_MAX {
+            break;
+        }
+        resends += 1;
+    }
+    match (query.has_reply(), ignored) {
+        (true, _) => Ok(query.finish()),
+        (false, 0) => Err(MasterError::NoReply { address }),
+        (false, datagrams) => Err(MasterError::NotAList { address, datagrams }),
+    }
+}
+
+/// How the wait after a request ended.
+enum Received {
+    /// A page; the next one is to be requested.
+    Page,
+    /// The list, as far as its protocol shows.
+    End,
+    /// Time-out before that.
+    Nothing,
+}
+
+/// Receives the parts that follow one request.
+async fn receive_parts(
+    socket: &UdpSocket,
+    master: SocketAddr,
+    query: &mut MasterQuery,
+    timing: Timing,
+    ignored: &mut u64,
+    progress: &mut impl FnMut(usize),
+) -> io::Result<Received> {
+    let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+    let (mut has_part, mut has_end) = (false, false);
+    let receiving = async {
+        loop {
+            let wait = if has_part { timing.part } else { timing.reply };
+            let Ok(received) = timeout(wait, socket.recv_from(&mut buffer)).await else { return Ok(None) };
+            let (length, source) = received?;
+            // A datagram from elsewhere may have arrived before the socket was connected.
+            let is_from_master = source == master;
+            match if is_from_master { query.handle(&buffer[..length]) } else { MasterStep::Ignored } {
+                MasterStep::Ignored => *ignored += u64::from(is_from_master),
+                MasterStep::More => has_part = true,
+                MasterStep::NextPage => return Ok(Some(Received::Page)),
+                MasterStep::End if query.is_unordered() => (has_part, has_end) = (true, true),
+                MasterStep::End => return Ok(Some(Received::End)),
+            }
+            progress(query.address_count());
+        }
+    };
+    let ended: io::Result<Option<Received>> = timeout(ATTEMPT_MAX, receiving).await.unwrap_or(Ok(None));
+    progress(query.address_count());
+    Ok(ended?.unwrap_or(match has_end || (has_part && !query.has_end_mark()) {
+        true => Received::End,
+        false => Received::Nothing,
+    }))
+}
+
+async fn resolve(url: &MasterUrl) -> Result<SocketAddr, MasterError> {
+    let error = |source| MasterError::Lookup { host: url.host().to_owned(), source };
+    let addresses = timeout(LOOKUP_TIMEOUT, lookup_host((url.host(), url.port()))).await;
+    let addresses = addresses.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(error)?;
+    // IPv4 first: few masters listen on IPv6.
+    let first = addresses.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).min();
+    first.ok_or_else(|| error(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+}
+
+async fn connect(master: SocketAddr) -> io::Result<UdpSocket> {
+    let any = if master.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    // The kernel may grant less.
+    let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
+    socket.connect(master).await?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: Timing =
+        Timing { reply: Duration::from_millis(200), part: Duration::from_millis(50), page: Duration::from_millis(1) };
+
+    const HEAD: &[u8] = b"\xff\xff\xff\xffgetserversResponse";
+
+    fn part(entries: &[u8]) -> Vec<u8> {
+        [HEAD, entries].concat()
+    }
+
+    /// A master that answers the n-th request with `replies[n]`, and further ones not at all.
+    /// Before each reply a list is sent from another port. Returns the URL and the task.
+    async fn master(scheme: &str, path: &str, replies: Vec<Vec<Vec<u8>>>) -> (MasterUrl, tokio::task::JoinHandle<()>) {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("{scheme}://{}{path}", socket.local_addr().expect("bound")).parse().expect("a URL");
+        let serving = tokio::spawn(async move {
+            let mut buffer = [0; 512];
+            for datagrams in replies {
+                let (_, client) = socket.recv_from(&mut buffer).await.expect("a request");
+                let elsewhere = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+                let forged = part(b"\\\x09\x09\x09\x09\0\x09\\EOT\0\0\0");
+                elsewhere.send_to(&forged, client).await.expect("sent");
+                for datagram in datagrams {
+                    socket.send_to(&datagram, client).await.expect("sent");
+                }
+            }
+            // Keeps the port open.
+            std::future::pending::<()>().await;
+        });
+        (url, serving)
+    }
+
+    async fn fetch_addresses(url: &MasterUrl) -> (Vec<String>, bool) {
+        let list = fetch(url, FAST, |_| ()).await.expect("a list");
+        (list.addresses.iter().map(SocketAddr::to_string).collect(), list.is_complete)
+    }
+
+    #[tokio::test]
+    async fn list_is_complete_and_datagrams_from_elsewhere_are_ignored() {
+        let parts =
+            vec![part(b"\\\x01\x01\x01\x01\0\x05\\EOT\0\0\0"), part(b"\\\x02\x02\x02\x02\0\x05"), b"x".to_vec()];
+        let (url, serving) = master("dpmaster", "/68", vec![parts]).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned(), "2.2.2.2:5".to_owned()], true));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn missing_end_repeats_the_request_and_leaves_the_list_incomplete() {
+        let first = vec![part(b"\\\x01\x01\x01\x01\0\x05")];
+        let (url, serving) = master("dpmaster", "/68", vec![first.clone(), vec![], first.clone(), vec![]]).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned()], false));
+        serving.abort();
+        // A later answer completes it.
+        let end = vec![part(b"\\\x02\x02\x02\x02\0\x05\\EOT\0\0\0")];
+        let (url, serving) = master("dpmaster", "/68", vec![vec![], first, end]).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned(), "2.2.2.2:5".to_owned()], true));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn steam_pages_are_fetched_until_the_end() {
+        let page = |entries: &[u8]| vec![[b"\xff\xff\xff\xfff\n", entries].concat()];
+        let (first, last) = (page(b"\x01\x01\x01\x01\0\x05"), page(b"\x02\x02\x02\x02\0\x05\0\0\0\0\0\0"));
+        // The reply to the first request for the second page is lost.
+        let (url, serving) = master("steammaster", "", vec![first, vec![], last]).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned(), "2.2.2.2:5".to_owned()], true));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn silent_closed_and_foreign_masters_are_errors() {
+        let error = async |url: &MasterUrl| fetch(url, FAST, |_| ()).await.expect_err("no list");
+        let (url, serving) = master("dpmaster", "/68", vec![]).await;
+        assert!(matches!(error(&url).await, MasterError::NoReply { .. }));
+        serving.abort();
+        let (url, serving) = master("quake2master", "", vec![vec![b"\xff\xff\xff\xffd\n".to_vec()]]).await;
+        assert!(matches!(error(&url).await, MasterError::NotAList { datagrams: 1, .. }));
+        serving.abort();
+        let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+        let url = format!("dpmaster://{closed}/68").parse().expect("a URL");
+        assert!(matches!(error(&url).await, MasterError::Socket { .. }));
+    }
+}
