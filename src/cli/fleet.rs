@@ -68,6 +68,11 @@ pub struct FleetArgs {
     #[arg(long)]
     pub rate_limit: bool,
 
+    /// Run a master server on this port of 127.0.0.1 that lists the fleet by the dpmaster, QuakeWorld, Quake 2, Steam
+    /// and Teeworlds protocols; 0 lets the system choose
+    #[arg(long, value_name = "PORT")]
+    pub master: Option<u16>,
+
     /// Write the server list to this file, one URL a line
     #[arg(long, value_name = "FILE")]
     pub server_list: Option<PathBuf>,
@@ -105,7 +110,9 @@ fn number(text: &str, expected: &str, is_valid: impl Fn(f64) -> bool) -> Result<
 /// Runs until SIGINT or SIGTERM, in its own runtime, so it must not be called within
 /// another. Error: a port is in use, or a file cannot be written.
 pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
-    let fleet = start(&args)?;
+    let mut fleet = start(&args)?;
+    let master =
+        args.master.map(|port| fleet.serve_master(port)).transpose().context("cannot start the master server")?;
     if let Some(path) = &args.server_list {
         let lines: String = fleet.urls().iter().flat_map(|url| [url, "\n"]).collect();
         std::fs::write(path, lines).with_context(|| format!("cannot write the server list {}", path.display()))?;
@@ -114,6 +121,9 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
         write_daemon_config(path)?;
     }
     print_summary(&fleet, args.server_list.as_deref());
+    if let Some(port) = master {
+        println!("A master server lists them: clqd servers import --master dpmaster://127.0.0.1:{port}/68");
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(run_until_stopped(&fleet, &args))?;
     if let Some(path) = &args.truth {

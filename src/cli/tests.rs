@@ -26,6 +26,8 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd servers add quake3://a source://b:1 --tag ctf",
         "clqd servers list --class 6 --game baseq3 --tag ctf text",
         "clqd servers import - --tag x",
+        "clqd servers import --master dpmaster://h/68 --master dpmaster://h:1/Xonotic/3 --scheme darkplaces --tag x",
+        "clqd servers import servers.json --scheme source",
         "clqd rescan quake3://a",
         "clqd rescan --class 7",
         "clqd rescan --all-unknown --json",
@@ -62,7 +64,7 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd restore backup",
         "clqd query quake3://a source://b:1 --json --timeout-ms 500",
         "clqd query --file - --retries 0 --any-protocol --packets-per-second-max 9",
-        "clqd fleet --server-list l --status-interval 0 --behaviours unmarked_bots=0.5",
+        "clqd fleet --master 27950 --server-list l --status-interval 0 --behaviours unmarked_bots=0.5",
     ] {
         assert!(parse(line).is_ok(), "{line}: {}", parse(line).expect_err("an error"));
     }
@@ -79,6 +81,11 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         ("clqd servers tag --add ctf --drop ctf", "cannot be used with"),
         ("clqd servers tag quake3://a --add ctf --yes", "cannot be used with"),
         ("clqd servers tag nonsense --add ctf", "scheme://host:port"),
+        ("clqd servers import", "required"),
+        ("clqd servers import list --master dpmaster://h/68", "cannot be used with"),
+        ("clqd servers import --master dpmaster://h", "is not a protocol number"),
+        ("clqd servers import --master quake3://h/68", "scheme \"quake3\" is not known"),
+        ("clqd servers import - --scheme xonotic", "did you mean darkplaces://?"),
         ("clqd player", "required"),
         ("clqd player merge Visor --game baseq3", "INTO"),
         ("clqd player merge a b", "--game"),

@@ -8,6 +8,7 @@
 //!
 //! Not for networks: it replies on loopback addresses only.
 
+mod master;
 mod rate_limiter;
 mod responder;
 mod shared;
@@ -90,6 +91,18 @@ impl Fleet {
             fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || responder.run())?);
         }
         Ok(fleet)
+    }
+
+    /// Starts a master server on 127.0.0.1 that lists the fleet; port 0: the kernel chooses.
+    /// Returns the port. Error: the port is in use.
+    pub fn serve_master(&mut self, port: u16) -> io::Result<u16> {
+        let servers = (0..self.servers()).map(|server| {
+            let family = self.shared.lock().family(server);
+            (family.scheme(), SocketAddrV4::new(address::address_of(server), self.port(family)))
+        });
+        let (port, thread) = master::start(port, servers.collect(), Arc::clone(&self.shared))?;
+        self.threads.push(thread);
+        Ok(port)
     }
 
     pub fn servers(&self) -> u32 {
