@@ -5,11 +5,14 @@ use std::ops::RangeInclusive;
 
 use Applies::{Reload, Restart};
 
+use crate::api::check_tag;
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, WindowSpec};
+use crate::master::check_scheme;
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
+use crate::proto::master::MasterUrl;
 use crate::rank::screen::SpectatorPoints;
 use crate::scan;
 
@@ -166,6 +169,14 @@ pub const KEYS: &[KeySpec] = &[
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
 ];
 
+/// The keys of an `[[import]]` section. They have no place in the shipped file.
+pub const IMPORT_KEYS: &[KeySpec] = &[
+    key("import", "master", ValueType::Text(master_url), Reload),
+    key("import", "scheme", ValueType::Text(server_scheme), Reload),
+    key("import", "tags", ValueType::Texts(tag), Reload),
+    key("import", "every_s", whole(3_600, 2_419_200, "s"), Reload),
+];
+
 /// Names of the sections, in order.
 pub fn sections() -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS.iter().map(|k| k.section).filter(|s| !s.is_empty()).collect();
@@ -179,6 +190,18 @@ fn accept_any(_: &str) -> Result<(), String> {
 
 fn not_empty(text: &str) -> Result<(), String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
+}
+
+fn master_url(text: &str) -> Result<(), String> {
+    text.parse::<MasterUrl>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn server_scheme(text: &str) -> Result<(), String> {
+    check_scheme(text).map_err(|error| error.to_string())
+}
+
+fn tag(text: &str) -> Result<(), String> {
+    check_tag(text).map_or(Ok(()), Err)
 }
 
 fn time_zone(text: &str) -> Result<(), String> {

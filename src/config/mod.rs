@@ -23,6 +23,7 @@ pub use crate::config::module_settings::WindowSettingsError;
 use crate::config::validate::KeyLines;
 pub use crate::config::validate::Problem;
 use crate::proto::Authentication;
+use crate::proto::master::MasterUrl;
 use crate::rank::Quarter;
 
 /// The shipped file: all keys, with their defaults.
@@ -56,6 +57,9 @@ pub struct Config {
     pub store: StoreConfig,
     pub archive: ArchiveConfig,
     pub scan_log: ScanLogConfig,
+    /// Scheduled imports; the shipped file has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub import: Vec<ImportConfig>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,6 +242,31 @@ pub struct ScanLogConfig {
     pub keep_files: u32,
 }
 
+/// A scheduled import of the servers of a master: an `[[import]]` section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportConfig {
+    pub master: MasterUrl,
+    /// `None`: by the kind of the master.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    #[serde(default = "import_every_s")]
+    pub every_s: u64,
+}
+
+fn import_every_s() -> u64 {
+    86_400
+}
+
+impl ImportConfig {
+    /// The scheme of the servers' URLs.
+    pub fn server_scheme(&self) -> &str {
+        self.scheme.as_deref().unwrap_or(self.master.kind().server_scheme())
+    }
+}
+
 /// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -355,7 +384,11 @@ impl Config {
                 inner.insert(key.name.to_owned(), new);
             }
         }
+        if self.import != new.import {
+            reloaded.changed.push("import".to_owned());
+        }
         reloaded.config = Config::deserialize(toml::Value::Table(kept_table)).expect("values of two valid configs");
+        reloaded.config.import.clone_from(&new.import);
         reloaded
     }
 }

@@ -210,6 +210,51 @@ fn unclosed_header_is_one_problem() {
 }
 
 #[test]
+fn import_sections_are_checked_and_reloaded() {
+    let text = "[[import]]\nmaster = \"dpmaster://h/Xonotic/3\"\nscheme = \"darkplaces\"\ntags = [\"a\"]\nevery_s = 3600\n\
+                [[import]]\nmaster = \"steammaster://h/\\\\appid\\\\440\"\n";
+    let config = Config::parse(text).expect("valid");
+    let of: Vec<_> = config.import.iter().map(|i| (i.master.to_string(), i.server_scheme(), i.every_s)).collect();
+    assert_eq!(
+        of,
+        [
+            ("dpmaster://h:27950/Xonotic/3".to_owned(), "darkplaces", 3_600),
+            ("steammaster://h:27011/\\appid\\440".to_owned(), "source", 86_400)
+        ]
+    );
+    let plan = Config::default().plan_reload(&config);
+    assert_eq!((plan.changed, plan.needs_restart), (vec!["import".to_owned()], vec![]));
+    assert_eq!(plan.config, config);
+    assert_eq!(config.plan_reload(&Config::default()).config, Config::default());
+
+    let master = "master = \"dpmaster://h/68\"\n";
+    problems(
+        &format!("[[import]]\n{master}every_s = 60\n"),
+        &["3: import.every_s: 60 is out of range; expected a whole number, 3600 to 2419200 s"],
+    );
+    problems(&format!("[[import]]\n{master}every = 3600\n"), &["3: import.every: unknown key; did you mean every_s?"]);
+    problems(&format!("[[imports]]\n{master}"), &["1: imports: unknown section; did you mean [[import]]?"]);
+    problems(&format!("[import]\n{master}"), &["1: import: is a list of sections; write [[import]]"]);
+    problems("import = [5]\n", &["1: import: is a list of sections; write [[import]]"]);
+    problems("[[import]]\nevery_s = 3600\n", &["1: import: has no key master, the URL of a master server"]);
+    problems(
+        &format!("[[import]]\n{master}tags = [\"a b\"]\n"),
+        &[&format!("3: import.tags: {}", crate::api::check_tag("a b").expect("an invalid tag"))],
+    );
+    for (text, want) in [
+        ("[[import]]\nmaster = \"dpmaster://h\"\n", "2: import.master: "),
+        ("[[import]]\nmaster = \"dpmaster://h/68\"\nscheme = \"xonotic\"\n", "3: import.scheme: "),
+    ] {
+        let problems = Config::parse(text).expect_err("an invalid value");
+        assert_eq!(
+            problems.iter().map(|p| format!("{}: {p}", p.line)).filter(|p| p.starts_with(want)).count(),
+            1,
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
 fn each_syntax_error_is_reported_once() {
     problems(
         "[boards]\nwindows = [\"day\",\n[scan]\nretries = 1\n[elo]\nk = 0.0\n",

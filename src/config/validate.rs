@@ -8,9 +8,12 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{KEYS, KeySpec, ValueType, sections};
+use super::keys::{IMPORT_KEYS, KEYS, KeySpec, ValueType, sections};
 use super::renamed;
+use crate::limits::TAGS_MAX;
+use crate::master::check_scheme;
 use crate::nearest::nearest;
+use crate::proto::master::MasterUrl;
 
 /// A problem in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,9 @@ impl KeyLines {
         findings.into_iter().map(problem).collect()
     }
 }
+
+/// The section that may occur several times.
+const IMPORT: &str = "import";
 
 /// Most syntax errors to report.
 const SYNTAX_ERRORS_MAX: usize = 20;
@@ -166,6 +172,10 @@ impl Validator<'_> {
                     DeValue::Table(inner) => self.section(text, inner),
                     _ => self.problem(name.span(), text.to_owned(), format!("is a section; write [{text}]")),
                 }
+            } else if text == IMPORT {
+                self.imports(name, value);
+            } else if value.get_ref().is_array() && nearest(text, [IMPORT]).is_some() {
+                self.problem(name.span(), text.to_owned(), format!("unknown section; did you mean [[{IMPORT}]]?"));
             } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
                 self.entry("", name, value);
             } else if value.get_ref().is_table() && renamed::key_message(text).is_none() {
@@ -184,6 +194,58 @@ impl Validator<'_> {
     fn section(&mut self, section: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             self.entry(section, name, value);
+        }
+    }
+
+    /// Checks the `[[import]]` sections.
+    fn imports(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
+        let tables = value
+            .get_ref()
+            .as_array()
+            .map(|elements| elements.iter().map(|e| Some((e.span(), e.get_ref().as_table()?))));
+        let Some(tables) = tables.and_then(Iterator::collect::<Option<Vec<_>>>) else {
+            return self.problem(name.span(), IMPORT.to_owned(), format!("is a list of sections; write [[{IMPORT}]]"));
+        };
+        for (span, table) in tables {
+            self.import(span, table);
+        }
+    }
+
+    fn import(&mut self, span: Range<usize>, table: &DeTable<'_>) {
+        let problems = self.problems.len();
+        for (name, value) in table {
+            let text = name.get_ref().as_ref();
+            let Some(key) = IMPORT_KEYS.iter().find(|key| key.name == text) else {
+                let names = || IMPORT_KEYS.iter().map(|key| key.name);
+                let message = match nearest(text, names()) {
+                    Some(right) => format!("unknown key; did you mean {right}?"),
+                    None => {
+                        format!("unknown key; the keys of [[{IMPORT}]] are {}", names().collect::<Vec<_>>().join(", "))
+                    }
+                };
+                self.problem(name.span(), format!("{IMPORT}.{text}"), message);
+                continue;
+            };
+            if let Err(message) = value_problem(&key.kind, value.get_ref()) {
+                self.problem(value.span(), key.path(), message);
+            }
+        }
+        let value_of = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted).map(|(_, value)| value);
+        if let Some(tags) = value_of("tags")
+            && tags.get_ref().as_array().is_some_and(|tags| tags.len() > TAGS_MAX)
+        {
+            self.problem(tags.span(), format!("{IMPORT}.tags"), format!("expected at most {TAGS_MAX} tags"));
+        }
+        let Some(master) = value_of("master") else {
+            return self.problem(span, IMPORT.to_owned(), "has no key master, the URL of a master server".to_owned());
+        };
+        // With a scheme of its own, the import does not depend on the kind of the master.
+        if problems == self.problems.len()
+            && value_of("scheme").is_none()
+            && let Some(Ok(url)) = master.get_ref().as_str().map(str::parse::<MasterUrl>)
+            && let Err(error) = check_scheme(url.kind().server_scheme())
+        {
+            self.problem(master.span(), format!("{IMPORT}.master"), error.to_string());
         }
     }
 

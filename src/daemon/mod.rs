@@ -11,6 +11,7 @@ mod board_builder;
 mod control_handler;
 mod disk_space;
 mod engine_thread;
+mod import_task;
 mod rescan_results;
 mod systemd;
 pub mod window_rebuild;
@@ -68,6 +69,7 @@ struct Shared {
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive_task::Worker>>,
+    imports: Mutex<import_task::ImportTasks>,
     /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
 }
@@ -192,9 +194,11 @@ impl Daemon {
             control: Arc::default(),
             rescans_dropped,
             archive: Mutex::new(archive),
+            imports: Mutex::default(),
             reload_scan,
             config: Mutex::new(config.clone()),
         });
+        shared.apply_imports(&config);
         let mut daemon = Daemon { shared: shared.clone(), scanner, engine_thread, control: None, heartbeat };
 
         if !config.control_socket.as_os_str().is_empty() {
@@ -229,6 +233,7 @@ impl Daemon {
             _ = stop.send(());
             _ = serving.await;
         }
+        self.shared.imports.lock().expect("imports lock poisoned").stop();
         _ = self.shared.commands.send(Command::StopScanning).await;
         self.scanner.shutdown(SCAN_DRAIN_MAX).await;
         // The worker drains the outbox through the engine, which commits first.
@@ -293,6 +298,11 @@ impl Shared {
         }
     }
 
+    fn apply_imports(&self, config: &Config) {
+        let mut imports = self.imports.lock().expect("imports lock poisoned");
+        imports.apply(&config.import, &config.address_rules(), &self.commands);
+    }
+
     /// Reads the configuration file again. On an error all settings stay as they are.
     async fn reload(&self) -> Result<ResponseEnd, ApiError> {
         let Some(file) = &self.file else {
@@ -318,6 +328,7 @@ impl Shared {
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
+        self.apply_imports(&config);
         *self.config.lock().expect("config lock poisoned") = config;
         let mut notes = Vec::new();
         if !reloaded.changed.is_empty() {

@@ -1,0 +1,135 @@
+//! The `[[import]]` sections of the configuration: queries of master servers at regular
+//! intervals. A task for each; the servers are added like those of `clqd servers import`.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::engine_thread::Command;
+use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
+use crate::config::ImportConfig;
+use crate::master::{AddressRules, Selection, Timing, fetch};
+use crate::model::ServerUrl;
+
+/// Time from the start, or from a reload, to the first import of a section, and between the
+/// first imports of two sections. A daemon that is restarted repeatedly does not query
+/// masters each time.
+const FIRST_DELAY: Duration = Duration::from_secs(10);
+
+/// The running imports. Dropping them stops them.
+#[derive(Debug, Default)]
+pub(super) struct ImportTasks(Vec<ImportTask>);
+
+#[derive(Debug)]
+struct ImportTask {
+    config: ImportConfig,
+    rules: AddressRules,
+    task: JoinHandle<()>,
+}
+
+impl Drop for ImportTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl ImportTasks {
+    /// Starts and stops imports so that exactly these run. Unchanged ones continue. Must be
+    /// called inside a tokio runtime.
+    pub(super) fn apply(&mut self, configs: &[ImportConfig], rules: &AddressRules, commands: &mpsc::Sender<Command>) {
+        let mut old = std::mem::take(&mut self.0);
+        let mut first_delay = FIRST_DELAY;
+        for config in configs {
+            if let Some(at) = old.iter().position(|task| task.config == *config && task.rules == *rules) {
+                self.0.push(old.swap_remove(at));
+                continue;
+            }
+            let task = tokio::spawn(run(config.clone(), rules.clone(), first_delay, commands.clone()));
+            self.0.push(ImportTask { config: config.clone(), rules: rules.clone(), task });
+            first_delay += FIRST_DELAY;
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.0.clear();
+    }
+}
+
+async fn run(config: ImportConfig, rules: AddressRules, first_delay: Duration, commands: mpsc::Sender<Command>) {
+    tokio::time::sleep(first_delay).await;
+    loop {
+        import(&config, &rules, &commands).await;
+        tokio::time::sleep(Duration::from_secs(config.every_s)).await;
+    }
+}
+
+/// Imports the list once and logs the result.
+async fn import(config: &ImportConfig, rules: &AddressRules, commands: &mpsc::Sender<Command>) {
+    let master = &config.master;
+    let list = match fetch(master, Timing::default(), |_| ()).await {
+        Ok(list) => list,
+        Err(error) => {
+            let error = anyhow::Error::new(error);
+            return tracing::warn!(%master, "import of servers failed: {error:#}");
+        }
+    };
+    let selection = match Selection::new(list.addresses, config.server_scheme(), rules) {
+        Ok(selection) => selection,
+        Err(error) => return tracing::error!(%master, "import of servers failed: {error}"),
+    };
+    let added = match add(&selection.urls, &config.tags, commands).await {
+        Some(Ok(added)) => added,
+        Some(Err(error)) => return tracing::warn!(%master, "import of servers failed: {error}"),
+        // The daemon is stopping.
+        None => return,
+    };
+    let dropped = if selection.dropped.is_empty() { "none".to_owned() } else { selection.dropped.to_string() };
+    tracing::info!(
+        %master,
+        new = added.new,
+        known = added.known,
+        refused = added.refused,
+        dropped,
+        incomplete = !list.is_complete,
+        "servers imported"
+    );
+}
+
+#[derive(Debug, Default)]
+struct AddedCounts {
+    new: u64,
+    known: u64,
+    refused: u64,
+}
+
+/// Adds the servers. `None`: the engine thread has ended.
+async fn add(
+    urls: &[ServerUrl],
+    tags: &[String],
+    commands: &mpsc::Sender<Command>,
+) -> Option<Result<AddedCounts, ApiError>> {
+    let mut counts = AddedCounts::default();
+    for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
+        let urls = chunk.iter().map(ServerUrl::to_string).collect();
+        let request = Request::ServersAdd { urls, tags: tags.to_vec() };
+        let rows = match Command::send(commands, |reply| Command::Request { request, reply }).await? {
+            Ok(rows) => rows,
+            Err(error) => return Some(Err(error)),
+        };
+        for row in rows {
+            match row {
+                Row::Change(change) => match change.outcome {
+                    ChangeOutcome::Added | ChangeOutcome::Restored => counts.new += 1,
+                    ChangeOutcome::Refused => {
+                        counts.refused += 1;
+                        tracing::debug!(url = change.url, reason = change.reason, "imported server refused");
+                    }
+                    _ => counts.known += 1,
+                },
+                _ => unreachable!("the response to ServersAdd has only changes"),
+            }
+        }
+    }
+    Some(Ok(counts))
+}
