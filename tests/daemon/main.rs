@@ -8,6 +8,7 @@ mod commands;
 mod corrections;
 mod crash;
 mod exit_codes;
+mod import;
 mod scan_log;
 mod state_dir;
 mod systemd;

@@ -1,0 +1,97 @@
+//! `clqd servers import --master` and the scheduled imports: a fleet whose master server lists
+//! its servers, a daemon, and the command.
+
+use crate::sandbox::{Sandbox, fleet, wait_until};
+use clqd::fleet::FaultShares;
+
+#[test]
+fn servers_of_a_master_are_imported_and_scanned() {
+    let mut fleet = fleet(12, 7, 1.0, FaultShares::NONE);
+    let port = fleet.serve_master(0).expect("a free port");
+    let urls = fleet.urls();
+    let of = |scheme: &str| urls.iter().filter(|url| url.starts_with(scheme)).count();
+    let (quake3, source) = (of("quake3"), of("source"));
+    assert!(quake3 > 0 && source > 0 && quake3 + source == urls.len());
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let (dpmaster, steam) = (format!("dpmaster://127.0.0.1:{port}/68"), format!("steammaster://127.0.0.1:{port}"));
+
+    let out = sandbox.ok(["servers", "import", "--master", &dpmaster, "--tag", "q3"]);
+    assert_eq!(out, format!("{quake3} added, 0 already known, 0 refused\n"));
+    // The same servers by another request, and those of another master.
+    let extended = format!("dpmaster://127.0.0.1:{port}/Quake3Arena/68");
+    let rows = sandbox.json(["servers", "import", "--master", &extended, "--master", &steam]);
+    let count = |outcome: &str| rows.iter().filter(|row| row["outcome"] == outcome).count();
+    assert_eq!((count("added"), count("unchanged"), rows.len()), (source, quake3, urls.len()));
+    assert_eq!(sandbox.list(&["--tag", "q3"]).len(), quake3);
+    wait_until("every server is seen", || {
+        sandbox.list(&[]).iter().filter(|server| !server["last_seen_ms"].is_null()).count() == urls.len()
+    });
+    let mut known: Vec<String> = sandbox.list(&[]).iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect();
+    known.sort();
+    let mut want = urls;
+    want.sort();
+    assert_eq!(known, want);
+    daemon.stop();
+}
+
+#[test]
+fn private_servers_of_a_master_are_dropped_unless_allowed() {
+    let mut fleet = fleet(12, 7, 1.0, FaultShares::NONE);
+    let port = fleet.serve_master(0).expect("a free port");
+    let quake3 = fleet.urls().iter().filter(|url| url.starts_with("quake3")).count();
+    let sandbox = Sandbox::new("");
+    let config = std::fs::read_to_string(sandbox.config()).unwrap();
+    std::fs::write(sandbox.config(), config.replace("allow_private = true", "allow_private = false")).unwrap();
+    let daemon = sandbox.start();
+    let out = sandbox.ok(["servers", "import", "--master", &format!("dpmaster://127.0.0.1:{port}/68")]);
+    assert_eq!(out, format!("0 added, 0 already known, 0 refused\ndropped: {quake3} not public\n"));
+    assert!(sandbox.list(&[]).is_empty());
+    daemon.stop();
+}
+
+#[test]
+fn json_list_is_imported_and_bad_arguments_are_refused() {
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let list = sandbox.path("list.json");
+    let text = r#"{"response":{"servers":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:0"},{"addr":"host:1"}]}}"#;
+    std::fs::write(&list, text).unwrap();
+    let path = list.display().to_string();
+    let imported = sandbox.run(["servers", "import", &path, "--tag", "steam"]);
+    assert_eq!(imported.status.code(), Some(1), "{}", imported.err);
+    assert_eq!(imported.out, "1 added, 0 already known, 1 refused\ndropped: 1 without a port\n");
+    assert!(imported.err.contains("host:1: not an address with a port"), "{}", imported.err);
+    assert_eq!(sandbox.list(&["--tag", "steam"])[0]["url"], "source://127.0.0.1:1");
+
+    // A scheme for a list that has its own.
+    std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
+    let refused = sandbox.run(["servers", "import", &path, "--scheme", "source"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.err);
+    // A port without a master.
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).unwrap();
+    let refused = sandbox.run(["servers", "import", "--master", &format!("dpmaster://{closed}/68")]);
+    assert_eq!((refused.status.code(), refused.out.as_str()), (Some(1), ""));
+    assert!(refused.err.contains(&format!("dpmaster://{closed}/68: cannot query {closed}")), "{}", refused.err);
+    daemon.stop();
+}
+
+#[test]
+fn scheduled_import_adds_servers_and_is_reloaded() {
+    let mut fleet = fleet(6, 7, 1.0, FaultShares::NONE);
+    let port = fleet.serve_master(0).expect("a free port");
+    let urls = fleet.urls();
+    let section = |tag: &str| {
+        format!("[[import]]\nmaster = \"dpmaster://127.0.0.1:{port}/68\"\ntags = [{tag:?}]\nevery_s = 3600\n")
+    };
+    let sandbox = Sandbox::new(&section("first"));
+    let daemon = sandbox.start();
+    let quake3 = urls.iter().filter(|url| url.starts_with("quake3")).count();
+    daemon.wait_for_log(&format!("new={quake3} known=0 refused=0 dropped=\"none\""));
+    assert_eq!(sandbox.list(&["--tag", "first"]).len(), quake3);
+    sandbox.configure(&section("second"));
+    assert!(sandbox.run(["reload"]).err.contains("changed: import"));
+    daemon.wait_for_log(&format!("new=0 known={quake3}"));
+    assert_eq!(sandbox.list(&["--tag", "second"]).len(), quake3);
+    daemon.stop();
+}
