@@ -8,7 +8,7 @@ use bytes::Buf;
 
 use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
-use super::fields::{self, c_str, take};
+use super::fields::{self, Pairs, c_str, take};
 use super::nonce::Nonce;
 use super::text::{player_name, points, short_text, without_caret_colours};
 use crate::model::{Completeness, Player, Snapshot};
@@ -159,7 +159,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], challenge: [u8; 4], form: Form) -> Res
 }
 
 /// Keys in lower case, and values, up to an empty pair.
-fn settings<'a>(rest: &mut &'a [u8]) -> Result<Vec<(Vec<u8>, &'a [u8])>, IgnoreReason> {
+fn settings<'a>(rest: &mut &'a [u8]) -> Result<Pairs<'a>, IgnoreReason> {
     skip_header_words(rest)?;
     let mut pairs = Vec::new();
     loop {

@@ -3,6 +3,9 @@
 
 use super::exchange::IgnoreReason;
 
+/// Settings of a reply: keys in lower case, and values.
+pub(super) type Pairs<'a> = Vec<(Vec<u8>, &'a [u8])>;
+
 /// The bytes before the next zero byte, which is removed too.
 pub(super) fn c_str<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], IgnoreReason> {
     let len = memchr::memchr(0, bytes).ok_or(IgnoreReason::Malformed)?;

@@ -5,7 +5,7 @@ use bytes::Buf;
 
 use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
-use super::fields::{self, c_str};
+use super::fields::{self, Pairs, c_str};
 use super::nonce::Nonce;
 use super::player_table::PlayerTable;
 use super::text::short_text;
@@ -98,7 +98,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, Ig
 }
 
 /// Keys in lower case, and values, up to an empty key.
-fn settings<'a>(rest: &mut &'a [u8]) -> Result<Vec<(Vec<u8>, &'a [u8])>, IgnoreReason> {
+fn settings<'a>(rest: &mut &'a [u8]) -> Result<Pairs<'a>, IgnoreReason> {
     let mut pairs = Vec::new();
     loop {
         let (key, value) = (c_str(rest)?, c_str(rest)?);
