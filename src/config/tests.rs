@@ -243,7 +243,7 @@ fn import_sections_are_checked_and_reloaded() {
     );
     for (text, want) in [
         ("[[import]]\nmaster = \"dpmaster://h\"\n", "2: import.master: "),
-        ("[[import]]\nmaster = \"dpmaster://h/68\"\nscheme = \"xonotic\"\n", "3: import.scheme: "),
+        ("[[import]]\nmaster = \"dpmaster://h/68\"\nscheme = \"xonotik\"\n", "3: import.scheme: "),
     ] {
         let problems = Config::parse(text).expect_err("an invalid value");
         assert_eq!(

@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn unknown_scheme_is_refused() {
         assert!(check_scheme("quake3").is_ok());
-        assert!(check_scheme("xonotic").expect_err("not a scheme").to_string().contains("darkplaces://"));
+        assert!(check_scheme("xonotik").expect_err("not a scheme").to_string().contains("xonotic://"));
         assert!(check_scheme("").is_err());
         assert!(
             Selection::new(["8.8.8.8:1".parse().expect("an address")], "gopher", &AddressRules::default()).is_err()
