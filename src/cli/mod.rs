@@ -12,6 +12,7 @@
 pub mod admin;
 pub mod backup;
 pub mod board;
+mod capture;
 pub mod check_config;
 pub mod clock;
 pub mod context;

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use clap::builder::RangedI64ValueParser;
 use tokio::sync::mpsc;
 
 use crate::api::json;
+use crate::cli::capture;
 use crate::cli::context::CliContext;
 use crate::cli::output::format::{sanitize, sanitize_name};
 use crate::cli::output::table::{pad, truncate};
@@ -46,7 +48,7 @@ const NAME_WIDTH_MAX: usize = 40;
 #[derive(Clone, Debug, Args)]
 pub struct QueryArgs {
     /// Servers, such as quake3://host:27960, cs16://192.0.2.1 or, if the protocol is unknown, host:port
-    #[arg(value_name = "URL", value_parser = parse_server_url_or_auto, required_unless_present = "file")]
+    #[arg(value_name = "URL", value_parser = parse_server_url_or_auto, required_unless_present_any = ["file", "replay"])]
     pub urls: Vec<ServerUrl>,
     /// List of servers, one URL a line; text after # is ignored; - is standard input
     #[arg(long, value_name = "LIST")]
@@ -67,6 +69,13 @@ pub struct QueryArgs {
     /// Print all settings that a server reports, not only the most important ones
     #[arg(long)]
     pub rules: bool,
+    /// Append the datagrams of each server to a file, as one JSON object a line; it contains
+    /// names of players
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// Decode the datagrams of a capture again instead of querying servers
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["urls", "file", "capture", "any_protocol"])]
+    pub replay: Option<PathBuf>,
 }
 
 fn timeout_ms() -> RangedI64ValueParser<u32> {
@@ -77,6 +86,9 @@ fn timeout_ms() -> RangedI64ValueParser<u32> {
 /// servers responded, and 1 if some did not or if a line of a list is invalid.
 pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let rules = app.config()?.engine_settings()?.rules;
+    if let Some(file) = &args.replay {
+        return replay(file, args, app.json(), &rules);
+    }
     let mut urls = QueryTargets::default();
     args.urls.iter().cloned().for_each(|url| urls.add(url));
     for file in &args.file {
@@ -100,6 +112,28 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(if missed? + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Prints what the datagrams of a capture contain.
+fn replay(file: &Path, args: &QueryArgs, json: bool, rules: &Rules) -> anyhow::Result<ExitCode> {
+    let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut failed = 0;
+    capture::replay(BufReader::new(opened), |number, result| match result {
+        Ok((url, mut outcome)) => {
+            failed += u64::from(outcome.result.is_err());
+            mark_bots(&mut outcome, &url, rules);
+            print(&mut out, json, args.rules, &url, URL_WIDTH_MAX, outcome)
+        }
+        Err(error) => {
+            failed += 1;
+            eprintln!("{}:{number}: {error}", file.display());
+            Ok(())
+        }
+    })
+    .with_context(|| format!("cannot read {}", file.display()))?;
+    out.flush()?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
@@ -118,6 +152,13 @@ async fn query(
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
     let _scanner = Scanner::start(settings(args), requests, outcome_sender, Arc::new(move || clock.now_ms()))
         .context("cannot open query sockets")?;
+    let mut captures = match &args.capture {
+        Some(path) => {
+            let options = File::options().append(true).create(true).mode(0o600).open(path);
+            Some(io::BufWriter::new(options.with_context(|| format!("cannot write {}", path.display()))?))
+        }
+        None => None,
+    };
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };
     let sending = async {
         for (id, url) in urls.iter().enumerate() {
@@ -137,18 +178,15 @@ async fn query(
             let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
             let url = found.as_ref().unwrap_or(requested);
             mark_bots(&mut outcome, url, rules);
-            if json {
-                write_json(&mut out, url, outcome, args.rules)?
-            } else {
-                write_text(&mut out, url, width, &outcome)?;
-                if let Some(details) = &outcome.details {
-                    write_details(&mut out, details, args.rules)?;
-                }
+            if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
+                capture::write(file, url, capture)?;
             }
+            print(&mut out, json, args.rules, url, width, outcome)?;
             if outcomes.is_empty() {
                 out.flush()?;
             }
         }
+        captures.iter_mut().try_for_each(Write::flush)?;
         Ok::<_, io::Error>(missed)
     };
     // `select!` ends when printing fails, so the remaining servers are not queried.
@@ -168,8 +206,24 @@ fn settings(args: &QueryArgs) -> ScanSettings {
         packets_per_second_max: args.packets_per_second_max.into(),
         allow_private: true,
         details: true,
+        capture: args.capture.is_some(),
         ..ScanSettings::default()
     }
+}
+
+fn print(
+    out: &mut impl Write,
+    json: bool,
+    rules: bool,
+    url: &ServerUrl,
+    width: usize,
+    outcome: ScanOutcome,
+) -> io::Result<()> {
+    if json {
+        return write_json(out, url, outcome, rules);
+    }
+    write_text(out, url, width, &outcome)?;
+    outcome.details.iter().try_for_each(|details| write_details(out, details, rules))
 }
 
 /// Marks the players that the ranking classifies as bots. The rules depend on the protocol
@@ -373,6 +427,7 @@ mod tests {
             rtt_ms: Some(7),
             authentication: Some(crate::proto::Authentication::Nonce),
             details: None,
+            capture: None,
             attempts: vec![Attempt { scheme: "quake3", port: 27960, result: Ok(()) }],
         }
     }

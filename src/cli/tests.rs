@@ -85,7 +85,7 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         ("clqd servers import list --master dpmaster://h/68", "cannot be used with"),
         ("clqd servers import --master dpmaster://h", "is not a protocol number"),
         ("clqd servers import --master quake3://h/68", "scheme \"quake3\" is not known"),
-        ("clqd servers import - --scheme xonotic", "did you mean darkplaces://?"),
+        ("clqd servers import - --scheme xonotik", "did you mean xonotic://?"),
         ("clqd player", "required"),
         ("clqd player merge Visor --game baseq3", "INTO"),
         ("clqd player merge a b", "--game"),

@@ -9,9 +9,10 @@
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
 //! - [`rate_limit`]: packets a second. - [`timers`]: deadlines. - [`resolver`]: host names.
-//! - [`socket`]: sending and receiving. - [`counters`]: metrics. - [`event_loop`]: the task.
+//! - [`capture`]: datagrams as received. - [`socket`]: sending and receiving. - [`counters`]: metrics. - [`event_loop`]: the task.
 
 mod address;
+mod capture;
 mod counters;
 mod event_loop;
 mod outcome;
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 pub use self::address::{NetworkError, is_public, is_unicast, parse_network};
+pub use self::capture::Capture;
 pub use self::counters::{ScanCounterValues, ScanCounters};
 use self::event_loop::{EventLoop, ScannerCommand};
 pub use self::outcome::{Attempt, Miss, MissReason, ScanOutcome};

@@ -4,6 +4,7 @@ use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::model::{ServerKey, ServerUrl, Snapshot};
 use crate::proto::{Authentication, Details};
+use crate::scan::capture::Capture;
 
 /// How a scan ended. Every request gets one, unless the scanner is shut down.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct ScanOutcome {
     pub authentication: Option<Authentication>,
     /// What the reply contains beyond the snapshot; only if the settings ask for it.
     pub details: Option<Box<Details>>,
+    /// The datagrams that were received; only if the settings ask for it.
+    pub capture: Option<Box<Capture>>,
     /// The attempts, in order: one, or several in exception mode. Only the last can
     /// have succeeded.
     pub attempts: Vec<Attempt>,

@@ -50,6 +50,8 @@ pub struct ScanSettings {
     pub authentication_min: Authentication,
     /// Outcomes have the details of replies.
     pub details: bool,
+    /// Outcomes have the datagrams received.
+    pub capture: bool,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<IpCidr>,
 }
@@ -72,6 +74,7 @@ impl Default for ScanSettings {
             allow_private: false,
             authentication_min: Authentication::Address,
             details: false,
+            capture: false,
             opt_out: Vec::new(),
         }
     }

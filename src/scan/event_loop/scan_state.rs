@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::proto::Exchange;
+use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::ScanRequest;
 use crate::scan::settings::{COOLDOWN, ScanSettings};
@@ -35,6 +36,7 @@ pub(super) struct Scan {
     /// This target sent a datagram that was not usable.
     pub(super) received_invalid: bool,
     pub(super) drops_at_start: u64,
+    pub(super) capture: Option<Box<Capture>>,
     pub(super) tried: Vec<Attempt>,
 }
 
@@ -64,6 +66,7 @@ impl Scan {
             rtt_ms: None,
             received_invalid: false,
             drops_at_start: 0,
+            capture: None,
             tried: Vec::new(),
             request,
         }

@@ -7,6 +7,7 @@ use super::EventLoop;
 use super::scan_state::{ScanToken, State};
 use crate::model::{Completeness, Snapshot};
 use crate::proto::Step;
+use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
 use crate::scan::rate_limit::{Admission, LimitScope};
 use crate::scan::settings::COOLDOWN;
@@ -41,6 +42,7 @@ impl EventLoop {
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
         scan.exchange = Some(scan.target().protocol.start(nonce, address));
+        scan.capture = self.settings.capture.then(|| Box::new(Capture::new(address, nonce)));
         scan.socket = socket;
         scan.drops_at_start = self.sockets.drops(socket);
         self.acquire_permits(token).await;
@@ -138,6 +140,9 @@ impl EventLoop {
         let scan = self.scans.get_mut(&token).expect("looked up by the caller");
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
         let step = exchange.handle_datagram(t_ms, bytes);
+        if let Some(capture) = &mut scan.capture {
+            capture.add(t_ms, bytes);
+        }
         if !matches!(step, Step::Ignore(_)) && scan.sends == 1 && scan.rtt_ms.is_none() {
             let sent_at = self.start + scan.last_sent.expect("a packet was sent");
             scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
@@ -199,6 +204,7 @@ impl EventLoop {
             result: result.map_err(|reason| Miss { t_ms: (self.now)(), reason }),
             authentication,
             details,
+            capture: scan.capture,
             attempts: scan.tried,
         });
     }

@@ -1,0 +1,171 @@
+//! Capture files of `clqd query`: one JSON object a line, the datagrams of one scan. `--replay`
+//! decodes them again, without the network: a reply of an odd server becomes a test.
+//!
+//! A capture contains names of players.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::SocketAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::REPLY_BYTES_MAX;
+use crate::model::{ServerKey, ServerUrl};
+use crate::proto::{Nonce, Step, protocol_of};
+use crate::scan::{Attempt, Capture, Miss, MissReason, ScanOutcome};
+
+/// Longest line: the largest capture in base64, and the other fields.
+const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    /// The URL under which the server was queried.
+    server: ServerUrl,
+    address: SocketAddr,
+    /// 16 hex digits.
+    nonce: String,
+    datagrams: Vec<Datagram>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Datagram {
+    /// Arrival, Unix ms.
+    t: i64,
+    base64: String,
+}
+
+/// Why a line cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("nonce {0:?} is not 16 hex digits")]
+    Nonce(String),
+    #[error("datagram {0} is not base64: {1}")]
+    Base64(usize, base64::DecodeError),
+    #[error("scheme {0:?} is not known")]
+    Scheme(String),
+    #[error("the line has more than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+/// Appends the datagrams of a scan.
+pub fn write(out: &mut impl Write, server: &ServerUrl, capture: &Capture) -> io::Result<()> {
+    let datagram = |(t, bytes): &(i64, Vec<u8>)| Datagram { t: *t, base64: BASE64.encode(bytes) };
+    let line = Line {
+        server: server.clone(),
+        address: capture.address,
+        nonce: capture.nonce.hex(),
+        datagrams: capture.datagrams.iter().map(datagram).collect(),
+    };
+    writeln!(out, "{}", crate::api::json::to_string(&line))
+}
+
+/// Calls `each` with the number and the outcome of each line that is not empty.
+pub fn replay(
+    mut from: impl BufRead,
+    mut each: impl FnMut(usize, Result<(ServerUrl, ScanOutcome), LineError>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        if (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
+            // The rest of the line would be read as others.
+            return each(number, Err(LineError::TooLong));
+        }
+        if !bytes.trim_ascii().is_empty() {
+            each(number, decode(&bytes))?;
+        }
+    }
+    Ok(())
+}
+
+fn decode(line: &[u8]) -> Result<(ServerUrl, ScanOutcome), LineError> {
+    let line: Line = serde_json::from_slice(line)?;
+    let nonce = Some(&line.nonce).filter(|text| text.len() == 16);
+    let nonce = nonce.and_then(|text| u64::from_str_radix(text, 16).ok()).map(Nonce);
+    let nonce = nonce.ok_or_else(|| LineError::Nonce(line.nonce.clone()))?;
+    let protocol =
+        protocol_of(line.server.scheme()).ok_or_else(|| LineError::Scheme(line.server.scheme().to_owned()))?;
+    let mut exchange = protocol.start(nonce, line.address);
+    let mut snapshot = None;
+    let mut t_ms = 0;
+    for (number, datagram) in (1..).zip(&line.datagrams) {
+        let bytes = BASE64.decode(&datagram.base64).map_err(|error| LineError::Base64(number, error))?;
+        t_ms = datagram.t;
+        if let Step::Done(done) = exchange.handle_datagram(t_ms, &bytes) {
+            snapshot = Some(*done);
+            break;
+        }
+    }
+    let reason = if line.datagrams.is_empty() { MissReason::Timeout } else { MissReason::Malformed };
+    let result = snapshot.or_else(|| exchange.partial_snapshot()).ok_or(Miss { t_ms, reason });
+    let outcome = ScanOutcome {
+        id: 0,
+        server: ServerKey(0),
+        sent_ms: None,
+        rtt_ms: None,
+        authentication: result.is_ok().then(|| exchange.authentication()),
+        details: result.is_ok().then(|| Box::new(exchange.details())),
+        capture: None,
+        attempts: vec![Attempt {
+            scheme: protocol.scheme,
+            port: line.server.port(),
+            result: result.as_ref().map(drop).map_err(|miss| miss.reason),
+        }],
+        result,
+    };
+    Ok((line.server, outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Completeness;
+
+    #[test]
+    fn written_capture_is_replayed_and_bad_lines_are_reported() {
+        let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+        let reply = include_bytes!("../../tests/fixtures/openarena-six-bots.bin");
+        let capture = |datagrams| Capture {
+            address: "10.0.0.1:27960".parse().unwrap(),
+            nonce: Nonce(0x0123_4567_89ab_cdef),
+            datagrams,
+        };
+        let mut file = Vec::new();
+        write(&mut file, &url, &capture(vec![(5, b"noise".to_vec()), (7, reply.to_vec())])).unwrap();
+        file.extend_from_slice(b"\nnonsense\n");
+        write(&mut file, &url, &capture(vec![(5, b"noise".to_vec())])).unwrap();
+        for bad in [("0123456789abcdef", "xyz"), ("\"quake3://", "\"gopher://"), ("bm9pc2U=", "!")] {
+            let mut line = Vec::new();
+            write(&mut line, &url, &capture(vec![(5, b"noise".to_vec())])).unwrap();
+            file.extend_from_slice(String::from_utf8(line).unwrap().replace(bad.0, bad.1).as_bytes());
+        }
+        let mut seen = Vec::new();
+        replay(&file[..], |number, result| {
+            seen.push((number, result));
+            Ok(())
+        })
+        .unwrap();
+        let (server, outcome) = seen[0].1.as_ref().unwrap();
+        let snapshot = outcome.result.as_ref().unwrap();
+        assert_eq!((seen[0].0, server), (1, &url));
+        assert_eq!((snapshot.t_ms, snapshot.players.len(), snapshot.completeness), (7, 6, Completeness::Full));
+        assert!(!outcome.details.as_ref().unwrap().rules.is_empty());
+        let errors: Vec<_> =
+            seen.iter().filter_map(|(n, result)| Some((*n, result.as_ref().err()?.to_string()))).collect();
+        assert_eq!(errors.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 5, 6, 7]);
+        for (error, want) in errors.iter().zip(["expected", "nonce \"xyz\"", "\"gopher\"", "datagram 1"]) {
+            assert!(error.1.contains(want), "{error:?}");
+        }
+        let miss = seen[2].1.as_ref().unwrap().1.result.as_ref().unwrap_err();
+        assert_eq!(miss.reason, MissReason::Malformed);
+    }
+}
