@@ -8,9 +8,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clqd::fleet::games::Family;
 use clqd::fleet::truth::TruthLine;
-use clqd::fleet::{FaultShares, Fleet, ServeSettings, SimulatedHistory, World, WorldSettings};
+use clqd::fleet::{FaultShares, Fleet, Ports, Protocol, ServeSettings, SimulatedHistory, World, WorldSettings};
 
 const START_MS: i64 = 1_763_683_200_000;
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
@@ -39,10 +38,10 @@ fn query_fleet() -> anyhow::Result<()> {
     let world = World::new(WorldSettings { servers: 20_000, activity: 3.0, ..WorldSettings::default() });
     let live_from_ms = world.settings().start_ms + 3_600_000;
     let faults = FaultShares::NONE;
-    let settings = ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, faults, ..ServeSettings::default() };
+    let settings = ServeSettings { ports: Ports::ANY, live_from_ms, faults, ..ServeSettings::default() };
     let fleet = Fleet::start(world, settings)?;
     fleet.advance_all();
-    let scheme = format!("{}://", Family::Quake3.scheme());
+    let scheme = format!("{}://", Protocol::Quake3.scheme());
     let servers: Vec<String> =
         fleet.urls().iter().filter_map(|url| Some(url.strip_prefix(&scheme)?.to_owned())).collect();
     let socket = UdpSocket::bind("127.0.0.1:0")?;

@@ -184,7 +184,7 @@ fn generate(path: &Path, servers: u32, hours: u32, players: f64) -> anyhow::Resu
     let mut world = world(servers, activity_for(servers, to_ms, players));
     let urls: Vec<ServerUrl> = (0..servers)
         .map(|server| {
-            ServerUrl::parse(&format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server)))
+            ServerUrl::parse(&format!("{}://{}:27960", world.protocol(server).scheme(), address::address_of(server)))
         })
         .collect::<Result<_, _>>()?;
     let mut out = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);

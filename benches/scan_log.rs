@@ -77,7 +77,7 @@ fn generate(servers: u32, hours: u32) -> anyhow::Result<Vec<String>> {
         WorldSettings { servers, start_ms: START_MS, activity: 6.0, truth: false, ..WorldSettings::default() };
     let mut world = World::new(settings);
     let url = |server| {
-        let scheme = world.family(server).scheme();
+        let scheme = world.protocol(server).scheme();
         ServerUrl::parse(&format!("{scheme}://{}:27960", address::address_of(server)))
     };
     let urls = (0..servers).map(url).collect::<Result<Vec<_>, _>>()?;

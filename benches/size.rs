@@ -127,7 +127,7 @@ fn world(servers: u32) -> World {
 }
 
 fn urls(world: &World) -> anyhow::Result<Vec<ServerUrl>> {
-    let url = |server| format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server));
+    let url = |server| format!("{}://{}:27960", world.protocol(server).scheme(), address::address_of(server));
     (0..world.servers()).map(|server| Ok(ServerUrl::parse(&url(server))?)).collect()
 }
 

@@ -12,10 +12,9 @@ use strum::VariantArray;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock;
-use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 use crate::fleet::world::{World, WorldSettings};
-use crate::fleet::{Behaviour, BehaviourShares, FaultShares, address};
+use crate::fleet::{Behaviour, BehaviourShares, FaultShares, Ports, Protocol, ProtocolShares, address};
 use crate::shutdown;
 
 /// Most servers that are advanced to the current time for each status line. In larger
@@ -41,9 +40,18 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 27_015)]
     pub source_port: u16,
 
-    /// Fraction of servers that speak the Source protocol, 0 to 1
-    #[arg(long, default_value_t = 0.4, value_parser = share)]
+    /// Ports of other protocols, such as `teeworlds=8310,samp=0`; without it each has a usual one
+    #[arg(long, value_name = "SCHEME=PORT,...", value_delimiter = ',', value_parser = protocol_port)]
+    pub ports: Vec<(Protocol, u16)>,
+
+    /// Fraction of servers that speak the Source protocol, 0 to 1; the rest speaks Quake 3
+    #[arg(long, default_value_t = 0.4, value_parser = share, conflicts_with = "protocols")]
     pub source_share: f64,
+
+    /// Protocols: `all`, `default`, or fractions of servers by scheme such as
+    /// `source=0.2,quakeworld=0.1,teeworlds=0.1`; the rest speaks Quake 3
+    #[arg(long, value_name = "SCHEME=FRACTION,...")]
+    pub protocols: Option<ProtocolShares>,
 
     /// Speed of game time; 2 is twice real time
     #[arg(long, default_value_t = 1.0, value_parser = speed)]
@@ -94,6 +102,18 @@ fn speed(text: &str) -> Result<f64, String> {
     number(text, "a number above 0", |speed| speed > 0.0)
 }
 
+fn protocol_port(text: &str) -> Result<(Protocol, u16), String> {
+    let form = || "expected SCHEME=PORT, such as teeworlds=8303".to_owned();
+    let (scheme, port) = text.split_once('=').ok_or_else(form)?;
+    let protocol = Protocol::VARIANTS.iter().find(|protocol| protocol.scheme() == scheme.trim());
+    let protocol = protocol.ok_or_else(|| {
+        let known: Vec<_> = Protocol::VARIANTS.iter().map(|protocol| protocol.scheme()).collect();
+        format!("{scheme:?} is unknown; there are {}", known.join(", "))
+    })?;
+    let port = port.trim().parse().map_err(|_| format!("port {port:?} is not a number from 0 to 65535"))?;
+    Ok((*protocol, port))
+}
+
 fn share(text: &str) -> Result<f64, String> {
     number(text, "a number from 0 to 1", |share| (0.0..=1.0).contains(&share))
 }
@@ -139,15 +159,20 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
         servers: args.servers,
         seed: args.seed,
         start_ms: now_ms,
-        source_share: args.source_share,
+        protocols: args.protocols.unwrap_or(ProtocolShares::source(args.source_share)),
         activity: args.activity,
         behaviours: args.behaviours,
         truth: args.truth.is_some(),
         ..WorldSettings::default()
     });
+    let mut ports = Ports::default();
+    ports.set(Protocol::Quake3, args.quake3_port);
+    ports.set(Protocol::Source, args.source_port);
+    for &(protocol, port) in &args.ports {
+        ports.set(protocol, port);
+    }
     let settings = ServeSettings {
-        quake3_port: args.quake3_port,
-        source_port: args.source_port,
+        ports,
         live_from_ms: now_ms,
         speed: args.speed,
         faults: args.faults,
@@ -174,10 +199,9 @@ fn print_summary(fleet: &Fleet, list: Option<&Path>) {
     let servers = fleet.servers();
     println!("{servers} servers, each with its own address, {} per /24 network:", address::SERVERS_PER_24);
     println!("  {} to {}", address::address_of(0), address::address_of(servers - 1));
-    for family in [Family::Quake3, Family::Source] {
-        let first = (0..servers).map(|server| fleet.url(server)).find(|url| url.starts_with(family.scheme()));
-        if let Some(url) = first {
-            println!("  {} on port {}, such as {url}", family.scheme(), fleet.port(family));
+    for &protocol in Protocol::VARIANTS {
+        if let Some(first) = (0..servers).find(|&server| fleet.protocol(server) == protocol) {
+            println!("  {} on port {}, such as {}", protocol.scheme(), fleet.port(protocol), fleet.url(first));
         }
     }
     for &behaviour in Behaviour::VARIANTS {
@@ -290,8 +314,31 @@ mod tests {
             ["--speed", "x"],
             ["--speed", "0"],
             ["--source-share", "1.1"],
+            ["--protocols", "quake=1"],
+            ["--protocols", "samp=0.9,ase=0.2"],
+            ["--ports", "quake=1"],
+            ["--ports", "samp"],
+            ["--ports", "samp=70000"],
         ] {
             assert!(Cli::try_parse_from([&["fleet"][..], &invalid].concat()).is_err());
         }
+        let both = ["fleet", "--source-share", "0.1", "--protocols", "all"];
+        assert!(Cli::try_parse_from(both).is_err());
+    }
+
+    #[test]
+    fn protocols_and_ports_are_chosen() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            fleet: FleetArgs,
+        }
+        use clap::Parser;
+        let line = ["fleet", "--servers=40", "--protocols", "samp=0.5,ase=0.5", "--ports", "samp=0,ase=0"];
+        let fleet = start(&Cli::parse_from(line).fleet).unwrap();
+        let count = |protocol| (0..40).filter(|&server| fleet.protocol(server) == protocol).count();
+        assert_eq!(count(Protocol::SaMp) + count(Protocol::Ase), 40);
+        assert!(count(Protocol::SaMp) > 5 && fleet.port(Protocol::SaMp) != Protocol::SaMp.usual_port());
+        assert_eq!(fleet.port(Protocol::Quake3), 0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Server 0 is 127.1.0.1, server 199 is 127.1.0.200, server 200 is 127.1.1.1,
 //! server 51,200 is 127.2.0.1, and so on: 200 servers in a /24, 256 /24s in a
-//! /16. All servers of one family share one port. Linux accepts packets for all of
+//! /16. All servers of one protocol share one port. Linux accepts packets for all of
 //! 127.0.0.0/8 without configuration.
 
 use std::net::Ipv4Addr;

@@ -10,8 +10,8 @@ use std::str::FromStr;
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::games::Family;
 use super::population::Person;
+use super::protocol::Protocol;
 use super::rng::{hash_parts, unit};
 use super::shares::{ShareListError, parse_shares, pick_by_share};
 
@@ -19,8 +19,8 @@ use super::shares::{ShareListError, parse_shares, pick_by_share};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Behaviour {
-    /// Xonotic or Warsow: players spectate when they join and sometimes later. The
-    /// list shows them with the marker of the game as points. Quake 3 family.
+    /// Players spectate when they join and sometimes later. Quake 3 (Xonotic or Warsow): the
+    /// list shows them with the marker of the game as points. QuakeWorld and Teeworlds mark them.
     Spectators,
     /// Half of the players have the name [`GENERIC_NAME`].
     GenericNames,
@@ -50,11 +50,23 @@ impl Behaviour {
         self.into()
     }
 
-    fn is_possible_in(self, family: Family) -> bool {
+    fn is_possible_in(self, protocol: Protocol) -> bool {
         match self {
-            Behaviour::Spectators => family == Family::Quake3,
-            Behaviour::UnmarkedBots => family == Family::Source,
-            Behaviour::GenericNames | Behaviour::Oversized | Behaviour::Frozen => true,
+            Behaviour::Spectators => protocol == Protocol::Quake3 || protocol.marks_spectators(),
+            Behaviour::UnmarkedBots => protocol == Protocol::Source,
+            // Bedrock shows no list.
+            Behaviour::GenericNames | Behaviour::Frozen => protocol != Protocol::Bedrock,
+            // The others cannot show a list of that length.
+            Behaviour::Oversized => !matches!(
+                protocol,
+                Protocol::Quake2
+                    | Protocol::GameSpy2
+                    | Protocol::SaMp
+                    | Protocol::Doom3
+                    | Protocol::Teeworlds
+                    | Protocol::Teeworlds7
+                    | Protocol::Bedrock
+            ),
         }
     }
 }
@@ -88,10 +100,10 @@ impl BehaviourShares {
     }
 
     /// The behaviour of a server, if it has one.
-    pub fn behaviour(&self, seed: u64, server: u32, family: Family) -> Option<Behaviour> {
+    pub fn behaviour(&self, seed: u64, server: u32, protocol: Protocol) -> Option<Behaviour> {
         let number = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
         let behaviour = pick_by_share(number, Behaviour::VARIANTS, &self.shares());
-        behaviour.filter(|behaviour| behaviour.is_possible_in(family))
+        behaviour.filter(|behaviour| behaviour.is_possible_in(protocol))
     }
 }
 
@@ -142,14 +154,14 @@ mod tests {
         assert_eq!("default".parse(), Ok(BehaviourShares::MIXED));
         let error = "ghosts=1".parse::<BehaviourShares>().unwrap_err().to_string();
         assert!(error.contains("ghosts") && error.contains("unmarked_bots"), "{error}");
-        let count = |family, behaviour| {
-            (0..10_000).filter(|&server| shares.behaviour(1, server, family) == Some(behaviour)).count()
+        let count = |protocol, behaviour| {
+            (0..10_000).filter(|&server| shares.behaviour(1, server, protocol) == Some(behaviour)).count()
         };
-        assert!((4_800..5_200).contains(&count(Family::Quake3, Behaviour::Spectators)));
-        assert_eq!(count(Family::Source, Behaviour::Spectators), 0);
-        for family in [Family::Quake3, Family::Source] {
-            assert!((2_300..2_700).contains(&count(family, Behaviour::Frozen)));
-            assert_eq!(count(family, Behaviour::Oversized), 0);
+        assert!((4_800..5_200).contains(&count(Protocol::Quake3, Behaviour::Spectators)));
+        assert_eq!(count(Protocol::Source, Behaviour::Spectators), 0);
+        for protocol in [Protocol::Quake3, Protocol::Source] {
+            assert!((2_300..2_700).contains(&count(protocol, Behaviour::Frozen)));
+            assert_eq!(count(protocol, Behaviour::Oversized), 0);
         }
     }
 

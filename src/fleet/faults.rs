@@ -8,7 +8,7 @@ use std::str::FromStr;
 use strum::{IntoStaticStr, VariantArray};
 
 use super::address;
-use super::games::Family;
+use super::protocol::Protocol;
 use super::rng::{RngExt, SplitMix64, hash_parts, unit};
 use super::shares::{ShareListError, parse_shares, pick_by_share};
 use super::wire::Datagrams;
@@ -26,13 +26,14 @@ pub enum Fault {
     /// Sends everything twice, the second time within 300 ms.
     Duplicating,
     /// An attacker replies first, with absurd points ([`SPOOFED_NAME`]): from another
-    /// address with everything else right, or (Quake 3) from the right address with a
-    /// wrong challenge. The true reply follows.
+    /// address with everything else right, or, in protocols with a nonce of the client, from
+    /// the right address with a wrong nonce. The true reply follows.
     Spoofed,
     /// Every reply is malformed or nonsensical.
     Malformed,
     /// One reply in two is detectably incomplete: a fragment is missing, a line is
-    /// truncated, or more players are announced than listed.
+    /// truncated (Quake 3), or more players are announced than listed. No effect on QuakeWorld,
+    /// Quake 2, Doom 3 and Bedrock, whose replies announce nothing that could be missing.
     Partial,
 }
 
@@ -125,7 +126,7 @@ pub struct SpoofedReply {
 /// already falsified; this function only drops fragments and truncates lines.
 pub fn apply_fault(
     fault: Fault,
-    family: Family,
+    protocol: Protocol,
     server: u32,
     reply: &Datagrams,
     spoofed_reply: Option<&SpoofedReply>,
@@ -152,11 +153,12 @@ pub fn apply_fault(
                 .flat_map(|spoofed| spoofed.reply.iter().map(move |bytes| at_once(spoofed.from, bytes)));
             datagrams = spoofed.chain(datagrams).collect();
         }
-        Fault::Malformed => datagrams.iter_mut().for_each(|datagram| corrupt(&mut datagram.bytes, rng)),
+        Fault::Malformed => datagrams.iter_mut().for_each(|datagram| corrupt(&mut datagram.bytes, protocol, rng)),
         Fault::Partial => {
-            if datagrams.len() > 1 && rng.bool(0.5) {
+            // QuakeWorld does not number its datagrams.
+            if datagrams.len() > 1 && protocol != Protocol::QuakeWorld && rng.bool(0.5) {
                 datagrams.remove(rng.below(datagrams.len()));
-            } else if family == Family::Quake3 && rng.bool(0.5) {
+            } else if protocol == Protocol::Quake3 && rng.bool(0.5) {
                 cut_last_line(&mut datagrams[0].bytes, rng);
             }
         }
@@ -181,7 +183,7 @@ fn cut_last_line(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
 }
 
 /// Corrupts a datagram in a random way. The result is never a reply with the true list.
-fn corrupt(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
+fn corrupt(bytes: &mut Vec<u8>, protocol: Protocol, rng: &mut SplitMix64) {
     let header = bytes.len().min(5);
     match rng.below(8) {
         0 => {
@@ -191,7 +193,11 @@ fn corrupt(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
         }
         1 => bytes.truncate(rng.below(header + 1)),
         2 => bytes.clear(),
-        3 => bytes[..header].rotate_left(header.min(1)),
+        // Teeworlds begins with ten equal bytes.
+        3 => {
+            let rotated = bytes.len().min(16);
+            bytes[..rotated].rotate_left(rotated.min(1));
+        }
         // A fragment shorter than its own header: a naive decoder computes a negative length.
         4 => *bytes = b"\xFE\xFF\xFF\xFF\x01\0\0\0\x02\0\xFF"[..8 + rng.below(4)].to_vec(),
         // A fragment with a total of zero.
@@ -199,6 +205,10 @@ fn corrupt(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
         // A compressed reply that announces a huge size.
         6 => *bytes = b"\xFE\xFF\xFF\xFF\x01\0\0\x80\x01\0\xFF\xFF\xFF\xFF\0\0\0\0BZh91AY&SY".to_vec(),
         // Values out of range, and a very long list.
+        _ if !matches!(protocol, Protocol::Quake3 | Protocol::Source) => {
+            bytes.truncate(12);
+            bytes.resize(1_200, b'9');
+        }
         _ => {
             *bytes = match bytes.get(4) {
                 Some(b's') => {
@@ -246,7 +256,7 @@ mod tests {
         let none = None;
         let spoofed_reply = SpoofedReply { from: address::spoofing_address(9), reply: reply(1) };
         let mut faulty = |fault, parts: usize, spoofed: Option<&SpoofedReply>| {
-            apply_fault(fault, Family::Source, 9, &reply(parts), spoofed, rng)
+            apply_fault(fault, Protocol::Source, 9, &reply(parts), spoofed, rng)
         };
         assert!(faulty(Fault::Silent, 1, none).is_empty());
         assert!((400..3_000).contains(&faulty(Fault::Slow, 1, none)[0].delay_ms));
@@ -265,15 +275,19 @@ mod tests {
     #[test]
     fn corrupted_reply_differs_from_the_original() {
         let rng = &mut SplitMix64::from_parts(&[4]);
-        let good = b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n1 2 \"x\"\n";
-        for _ in 0..2_000 {
-            let mut bytes = good.to_vec();
-            corrupt(&mut bytes, rng);
-            assert_ne!(bytes, good);
+        for (protocol, good) in [
+            (Protocol::Quake3, &b"\xFF\xFF\xFF\xFFstatusResponse\n\\a\\b\n1 2 \"x\"\n"[..]),
+            (Protocol::Teeworlds, b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFinf342\x000.6.5\0h\0"),
+        ] {
+            for _ in 0..2_000 {
+                let mut bytes = good.to_vec();
+                corrupt(&mut bytes, protocol, rng);
+                assert_ne!(bytes, good);
+            }
         }
         for short in [&b""[..], b"\xFF", b"\xFF\xFF\xFF\xFFI"] {
             for _ in 0..100 {
-                corrupt(&mut short.to_vec(), rng);
+                corrupt(&mut short.to_vec(), Protocol::Source, rng);
             }
         }
     }

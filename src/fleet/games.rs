@@ -1,29 +1,13 @@
 //! Games of the simulated servers.
 
+use super::protocol::Protocol;
 use super::rng::{RngExt, SplitMix64};
-
-/// The protocol family of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    Quake3,
-    Source,
-}
-
-impl Family {
-    /// Scheme of the server's URL.
-    pub fn scheme(self) -> &'static str {
-        match self {
-            Family::Quake3 => "quake3",
-            Family::Source => "source",
-        }
-    }
-}
 
 /// A game: names, maps, and scoring.
 #[derive(Debug)]
 pub struct Game {
-    pub family: Family,
-    /// As `gamename` or the game directory on the wire.
+    pub protocol: Protocol,
+    /// As the protocol names it: `gamename`, the game directory, the game type, ...
     pub name: &'static str,
     /// As shown in A2S_INFO.
     pub title: &'static str,
@@ -31,13 +15,15 @@ pub struct Game {
     /// The older engine, with its own fragment format.
     pub goldsrc: bool,
     pub maps: &'static [&'static str],
+    /// Whether the list shows points.
+    pub has_points: bool,
     /// Scores of a player of skill 1.
     pub scores_per_minute: f64,
     /// Points of one score.
     pub points_per_score: i32,
     /// Points shown for spectators; `None` if the game has none.
     pub spectator_points: Option<i64>,
-    /// Share of its family's servers.
+    /// Share of its protocol's servers.
     weight: f64,
 }
 
@@ -59,35 +45,82 @@ const DOD_MAPS: &[&str] = &["dod_avalanche", "dod_anzio", "dod_flash", "dod_donn
 const XON_MAPS: &[&str] = &["stormkeep", "xoylent", "afterslime", "solarium", "silentsiege", "implosion"];
 const WARSOW_MAPS: &[&str] = &["wdm1", "wdm2", "wdm4", "wdm9", "wda1", "wbomb1"];
 
-/// Games of servers with spectators (`Behaviour::Spectators`); no other server plays them.
+const QW_MAPS: &[&str] = &["dm4", "dm6", "dm2", "dm3", "e1m2", "aerowalk", "ztndm3", "povdmm4"];
+const FORTRESS_MAPS: &[&str] = &["2fort5r", "well6", "rock2", "bam4"];
+const Q2_MAPS: &[&str] = &["q2dm1", "q2dm3", "q2dm8", "q2duel5", "ztn2dm3", "match1"];
+const AQ2_MAPS: &[&str] = &["urban", "urban2", "cliff", "riot", "jungle1"];
+const UT99_MAPS: &[&str] = &["DM-Deck16][", "DM-Morpheus", "DM-Turbine", "CTF-Face", "CTF-LavaGiant", "DM-Fractal"];
+const UNREAL_MAPS: &[&str] = &["DmDeck16", "DmCurse", "DmRadikus", "DmTundra"];
+const BFV_MAPS: &[&str] = &["hue-1968", "ho_chi_minh_trail", "operation_flaming_dart", "saigon1968"];
+const HALO_MAPS: &[&str] = &["bloodgulch", "sidewinder", "hangemhigh", "ratrace"];
+const BF2_MAPS: &[&str] = &["strike_at_karkand", "dalian_plant", "gulf_of_oman", "wake_island_2007"];
+const UT3_MAPS: &[&str] = &["DM-Deck", "DM-HeatRay", "CTF-Coret", "VCTF-Suspense"];
+const UT2004_MAPS: &[&str] = &["DM-Rankin", "DM-Asbestos", "CTF-FaceClassic", "CTF-Bridge"];
+const KF_MAPS: &[&str] = &["KF-WestLondon", "KF-BioticsLab", "KF-Farm", "KF-Manor"];
+const MTA_MAPS: &[&str] = &["None", "San Andreas", "race-hotring", "race-glendale"];
+/// Game modes: SA-MP has one map.
+const SAMP_MODES: &[&str] = &["Freeroam", "Roleplay", "Team Deathmatch", "Stunt"];
+const DOOM3_MAPS: &[&str] = &["game/mp/d3dm1", "game/mp/d3dm3", "game/mp/d3dm5", "game/mp/d3ctf1"];
+const QUAKE4_MAPS: &[&str] = &["mp/q4dm1", "mp/q4dm7", "mp/q4tourney1", "mp/q4ctf2"];
+const TEEWORLDS_MAPS: &[&str] = &["dm1", "dm2", "dm6", "dm7", "dm8", "dm9"];
+const CTF_MAPS: &[&str] = &["ctf1", "ctf2", "ctf3", "ctf5", "ctf7"];
+const MINECRAFT_MAPS: &[&str] = &["world", "lobby", "survival"];
+const BEDROCK_MAPS: &[&str] = &["Bedrock level", "Skyblock"];
+
+/// Games of Quake 3 servers with spectators (`Behaviour::Spectators`); no other server plays
+/// them.
 pub static SPECTATOR_GAMES: &[Game] = &[
     Game {
         spectator_points: Some(-666),
-        ..game(Family::Quake3, "Xonotic", "Xonotic", 0, false, XON_MAPS, 1.5, 1, 0.0)
+        ..game(Protocol::Quake3, "Xonotic", "Xonotic", 0, false, XON_MAPS, 1.5, 1, 0.0)
     },
     Game {
         spectator_points: Some(-9_999),
-        ..game(Family::Quake3, "Warsow", "Warsow", 0, false, WARSOW_MAPS, 1.5, 1, 0.0)
+        ..game(Protocol::Quake3, "Warsow", "Warsow", 0, false, WARSOW_MAPS, 1.5, 1, 0.0)
     },
 ];
 
 /// All other games of a fleet. The order affects what a seed produces.
 pub static GAMES: &[Game] = &[
-    game(Family::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 1.5, 1, 0.45),
-    game(Family::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 1.5, 1, 0.25),
-    game(Family::Quake3, "cpma", "CPMA", 0, false, CPM_MAPS, 2.5, 1, 0.1),
-    game(Family::Quake3, "q3ut4", "Urban Terror", 0, false, UT_MAPS, 1.0, 1, 0.15),
-    game(Family::Quake3, "missionpack", "Team Arena", 0, false, TA_MAPS, 0.8, 5, 0.05),
-    game(Family::Source, "cstrike", "Counter-Strike: Source", 240, false, CS_MAPS, 0.7, 1, 0.3),
-    game(Family::Source, "tf", "Team Fortress", 440, false, TF_MAPS, 1.2, 1, 0.3),
-    game(Family::Source, "hl2mp", "Half-Life 2 Deathmatch", 320, false, HL_MAPS, 1.8, 1, 0.1),
-    game(Family::Source, "dod", "Day of Defeat: Source", 300, false, DOD_MAPS, 0.9, 1, 0.1),
-    game(Family::Source, "cstrike", "Counter-Strike", 10, true, CS_MAPS, 0.7, 1, 0.2),
+    game(Protocol::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 1.5, 1, 0.45),
+    game(Protocol::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 1.5, 1, 0.25),
+    game(Protocol::Quake3, "cpma", "CPMA", 0, false, CPM_MAPS, 2.5, 1, 0.1),
+    game(Protocol::Quake3, "q3ut4", "Urban Terror", 0, false, UT_MAPS, 1.0, 1, 0.15),
+    game(Protocol::Quake3, "missionpack", "Team Arena", 0, false, TA_MAPS, 0.8, 5, 0.05),
+    game(Protocol::Source, "cstrike", "Counter-Strike: Source", 240, false, CS_MAPS, 0.7, 1, 0.3),
+    game(Protocol::Source, "tf", "Team Fortress", 440, false, TF_MAPS, 1.2, 1, 0.3),
+    game(Protocol::Source, "hl2mp", "Half-Life 2 Deathmatch", 320, false, HL_MAPS, 1.8, 1, 0.1),
+    game(Protocol::Source, "dod", "Day of Defeat: Source", 300, false, DOD_MAPS, 0.9, 1, 0.1),
+    game(Protocol::Source, "cstrike", "Counter-Strike", 10, true, CS_MAPS, 0.7, 1, 0.2),
+    other(Protocol::QuakeWorld, "qw", QW_MAPS, 2.5, 1, 0.7),
+    other(Protocol::QuakeWorld, "fortress", FORTRESS_MAPS, 1.0, 1, 0.3),
+    other(Protocol::Quake2, "baseq2", Q2_MAPS, 2.0, 1, 0.6),
+    other(Protocol::Quake2, "action", AQ2_MAPS, 1.0, 1, 0.4),
+    other(Protocol::GameSpy1, "ut", UT99_MAPS, 1.5, 1, 0.8),
+    other(Protocol::GameSpy1, "unreal", UNREAL_MAPS, 1.5, 1, 0.2),
+    other(Protocol::GameSpy2, "bfvietnam", BFV_MAPS, 0.7, 1, 0.5),
+    other(Protocol::GameSpy2, "halor", HALO_MAPS, 1.2, 1, 0.5),
+    other(Protocol::GameSpy3, "battlefield2", BF2_MAPS, 1.0, 2, 0.7),
+    other(Protocol::GameSpy3, "ut3pc", UT3_MAPS, 1.5, 1, 0.3),
+    other(Protocol::Unreal2, "xDeathMatch", UT2004_MAPS, 1.5, 1, 0.5),
+    other(Protocol::Unreal2, "KFGameType", KF_MAPS, 2.0, 1, 0.5),
+    other(Protocol::Ase, "mta", MTA_MAPS, 0.5, 1, 0.6),
+    // A game mode that sets no score.
+    without_points(Protocol::Ase, "mta", MTA_MAPS, 0.4),
+    other(Protocol::SaMp, "samp", SAMP_MODES, 0.3, 1, 1.0),
+    without_points(Protocol::Doom3, "baseDOOM-1", DOOM3_MAPS, 0.5),
+    without_points(Protocol::Doom3, "baseQUAKE4-1", QUAKE4_MAPS, 0.5),
+    other(Protocol::Teeworlds, "DM", TEEWORLDS_MAPS, 2.0, 1, 0.5),
+    other(Protocol::Teeworlds, "CTF", CTF_MAPS, 1.5, 1, 0.5),
+    other(Protocol::Teeworlds7, "DM", TEEWORLDS_MAPS, 2.0, 1, 0.5),
+    other(Protocol::Teeworlds7, "CTF", CTF_MAPS, 1.5, 1, 0.5),
+    without_points(Protocol::Minecraft, "MINECRAFT", MINECRAFT_MAPS, 1.0),
+    without_points(Protocol::Bedrock, "minecraft", BEDROCK_MAPS, 1.0),
 ];
 
 #[expect(clippy::too_many_arguments)]
 const fn game(
-    family: Family,
+    protocol: Protocol,
     name: &'static str,
     title: &'static str,
     app_id: u16,
@@ -98,12 +131,13 @@ const fn game(
     weight: f64,
 ) -> Game {
     Game {
-        family,
+        protocol,
         name,
         title,
         app_id,
         goldsrc,
         maps,
+        has_points: true,
         scores_per_minute,
         points_per_score,
         spectator_points: None,
@@ -111,15 +145,33 @@ const fn game(
     }
 }
 
-/// A random game of a family, by weight.
-pub(super) fn pick_game(rng: &mut SplitMix64, family: Family) -> &'static Game {
-    let of_family = || GAMES.iter().filter(move |game| game.family == family);
-    let mut remaining = rng.unit() * of_family().map(|game| game.weight).sum::<f64>();
-    for game in of_family() {
+/// As [`game`], with what only Source games have left out.
+const fn other(
+    protocol: Protocol,
+    name: &'static str,
+    maps: &'static [&'static str],
+    scores_per_minute: f64,
+    points_per_score: i32,
+    weight: f64,
+) -> Game {
+    game(protocol, name, name, 0, false, maps, scores_per_minute, points_per_score, weight)
+}
+
+/// A game whose list shows no points.
+const fn without_points(protocol: Protocol, name: &'static str, maps: &'static [&'static str], weight: f64) -> Game {
+    Game { has_points: false, ..other(protocol, name, maps, 1.0, 1, weight) }
+}
+
+/// A random game of a protocol, by weight.
+pub(super) fn pick_game(rng: &mut SplitMix64, protocol: Protocol) -> &'static Game {
+    let of_protocol = || GAMES.iter().filter(move |game| game.protocol == protocol);
+    let mut remaining = rng.unit() * of_protocol().map(|game| game.weight).sum::<f64>();
+    for game in of_protocol() {
         remaining -= game.weight;
         if remaining < 0.0 {
             return game;
         }
     }
-    &GAMES[0]
+    // Rounding: the last one.
+    of_protocol().next_back().expect("every protocol has a game")
 }

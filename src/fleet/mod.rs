@@ -5,7 +5,7 @@
 //!   time determine a state. It records the ground truth ([`truth`]), which clqd can only
 //!   estimate.
 //! - [`history`]: scans of a world over a range of virtual time.
-//! - [`games`], [`profile`], [`population`], [`rng`]: the content of a world.
+//! - [`protocol`], [`games`], [`profile`], [`population`], [`rng`]: the content of a world.
 //! - [`behaviours`]: server behaviours that must not be ranked. [`faults`]: faults of
 //!   replies. [`shares`]: how many servers have which.
 //! - [`wire`]: the server side of the protocols. [`reply`]: what a server, or an attacker,
@@ -20,6 +20,7 @@ pub mod games;
 pub mod history;
 pub mod population;
 pub mod profile;
+pub mod protocol;
 pub mod reply;
 pub mod rng;
 pub mod serve;
@@ -31,5 +32,6 @@ pub mod world;
 pub use behaviours::{Behaviour, BehaviourShares};
 pub use faults::{Fault, FaultShares};
 pub use history::SimulatedHistory;
+pub use protocol::{Ports, Protocol, ProtocolShares};
 pub use serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 pub use world::{World, WorldSettings};

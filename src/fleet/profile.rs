@@ -2,7 +2,8 @@
 //! seed; never changes.
 
 use super::behaviours::Behaviour;
-use super::games::{Family, Game, SPECTATOR_GAMES, pick_game};
+use super::games::{Game, SPECTATOR_GAMES, pick_game};
+use super::protocol::{NameFormat, Protocol, ProtocolShares};
 use super::rng::{RngExt, SplitMix64, hash_parts};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 
@@ -42,8 +43,7 @@ pub struct ServerProfile {
 /// How the servers of a fleet are chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileMix {
-    /// Share of the servers with the Source protocol, 0 to 1; the rest is the Quake 3 family.
-    pub source_share: f64,
+    pub protocols: ProtocolShares,
     /// Factor for the number of arriving players; 1 is normal.
     pub activity: f64,
 }
@@ -74,9 +74,10 @@ impl ServerProfile {
     /// The profile of one server, without a behaviour.
     pub fn generate(seed: u64, server: u32, mix: ProfileMix) -> ServerProfile {
         let rng = &mut SplitMix64::from_parts(&[seed, 0x5E27E2, u64::from(server)]);
-        let family = if rng.bool(mix.source_share) { Family::Source } else { Family::Quake3 };
-        let game = pick_game(rng, family);
+        let protocol = mix.protocols.pick(rng.unit());
+        let game = pick_game(rng, protocol);
         let slots = *[8_u16, 10, 12, 16, 16, 16, 20, 24, 24, 32, 32, 64].get(rng.below(12)).unwrap_or(&16);
+        let slots = protocol.slots(slots);
         // Most servers have few players or none; a few are always full.
         let activity_class = rng.unit();
         let within = rng.unit();
@@ -88,10 +89,14 @@ impl ServerProfile {
             _ => f64::from(slots) * 2.5,
         };
         let players_mean = (players * mix.activity).min(f64::from(slots) * 3.0);
-        let quake = family == Family::Quake3;
+        let quake = protocol == Protocol::Quake3;
         let tag = if quake { rng.pick(&["^1", "^4", "^2", "", "", "^7", "^5"]) } else { "" };
         let tail = if tag.is_empty() { "" } else { "^7" };
-        let hostname = format!("{tag}{}{tail} {} {}", rng.pick(OWNERS), rng.pick(TOPICS), server + 1).into();
+        let hostname = format!("{tag}{}{tail} {} {}", rng.pick(OWNERS), rng.pick(TOPICS), server + 1);
+        let hostname = match protocol {
+            Protocol::QuakeWorld => NameFormat::Ascii(usize::MAX).apply(&hostname).into(),
+            _ => hostname.into(),
+        };
         let minutes = if quake { 8 + rng.below(13) } else { 15 + rng.below(26) };
         let rotates = rng.unit();
         ServerProfile {
@@ -102,7 +107,7 @@ impl ServerProfile {
             session_ms_mean: 60_000.0 * (12.0 + 40.0 * rng.unit()),
             regulars: (players_mean * 14.0 + 8.0) as u32,
             utc_offset_ms: ZONES_H[rng.below(ZONES_H.len())] * HOUR_MS,
-            bot_fill_target: if quake && rng.bool(0.2) { 2 + rng.below(5) as u16 } else { 0 },
+            bot_fill_target: if protocol.shows_bots() && rng.bool(0.2) { 2 + rng.below(5) as u16 } else { 0 },
             score_limit: (quake && rng.bool(0.7)).then(|| 20 + 5 * rng.below(7) as i32),
             round_ms_max: minutes as i64 * 60_000,
             rotation: match rotates {
@@ -119,10 +124,12 @@ impl ServerProfile {
     pub(super) fn set_behaviour(&mut self, behaviour: Option<Behaviour>, seed: u64, server: u32) {
         let bits = hash_parts(&[seed, 0xBE4B, u64::from(server)]);
         match behaviour {
-            Some(Behaviour::Spectators) => self.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()],
+            Some(Behaviour::Spectators) if self.game.protocol == Protocol::Quake3 => {
+                self.game = &SPECTATOR_GAMES[bits as usize % SPECTATOR_GAMES.len()];
+            }
             Some(Behaviour::UnmarkedBots) => self.bot_fill_target = 3 + (bits % 5) as u16,
             Some(Behaviour::Frozen) => (self.players_mean, self.bot_fill_target) = (0.0, 0),
-            Some(Behaviour::GenericNames | Behaviour::Oversized) | None => {}
+            Some(Behaviour::Spectators | Behaviour::GenericNames | Behaviour::Oversized) | None => {}
         }
         self.behaviour = behaviour;
     }
@@ -147,14 +154,14 @@ mod tests {
 
     #[test]
     fn profiles_cover_every_game_and_are_mostly_quiet() {
-        let mix = ProfileMix { source_share: 0.4, activity: 1.0 };
+        let mix = ProfileMix { protocols: ProtocolShares::default(), activity: 1.0 };
         let all: Vec<ServerProfile> = (0..5_000).map(|i| ServerProfile::generate(7, i, mix)).collect();
         let share = |f: &dyn Fn(&ServerProfile) -> bool| all.iter().filter(|p| f(p)).count() as f64 / 5_000.0;
-        assert!((share(&|p| p.game.family == Family::Source) - 0.4).abs() < 0.05);
+        assert!((share(&|p| p.game.protocol == Protocol::Source) - 0.4).abs() < 0.05);
         assert!(share(&|p| p.players_mean < 2.3) > 0.6);
         assert!(share(&|p| p.slots == 64 && p.players_mean > 60.0) > 0.0005);
         assert!(share(&|p| p.bot_fill_target > 0) > 0.05);
-        for game in GAMES {
+        for game in GAMES.iter().filter(|game| matches!(game.protocol, Protocol::Quake3 | Protocol::Source)) {
             assert!(share(&|p| std::ptr::eq(p.game, game)) > 0.01, "{}", game.title);
         }
         for profile in &all {

@@ -3,16 +3,13 @@
 
 use super::address;
 use super::faults::{SPOOFED_NAME, SPOOFED_POINTS, SpoofedReply};
-use super::rng::{RngExt, SplitMix64};
-use super::wire::{self, ClientQuery, Datagrams, ProtocolVariant};
+use super::rng::SplitMix64;
+use super::wire::{self, Answer, ChallengeCheck, Datagrams, ProtocolVariant, ServerView};
 use super::world::World;
-use crate::model::Player;
+use crate::model::{Completeness, Player};
 
 /// Players in a spoofed list.
 const SPOOFED_PLAYERS: usize = 6;
-
-/// The nonce of an attacker who does not know the right one.
-pub const GUESSED_NONCE: &[u8] = b"0123456789abcdef";
 
 /// A server and the client that queries it.
 #[derive(Clone, Copy, Debug)]
@@ -25,56 +22,55 @@ pub struct Peers {
 }
 
 /// Adds a server's reply at the time that it has reached to `out`. `missing` players are
-/// announced but not listed.
+/// announced but not listed. `None`: the server does not reply to this query.
 pub fn reply(
     world: &mut World,
     peers: Peers,
-    query: ClientQuery,
+    query: &[u8],
     missing: usize,
     rng: &mut SplitMix64,
     out: &mut Datagrams,
-) {
+) -> Option<Answer> {
     let Peers { server, port, client } = peers;
     let seed = world.settings().seed;
-    let challenge = wire::challenge(seed, server, client);
-    let variant = ProtocolVariant::of(seed, server, world.profile(server));
-    match query {
-        ClientQuery::Status { challenge } => wire::quake3_status(&world.snapshot(server), challenge, out),
-        ClientQuery::Info { challenge } => wire::quake3_info(&world.snapshot(server), challenge, out),
-        ClientQuery::A2sInfo { challenge: given } if variant.info_challenge && given != Some(challenge) => {
-            wire::a2s_challenge(challenge, out);
-        }
-        ClientQuery::A2sInfo { .. } => {
-            let snapshot = world.snapshot(server);
-            wire::a2s_info(&snapshot, world.profile(server), &variant, snapshot.players.len(), port, out);
-        }
-        ClientQuery::A2sPlayer { challenge: given } | ClientQuery::A2sRules { challenge: given }
-            if given != challenge =>
-        {
-            wire::a2s_challenge(challenge, out);
-        }
-        ClientQuery::A2sPlayer { .. } => {
-            let players = world.snapshot(server).players;
-            wire::a2s_players(&players, players.len() + missing, &variant, rng.bits() as u32, out);
-        }
-        ClientQuery::A2sRules { .. } => wire::a2s_rules(out),
-    }
+    let snapshot = world.snapshot(server);
+    let profile = world.profile(server);
+    let view = ServerView {
+        snapshot: &snapshot,
+        profile,
+        variant: &ProtocolVariant::of(seed, server, profile),
+        port,
+        challenge: wire::challenge(seed, server, client),
+        challenge_check: ChallengeCheck::Required,
+        missing,
+    };
+    wire::reply(profile.game.protocol, &view, query, rng, out)
 }
 
 /// What a spoofed reply has right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoofing {
-    /// The source address; the nonce is guessed. Quake 3 only: A2S replies carry no nonce,
-    /// so one from the server's address would be valid.
+    /// The source address; the nonce is guessed. Only for queries with a nonce: a reply without
+    /// one, from the server's address, would be valid.
     Address,
     /// The nonce or challenge; the source is another address.
     Nonce,
 }
 
-/// A reply of an attacker, with absurd points.
-pub fn spoofed_reply(world: &mut World, peers: Peers, query: ClientQuery, spoofing: Spoofing) -> SpoofedReply {
-    let Peers { server, port, .. } = peers;
+/// A reply of an attacker, with absurd points. [`Spoofing::Address`] becomes
+/// [`Spoofing::Nonce`] if the query has no nonce.
+pub fn spoofed_reply(
+    world: &mut World,
+    peers: Peers,
+    query: &[u8],
+    spoofing: Spoofing,
+    rng: &mut SplitMix64,
+) -> SpoofedReply {
+    let Peers { server, port, client } = peers;
+    let seed = world.settings().seed;
     let mut snapshot = world.snapshot(server);
+    let profile = world.profile(server);
+    let protocol = profile.game.protocol;
     let player = |number| Player {
         name: format!("{SPOOFED_NAME}{number}").into(),
         points: Some(SPOOFED_POINTS),
@@ -84,21 +80,24 @@ pub fn spoofed_reply(world: &mut World, peers: Peers, query: ClientQuery, spoofi
         spectator: false,
     };
     snapshot.players = (1..=SPOOFED_PLAYERS).map(player).collect();
-    let mut reply = Datagrams::default();
-    let out = &mut reply;
-    let profile = world.profile(server);
-    let variant = ProtocolVariant::of(world.settings().seed, server, profile);
-    let nonce = |right| if spoofing == Spoofing::Address { GUESSED_NONCE } else { right };
-    match query {
-        ClientQuery::Status { challenge } => wire::quake3_status(&snapshot, nonce(challenge), out),
-        ClientQuery::Info { challenge } => wire::quake3_info(&snapshot, nonce(challenge), out),
-        ClientQuery::A2sInfo { .. } => wire::a2s_info(&snapshot, profile, &variant, SPOOFED_PLAYERS, port, out),
-        ClientQuery::A2sPlayer { .. } => wire::a2s_players(&snapshot.players, SPOOFED_PLAYERS, &variant, 1, out),
-        ClientQuery::A2sRules { .. } => wire::a2s_rules(out),
-    }
-    let from = match spoofing {
-        Spoofing::Address => address::address_of(server),
-        Spoofing::Nonce => address::spoofing_address(server),
+    snapshot.count = snapshot.count.map(|_| SPOOFED_PLAYERS as u32);
+    snapshot.completeness = Completeness::Full;
+    let guessed = (spoofing == Spoofing::Address).then(|| wire::with_wrong_nonce(protocol, query)).flatten();
+    let (from, query) = match &guessed {
+        Some(guessed) => (address::address_of(server), &guessed[..]),
+        None => (address::spoofing_address(server), query),
     };
+    let view = ServerView {
+        snapshot: &snapshot,
+        profile,
+        variant: &ProtocolVariant::of(seed, server, profile),
+        port,
+        challenge: wire::challenge(seed, server, client),
+        challenge_check: ChallengeCheck::Skipped,
+        missing: 0,
+    };
+    let mut reply = Datagrams::default();
+    // The caller has got a reply to this query from the server.
+    let _ = wire::reply(protocol, &view, query, rng, &mut reply);
     SpoofedReply { from, reply }
 }

@@ -10,7 +10,7 @@ use clqd::board::window;
 use clqd::clock::system_ms;
 use clqd::config::Config;
 use clqd::engine::{Outcome, StateReader};
-use clqd::fleet::{FaultShares, Fleet, ServeSettings, SimulatedHistory, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, ServeSettings, SimulatedHistory, World, world};
 use clqd::model::calendar::HOUR_MS;
 use clqd::model::view::board::{BoardSelector, WindowPhase};
 use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
@@ -104,8 +104,7 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
         })
     };
     let serve = ServeSettings {
-        quake3_port: 0,
-        source_port: 0,
+        ports: Ports::ANY,
         live_from_ms,
         speed: 20.0,
         faults: FaultShares::default(),

@@ -32,7 +32,7 @@ fn play(state: &mut State, hours: std::ops::Range<i64>, mut after_commit: impl F
     let mut world =
         World::new(WorldSettings { servers: SERVERS, start_ms: FROM_MS, truth: false, ..WorldSettings::default() });
     let urls: Vec<ServerUrl> = (0..SERVERS)
-        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server)))
+        .map(|server| format!("{}://{}:27960", world.protocol(server).scheme(), address::address_of(server)))
         .map(|url| ServerUrl::parse(&url).expect("a URL"))
         .collect();
     let (from, to) = (FROM_MS + hours.start * HOUR_MS, FROM_MS + hours.end * HOUR_MS);

@@ -30,7 +30,7 @@ fn play(state: &mut State) {
         WorldSettings { servers: SERVERS, start_ms, activity: 3.0, truth: false, ..WorldSettings::default() };
     let mut world = World::new(settings);
     let urls: Vec<ServerUrl> = (0..SERVERS)
-        .map(|server| format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server)))
+        .map(|server| format!("{}://{}:27960", world.protocol(server).scheme(), address::address_of(server)))
         .map(|url| ServerUrl::parse(&url).expect("a URL"))
         .collect();
     let mut snapshots = vec![0; SERVERS as usize];

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use clqd::fleet::faults::SPOOFED_NAME;
-use clqd::fleet::{Behaviour, BehaviourShares, Fault, FaultShares, Fleet, ServeSettings, World, WorldSettings};
+use clqd::fleet::{Behaviour, BehaviourShares, Fault, FaultShares, Fleet, Ports, ServeSettings, World, WorldSettings};
 use clqd::model::{Completeness, ServerUrl, Snapshot};
 use clqd::proto::{self, Nonce, Step};
 use strum::VariantArray;
@@ -20,8 +20,7 @@ fn fleet(servers: u32, faults: FaultShares) -> Fleet {
 fn fleet_of(settings: WorldSettings, faults: FaultShares) -> Fleet {
     let world = World::new(settings);
     let live_from_ms = world.settings().start_ms + 3_600_000;
-    let settings =
-        ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed: 1e-6, faults, ..ServeSettings::default() };
+    let settings = ServeSettings { ports: Ports::ANY, live_from_ms, speed: 1e-6, faults, ..ServeSettings::default() };
     Fleet::start(world, settings).expect("free ports")
 }
 

@@ -22,7 +22,7 @@ use std::process::Command;
 
 use crate::sandbox::rows;
 use clqd::fleet::wire::{ProtocolVariant, SplitFormat};
-use clqd::fleet::{FaultShares, Fleet, ServeSettings, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, ServeSettings, World, world};
 use serde_json::Value;
 
 const SEED: u64 = 5;
@@ -51,8 +51,7 @@ fn clqd_query_agrees_with_qstat() {
     };
     let profiles = World::new(settings.clone());
     let serve = ServeSettings {
-        quake3_port: 0,
-        source_port: 0,
+        ports: Ports::ANY,
         live_from_ms: start_ms + 86_400_000,
         speed: 1e-9, // the time does not pass
         faults: FaultShares::NONE,
@@ -75,9 +74,9 @@ fn clqd_query_agrees_with_qstat() {
         let (qstat, clqd) = (&by_qstat[&address], &by_clqd[&address]);
         let profile = profiles.profile(number);
         let ProtocolVariant { split, fragment_bytes, .. } = ProtocolVariant::of(SEED, number, profile);
-        let family = profile.game.family;
+        let protocol = profile.game.protocol;
         if qstat == clqd {
-            *same.entry(family.scheme()).or_insert(0) += 1;
+            *same.entry(protocol.scheme()).or_insert(0) += 1;
             players += clqd.players.len();
             // Header and count; index, name, zero byte, points and time of each player.
             let bytes = 6 + clqd.players.iter().map(|(name, _)| name.len() + 10).sum::<usize>();

@@ -10,7 +10,9 @@ use clqd::cli::export::ExportError;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::behaviours::{GENERIC_NAME, PHANTOM_NAME, STATUE_NAME};
 use clqd::fleet::truth::{PlayerTruth, TruthLine};
-use clqd::fleet::{Behaviour, BehaviourShares, FaultShares, Fleet, ServeSettings, World, WorldSettings};
+use clqd::fleet::{
+    Behaviour, BehaviourShares, FaultShares, Fleet, Ports, ProtocolShares, ServeSettings, World, WorldSettings,
+};
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::PlayerRow;
 use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
@@ -34,7 +36,7 @@ async fn screened_entries_never_reach_rankings() {
         servers: SERVERS,
         seed: 9,
         start_ms: START_MS,
-        source_share: 0.5,
+        protocols: ProtocolShares::source(0.5),
         activity: 2.0,
         behaviours,
         ..WorldSettings::default()
@@ -42,8 +44,7 @@ async fn screened_entries_never_reach_rankings() {
     let fleet = Fleet::start(
         World::new(settings),
         ServeSettings {
-            quake3_port: 0,
-            source_port: 0,
+            ports: Ports::ANY,
             live_from_ms: START_MS,
             speed: 1e-6,
             faults: FaultShares::NONE,

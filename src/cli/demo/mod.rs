@@ -23,9 +23,8 @@ use crate::clock;
 use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::engine::{Event, Outcome};
-use crate::fleet::games::Family;
 use crate::fleet::serve::{Fleet, ServeSettings};
-use crate::fleet::{FaultShares, SimulatedHistory, World, WorldSettings, address};
+use crate::fleet::{FaultShares, Ports, Protocol, SimulatedHistory, World, WorldSettings, address};
 use crate::model::ServerUrl;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::shutdown;
@@ -62,8 +61,11 @@ pub struct DemoArgs {
 
 pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let dir = tempfile::Builder::new().prefix("clqd-demo-").tempdir().context("cannot create a temporary directory")?;
-    let ports = [free_port()?, free_port()?];
-    ensure!(ports[0] != ports[1], "the system assigned one port twice; try again");
+    let (quake3_port, source_port) = (free_port()?, free_port()?);
+    ensure!(quake3_port != source_port, "the system assigned one port twice; try again");
+    let mut ports = Ports::ANY;
+    ports.set(Protocol::Quake3, quake3_port);
+    ports.set(Protocol::Source, source_port);
     let config = config(args, dir.path());
     let now_ms = clock::system_ms();
     let from_ms = now_ms - i64::from(args.days) * DAY_MS;
@@ -76,12 +78,9 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         ..WorldSettings::default()
     });
     let url = |world: &World, server: u32| {
-        let family = world.family(server);
-        let port = match family {
-            Family::Quake3 => ports[0],
-            Family::Source => ports[1],
-        };
-        ServerUrl::parse(&format!("{}://{}:{port}", family.scheme(), address::address_of(server)))
+        let protocol = world.protocol(server);
+        let port = ports.of(protocol);
+        ServerUrl::parse(&format!("{}://{}:{port}", protocol.scheme(), address::address_of(server)))
     };
     let urls = (0..args.servers).map(|server| url(&world, server)).collect::<Result<Vec<_>, _>>()?;
 
@@ -95,14 +94,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
     let fleet = Fleet::start(
         world,
-        ServeSettings {
-            quake3_port: ports[0],
-            source_port: ports[1],
-            live_from_ms: now_ms,
-            speed: 20.0,
-            faults: FaultShares::default(),
-            rate_limit: None,
-        },
+        ServeSettings { ports, live_from_ms: now_ms, speed: 20.0, faults: FaultShares::default(), rate_limit: None },
     )
     .context("cannot start the fleet")?;
     runtime.block_on(run_live(args, config, &urls, &stop))?;

@@ -1,6 +1,6 @@
-//! Serves the fleet on UDP: one process, two sockets, any number of servers.
+//! Serves the fleet on UDP: one process, a few sockets, any number of servers.
 //!
-//! Each family has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` returns the address
+//! Each protocol that a server speaks has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` returns the address
 //! of 127.0.0.0/8 that a query was sent to, which identifies the server
 //! ([`super::address`]), and sets the source address of the reply. Delayed datagrams wait
 //! in a heap. The world is shared; a server is advanced to the current time when a query
@@ -21,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
+use strum::VariantArray;
 
 pub use self::rate_limiter::RateLimit;
 use self::responder::Responder;
@@ -29,7 +30,7 @@ use self::shared::{Counters, Shared};
 use super::address;
 use super::behaviours::Behaviour;
 use super::faults::Fault;
-use super::games::Family;
+use super::protocol::{Ports, Protocol};
 use super::truth::{self, TruthLine};
 use super::world::World;
 use crate::model::Snapshot;
@@ -59,20 +60,27 @@ pub struct FleetStats {
 /// A running fleet. Dropping it stops it.
 pub struct Fleet {
     shared: Arc<Shared>,
-    ports: [u16; 2],
+    /// 0 for protocols that no server speaks.
+    ports: Ports,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Fleet {
-    /// Binds both ports and starts to reply. Error: a port is in use, or the system has no
-    /// `IP_PKTINFO`.
+    /// Binds the ports of the protocols that a server speaks and starts to reply. Error: a port
+    /// is in use, or the system has no `IP_PKTINFO`.
     pub fn start(world: World, settings: ServeSettings) -> io::Result<Fleet> {
         assert!(settings.speed > 0.0 && settings.speed.is_finite());
         let servers = world.servers();
         assert!(servers <= address::SERVERS_MAX);
-        let quake3 = bind(settings.quake3_port, Family::Quake3)?;
-        let source = bind(settings.source_port, Family::Source)?;
-        let ports = [quake3.local_addr()?.port(), source.local_addr()?.port()];
+        let mut ports = Ports::ANY;
+        let mut sockets = Vec::new();
+        for &protocol in Protocol::VARIANTS {
+            if (0..servers).any(|server| world.protocol(server) == protocol) {
+                let socket = bind(settings.ports.of(protocol), protocol)?;
+                ports.set(protocol, socket.local_addr()?.port());
+                sockets.push((protocol, socket));
+            }
+        }
         let shared = Arc::new(Shared {
             seed: world.settings().seed,
             servers,
@@ -84,10 +92,9 @@ impl Fleet {
             counters: Counters::default(),
         });
         let mut fleet = Fleet { shared, ports, threads: Vec::new() };
-        for (family, socket) in [(Family::Quake3, quake3), (Family::Source, source)] {
-            let port = socket.local_addr()?.port();
-            let responder = Responder::new(family, socket, port, Arc::clone(&fleet.shared));
-            let name = format!("fleet-{}", family.scheme());
+        for (protocol, socket) in sockets {
+            let responder = Responder::new(protocol, socket, ports.of(protocol), Arc::clone(&fleet.shared));
+            let name = format!("fleet-{}", protocol.scheme());
             fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || responder.run())?);
         }
         Ok(fleet)
@@ -97,8 +104,8 @@ impl Fleet {
     /// Returns the port. Error: the port is in use.
     pub fn serve_master(&mut self, port: u16) -> io::Result<u16> {
         let servers = (0..self.servers()).map(|server| {
-            let family = self.shared.lock().family(server);
-            (family.scheme(), SocketAddrV4::new(address::address_of(server), self.port(family)))
+            let protocol = self.protocol(server);
+            (protocol.scheme(), SocketAddrV4::new(address::address_of(server), self.port(protocol)))
         });
         let (port, thread) = master::start(port, servers.collect(), Arc::clone(&self.shared))?;
         self.threads.push(thread);
@@ -109,19 +116,24 @@ impl Fleet {
         self.shared.servers
     }
 
-    pub fn port(&self, family: Family) -> u16 {
-        self.ports[usize::from(family == Family::Source)]
+    /// The port of a protocol's servers; 0 if there is none.
+    pub fn port(&self, protocol: Protocol) -> u16 {
+        self.ports.of(protocol)
     }
 
     /// `quake3://127.1.0.1:27960`
     pub fn url(&self, server: u32) -> String {
-        let family = self.shared.lock().family(server);
-        format!("{}://{}:{}", family.scheme(), address::address_of(server), self.port(family))
+        let protocol = self.protocol(server);
+        format!("{}://{}:{}", protocol.scheme(), address::address_of(server), self.port(protocol))
     }
 
     /// The URLs of all servers, ordered by server.
     pub fn urls(&self) -> Vec<String> {
         (0..self.servers()).map(|server| self.url(server)).collect()
+    }
+
+    pub fn protocol(&self, server: u32) -> Protocol {
+        self.shared.lock().protocol(server)
     }
 
     /// The fault of a server, if it has one.
@@ -211,9 +223,9 @@ impl Drop for Fleet {
     }
 }
 
-fn bind(port: u16, family: Family) -> io::Result<UdpSocket> {
+fn bind(port: u16, protocol: Protocol) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))
-        .map_err(|error| io::Error::new(error.kind(), format!("port {port} for {}: {error}", family.scheme())))?;
+        .map_err(|error| io::Error::new(error.kind(), format!("port {port} for {}: {error}", protocol.scheme())))?;
     setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
     let buffers = socket2::SockRef::from(&socket);
     buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;

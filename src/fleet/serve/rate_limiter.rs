@@ -22,7 +22,7 @@ impl RateLimit {
     pub const IOQUAKE3: RateLimit = RateLimit { burst: NonZeroU32::new(10).unwrap(), per_second: 1.0 };
 }
 
-/// Applies a limit to the servers of one family.
+/// Applies a limit to the servers of one protocol.
 pub(super) struct RateLimiter {
     buckets: DefaultKeyedRateLimiter<(u32, Ipv4Addr)>,
     queries: u32,

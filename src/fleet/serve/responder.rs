@@ -1,4 +1,4 @@
-//! The thread of one family: receives queries, sends replies.
+//! The thread of one protocol: receives queries, sends replies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,24 +17,24 @@ use super::rate_limiter::RateLimiter;
 use super::shared::Shared;
 use crate::fleet::address;
 use crate::fleet::faults::{Fault, OutgoingDatagram, apply_fault, loses_datagram};
-use crate::fleet::games::Family;
+use crate::fleet::protocol::Protocol;
 use crate::fleet::reply::{self, Peers, Spoofing};
 use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
-use crate::fleet::wire::{ClientQuery, Datagrams};
+use crate::fleet::wire::Datagrams;
 use crate::fleet::world::World;
 
 /// Queries received in a row before the heap is checked.
 const RECEIVE_BATCH_MAX: usize = 64;
 
-/// Longest query, bytes: real ones have about 140 at most.
+/// Longest query, bytes: real ones have about 600 at most.
 const QUERY_BYTES_MAX: usize = 2_048;
 
 /// Maximum number of delayed datagrams; further ones are dropped and counted.
 const DELAYED_MAX: usize = 100_000;
 
-/// One family's socket and the state of its thread.
+/// One protocol's socket and the state of its thread.
 pub(super) struct Responder {
-    family: Family,
+    protocol: Protocol,
     port: u16,
     socket: UdpSocket,
     shared: Arc<Shared>,
@@ -79,10 +79,10 @@ impl SendBuffer {
 }
 
 impl Responder {
-    pub(super) fn new(family: Family, socket: UdpSocket, port: u16, shared: Arc<Shared>) -> Responder {
-        let rate_limit = shared.settings.rate_limit.filter(|_| family == Family::Quake3);
+    pub(super) fn new(protocol: Protocol, socket: UdpSocket, port: u16, shared: Arc<Shared>) -> Responder {
+        let rate_limit = shared.settings.rate_limit.filter(|_| protocol == Protocol::Quake3);
         Responder {
-            family,
+            protocol,
             port,
             rng: SplitMix64::from_parts(&[shared.seed, 0x1A4E, u64::from(port)]),
             socket,
@@ -124,7 +124,7 @@ impl Responder {
         }
     }
 
-    /// Receives one datagram. `None`: it is not for a server of this family.
+    /// Receives one datagram. `None`: it is not for a server of this protocol.
     fn receive(&self, buffer: &mut [u8], control: &mut [u8], flags: MsgFlags) -> Result<Option<ReceivedQuery>, Errno> {
         let mut parts = [IoSliceMut::new(buffer)];
         let message = recvmsg::<SockaddrIn>(self.socket.as_raw_fd(), &mut parts, Some(control), flags)?;
@@ -149,10 +149,9 @@ impl Responder {
         let shared = Arc::clone(&self.shared);
         let &ReceivedQuery { server, client, .. } = received;
         increment(&shared.counters.queries);
-        let query = ClientQuery::parse(self.family, query);
-        let Some(query) = query.filter(|_| world.family(server) == self.family) else {
+        if world.protocol(server) != self.protocol {
             return increment(&shared.counters.rejected);
-        };
+        }
         let fault = shared.settings.faults.fault(shared.seed, server);
         let lost = fault == Some(Fault::Lossy) && loses_datagram(&mut self.rng);
         if lost || fault == Some(Fault::Silent) {
@@ -166,11 +165,13 @@ impl Responder {
         let partial = fault == Some(Fault::Partial) && self.rng.bool(0.5);
         let client_id = hash_parts(&[u64::from(client.ip().to_bits()), u64::from(client.port())]);
         let peers = Peers { server, port: self.port, client: client_id };
-        reply::reply(world, peers, query, usize::from(partial), &mut self.rng, &mut self.reply);
+        let missing = usize::from(partial);
+        if reply::reply(world, peers, query, missing, &mut self.rng, &mut self.reply).is_none() {
+            return increment(&shared.counters.rejected);
+        }
         let spoofed = (fault == Some(Fault::Spoofed)).then(|| {
-            let guesses = self.family == Family::Quake3 && self.rng.bool(0.5);
-            let spoofing = if guesses { Spoofing::Address } else { Spoofing::Nonce };
-            reply::spoofed_reply(world, peers, query, spoofing)
+            let spoofing = if self.rng.bool(0.5) { Spoofing::Address } else { Spoofing::Nonce };
+            reply::spoofed_reply(world, peers, query, spoofing, &mut self.rng)
         });
         increment(&shared.counters.replies);
         let own = address::address_of(server);
@@ -178,7 +179,7 @@ impl Responder {
             return self.reply.iter().for_each(|bytes| send_buffer.push(bytes, client, own));
         };
         for OutgoingDatagram { from, bytes, delay_ms } in
-            apply_fault(fault, self.family, server, &self.reply, spoofed.as_ref(), &mut self.rng)
+            apply_fault(fault, self.protocol, server, &self.reply, spoofed.as_ref(), &mut self.rng)
         {
             if delay_ms == 0 {
                 send_buffer.push(&bytes, client, from);

@@ -6,28 +6,26 @@ use std::time::Instant;
 
 use super::rate_limiter::RateLimit;
 use crate::fleet::faults::FaultShares;
+use crate::fleet::protocol::Ports;
 use crate::fleet::world::World;
 
 /// How the fleet is served.
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
-    /// Ports of the families; 0: the kernel chooses.
-    pub quake3_port: u16,
-    pub source_port: u16,
+    pub ports: Ports,
     /// The world's time when serving begins, Unix ms; not before its start.
     pub live_from_ms: i64,
     /// World time per real time, above 0; 1 is real time.
     pub speed: f64,
     pub faults: FaultShares,
-    /// Rate limit of each server of the Quake 3 family; `None`: no limit.
+    /// Rate limit of each Quake 3 server; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
 }
 
 impl Default for ServeSettings {
     fn default() -> Self {
         ServeSettings {
-            quake3_port: 27_960,
-            source_port: 27_015,
+            ports: Ports::default(),
             live_from_ms: 0,
             speed: 1.0,
             faults: FaultShares::default(),

@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::fleet::faults::{FaultShares, SPOOFED_NAME};
-use crate::fleet::reply::GUESSED_NONCE;
 use crate::fleet::wire::{ProtocolVariant, SplitFormat};
 use crate::fleet::world;
 use crate::model::calendar::HOUR_MS;
@@ -14,8 +13,7 @@ use crate::model::name::decode_text;
 fn fleet(servers: u32, speed: f64, faults: FaultShares) -> Fleet {
     let world = World::new(world::WorldSettings { servers, activity: 3.0, ..world::WorldSettings::default() });
     let live_from_ms = world.settings().start_ms + HOUR_MS;
-    let settings =
-        ServeSettings { quake3_port: 0, source_port: 0, live_from_ms, speed, faults, ..ServeSettings::default() };
+    let settings = ServeSettings { ports: Ports::ANY, live_from_ms, speed, faults, ..ServeSettings::default() };
     Fleet::start(world, settings).unwrap()
 }
 
@@ -37,9 +35,9 @@ fn receive(socket: &UdpSocket) -> Option<(SocketAddr, Vec<u8>)> {
     Some((from, buffer))
 }
 
-fn of_family(fleet: &Fleet, family: Family) -> Vec<(u32, SocketAddr)> {
-    let at = |server| SocketAddr::from((address::address_of(server), fleet.port(family)));
-    let is = |server: &u32| fleet.shared.lock().family(*server) == family;
+fn of_protocol(fleet: &Fleet, protocol: Protocol) -> Vec<(u32, SocketAddr)> {
+    let at = |server| SocketAddr::from((address::address_of(server), fleet.port(protocol)));
+    let is = |server: &u32| fleet.protocol(*server) == protocol;
     (0..fleet.servers()).filter(is).map(|server| (server, at(server))).collect()
 }
 
@@ -48,7 +46,7 @@ fn quake3_servers_reply_from_their_own_address() {
     let fleet = fleet(450, 0.000_1, FaultShares::NONE);
     let socket = client(2_000);
     let mut players_seen = 0;
-    for (server, at) in of_family(&fleet, Family::Quake3).into_iter().step_by(5) {
+    for (server, at) in of_protocol(&fleet, Protocol::Quake3).into_iter().step_by(5) {
         assert_eq!(fleet.url(server), format!("quake3://{at}"));
         let (from, reply) = request(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus s3cret\n").unwrap();
         assert_eq!(from, at);
@@ -69,13 +67,13 @@ fn quake3_servers_reply_from_their_own_address() {
         players_seen += list.len();
     }
     assert!(players_seen > 20);
-    // Another family's server, an address without a server, an unknown command.
+    // Another protocol's server, an address without a server, an unknown command.
     let quiet = client(50);
-    let (_, source) = of_family(&fleet, Family::Source)[0];
-    let port = fleet.port(Family::Quake3);
+    let (_, source) = of_protocol(&fleet, Protocol::Source)[0];
+    let port = fleet.port(Protocol::Quake3);
     assert_eq!(request(&quiet, (source.ip(), port).into(), b"\xFF\xFF\xFF\xFFgetstatus x\n"), None);
     assert_eq!(request(&quiet, ([127, 9, 9, 9], port).into(), b"\xFF\xFF\xFF\xFFgetstatus x\n"), None);
-    let (_, at) = of_family(&fleet, Family::Quake3)[0];
+    let (_, at) = of_protocol(&fleet, Protocol::Quake3)[0];
     assert_eq!(request(&quiet, at, b"\xFF\xFF\xFF\xFFrcon x\n"), None);
     assert_eq!(fleet.stats().rejected, 3);
 }
@@ -85,7 +83,7 @@ fn source_servers_require_their_challenge_and_list_their_players() {
     let fleet = fleet(450, 0.000_1, FaultShares::NONE);
     let socket = client(2_000);
     let (mut challenged, mut split, mut players_seen) = (0, 0, 0);
-    for (server, at) in of_family(&fleet, Family::Source) {
+    for (server, at) in of_protocol(&fleet, Protocol::Source) {
         let want = fleet.snapshot(server);
         let query = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
         let (from, mut reply) = request(&socket, at, query).unwrap();
@@ -132,7 +130,7 @@ fn source_servers_require_their_challenge_and_list_their_players() {
 fn each_fault_shows_on_the_wire() {
     let one = |share: &str| {
         let fleet = fleet(20, 0.000_1, share.parse().unwrap());
-        let (server, at) = of_family(&fleet, Family::Quake3)[0];
+        let (server, at) = of_protocol(&fleet, Protocol::Quake3)[0];
         (fleet, server, at)
     };
     let query = b"\xFF\xFF\xFF\xFFgetstatus abc\n";
@@ -152,19 +150,20 @@ fn each_fault_shows_on_the_wire() {
 
     let (_fleet, server, at) = one("spoofed=1");
     let socket = client(2_000);
-    let guess = format!("challenge\\{}", decode_text(GUESSED_NONCE));
+    let guess = "challenge\\`cb\n";
     let (mut foreign, mut guessed) = (0, 0);
     for _ in 0..40 {
         let (from, spoofed) = request(&socket, at, query).unwrap();
         assert!(decode_text(&spoofed).contains("1000000 50 \"Spoofed1\""));
         match from.ip() {
-            ip if ip == at.ip() => guessed += u32::from(decode_text(&spoofed).contains(&guess)),
+            ip if ip == at.ip() => guessed += u32::from(decode_text(&spoofed).contains(guess)),
             ip => {
-                foreign += u32::from(ip == address::spoofing_address(server) && decode_text(&spoofed).contains("\\abc"))
+                foreign +=
+                    u32::from(ip == address::spoofing_address(server) && decode_text(&spoofed).contains("\\abc\n"))
             }
         }
         let (from, good) = receive(&socket).unwrap();
-        assert!(from == at && !decode_text(&good).contains(SPOOFED_NAME) && decode_text(&good).contains("\\abc"));
+        assert!(from == at && !decode_text(&good).contains(SPOOFED_NAME) && decode_text(&good).contains("\\abc\n"));
     }
     assert!(foreign > 5 && guessed > 5 && foreign + guessed == 40);
 }
@@ -173,15 +172,14 @@ fn each_fault_shows_on_the_wire() {
 fn rate_limit_is_a_token_bucket_per_server() {
     let world = World::new(world::WorldSettings::default());
     let settings = ServeSettings {
-        quake3_port: 0,
-        source_port: 0,
+        ports: Ports::ANY,
         live_from_ms: world.settings().start_ms,
         faults: FaultShares::NONE,
         rate_limit: Some(RateLimit { burst: NonZeroU32::new(3).unwrap(), per_second: 0.001 }),
         ..ServeSettings::default()
     };
     let fleet = Fleet::start(world, settings).unwrap();
-    let servers = of_family(&fleet, Family::Quake3);
+    let servers = of_protocol(&fleet, Protocol::Quake3);
     let socket = client(100);
     let is_answered = |at| request(&socket, at, b"\xFF\xFF\xFF\xFFgetstatus x\n").is_some();
     let answered: Vec<bool> = (0..5).map(|_| is_answered(servers[0].1)).collect();
@@ -193,7 +191,7 @@ fn rate_limit_is_a_token_bucket_per_server() {
 #[test]
 fn world_time_runs_at_the_configured_speed() {
     let fleet = fleet(3, 600.0, FaultShares::NONE);
-    let (_, at) = of_family(&fleet, Family::Quake3)[0];
+    let (_, at) = of_protocol(&fleet, Protocol::Quake3)[0];
     let before_ms = fleet.now_ms();
     std::thread::sleep(Duration::from_millis(100));
     assert!(fleet.now_ms() - before_ms >= 60_000);

@@ -2,25 +2,55 @@
 
 use super::datagrams::Datagrams;
 use super::fragments::split;
+use super::text::put_c_str;
 use super::variant::ProtocolVariant;
+use super::{Answer, FF4, ServerView};
 use crate::fleet::profile::ServerProfile;
+use crate::fleet::rng::{RngExt, SplitMix64};
 use crate::model::{Player, Snapshot};
 
+const INFO_QUERY: &[u8] = b"\xFF\xFF\xFF\xFFTSource Engine Query\0";
+
+/// Replies to A2S_INFO, A2S_PLAYER and A2S_RULES. The last two need the challenge, the first
+/// on most servers.
+pub(super) fn reply(server: &ServerView, query: &[u8], rng: &mut SplitMix64, out: &mut Datagrams) -> Option<Answer> {
+    let (&kind, rest) = query.strip_prefix(FF4)?.split_first()?;
+    let given = if kind == b'T' { query.strip_prefix(INFO_QUERY)? } else { rest }.try_into().ok();
+    let needs_challenge = match kind {
+        b'T' => server.variant.info_challenge,
+        b'U' | b'V' => true,
+        _ => return None,
+    };
+    if kind != b'T' && given.is_none() {
+        return None;
+    }
+    if needs_challenge && !server.accepts(given) {
+        a2s_challenge(server.challenge, out);
+        return Some(Answer::Other);
+    }
+    let players = &server.snapshot.players;
+    match kind {
+        b'T' => a2s_info(server.snapshot, server.profile, server.variant, players.len(), server.port, out),
+        b'U' => {
+            let id = rng.bits() as u32;
+            a2s_players(players, players.len() + server.missing, server.variant, id, out);
+            return Some(Answer::Players);
+        }
+        _ => a2s_rules(out),
+    }
+    Some(Answer::Other)
+}
+
 /// S2C_CHALLENGE.
-pub fn a2s_challenge(challenge: [u8; 4], out: &mut Datagrams) {
+fn a2s_challenge(challenge: [u8; 4], out: &mut Datagrams) {
     out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFA");
     out.bytes.extend_from_slice(&challenge);
     out.end_datagram();
 }
 
-fn put_c_str(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(text.as_bytes());
-    out.push(0);
-}
-
 /// Encodes the reply to A2S_INFO. `players` is the announced number, which is larger than
 /// the list for `Fault::Partial`; `port` is the queried one.
-pub fn a2s_info(
+fn a2s_info(
     snapshot: &Snapshot,
     profile: &ServerProfile,
     variant: &ProtocolVariant,
@@ -34,7 +64,7 @@ pub fn a2s_info(
     let bytes = &mut out.bytes;
     if variant.goldsrc_info {
         bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFm");
-        put_c_str(bytes, &format!("127.0.0.1:{port}"));
+        put_c_str(bytes, format_args!("127.0.0.1:{port}"));
         for text in [&*snapshot.hostname, &snapshot.map, &snapshot.game, profile.game.title] {
             put_c_str(bytes, text);
         }
@@ -75,7 +105,7 @@ pub fn a2s_info(
 
 /// Encodes the reply to A2S_PLAYER, in fragments if it is long. `announced` is the count
 /// byte; `id` identifies the fragments of one reply.
-pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVariant, id: u32, out: &mut Datagrams) {
+fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVariant, id: u32, out: &mut Datagrams) {
     let mut reply = Vec::with_capacity(16 + players.len() * 24);
     reply.extend_from_slice(b"\xFF\xFF\xFF\xFFD");
     reply.push(announced.min(255) as u8);
@@ -90,7 +120,7 @@ pub fn a2s_players(players: &[Player], announced: usize, variant: &ProtocolVaria
 }
 
 /// The reply to A2S_RULES: two rules.
-pub fn a2s_rules(out: &mut Datagrams) {
+fn a2s_rules(out: &mut Datagrams) {
     out.bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFE\x02\0mp_timelimit\x0030\0sv_gravity\x00800\0");
     out.end_datagram();
 }
@@ -99,12 +129,36 @@ pub fn a2s_rules(out: &mut Datagrams) {
 mod tests {
     use super::*;
     use crate::fleet::profile::ProfileMix;
+    use crate::fleet::protocol::{Protocol, ProtocolShares};
     use crate::fleet::wire::SplitFormat;
-    use crate::fleet::wire::tests::{only, player, snapshot};
+    use crate::fleet::wire::tests::{CHALLENGE, only, player, refuses, reply_to, snapshot};
+
+    #[test]
+    fn queries_need_the_challenge() {
+        let server = snapshot(vec![player("a", 1, 2, 0)]);
+        let get = |query: &[u8]| reply_to(Protocol::Source, &server, query);
+        let challenge = [b"\xFF\xFF\xFF\xFFA", &CHALLENGE[..]].concat();
+        for query in [
+            &b"\xFF\xFF\xFF\xFFTSource Engine Query\0\x01\x02\x03\x03"[..],
+            b"\xFF\xFF\xFF\xFFU\xFF\xFF\xFF\xFF",
+            b"\xFF\xFF\xFF\xFFV\x01\0\0\0",
+        ] {
+            let (answer, reply) = get(query);
+            let is_info = query[4] == b'T' && reply[0][4] == b'I';
+            assert!(answer == Answer::Other && (is_info || reply == [&challenge[..]]), "{query:?}");
+        }
+        let (answer, reply) = get(&[b"\xFF\xFF\xFF\xFFU", &CHALLENGE[..]].concat());
+        assert!(answer == Answer::Players && reply[0][4] == b'D');
+        let (answer, reply) = get(&[INFO_QUERY, &CHALLENGE].concat());
+        assert!(answer == Answer::Other && reply[0][4] == b'I');
+        for query in [&b"\xFF\xFF\xFF\xFFTSource"[..], b"\xFF\xFF\xFF\xFFU\x01", b"\xFF\xFF\xFF\xFFgetstatus\n", b""] {
+            assert!(refuses(Protocol::Source, &server, query), "{query:?}");
+        }
+    }
 
     /// The profile of a server of Counter-Strike: Source.
     fn profile() -> ServerProfile {
-        let mix = ProfileMix { source_share: 1.0, activity: 1.0 };
+        let mix = ProfileMix { protocols: ProtocolShares::only(Protocol::Source), activity: 1.0 };
         let mut profiles = (0..).map(|server| ServerProfile::generate(1, server, mix));
         profiles.find(|profile| profile.game.app_id == 240).unwrap()
     }
@@ -118,6 +172,7 @@ mod tests {
             split: SplitFormat::Source,
             fragment_bytes: 1_248,
             edf: 0xF1,
+            ..ProtocolVariant::of(1, 1, &profile)
         };
         let mut source = snapshot(vec![player("ab", 258, 0, 1_500), player("", -1, 0, 0)]);
         source.game = "cstrike".into();

@@ -1,37 +1,51 @@
 //! Replies of the Quake 3 family.
 
-use std::io::Write;
+use std::ops::Range;
 
 use super::datagrams::Datagrams;
+use super::text::{put, put_info_key, put_info_text, put_text};
+use super::{Answer, FF4, ServerView};
+use crate::fleet::rng::SplitMix64;
 use crate::model::Snapshot;
-use crate::model::name::decode_text;
 
 /// Longest message of a Quake 3 server, bytes; player lines beyond it are silently
 /// omitted (ioq3 `MAX_MSGLEN`).
 const QUAKE3_REPLY_BYTES_MAX: usize = 16_384;
 
-/// Text as Quake 3 servers send it: Latin-1 if it decodes to the same text, else UTF-8.
-fn put_quake_text(out: &mut Vec<u8>, text: &str) {
-    if !text.is_ascii() {
-        let latin1: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
-        if let Some(bytes) = latin1.filter(|bytes| decode_text(bytes) == text) {
-            return out.extend_from_slice(&bytes);
-        }
+/// Longest challenge that a server accepts (ioq3 `SVC_Status`).
+const CHALLENGE_BYTES_MAX: usize = 128;
+
+/// Replies to `getstatus` and `getinfo`, each with a challenge of the client.
+pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, out: &mut Datagrams) -> Option<Answer> {
+    let line = query.strip_prefix(FF4)?.split(|&b| b == b'\n' || b == 0).next()?;
+    let mut words = line.split(|&b| b == b' ').filter(|word| !word.is_empty());
+    let command = words.next()?;
+    let challenge = words.next().unwrap_or_default();
+    if challenge.len() > CHALLENGE_BYTES_MAX {
+        return None;
     }
-    out.extend_from_slice(text.as_bytes());
+    match command {
+        b"getstatus" => {
+            status(server.snapshot, challenge, out);
+            Some(Answer::Players)
+        }
+        b"getinfo" => {
+            info(server.snapshot, challenge, out);
+            Some(Answer::Other)
+        }
+        _ => None,
+    }
 }
 
-fn put_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{number}");
-}
-
-fn put_info_key(out: &mut Vec<u8>, key: &str, value: impl std::fmt::Display) {
-    let _ = write!(out, "\\{key}\\{value}");
+/// The challenge: the second word.
+pub(super) fn nonce(query: &[u8]) -> Option<Range<usize>> {
+    let from = query.iter().position(|&b| b == b' ')? + 1;
+    let length = query[from..].iter().position(|b| matches!(b, b' ' | b'\n' | 0)).unwrap_or(query.len() - from);
+    (length > 0).then_some(from..from + length)
 }
 
 /// `statusResponse`: one datagram.
-pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
+fn status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
     let from = out.bytes.len();
     let bytes = &mut out.bytes;
     bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFstatusResponse\n");
@@ -41,8 +55,7 @@ pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams)
     put_info_key(bytes, "sv_maxclients", snapshot.slots);
     put_info_key(bytes, "mapname", &snapshot.map);
     put_info_key(bytes, "gamename", &snapshot.game);
-    bytes.extend_from_slice(b"\\sv_hostname\\");
-    put_quake_text(bytes, &snapshot.hostname);
+    put_info_text(bytes, "sv_hostname", &snapshot.hostname);
     if !challenge.is_empty() {
         bytes.extend_from_slice(b"\\challenge\\");
         bytes.extend_from_slice(challenge);
@@ -50,11 +63,11 @@ pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams)
     bytes.push(b'\n');
     for player in &snapshot.players {
         let line = bytes.len();
-        put_number(bytes, player.points.unwrap_or(0));
+        put(bytes, player.points.unwrap_or(0));
         bytes.push(b' ');
-        put_number(bytes, player.ping.unwrap_or(0));
+        put(bytes, player.ping.unwrap_or(0));
         bytes.extend_from_slice(b" \"");
-        put_quake_text(bytes, &player.name);
+        put_text(bytes, &player.name);
         bytes.extend_from_slice(b"\"\n");
         if bytes.len() - from > QUAKE3_REPLY_BYTES_MAX {
             bytes.truncate(line);
@@ -65,7 +78,7 @@ pub fn quake3_status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams)
 }
 
 /// `infoResponse`: one datagram.
-pub fn quake3_info(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
+fn info(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
     let bytes = &mut out.bytes;
     bytes.extend_from_slice(b"\xFF\xFF\xFF\xFFinfoResponse\n");
     if !challenge.is_empty() {
@@ -73,8 +86,7 @@ pub fn quake3_info(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
         bytes.extend_from_slice(challenge);
     }
     put_info_key(bytes, "protocol", 68);
-    bytes.extend_from_slice(b"\\hostname\\");
-    put_quake_text(bytes, &snapshot.hostname);
+    put_info_text(bytes, "hostname", &snapshot.hostname);
     put_info_key(bytes, "mapname", &snapshot.map);
     put_info_key(bytes, "clients", snapshot.players.len());
     put_info_key(bytes, "sv_maxclients", snapshot.slots);
@@ -86,13 +98,34 @@ pub fn quake3_info(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::wire::tests::{only, player, snapshot};
+    use crate::fleet::protocol::Protocol;
+    use crate::fleet::wire::tests::{only, player, refuses, reply_to, snapshot};
+
+    #[test]
+    fn queries_are_answered_with_their_challenge() {
+        let server = snapshot(vec![player("a", 1, 2, 0)]);
+        let get = |query: &[u8]| reply_to(Protocol::Quake3, &server, query);
+        let has = |reply: &[u8], text: &str| reply.windows(text.len()).any(|part| part == text.as_bytes());
+        let (answer, reply) = get(b"\xFF\xFF\xFF\xFFgetstatus abc\n");
+        assert!(answer == Answer::Players && has(&reply[0], "\\challenge\\abc\n1 2 \"a\"\n"));
+        let (answer, reply) = get(b"\xFF\xFF\xFF\xFFgetstatus");
+        assert!(answer == Answer::Players && !has(&reply[0], "challenge"));
+        let (answer, reply) = get(b"\xFF\xFF\xFF\xFFgetinfo x");
+        assert!(
+            answer == Answer::Other && has(&reply[0], "infoResponse\n\\challenge\\x\\") && has(&reply[0], "clients\\1")
+        );
+        for query in [&b"getstatus\n"[..], b"\xFF\xFF\xFF\xFF", b"\xFF\xFF\xFF\xFFrcon x", b""] {
+            assert!(refuses(Protocol::Quake3, &server, query), "{query:?}");
+        }
+        let long = |n: usize| [&b"\xFF\xFF\xFF\xFFgetstatus "[..], &vec![b'a'; n]].concat();
+        assert!(!refuses(Protocol::Quake3, &server, &long(128)) && refuses(Protocol::Quake3, &server, &long(129)));
+    }
 
     #[test]
     fn status_response_equals_handwritten_bytes() {
         let mut out = Datagrams::default();
         let players = vec![player("^1Visor", 12, 48, 0), player("Jürgen", -1, 0, 0), player("玩家", 0, 999, 0)];
-        quake3_status(&snapshot(players), b"n0nce", &mut out);
+        status(&snapshot(players), b"n0nce", &mut out);
         let mut want = b"\xFF\xFF\xFF\xFFstatusResponse\n\\version\\ioq3 1.36 linux-x86_64\\protocol\\68\
             \\g_gametype\\0\\sv_maxclients\\16\\mapname\\q3dm17\\gamename\\baseq3\\sv_hostname\\B\xFCro\
             \\challenge\\n0nce\n12 48 \"^1Visor\"\n-1 0 \"J\xFCrgen\"\n0 999 \""
@@ -105,7 +138,7 @@ mod tests {
     fn long_status_response_ends_at_a_line() {
         let mut out = Datagrams::default();
         let players = vec![player(&"x".repeat(30), 1, 1, 0); 1_000];
-        quake3_status(&snapshot(players), b"", &mut out);
+        status(&snapshot(players), b"", &mut out);
         let reply = only(&out);
         assert!((QUAKE3_REPLY_BYTES_MAX - 40..=QUAKE3_REPLY_BYTES_MAX).contains(&reply.len()));
         assert!(reply.ends_with(b"x\"\n"));

@@ -1,11 +1,11 @@
-//! How a server differs from others of its family.
+//! How a server differs from others of its protocol.
 
 use super::fragments::SplitFormat;
-use crate::fleet::games::Family;
 use crate::fleet::profile::ServerProfile;
+use crate::fleet::protocol::{Protocol, TEEWORLDS_CLIENTS_MAX};
 use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
 
-/// How a server differs from others of its family.
+/// How a server differs from others of its protocol. Each field is for one protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolVariant {
     /// Replies to A2S_INFO with a challenge first, as since 2020.
@@ -17,6 +17,12 @@ pub struct ProtocolVariant {
     pub fragment_bytes: usize,
     /// Extra data flag of A2S_INFO: which optional fields follow.
     pub edf: u8,
+    /// GameSpy 2: the number of rows is before the rows.
+    pub gamespy2_row_count: bool,
+    /// GameSpy 3: queries need a challenge. The others send 0 for it.
+    pub gamespy3_challenge: bool,
+    /// Teeworlds 0.6: a server of DDNet, which knows the extended reply.
+    pub teeworlds_extended: bool,
 }
 
 impl ProtocolVariant {
@@ -29,17 +35,20 @@ impl ProtocolVariant {
         ProtocolVariant {
             info_challenge: !old_info && challenge < 0.85,
             goldsrc_info: old_info,
-            split: match profile.game.family {
-                Family::Quake3 => SplitFormat::Never,
-                Family::Source if goldsrc => SplitFormat::GoldSrc,
-                Family::Source if split < 0.05 => SplitFormat::Never,
-                Family::Source if split < 0.15 => SplitFormat::Bzip2,
-                Family::Source if split < 0.25 && profile.game.app_id == 240 => SplitFormat::SourceWithoutSize,
-                Family::Source => SplitFormat::Source,
+            split: match profile.game.protocol {
+                Protocol::Source if goldsrc => SplitFormat::GoldSrc,
+                Protocol::Source if split < 0.05 => SplitFormat::Never,
+                Protocol::Source if split < 0.15 => SplitFormat::Bzip2,
+                Protocol::Source if split < 0.25 && profile.game.app_id == 240 => SplitFormat::SourceWithoutSize,
+                Protocol::Source => SplitFormat::Source,
+                _ => SplitFormat::Never,
             },
             // Some operators configure small packets, which makes fragments common.
             fragment_bytes: if size < 0.15 { 256 } else { 1_248 },
             edf,
+            gamespy2_row_count: rng.bool(0.7),
+            gamespy3_challenge: rng.bool(0.8),
+            teeworlds_extended: rng.bool(0.5) || profile.slots > TEEWORLDS_CLIENTS_MAX,
         }
     }
 
@@ -61,10 +70,11 @@ pub fn challenge(seed: u64, server: u32, client: u64) -> [u8; 4] {
 mod tests {
     use super::*;
     use crate::fleet::profile::ProfileMix;
+    use crate::fleet::protocol::ProtocolShares;
 
     #[test]
     fn every_protocol_variant_occurs() {
-        let mix = ProfileMix { source_share: 0.9, activity: 1.0 };
+        let mix = ProfileMix { protocols: ProtocolShares::source(0.9), activity: 1.0 };
         let all: Vec<ProtocolVariant> =
             (0..2_000).map(|server| ProtocolVariant::of(1, server, &ServerProfile::generate(1, server, mix))).collect();
         for split in [
@@ -78,5 +88,12 @@ mod tests {
         }
         assert!(all.iter().filter(|v| v.goldsrc_info).count() > 20);
         assert!(all.iter().filter(|v| v.info_challenge).count() > 1_000);
+        for field in [
+            |v: &ProtocolVariant| v.gamespy2_row_count,
+            |v: &ProtocolVariant| v.gamespy3_challenge,
+            |v: &ProtocolVariant| v.teeworlds_extended,
+        ] {
+            assert!((200..1_800).contains(&all.iter().filter(|v| field(v)).count()));
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Entries of a list that are no players: behaviours that only change what is shown.
 
 use crate::fleet::behaviours::{Behaviour, PHANTOM_NAME, STATUE_NAME};
-use crate::fleet::games::Family;
 use crate::fleet::profile::ServerProfile;
 use crate::model::Player;
 
@@ -25,12 +24,13 @@ pub(super) fn alter_players(profile: &ServerProfile, server: u32, t_ms: i64, pla
 /// A player who is not in the population. Connect times differ, as real ones do, and are
 /// short enough for a 32-bit float in seconds to be exact to the millisecond.
 fn fake_player(profile: &ServerProfile, name: &str, number: i64, points: i64, t_ms: i64) -> Player {
-    let quake = profile.game.family == Family::Quake3;
+    let list = profile.game.protocol.list_format();
+    let connected_ms = (t_ms.rem_euclid(7_200_000) + 1_000 * number) as u64;
     Player {
         name: format!("{name}{number}").into(),
-        points: Some(points),
-        ping: quake.then_some(40),
-        connected_ms: (!quake).then_some((t_ms.rem_euclid(7_200_000) + 1_000 * number) as u64),
+        points: profile.game.has_points.then_some(points),
+        ping: list.has_ping.then_some(40),
+        connected_ms: list.connected_unit_ms.map(|unit_ms| connected_ms / unit_ms * unit_ms),
         bot: false,
         spectator: false,
     }

@@ -18,14 +18,16 @@ mod player_traffic;
 mod server;
 mod settings;
 
+use std::borrow::Cow;
+
 use self::player::ActivePlayer;
 use self::server::{Server, TickContext};
 use self::settings::TICK_MS;
 pub use self::settings::WorldSettings;
 use super::behaviours::{self, Behaviour, GENERIC_NAME};
-use super::games::Family;
 use super::population::{Person, Population};
 use super::profile::{ProfileMix, ServerProfile};
+use super::protocol::{NameFormat, Protocol, SAMP_LIST_PLAYERS_MAX};
 use super::truth::{ServerTruth, TruthLine};
 use crate::model::calendar;
 use crate::model::name::{ColourCodes, normalise};
@@ -43,14 +45,14 @@ impl World {
     /// Creates the servers and the population, without simulating. About 250 bytes for a
     /// server and 40 for a person.
     pub fn new(settings: WorldSettings) -> World {
-        let mix = ProfileMix { source_share: settings.source_share, activity: settings.activity };
+        let mix = ProfileMix { protocols: settings.protocols, activity: settings.activity };
         let size = match settings.population {
             0 => settings.servers.saturating_mul(15).saturating_add(500).min(1_000_000),
             size => size,
         };
         let profile = |server| {
             let mut profile = ServerProfile::generate(settings.seed, server, mix);
-            let behaviour = settings.behaviours.behaviour(settings.seed, server, profile.game.family);
+            let behaviour = settings.behaviours.behaviour(settings.seed, server, profile.game.protocol);
             profile.set_behaviour(behaviour, settings.seed, server);
             profile
         };
@@ -74,8 +76,8 @@ impl World {
         &self.profiles[server as usize]
     }
 
-    pub fn family(&self, server: u32) -> Family {
-        self.profile(server).game.family
+    pub fn protocol(&self, server: u32) -> Protocol {
+        self.profile(server).game.protocol
     }
 
     /// Advances a server to a time, Unix ms. A time before the one that it has reached
@@ -124,7 +126,8 @@ impl World {
     /// reached, equal to what the reply decodes to. Bots have ping 0 and no mark, as in the
     /// Quake 3 protocol. Source servers announce their number, and they are marked if no
     /// player is on the server. A player who has just joined a Source server has no name yet;
-    /// on Quake 3 the ping is 999.
+    /// on others the ping is 999. The snapshot is partial where a server shows only the number of
+    /// its players: SA-MP with more than 100, and Bedrock.
     pub fn snapshot(&mut self, server: u32) -> Snapshot {
         let index = server as usize;
         if !self.servers[index].is_seeded {
@@ -133,12 +136,15 @@ impl World {
         let profile = &self.profiles[index];
         let state = &self.servers[index];
         let now_ms = state.now_ms;
-        let quake = profile.game.family == Family::Quake3;
-        let spectator_points = profile.game.spectator_points.unwrap_or(0);
+        let game = profile.game;
+        let protocol = game.protocol;
+        let list = protocol.list_format();
+        let spectator_points = game.spectator_points.unwrap_or(0);
         let player = |p: &ActivePlayer| {
             let connected_ms = now_ms - p.joined_ms;
             let connecting = connected_ms < TICK_MS && !p.person.is_bot();
-            let name = if connecting && !quake { "" } else { self.shown_name(server, p.person) };
+            let nameless = connecting && protocol == Protocol::Source;
+            let name = if nameless { "".into() } else { self.shown_name(server, p.person) };
             let ping = match () {
                 () if p.person.is_bot() => 0,
                 () if connecting => 999,
@@ -146,15 +152,19 @@ impl World {
             };
             Player {
                 name: name.into(),
-                points: Some(if p.spectating { spectator_points } else { i64::from(p.points) }),
-                ping: quake.then_some(ping),
-                connected_ms: (!quake).then_some(connected_ms as u64),
-                bot: false,
-                spectator: false,
+                points: match p.spectating {
+                    true if protocol.marks_spectators() => None,
+                    true => Some(spectator_points),
+                    false => game.has_points.then_some(i64::from(p.points)),
+                },
+                ping: list.has_ping.then_some(ping),
+                connected_ms: list.connected_unit_ms.map(|unit_ms| connected_ms as u64 / unit_ms * unit_ms),
+                bot: p.person.is_bot() && protocol == Protocol::Teeworlds7,
+                spectator: p.spectating && protocol.marks_spectators(),
             }
         };
         let mut players: Vec<Player> = state.players.iter().map(player).collect();
-        let bots = (!quake).then(|| self.bots(server));
+        let bots = (protocol == Protocol::Source).then(|| self.bots(server));
         // A2S does not mark bots, but it announces their number.
         if bots.is_some_and(|bots| bots > 0 && bots as usize == players.len()) {
             players.iter_mut().for_each(|player| player.bot = true);
@@ -162,28 +172,37 @@ impl World {
         fake_players::alter_players(profile, server, now_ms, &mut players);
         let frozen = profile.behaviour == Some(Behaviour::Frozen);
         let map = if frozen { 0 } else { state.map_index(profile, now_ms) };
+        let withheld = match protocol {
+            Protocol::SaMp => players.len() > SAMP_LIST_PLAYERS_MAX,
+            Protocol::Bedrock => true,
+            _ => false,
+        };
+        let count = (withheld || protocol == Protocol::Source).then_some(players.len() as u32);
+        if withheld {
+            players.clear();
+        }
         Snapshot {
             t_ms: now_ms,
-            game: profile.game.name.to_owned(),
-            map: profile.game.maps[map].to_owned(),
+            game: game.name.to_owned(),
+            map: game.maps[map].to_owned(),
             hostname: profile.hostname.to_string(),
             slots: u32::from(profile.slots),
-            count: (!quake).then_some(players.len() as u32),
+            count,
             bots,
             players,
-            completeness: Completeness::Full,
+            completeness: if withheld { Completeness::Partial } else { Completeness::Full },
         }
     }
 
     /// The name of a person as a server shows it, including colour codes.
-    pub fn shown_name(&self, server: u32, person: Person) -> &str {
+    pub fn shown_name(&self, server: u32, person: Person) -> Cow<'_, str> {
         let profile = self.profile(server);
         let generic = profile.behaviour == Some(Behaviour::GenericNames)
             && behaviours::has_generic_name(self.settings.seed, server, person);
-        match profile.game.family {
-            _ if generic => GENERIC_NAME,
-            Family::Quake3 => self.population.quake_name(person),
-            Family::Source => self.population.plain_name(person),
+        match profile.game.protocol.list_format().names {
+            names if generic => names.apply(GENERIC_NAME),
+            NameFormat::Coloured => self.population.quake_name(person).into(),
+            names => names.apply(self.population.plain_name(person)),
         }
     }
 
@@ -209,8 +228,8 @@ impl World {
 
     fn truth_of(&self, server: u32, url: String) -> Vec<TruthLine> {
         let profile = self.profile(server);
-        let quake = profile.game.family == Family::Quake3;
-        let codes = if quake { ColourCodes::Quake3 } else { ColourCodes::None };
+        let coloured = profile.game.protocol.list_format().names == NameFormat::Coloured;
+        let codes = if coloured { ColourCodes::Quake3 } else { ColourCodes::None };
         let shown = |person| self.shown_name(server, person);
         let truth = self.server_truth(server);
         let mut lines = vec![TruthLine::Server {
@@ -228,8 +247,8 @@ impl World {
             server: url.clone(),
             week: calendar::week_label(week),
             person_id: person.0,
-            name: shown(person).to_owned(),
-            normalised: normalise(shown(person), codes),
+            name: shown(person).into_owned(),
+            normalised: normalise(&shown(person), codes),
             bot: person.is_bot(),
             totals,
         }));
@@ -238,7 +257,7 @@ impl World {
             t_ms: last.t_ms,
             map: last.map,
             final_list:
-                last.final_list.into_iter().map(|(person, points)| (shown(person).to_owned(), points)).collect(),
+                last.final_list.into_iter().map(|(person, points)| (shown(person).into_owned(), points)).collect(),
         }));
         lines
     }

@@ -1,6 +1,7 @@
 //! The parameters of a world.
 
 use crate::fleet::behaviours::BehaviourShares;
+use crate::fleet::protocol::ProtocolShares;
 
 /// Time between two steps of a server, ms.
 pub(super) const TICK_MS: i64 = 10_000;
@@ -13,8 +14,8 @@ pub struct WorldSettings {
     pub seed: u64,
     /// Start of the ground truth, Unix ms; no state before it can be queried.
     pub start_ms: i64,
-    /// Share of the servers with the Source protocol, 0 to 1.
-    pub source_share: f64,
+    /// Shares of the protocols.
+    pub protocols: ProtocolShares,
     /// Factor for the number of arriving players; 1 is normal: a mean of about 2 players
     /// on a server, and most servers empty.
     pub activity: f64,
@@ -34,7 +35,7 @@ impl Default for WorldSettings {
             servers: 100,
             seed: 1,
             start_ms: 1_763_683_200_000,
-            source_share: 0.4,
+            protocols: ProtocolShares::default(),
             activity: 1.0,
             population: 0,
             behaviours: BehaviourShares::NONE,

@@ -289,3 +289,24 @@ fn ground_truth_is_written_as_json_lines() {
     assert_eq!(kinds["server"], 20);
     assert!(kinds["player"] > 50 && kinds["round"] > 20, "{kinds:?}");
 }
+
+/// Recorded weeks and the benches depend on it: a change of this number changes the world
+/// of every seed.
+#[test]
+fn default_world_of_a_seed_never_changes() {
+    let behaviours = BehaviourShares::MIXED;
+    let mut world = World::new(WorldSettings { behaviours, ..world(300, 1).settings().clone() });
+    let mut text = String::new();
+    for hour in [0, 5, 30] {
+        for server in 0..300 {
+            world.advance(server, START_MS + hour * HOUR_MS);
+            let Snapshot { t_ms, game, map, hostname, slots, players, count, bots, .. } = world.snapshot(server);
+            text += &format!("{t_ms} {game} {map} {hostname} {slots} {count:?} {bots:?}\n");
+            for Player { name, points, ping, connected_ms, bot, .. } in players {
+                text += &format!("{name} {points:?} {ping:?} {connected_ms:?} {bot}\n");
+            }
+        }
+    }
+    assert!(text.lines().count() > 2_000);
+    assert_eq!(crc32fast::hash(text.as_bytes()), 4_122_542_310);
+}

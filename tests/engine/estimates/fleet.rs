@@ -26,7 +26,7 @@ pub fn run(servers: u32, hours: i64, seed: u64) -> Errors {
     let mut world = World::new(settings);
     let urls: Vec<ServerUrl> = (0..servers)
         .map(|server| {
-            let text = format!("{}://{}:27960", world.family(server).scheme(), address::address_of(server));
+            let text = format!("{}://{}:27960", world.protocol(server).scheme(), address::address_of(server));
             ServerUrl::parse(&text).expect("a URL")
         })
         .collect();

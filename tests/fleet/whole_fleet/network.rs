@@ -10,14 +10,11 @@ use std::net::SocketAddrV4;
 
 use clqd::fleet::address;
 use clqd::fleet::faults::{Fault, FaultShares, OutgoingDatagram, apply_fault, loses_datagram};
-use clqd::fleet::games::Family;
+use clqd::fleet::protocol::Protocol;
 use clqd::fleet::reply::{self, Peers, Spoofing};
 use clqd::fleet::rng::{RngExt, SplitMix64, hash_parts};
-use clqd::fleet::wire::{ClientQuery, Datagrams};
+use clqd::fleet::wire::{Answer, Datagrams};
 use clqd::fleet::world::World;
-
-pub const QUAKE3_PORT: u16 = 27_960;
-pub const SOURCE_PORT: u16 = 27_015;
 
 /// More of each fault than a fleet usually has.
 const FAULTS: FaultShares = FaultShares {
@@ -97,8 +94,8 @@ impl VirtualNetwork {
     }
 
     pub fn url(&self, server: u32) -> String {
-        let family = self.world.family(server);
-        format!("{}://{}:{}", family.scheme(), address::address_of(server), port(family))
+        let protocol = self.world.protocol(server);
+        format!("{}://{}:{}", protocol.scheme(), address::address_of(server), port(protocol))
     }
 
     /// Whether the server's host is off: one in thirty goes off for an hour, some time after
@@ -173,9 +170,8 @@ impl VirtualNetwork {
 
     fn answer(&mut self, now_ms: i64, instance: u32, to: SocketAddrV4, query: &[u8]) {
         let server = address::server_at(*to.ip()).filter(|&server| server < self.world.servers());
-        let Some(server) = server.filter(|&server| port(self.world.family(server)) == to.port()) else { return };
-        let family = self.world.family(server);
-        let Some(query) = ClientQuery::parse(family, query) else { return };
+        let Some(server) = server.filter(|&server| port(self.world.protocol(server)) == to.port()) else { return };
+        let protocol = self.world.protocol(server);
         let mut fault = FAULTS.fault(self.seed, server);
         if self.is_down(server, now_ms) {
             return;
@@ -186,13 +182,14 @@ impl VirtualNetwork {
         self.world.advance(server, now_ms);
         let missing = usize::from(fault == Some(Fault::Partial) && self.rng.bool(0.5));
         let peers = Peers { server, port: to.port(), client: u64::from(instance) };
-        if let ClientQuery::Status { .. } | ClientQuery::A2sPlayer { .. } = query {
+        let mut reply = Datagrams::default();
+        let answer = reply::reply(&mut self.world, peers, query, missing, &mut self.rng, &mut reply);
+        let Some(answer) = answer else { return };
+        if answer == Answer::Players {
             let players = self.world.snapshot(server).players;
             let list = players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
             self.sent_lists.entry(to).or_default().push((now_ms, list));
         }
-        let mut reply = Datagrams::default();
-        reply::reply(&mut self.world, peers, query, missing, &mut self.rng, &mut reply);
         if fault.is_none() {
             fault = match self.rng.unit() {
                 x if x < SPOOFED => Some(Fault::Spoofed),
@@ -203,13 +200,12 @@ impl VirtualNetwork {
         self.corrupted += u64::from(fault == Some(Fault::Malformed));
         let spoofed = (fault == Some(Fault::Spoofed)).then(|| {
             self.spoofed += 1;
-            let guesses = self.rng.bool(0.5) && matches!(query, ClientQuery::Status { .. });
-            let spoofing = if guesses { Spoofing::Address } else { Spoofing::Nonce };
-            reply::spoofed_reply(&mut self.world, peers, query, spoofing)
+            let spoofing = if self.rng.bool(0.5) { Spoofing::Address } else { Spoofing::Nonce };
+            reply::spoofed_reply(&mut self.world, peers, query, spoofing, &mut self.rng)
         });
         let at_once = |bytes: &[u8]| OutgoingDatagram { from: *to.ip(), bytes: bytes.to_vec(), delay_ms: 0 };
         let datagrams = match fault {
-            Some(fault) => apply_fault(fault, family, server, &reply, spoofed.as_ref(), &mut self.rng),
+            Some(fault) => apply_fault(fault, protocol, server, &reply, spoofed.as_ref(), &mut self.rng),
             None => reply.iter().map(at_once).collect(),
         };
         for OutgoingDatagram { from, bytes, delay_ms } in datagrams {
@@ -218,9 +214,6 @@ impl VirtualNetwork {
     }
 }
 
-pub fn port(family: Family) -> u16 {
-    match family {
-        Family::Quake3 => QUAKE3_PORT,
-        Family::Source => SOURCE_PORT,
-    }
+pub fn port(protocol: Protocol) -> u16 {
+    protocol.usual_port()
 }

@@ -1,0 +1,279 @@
+//! The protocols of the simulated servers: schemes, ports, what a player list contains,
+//! and how many servers speak which.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use strum::{IntoStaticStr, VariantArray};
+
+use super::shares::{ShareListError, parse_shares, pick_by_share};
+
+/// The protocol of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum Protocol {
+    Quake3,
+    Source,
+    QuakeWorld,
+    Quake2,
+    GameSpy1,
+    GameSpy2,
+    GameSpy3,
+    Unreal2,
+    /// All-Seeing Eye.
+    Ase,
+    SaMp,
+    Doom3,
+    /// 0.6, of the original server or of DDNet.
+    Teeworlds,
+    /// 0.7.
+    Teeworlds7,
+    /// Minecraft (Java), by the query protocol of GameSpy 3.
+    Minecraft,
+    /// Minecraft (Bedrock), by the ping of RakNet.
+    Bedrock,
+}
+
+/// Number of protocols.
+const COUNT: usize = Protocol::VARIANTS.len();
+
+/// The largest number of players of a SA-MP server that still sends its list.
+pub const SAMP_LIST_PLAYERS_MAX: usize = 100;
+
+/// Clients in a reply of the original Teeworlds 0.6 server.
+pub const TEEWORLDS_CLIENTS_MAX: u16 = 16;
+
+/// Which names the servers of a protocol show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFormat {
+    /// Any text with colour codes of Quake 3.
+    Coloured,
+    /// Any text.
+    Plain,
+    /// UTF-8 of at most this many bytes.
+    Short(usize),
+    /// Printable ASCII of at most this many bytes.
+    Ascii(usize),
+    /// ASCII letters, digits and `_`, at most 16.
+    Word,
+}
+
+impl NameFormat {
+    /// The name of a person whose name in other games is `plain`.
+    pub fn apply(self, plain: &str) -> Cow<'_, str> {
+        let replaced = |is_valid: fn(char) -> bool, bytes_max: usize| {
+            let name: String = plain.chars().map(|c| if is_valid(c) { c } else { '_' }).take(bytes_max).collect();
+            Cow::Owned(name.trim_end().to_owned())
+        };
+        match self {
+            NameFormat::Coloured | NameFormat::Plain => plain.into(),
+            NameFormat::Short(bytes_max) => {
+                let end = (0..=bytes_max.min(plain.len())).rev().find(|&at| plain.is_char_boundary(at)).unwrap_or(0);
+                plain[..end].trim_end().into()
+            }
+            NameFormat::Ascii(bytes_max) => replaced(|c| matches!(c, ' '..='~'), bytes_max),
+            NameFormat::Word => replaced(|c| c.is_ascii_alphanumeric() || c == '_', 16),
+        }
+    }
+}
+
+/// What a player list contains.
+#[derive(Clone, Copy, Debug)]
+pub struct ListFormat {
+    pub names: NameFormat,
+    pub has_ping: bool,
+    /// Unit of the connect times, ms; `None`: the list has none.
+    pub connected_unit_ms: Option<u64>,
+}
+
+impl Protocol {
+    /// Scheme of the server's URL.
+    pub fn scheme(self) -> &'static str {
+        self.into()
+    }
+
+    /// A port that servers of this protocol use. Each protocol has its own, because all
+    /// servers of one protocol share one socket.
+    pub fn usual_port(self) -> u16 {
+        match self {
+            Protocol::Quake3 => 27_960,
+            Protocol::Source => 27_015,
+            Protocol::QuakeWorld => 27_500,
+            Protocol::Quake2 => 27_910,
+            Protocol::GameSpy1 => 7_778,
+            Protocol::GameSpy2 => 23_000,
+            Protocol::GameSpy3 => 29_900,
+            Protocol::Unreal2 => 7_708,
+            Protocol::Ase => 22_126,
+            Protocol::SaMp => 7_777,
+            Protocol::Doom3 => 27_666,
+            Protocol::Teeworlds => 8_303,
+            Protocol::Teeworlds7 => 8_304,
+            Protocol::Minecraft => 25_565,
+            Protocol::Bedrock => 19_132,
+        }
+    }
+
+    /// What the player list contains.
+    pub fn list_format(self) -> ListFormat {
+        let format = |names, has_ping| ListFormat { names, has_ping, connected_unit_ms: None };
+        use NameFormat::{Ascii, Coloured, Plain, Short, Word};
+        match self {
+            Protocol::Quake3 => format(Coloured, true),
+            Protocol::Source => ListFormat { connected_unit_ms: Some(1), ..format(Plain, false) },
+            Protocol::QuakeWorld => ListFormat { connected_unit_ms: Some(60_000), ..format(Ascii(31), true) },
+            Protocol::Quake2 => format(Ascii(15), true),
+            Protocol::SaMp => format(Ascii(24), true),
+            Protocol::GameSpy1 | Protocol::GameSpy2 | Protocol::GameSpy3 => format(Plain, true),
+            Protocol::Unreal2 | Protocol::Ase | Protocol::Doom3 => format(Plain, true),
+            Protocol::Teeworlds | Protocol::Teeworlds7 => format(Short(15), false),
+            Protocol::Minecraft => format(Word, false),
+            Protocol::Bedrock => format(Plain, false),
+        }
+    }
+
+    /// Whether the list shows which entries are spectators.
+    pub fn marks_spectators(self) -> bool {
+        matches!(self, Protocol::QuakeWorld | Protocol::Teeworlds | Protocol::Teeworlds7)
+    }
+
+    /// Whether a bot can be told from a player: by a ping of 0 or by a flag.
+    pub fn shows_bots(self) -> bool {
+        matches!(self, Protocol::Quake3 | Protocol::Teeworlds7)
+    }
+
+    /// Player slots of a server that would have this many in another protocol.
+    pub(super) fn slots(self, slots: u16) -> u16 {
+        match self {
+            // Most servers are large; the largest have 1,000 slots.
+            Protocol::SaMp => slots * 8,
+            // Ids end at 32; real servers have fewer.
+            Protocol::Doom3 => slots.min(16),
+            _ => slots,
+        }
+    }
+}
+
+/// The share of the servers that speak each protocol, each 0 to 1. The sum is at most 1; the
+/// rest of the servers speaks `quake3`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProtocolShares([f64; COUNT]);
+
+impl Default for ProtocolShares {
+    /// Quake 3 and Source.
+    fn default() -> Self {
+        ProtocolShares::source(0.4)
+    }
+}
+
+impl ProtocolShares {
+    /// The same share of each protocol.
+    pub const ALL: ProtocolShares = ProtocolShares([1.0 / COUNT as f64; COUNT]);
+
+    /// Source, and Quake 3 for the rest.
+    pub const fn source(share: f64) -> ProtocolShares {
+        let mut shares = [0.0; COUNT];
+        shares[Protocol::Source as usize] = share;
+        ProtocolShares(shares)
+    }
+
+    /// One protocol only.
+    pub const fn only(protocol: Protocol) -> ProtocolShares {
+        let mut shares = [0.0; COUNT];
+        shares[protocol as usize] = 1.0;
+        ProtocolShares(shares)
+    }
+
+    /// The protocol for a random number of `0.0..1.0`.
+    pub(super) fn pick(&self, number: f64) -> Protocol {
+        pick_by_share(number, &Protocol::VARIANTS[1..], &self.0[1..]).unwrap_or(Protocol::Quake3)
+    }
+}
+
+impl FromStr for ProtocolShares {
+    type Err = ShareListError;
+
+    /// `default`, `all` ([`ProtocolShares::ALL`]), or `teeworlds=0.5,source=0.2,...`; omitted ones
+    /// are 0.
+    fn from_str(text: &str) -> Result<ProtocolShares, ShareListError> {
+        match text {
+            "default" => Ok(ProtocolShares::default()),
+            "all" => Ok(ProtocolShares::ALL),
+            _ => {
+                let names = std::array::from_fn(|index| Protocol::VARIANTS[index].scheme());
+                Ok(ProtocolShares(parse_shares(text, "protocols", names)?))
+            }
+        }
+    }
+}
+
+/// The port of each protocol; 0: the kernel chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports([u16; COUNT]);
+
+impl Default for Ports {
+    /// [`Protocol::usual_port`].
+    fn default() -> Self {
+        Ports(std::array::from_fn(|index| Protocol::VARIANTS[index].usual_port()))
+    }
+}
+
+impl Ports {
+    /// The kernel chooses all.
+    pub const ANY: Ports = Ports([0; COUNT]);
+
+    pub fn of(&self, protocol: Protocol) -> u16 {
+        self.0[protocol as usize]
+    }
+
+    pub fn set(&mut self, protocol: Protocol, port: u16) {
+        self.0[protocol as usize] = port;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocol_shares_are_parsed_and_drawn() {
+        assert_eq!("default".parse(), Ok(ProtocolShares::source(0.4)));
+        assert_eq!("source=0.4".parse(), Ok(ProtocolShares::default()));
+        assert_eq!("samp=1".parse(), Ok(ProtocolShares::only(Protocol::SaMp)));
+        let error = "quake=1".parse::<ProtocolShares>().unwrap_err().to_string();
+        assert!(error.contains("quake3, source, quakeworld") && error.contains("teeworlds7"), "{error}");
+        let shares: ProtocolShares = "source=0.25,teeworlds=0.25,quake3=0.1".parse().unwrap();
+        for (number, want) in [
+            (0.0, Protocol::Source),
+            (0.249, Protocol::Source),
+            (0.25, Protocol::Teeworlds),
+            (0.5, Protocol::Quake3),
+            (0.999, Protocol::Quake3),
+        ] {
+            assert_eq!(shares.pick(number), want, "{number}");
+        }
+        let all: std::collections::HashSet<_> =
+            (0..COUNT).map(|index| ProtocolShares::ALL.pick((index as f64 + 0.5) / COUNT as f64)).collect();
+        assert_eq!(all.len(), COUNT);
+    }
+
+    #[test]
+    fn usual_ports_differ() {
+        let ports: std::collections::HashSet<_> = Ports::default().0.into_iter().collect();
+        assert_eq!(ports.len(), COUNT);
+    }
+
+    #[test]
+    fn names_fit_their_format() {
+        for (format, plain, want) in [
+            (NameFormat::Plain, "Jürgen 1", "Jürgen 1"),
+            (NameFormat::Short(15), "Dark the  Wolf", "Dark the  Wolf"),
+            (NameFormat::Short(7), "玩家一号", "玩家"),
+            (NameFormat::Short(8), "Grim the  Cat", "Grim the"),
+            (NameFormat::Ascii(5), "Jürgen", "J_rge"),
+            (NameFormat::Word, "{ESL}Jürgen the Great", "_ESL_J_rgen_the_"),
+        ] {
+            assert_eq!(format.apply(plain), want);
+        }
+    }
+}
