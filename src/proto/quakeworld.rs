@@ -50,12 +50,13 @@ impl StatusQuery {
         for datagram in &self.others {
             list.add(datagram);
         }
-        let completeness = if list.unparsed > 0 { Completeness::Partial } else { completeness };
+        let is_whole = lines.is_some() && list.unparsed == 0;
+        let completeness = if is_whole { completeness } else { Completeness::Partial };
         Some(Snapshot {
             t_ms: self.last_received_ms,
             game: info.game(&["*gamedir", "gamedir"], "qw"),
             map: info.text(&["map"]),
-            hostname: info.text(&["hostname"]),
+            hostname: quake_name(info.first_value(&["hostname"]).unwrap_or_default()).into_string(),
             slots: info.number(&["maxclients"]).unwrap_or(0),
             players: list.players,
             completeness,
@@ -79,6 +80,9 @@ impl Exchange for StatusQuery {
             return Step::Ignore(reason);
         };
         let body = without_final_zeros(body);
+        if body.is_empty() {
+            return Step::Ignore(IgnoreReason::Malformed);
+        }
         let is_first = body.starts_with(b"\\");
         if is_first {
             // The reply to a repeated request replaces the one before it.
@@ -125,6 +129,12 @@ struct PlayerLines {
 
 impl PlayerLines {
     fn add(&mut self, lines: &[u8]) {
+        // The server prints a player's team and the line end separately, so a datagram may begin
+        // with them: the line that they end is complete without them.
+        let lines = match lines.starts_with(b" \"") {
+            true => split_at_line_end(lines).1.unwrap_or_default(),
+            false => lines,
+        };
         for line in lines.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
             match player(line) {
                 Some(player) if self.players.len() < PLAYERS_MAX => self.players.push(player),
@@ -232,6 +242,33 @@ mod tests {
         assert_eq!(query.handle_datagram(2, &first), Step::Wait);
         let snapshot = query.partial_snapshot().unwrap();
         assert_eq!((snapshot.players.len(), snapshot.completeness), (12, Completeness::Partial));
+    }
+
+    #[test]
+    fn line_may_end_in_the_next_datagram() {
+        for (first_end, second_start) in [("", " \"red\"\n"), (" \"red\"", "\n")] {
+            let mut query = StatusQuery::new();
+            let first = datagram(&format!("{INFO}{}5 6 7 8 \"name\" \"skin\" 1 2{first_end}", lines(0..12)));
+            assert_eq!(query.handle_datagram(1, &first), Step::Wait);
+            let snapshot = done(query.handle_datagram(2, &datagram(&format!("{second_start}{}", lines(12..14)))));
+            assert_eq!((snapshot.players.len(), snapshot.completeness), (15, Completeness::Full), "{second_start:?}");
+            assert_eq!((snapshot.players[12].name.as_str(), snapshot.players[12].points), ("name", Some(6)));
+        }
+    }
+
+    #[test]
+    fn host_name_is_in_the_quake_character_set() {
+        let mut query = StatusQuery::new();
+        let reply = [HEADER, b"\\hostname\\\x10\xE1\xE2\x11 \x13\n"].concat();
+        assert_eq!(done(query.handle_datagram(1, &reply)).hostname, "[ab] 1");
+    }
+
+    #[test]
+    fn infostring_without_line_end_is_partial() {
+        let mut query = StatusQuery::new();
+        assert_eq!(query.handle_datagram(1, &datagram("\0")), Step::Ignore(IgnoreReason::Malformed));
+        let snapshot = done(query.handle_datagram(1, &datagram("\\map\\dm")));
+        assert_eq!((snapshot.map.as_str(), snapshot.completeness), ("dm", Completeness::Partial));
     }
 
     #[test]
