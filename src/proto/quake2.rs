@@ -10,9 +10,11 @@ use crate::model::{Completeness, Snapshot};
 
 const HEADER: &[u8] = b"\xff\xff\xff\xffprint\n";
 
-/// A server builds the reply in 1,400 bytes less a margin of 16, and drops the player lines that
-/// do not fit. A reply that ends closer to it than the longest line may have lost one.
-const REPLY_BYTES_MAX: usize = 1_384;
+/// A server builds infostring and list in 1,384 bytes (Q2PRO: the whole datagram in 1,400), and
+/// drops the player lines that do not fit. A list that ends closer to it than the longest line may
+/// have lost one.
+const STATUS_BYTES_MIN: usize = 1_384;
+const STATUS_BYTES_MAX: usize = 1_400 - HEADER.len();
 const PLAYER_LINE_BYTES_MAX: usize = 40;
 
 /// One `status` request, one reply.
@@ -66,7 +68,7 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
     let (infostring, lines) = split_at_line_end(without_final_zeros(body));
     let info = Infostring::read(infostring);
     let list = PlayerLines::read(lines.unwrap_or_default(), quake_name);
-    let may_be_cut = (REPLY_BYTES_MAX - PLAYER_LINE_BYTES_MAX..=REPLY_BYTES_MAX).contains(&datagram.len());
+    let may_be_cut = (STATUS_BYTES_MIN - PLAYER_LINE_BYTES_MAX..=STATUS_BYTES_MAX).contains(&body.len());
     let is_full = lines.is_some() && !list.is_truncated && list.unparsed == 0 && !may_be_cut;
     Ok(Snapshot {
         t_ms,
@@ -79,4 +81,32 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
         count: None,
         bots: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_that_may_be_cut_is_partial() {
+        let line = b"100 100 \"fifteen letters\"\n";
+        let reply = |status_bytes: usize| {
+            let mut bytes = [HEADER, b"\\mapname\\q2dm1\\hostname\\"].concat();
+            let lines = (status_bytes - 60) / line.len();
+            bytes.resize(HEADER.len() + status_bytes - lines * line.len() - 1, b'h');
+            [&bytes[..], b"\n", &line.repeat(lines)].concat()
+        };
+        for (status_bytes, want) in [
+            (1_300, Completeness::Full),
+            (1_343, Completeness::Full),
+            // The last line that fits may end 40 bytes before the end, or at it.
+            (1_344, Completeness::Partial),
+            (1_383, Completeness::Partial),
+            (1_389, Completeness::Partial),
+        ] {
+            let bytes = reply(status_bytes);
+            assert_eq!(bytes.len(), status_bytes + 10);
+            assert_eq!(decode(0, &bytes).unwrap().completeness, want, "{status_bytes}");
+        }
+    }
 }
