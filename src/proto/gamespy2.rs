@@ -115,9 +115,9 @@ fn read_rows(rest: &mut &[u8], table: &mut PlayerTable) -> Result<(), IgnoreReas
     if rest.first() == Some(&0) {
         rest.advance(1);
     }
-    // Names of columns are printable, so a smaller byte is the number of rows.
+    // Names of columns begin with a letter, which a number of rows below 65 is not.
     let announced = match rest.first() {
-        Some(&count) if !(b' '..=b'~').contains(&count) => Some(usize::from(rest.try_get_u8()?)),
+        Some(&count) if !count.is_ascii_alphabetic() => Some(usize::from(rest.try_get_u8()?)),
         _ => None,
     };
     let mut columns = Vec::new();
@@ -168,6 +168,15 @@ mod tests {
             assert_eq!(snapshot.completeness, Completeness::Full, "{head:?}");
             let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
             assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-2), Some(80))]);
+        }
+    }
+
+    #[test]
+    fn number_of_rows_may_be_a_printable_byte() {
+        for rows in [1_u8, 31, 32, 48, 64] {
+            let list: Vec<u8> = (0..rows).flat_map(|row| format!("p{row}\0{row}\0").into_bytes()).collect();
+            let bytes = reply(&[&[0, rows][..], b"player_\0score_\0\0", &list].concat());
+            assert_eq!(decode(5, &bytes, NONCE).unwrap().players.len(), usize::from(rows));
         }
     }
 
