@@ -1,4 +1,4 @@
-//! Decodes replies of the simulated servers through real sockets. Encoder and decoders
+//! Decodes replies of the simulated servers through real sockets, for every protocol. Encoder and decoders
 //! share no code, so agreement means that both follow the protocol. The scan engine is
 //! not involved: one query at a time, with a minimal client.
 
@@ -6,8 +6,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use clqd::fleet::faults::SPOOFED_NAME;
-use clqd::fleet::{Behaviour, BehaviourShares, Fault, FaultShares, Fleet, Ports, ServeSettings, World, WorldSettings};
-use clqd::model::{Completeness, ServerUrl, Snapshot};
+use clqd::fleet::{
+    Behaviour, BehaviourShares, Fault, FaultShares, Fleet, Ports, Protocol, ProtocolShares, ServeSettings, World,
+    WorldSettings,
+};
+use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::proto::{self, Nonce, Step};
 use strum::VariantArray;
 
@@ -149,6 +152,144 @@ fn full_snapshot_is_correct_under_every_fault() {
             // A malformed server never sends its true list.
             Fault::Malformed => assert_eq!(full, 0),
             Fault::Partial => assert!(partial >= 8, "{full} full, {partial} partial"),
+            _ => {}
+        }
+    }
+}
+
+/// Schemes with the wire format of another one, and those whose servers the fleet does not
+/// simulate.
+const NOT_SIMULATED: &[&str] = &["darkplaces", "etqw"];
+
+#[test]
+fn every_scanned_protocol_is_simulated() {
+    for protocol in proto::PROTOCOLS {
+        let simulated = Protocol::VARIANTS.iter().any(|simulated| simulated.scheme() == protocol.scheme);
+        assert!(simulated != NOT_SIMULATED.contains(&protocol.scheme), "{}", protocol.scheme);
+    }
+    for protocol in Protocol::VARIANTS {
+        assert!(proto::protocol_of(protocol.scheme()).is_some(), "{protocol:?}");
+    }
+}
+
+/// Counts of the snapshots of a protocol's servers.
+#[derive(Debug, Default)]
+struct Compared {
+    full: usize,
+    partial: usize,
+    players: usize,
+    spectators: usize,
+    bots: usize,
+    without_points: usize,
+}
+
+/// Compares all servers of one protocol with the truth. A list that the protocol cuts is a
+/// part of it.
+fn compare(protocol: Protocol) -> Compared {
+    let behaviours = BehaviourShares { spectators: 0.3, generic_names: 0.1, frozen: 0.1, ..BehaviourShares::NONE };
+    let protocols = ProtocolShares::only(protocol);
+    let settings =
+        WorldSettings { servers: 200, seed: 4, activity: 12.0, behaviours, protocols, ..WorldSettings::default() };
+    let fleet = fleet_of(settings, FaultShares::NONE);
+    let client = Client::new(if protocol == Protocol::QuakeWorld { 60 } else { 2_000 }, 1);
+    let mut compared = Compared::default();
+    for (server, url) in fleet.urls().iter().enumerate() {
+        let mut scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not reply"));
+        let mut truth = fleet.snapshot(server as u32);
+        let count = |is: fn(&Player) -> bool| scanned.players.iter().filter(|player| is(player)).count();
+        compared.players += scanned.players.len();
+        compared.spectators += count(|player| player.spectator);
+        compared.bots += count(|player| player.bot);
+        compared.without_points += count(|player| player.points.is_none());
+        if scanned.completeness == Completeness::Full {
+            compared.full += 1;
+        } else {
+            compared.partial += 1;
+            match protocol {
+                // The server drops the end of a long list; whether it did cannot be seen.
+                Protocol::Quake2 => truth.players.truncate(scanned.players.len()),
+                // Whether another datagram follows a full one cannot be seen.
+                Protocol::QuakeWorld => {}
+                _ => assert_eq!(truth.completeness, Completeness::Partial, "{url}: {scanned:?}"),
+            }
+            scanned.completeness = truth.completeness;
+        }
+        assert_equal(url, scanned, truth);
+    }
+    compared
+}
+
+#[test]
+fn every_protocol_is_decoded_exactly() {
+    for &protocol in Protocol::VARIANTS {
+        let compared = compare(protocol);
+        println!("{}: {compared:?}", protocol.scheme());
+        let Compared { full, partial, players, spectators, bots, without_points } = compared;
+        let (full_min, partial_min) = match protocol {
+            Protocol::Bedrock => (0, 200),
+            Protocol::SaMp => (120, 5),
+            Protocol::QuakeWorld | Protocol::Quake2 => (160, 1),
+            _ => (200, 0),
+        };
+        assert!(full >= full_min && partial >= partial_min, "{protocol:?}: {full} full, {partial} partial");
+        assert!(players > 200 || protocol == Protocol::Bedrock, "{protocol:?}: {players}");
+        assert_eq!(spectators > 20, protocol.marks_spectators(), "{protocol:?}: {spectators}");
+        assert_eq!(bots > 0, protocol == Protocol::Teeworlds7, "{protocol:?}: {bots}");
+        match protocol {
+            Protocol::Doom3 | Protocol::Minecraft => assert_eq!(without_points, players),
+            Protocol::Ase => assert!((50..players - 50).contains(&without_points)),
+            _ => assert_eq!(without_points, spectators, "{protocol:?}"),
+        }
+    }
+}
+
+fn sorted(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.players.sort_by(|a, b| (&a.name, a.points, a.ping).cmp(&(&b.name, b.points, b.ping)));
+    snapshot
+}
+
+#[test]
+fn faults_of_every_protocol_never_falsify_a_full_snapshot() {
+    for (faults, timeout_ms, full_min) in [
+        ("lossy=1", 30, 70),
+        ("duplicating=1", 60, 170),
+        ("spoofed=1", 60, 170),
+        ("malformed=1", 15, 0),
+        ("partial=1", 30, 80),
+    ] {
+        let settings = WorldSettings {
+            servers: 240,
+            seed: 4,
+            activity: 12.0,
+            protocols: ProtocolShares::ALL,
+            ..WorldSettings::default()
+        };
+        let fleet = fleet_of(settings, faults.parse().unwrap());
+        let client = Client::new(timeout_ms, 5);
+        let (mut full, mut partial) = (0, [0; Protocol::VARIANTS.len()]);
+        for (server, url) in fleet.urls().iter().enumerate() {
+            let protocol = fleet.protocol(server as u32);
+            let truth = fleet.snapshot(server as u32);
+            // Its datagrams are not numbered: a loss in the middle cannot be seen.
+            let unnumbered = protocol == Protocol::QuakeWorld && truth.players.len() > 20 && faults == "lossy=1";
+            let Some(scanned) = client.scan(url).filter(|_| !unnumbered) else { continue };
+            assert!(scanned.players.iter().all(|player| !player.name.starts_with(SPOOFED_NAME)), "{faults}: {url}");
+            if scanned.completeness == Completeness::Full {
+                full += 1;
+                // Without numbers, datagrams of a repeated reply may add players in another order.
+                assert_equal(url, sorted(scanned), sorted(truth));
+            } else if truth.completeness == Completeness::Full {
+                partial[protocol as usize] += 1;
+            }
+        }
+        println!("{faults}: {full} full, {partial:?} partial");
+        assert!(full >= full_min, "{faults}: {full} full");
+        match faults {
+            "malformed=1" => assert_eq!(full, 0),
+            "partial=1" => {
+                let visible = Protocol::VARIANTS.iter().filter(|&&protocol| partial[protocol as usize] > 0).count();
+                assert!(visible >= 10, "{partial:?}");
+            }
             _ => {}
         }
     }

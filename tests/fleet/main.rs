@@ -2,6 +2,7 @@
 //! checks of docs/rules.md section 14 find, and a whole fleet in virtual time.
 
 mod answers;
+mod every_protocol;
 mod qstat;
 mod screening;
 mod whole_fleet;
