@@ -1,0 +1,63 @@
+//! A scan of any protocol with a server that sends anything. Each datagram may begin with the
+//! opening of a valid reply, with the right nonce, so that the fuzzer need not find it.
+#![no_main]
+
+mod common;
+
+use clqd::proto::{Nonce, PROTOCOLS, Step, WireFormat};
+use libfuzzer_sys::fuzz_target;
+
+const NONCE: Nonce = Nonce(7);
+
+fn openings(format: WireFormat) -> &'static [&'static [u8]] {
+    match format {
+        WireFormat::Quake3 => &[b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0000000000000007\\"],
+        WireFormat::QuakeWorld => &[b"\xff\xff\xff\xffn\\", b"\xff\xff\xff\xffn"],
+        WireFormat::Quake2 => &[b"\xff\xff\xff\xffprint\n\\"],
+        WireFormat::Source => &[b"\xff\xff\xff\xffI", b"\xff\xff\xff\xffD", b"\xff\xff\xff\xffA", b"\xfe\xff\xff\xff"],
+        WireFormat::GameSpy1 => &[b"\\", b"\\queryid\\1.1\\"],
+        WireFormat::GameSpy2 => &[b"\x00\x00\x00\x00\x07"],
+        WireFormat::GameSpy3 => &[b"\x09\x00\x00\x00\x07", b"\x00\x00\x00\x00\x07splitnum\0"],
+        WireFormat::Unreal2 => &[b"\x80\0\0\0\0", b"\x80\0\0\0\x02"],
+        WireFormat::AllSeeingEye => &[b"EYE1"],
+        WireFormat::Samp => &[
+            b"SAMP\x0a\0\0\x01\x61\x1ep\0\0\0\x07",
+            b"SAMP\x0a\0\0\x01\x61\x1ei",
+            b"SAMP\x0a\0\0\x01\x61\x1ed",
+        ],
+        WireFormat::Doom3 => &[b"\xff\xffinfoResponse\0\0\0\0\x07"],
+        WireFormat::QuakeWars => &[b"\xff\xffinfoExResponse\0\0\0\0\x07"],
+        WireFormat::Teeworlds => &[
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffinf37\0",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffiext7\0",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffiex+7\0",
+        ],
+        WireFormat::Teeworlds7 => &[
+            b"\x04\0\0\0\0\0\x07\x05",
+            b"\x21\0\0\0\x07abcd\xff\xff\xff\xffinf3\x07",
+        ],
+        WireFormat::Bedrock => &[b"\x1c\0\0\0\0\0\0\0\x07"],
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&choice, input)) = input.split_first() else { return };
+    let protocol = &PROTOCOLS[usize::from(choice) % PROTOCOLS.len()];
+    let openings = openings(protocol.wire_format);
+    let mut exchange = protocol.start(NONCE, "10.0.0.1:7777".parse().expect("an address"));
+    for (t_ms, datagram) in (0..).zip(common::datagrams(input)) {
+        let Some((&choice, rest)) = datagram.split_first() else { continue };
+        // The last choice is a datagram without an opening.
+        let opening = openings.get(usize::from(choice) % (openings.len() + 1)).copied().unwrap_or_default();
+        if let Step::Done(snapshot) = exchange.handle_datagram(t_ms * 1_000, &[opening, rest].concat()) {
+            common::check(&snapshot);
+            let _ = exchange.details();
+            return;
+        }
+        assert!(exchange.request().len() <= 1_024);
+    }
+    if let Some(snapshot) = exchange.partial_snapshot() {
+        common::check(&snapshot);
+    }
+    let _ = exchange.details();
+});
