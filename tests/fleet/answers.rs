@@ -191,7 +191,8 @@ fn compare(protocol: Protocol) -> Compared {
     let settings =
         WorldSettings { servers: 200, seed: 4, activity: 12.0, behaviours, protocols, ..WorldSettings::default() };
     let fleet = fleet_of(settings, FaultShares::NONE);
-    let client = Client::new(if protocol == Protocol::QuakeWorld { 60 } else { 2_000 }, 1);
+    // Some QuakeWorld replies have no end that can be seen: they take all of this time.
+    let client = Client::new(5_000, 1);
     let mut compared = Compared::default();
     for (server, url) in fleet.urls().iter().enumerate() {
         let mut scanned = client.scan(url).unwrap_or_else(|| panic!("{url} did not reply"));
@@ -251,9 +252,9 @@ fn sorted(mut snapshot: Snapshot) -> Snapshot {
 #[test]
 fn faults_of_every_protocol_never_falsify_a_full_snapshot() {
     for (faults, timeout_ms, full_min) in [
-        ("lossy=1", 30, 70),
-        ("duplicating=1", 60, 170),
-        ("spoofed=1", 60, 170),
+        ("lossy=1", 50, 70),
+        ("duplicating=1", 200, 170),
+        ("spoofed=1", 200, 170),
         ("malformed=1", 15, 0),
         ("partial=1", 30, 80),
     ] {
