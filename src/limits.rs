@@ -33,6 +33,12 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// at 300 bytes each, rounded up.
 pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 
+/// Most servers that are scanned once a minute at a time.
+pub const BOOSTS_MAX: usize = 1_000;
+
+/// Longest time for which a server is scanned once a minute, s.
+pub const BOOST_S_MAX: u32 = 86_400;
+
 /// Most servers known to one daemon: four times the 1,000,000 that it is designed for. A key has
 /// 32 bits.
 pub const SERVERS_MAX: usize = 4_000_000;

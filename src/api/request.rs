@@ -120,6 +120,10 @@ pub enum Request {
     /// One `Row::Correction`.
     #[serde(rename = "player.allow")]
     PlayerAllow { hash: NameHash },
+    /// One `Row::Change`. The server is scanned at least once a minute for so many seconds; 0
+    /// ends that.
+    #[serde(rename = "boost")]
+    Boost { url: ServerUrl, for_s: u32 },
     /// One `Row::Change`. Without a reason the server is removed from the greylist.
     #[serde(rename = "greylist")]
     Greylist {
@@ -152,7 +156,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 26] = [
+pub(super) const COMMANDS: [&str; 27] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -173,6 +177,7 @@ pub(super) const COMMANDS: [&str; 26] = [
     "player.forget",
     "player.forgotten",
     "player.allow",
+    "boost",
     "greylist",
     "backup",
     "clock.accept",
@@ -205,6 +210,7 @@ impl Request {
             | Request::PlayerForget { .. }
             | Request::PlayerAllow { .. }
             | Request::Rescan { .. }
+            | Request::Boost { .. }
             | Request::Greylist { .. }
             | Request::Backup { .. }
             | Request::ClockAccept {}

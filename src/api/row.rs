@@ -62,7 +62,7 @@ pub struct BackupRow {
 pub struct ServerChange {
     pub url: String,
     pub outcome: ChangeOutcome,
-    /// Why it was refused or greylisted.
+    /// Why it was refused or greylisted, or until when it is boosted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -86,6 +86,8 @@ pub enum ChangeOutcome {
     Greylisted,
     /// Removed from the greylist.
     Lifted,
+    /// Scanned once a minute for a while; `reason` says until when.
+    Boosted,
     Refused,
 }
 

@@ -3,6 +3,7 @@
 
 use super::request::Request;
 use crate::board::window::TIME_MS_MAX;
+use crate::limits::BOOST_S_MAX;
 use crate::limits::TAGS_MAX;
 use crate::model::row::Ranking;
 use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
@@ -67,8 +68,8 @@ pub fn check_tag(tag: &str) -> Option<String> {
     None
 }
 
-/// Returns the error of a board request or of a deletion of windows; `None` if the request is
-/// valid or is another one.
+/// Returns the error of a request whose values are checked here; `None` if the request is valid or
+/// is another one.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
         Request::Board { board, query } => time(board.at_ms).or_else(|| board_query(query)),
@@ -84,6 +85,9 @@ pub fn validate(request: &Request) -> Option<String> {
                 FusedQuery::Players { players } => list(players),
             }),
         Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
+        Request::Boost { for_s, .. } => {
+            (*for_s > BOOST_S_MAX).then(|| format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds"))
+        }
         _ => None,
     }
 }

@@ -18,6 +18,7 @@ use crate::cli::output::Printer;
 use crate::cli::output::format::sanitize;
 use crate::cli::rescan_progress::ScanProgress;
 use crate::control::{Request, ResponseItem, Row};
+use crate::limits::BOOST_S_MAX;
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
@@ -134,6 +135,15 @@ pub struct GreylistArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct BoostArgs {
+    #[arg(value_parser = parse_url)]
+    url: ServerUrl,
+    /// How long, such as 90s, 30m or 2h; at most 24h; 0s ends it
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_boost_time)]
+    for_s: u32,
+}
+
+#[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct GreylistAction {
     /// Reason, shown in lists and in the archive
@@ -202,6 +212,10 @@ pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Greylist { url: args.url, reason: args.action.reason })
+}
+
+pub fn boost(args: BoostArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    send(app, &Request::Boost { url: args.url, for_s: args.for_s })
 }
 
 pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -303,6 +317,20 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
 /// The URL of a known server. Its scheme may be one that cannot be scanned, of a scan log.
 pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
     parse_server_url(text).or_else(|_| ServerUrl::parse(text))
+}
+
+fn parse_boost_time(text: &str) -> Result<u32, String> {
+    let seconds = || {
+        let unit_s = match text.bytes().last()? {
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3_600,
+            _ => return None,
+        };
+        let count: u32 = text[..text.len() - 1].parse().ok()?;
+        count.checked_mul(unit_s).filter(|&seconds| seconds <= BOOST_S_MAX)
+    };
+    seconds().ok_or_else(|| "expected a number and s, m or h, such as 30m; at most 24h".to_owned())
 }
 
 fn parse_screen_reason(text: &str) -> Result<ScreenReason, String> {

@@ -75,6 +75,8 @@ pub enum Command {
     Board(board::BoardCommand),
     Player(player::PlayerArgs),
     Greylist(admin::GreylistArgs),
+    /// Scan a server once a minute for a while, for example while somebody looks at it
+    Boost(admin::BoostArgs),
     /// Trust the system clock, or set recorded time back to it
     #[command(subcommand)]
     Clock(clock::ClockCommand),
@@ -111,6 +113,7 @@ impl Cli {
             Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
+            Command::Boost(args) => admin::boost(args, &app),
             Command::Clock(command) => clock::run(command, &app),
             Command::Week(command) => week::run(command, &app),
             Command::Reload => admin::reload(&app),

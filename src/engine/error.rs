@@ -1,7 +1,7 @@
 //! Why a query or a request of an admin failed.
 
 use crate::board::cursor::{BadCursor, StaleCursor};
-use crate::limits::TAGS_MAX;
+use crate::limits::{BOOSTS_MAX, TAGS_MAX};
 use crate::model::ServerUrl;
 
 #[derive(Debug, thiserror::Error)]
@@ -52,4 +52,8 @@ pub enum AdminError {
     TooManyTags { url: ServerUrl, tags: usize },
     #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownTag { tag: String, nearest: Option<String> },
+    #[error("server {0} has class {1} and is scanned on request only; try: clqd rescan {0}")]
+    NotScheduled(ServerUrl, u8),
+    #[error("{BOOSTS_MAX} servers are boosted already, which is the maximum")]
+    TooManyBoosts,
 }

@@ -2,6 +2,7 @@
 
 use super::tags::unique_tags;
 use super::{AdminError, Engine};
+use crate::limits::BOOSTS_MAX;
 use crate::model::server::Class;
 use crate::model::{OutboxKey, ServerKey, ServerUrl, WeekKey};
 
@@ -99,6 +100,22 @@ impl Engine {
             self.schedule.schedule_now(key, now_ms);
         }
         Ok(keys)
+    }
+
+    /// Scans a server at least once a minute for a time; 0 ends that. It is not stored: a restart
+    /// ends it.
+    pub fn boost(&mut self, url: &ServerUrl, for_s: u32, now_ms: i64) -> Result<i64, AdminError> {
+        let key = self.find_key(url)?;
+        let class = self.server_state(key).expect("found").record.class;
+        if class == Class::UNKNOWN || class == Class::FAILED {
+            return Err(AdminError::NotScheduled(url.clone(), class.number()));
+        }
+        if for_s > 0 && self.schedule.other_boosts(key, now_ms) >= BOOSTS_MAX {
+            return Err(AdminError::TooManyBoosts);
+        }
+        let until_ms = now_ms + i64::from(for_s) * 1_000;
+        self.schedule.boost(key, class, until_ms, now_ms);
+        Ok(until_ms)
     }
 
     fn keys_by_class(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {

@@ -71,8 +71,13 @@ pub struct Schedule {
     /// Number of servers with a due time.
     scheduled: usize,
     in_flight: FxHashMap<ServerKey, InFlight>,
+    /// Servers that are scanned once a minute until then, Unix ms.
+    boosts: FxHashMap<ServerKey, i64>,
     next_id: u64,
 }
+
+/// Interval of the scans of a boosted server.
+pub const BOOST_INTERVAL_MS: i64 = MINUTE_MS;
 
 impl Schedule {
     pub fn new(intervals: Intervals) -> Schedule {
@@ -87,8 +92,38 @@ impl Schedule {
     /// server's phase. Classes 6 and 7 are not due.
     pub fn schedule_next(&mut self, server: ServerKey, class: Class, now_ms: i64) {
         match self.intervals.of(class) {
-            Some(interval) => self.set_due(server, next_due_ms(server, interval, now_ms)),
+            Some(interval) => {
+                let interval = if self.is_boosted(server, now_ms) { interval.min(BOOST_INTERVAL_MS) } else { interval };
+                self.set_due(server, next_due_ms(server, interval, now_ms));
+            }
             None => self.cancel(server),
+        }
+    }
+
+    /// Scans a server at least once a minute until a time; a time in the past ends that. Servers
+    /// of class 6 and 7 are not scanned more often.
+    pub fn boost(&mut self, server: ServerKey, class: Class, until_ms: i64, now_ms: i64) {
+        self.boosts.retain(|_, until_ms| *until_ms > now_ms);
+        self.boosts.insert(server, until_ms);
+        // A server that is due now, or whose first scan is requested, stays so.
+        if self.due_ms(server).is_some_and(|due_ms| due_ms > now_ms) {
+            self.schedule_next(server, class, now_ms);
+        }
+    }
+
+    /// Number of boosted servers other than this one.
+    pub fn other_boosts(&self, server: ServerKey, now_ms: i64) -> usize {
+        self.boosts.iter().filter(|&(&other, &until_ms)| other != server && until_ms > now_ms).count()
+    }
+
+    fn is_boosted(&mut self, server: ServerKey, now_ms: i64) -> bool {
+        match self.boosts.get(&server) {
+            Some(&until_ms) if until_ms > now_ms => true,
+            Some(_) => {
+                self.boosts.remove(&server);
+                false
+            }
+            None => false,
         }
     }
 
@@ -202,6 +237,35 @@ mod tests {
         };
         assert_eq!(numbers(true), [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
         assert_eq!(numbers(false), [2, 2, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
+    }
+
+    #[test]
+    fn boosted_server_is_due_every_minute_until_the_end() {
+        let mut schedule = Schedule::new(Intervals::default());
+        let (server, class) = (ServerKey(7), Class::new(4).unwrap());
+        let start_ms = 1_763_683_200_000;
+        schedule.schedule_next(server, class, start_ms);
+        assert!(schedule.due_ms(server).unwrap() > start_ms + HOUR_MS);
+        schedule.boost(server, class, start_ms + 10 * MINUTE_MS, start_ms);
+        let mut now_ms = start_ms;
+        let mut scans = 0;
+        while schedule.due_ms(server).unwrap() < start_ms + HOUR_MS {
+            let due_ms = schedule.due_ms(server).unwrap();
+            assert!((1..=MINUTE_MS).contains(&(due_ms - now_ms)), "{}", due_ms - now_ms);
+            now_ms = due_ms;
+            let (_, scan) = schedule.pop_due(now_ms, |_| class, |_| false).unwrap();
+            schedule.complete(server, scan.id).unwrap();
+            schedule.schedule_next(server, class, now_ms);
+            scans += 1;
+        }
+        assert!((10..=11).contains(&scans), "{scans}");
+        assert!(schedule.boosts.is_empty(), "an ended boost is forgotten");
+        // A boost that is ended early.
+        schedule.boost(server, class, now_ms + HOUR_MS, now_ms);
+        assert_eq!(schedule.other_boosts(ServerKey(8), now_ms), 1);
+        schedule.boost(server, class, now_ms, now_ms);
+        assert!(schedule.due_ms(server).unwrap() > now_ms + HOUR_MS);
+        assert_eq!(schedule.other_boosts(ServerKey(8), now_ms), 0);
     }
 
     #[test]

@@ -77,6 +77,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         | Request::PlayerForget { .. }
         | Request::PlayerAllow { .. }
         | Request::Rescan { .. }
+        | Request::Boost { .. }
         | Request::Greylist { .. }
         | Request::Backup { .. }
         | Request::ClockAccept {}

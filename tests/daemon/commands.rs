@@ -154,6 +154,27 @@ fn host_that_answers_under_another_url_is_reported() {
 }
 
 #[test]
+fn boost_is_limited_to_scheduled_servers_and_shown_with_its_end() {
+    let fleet = fleet(1, 25, 10.0, FaultShares::NONE);
+    let sandbox = Sandbox::new("");
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let url = &fleet.urls()[0];
+    let boosted = sandbox.ok(["boost", url, "--for", "30m"]);
+    assert!(boosted.starts_with(&format!("{url}  scanned once a minute: until 20")), "{boosted}");
+    assert_eq!(sandbox.ok(["boost", url, "--for", "0s"]), format!("{url}  scanned once a minute: ended\n"));
+    let (_socket, silent) = silent_socket();
+    sandbox.ok(["servers", "add", &silent]);
+    for (url, code, want) in
+        [(&silent, 1, "is scanned on request only"), (&"quake3://h:1".to_owned(), 1, "is not known")]
+    {
+        let refused = sandbox.run(["boost", url, "--for", "1h"]);
+        assert_eq!(refused.status.code(), Some(code), "{}", refused.out);
+        assert!(refused.err.contains(want), "{}", refused.err);
+    }
+    daemon.stop();
+}
+
+#[test]
 fn private_address_is_refused_unless_allowed() {
     let sandbox = Sandbox::new("");
     let config = std::fs::read_to_string(sandbox.config()).unwrap();

@@ -55,6 +55,7 @@ fn every_request_round_trips_and_is_listed() {
         Request::PlayerForget { player: PlayerSelector::Name("Visor".into()), game: "baseq3".into() },
         Request::PlayerForgotten {},
         Request::PlayerAllow { hash: NameHash::of("baseq3", "Visor") },
+        Request::Boost { url: url("source://b:2"), for_s: 1_800 },
         Request::Greylist { url: url("source://b:2"), reason: Some("two servers, one list".into()) },
         Request::Backup { dir: "/var/lib/clqd-backup/a".into() },
         Request::ClockAccept {},

@@ -113,6 +113,7 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
         ChangeOutcome::Trusted => "checks changed",
         ChangeOutcome::Greylisted => "greylisted",
         ChangeOutcome::Lifted => "removed from the greylist",
+        ChangeOutcome::Boosted => "scanned once a minute",
         ChangeOutcome::Refused => "refused",
     };
     let reason = change.reason.as_ref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();

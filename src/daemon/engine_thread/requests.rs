@@ -1,6 +1,8 @@
 //! Answers requests of clients. Requests that only read are answered as offline, from the
 //! committed state.
 
+use chrono::{DateTime, Utc};
+
 use super::EngineThread;
 use super::command::RequestResult;
 use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, validate};
@@ -27,6 +29,17 @@ impl EngineThread {
                     tracing::info!(%url, reason, "greylist changed");
                     let outcome = if reason.is_some() { ChangeOutcome::Greylisted } else { ChangeOutcome::Lifted };
                     Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: reason.clone() })])
+                }
+                Err(error) => Err(admin_error(error)),
+            },
+            Request::Boost { url, for_s } => match self.state.engine.boost(url, *for_s, now_ms) {
+                Ok(until_ms) => {
+                    tracing::info!(%url, for_s, "boost of a server changed");
+                    let until = DateTime::<Utc>::from_timestamp_millis(until_ms).filter(|_| *for_s > 0);
+                    let reason =
+                        until.map_or("ended".to_owned(), |t| format!("until {}", t.format("%Y-%m-%d %H:%M:%S UTC")));
+                    let (url, outcome) = (url.to_string(), ChangeOutcome::Boosted);
+                    Ok(vec![Row::Change(ServerChange { url, outcome, reason: Some(reason) })])
                 }
                 Err(error) => Err(admin_error(error)),
             },
@@ -234,7 +247,10 @@ fn correction_error(error: CorrectionError<StoreError>) -> ApiError {
 pub(super) fn admin_error(error: AdminError) -> ApiError {
     let code = match error {
         AdminError::UnknownServer(_) | AdminError::UnknownTag { .. } => ErrorCode::NotFound,
-        AdminError::TooManyServers(_) | AdminError::TooManyTags { .. } => ErrorCode::Refused,
+        AdminError::TooManyServers(_)
+        | AdminError::TooManyTags { .. }
+        | AdminError::NotScheduled(..)
+        | AdminError::TooManyBoosts => ErrorCode::Refused,
     };
     ApiError::new(code, error.to_string())
 }
