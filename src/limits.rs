@@ -33,6 +33,14 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// at 300 bytes each, rounded up.
 pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 
+/// Most slots and players of one server that are believed. Games with the largest servers have
+/// a few thousand; some servers send 4,294,967,295.
+pub const SLOTS_MAX: u32 = 65_535;
+
+/// Longest time for which a player is believed to be connected, ms: a year. Some servers send
+/// 10^38 seconds.
+pub const CONNECTED_MS_MAX: u64 = 366 * 86_400_000;
+
 /// Most servers that are scanned once a minute at a time.
 pub const BOOSTS_MAX: usize = 1_000;
 

@@ -105,8 +105,12 @@ fn decode(line: &[u8]) -> Result<(ServerUrl, ScanOutcome), LineError> {
             break;
         }
     }
+    let mut snapshot = snapshot.or_else(|| exchange.partial_snapshot());
+    if let Some(snapshot) = &mut snapshot {
+        snapshot.drop_impossible_values();
+    }
     let reason = if line.datagrams.is_empty() { MissReason::Timeout } else { MissReason::Malformed };
-    let result = snapshot.or_else(|| exchange.partial_snapshot()).ok_or(Miss { t_ms, reason });
+    let result = snapshot.ok_or(Miss { t_ms, reason });
     let outcome = ScanOutcome {
         id: 0,
         server: ServerKey(0),

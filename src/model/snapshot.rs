@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::name::Name;
+use crate::limits::{CONNECTED_MS_MAX, SLOTS_MAX};
 
 /// A server's state at one time, as received, before screening.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,18 @@ impl Snapshot {
     /// Reported player count without bots; `None`: the server reports none.
     pub fn announced_players(&self) -> Option<u32> {
         self.count.map(|count| count.saturating_sub(self.bots.unwrap_or(0)))
+    }
+
+    /// Makes values unknown that cannot be true.
+    pub fn drop_impossible_values(&mut self) {
+        if self.slots > SLOTS_MAX {
+            self.slots = 0;
+        }
+        self.count = self.count.filter(|&count| count <= SLOTS_MAX);
+        self.bots = self.bots.filter(|&bots| bots <= SLOTS_MAX);
+        for player in &mut self.players {
+            player.connected_ms = player.connected_ms.filter(|&ms| ms <= CONNECTED_MS_MAX);
+        }
     }
 }
 
@@ -67,4 +80,36 @@ pub struct Player {
     /// Flagged as a spectator by the protocol. `rank::screen` detects spectators by their
     /// points later.
     pub spectator: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_values_become_unknown_and_others_stay() {
+        let player = |connected_ms| Player {
+            name: "n".into(),
+            points: Some(1),
+            ping: None,
+            connected_ms,
+            bot: false,
+            spectator: false,
+        };
+        let mut snapshot = Snapshot {
+            t_ms: 0,
+            game: "g".into(),
+            map: "m".into(),
+            hostname: "h".into(),
+            slots: u32::MAX,
+            players: vec![player(Some(u64::MAX)), player(Some(CONNECTED_MS_MAX)), player(None)],
+            completeness: Completeness::Full,
+            count: Some(u32::MAX),
+            bots: Some(2),
+        };
+        snapshot.drop_impossible_values();
+        assert_eq!((snapshot.slots, snapshot.count, snapshot.bots), (0, None, Some(2)));
+        let connected: Vec<_> = snapshot.players.iter().map(|player| player.connected_ms).collect();
+        assert_eq!(connected, [None, Some(CONNECTED_MS_MAX), None]);
+    }
 }

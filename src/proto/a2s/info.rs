@@ -5,10 +5,13 @@ use bytes::Buf;
 
 use super::fragments::SizeField;
 use crate::proto::exchange::IgnoreReason;
-use crate::proto::fields::{c_str, skip};
+use crate::proto::fields::{c_str, number, skip};
 
 /// The Ship inserts three bytes before the version.
 const APP_THE_SHIP: u16 = 2_400;
+
+/// Rust announces more than 255 players and slots in its tags only: `cp` and `mp`.
+const APP_RUST: u32 = 252_490;
 
 /// The fields of INFO. Text is undecoded and not yet truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +90,12 @@ pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
     };
     // A reply that ends here lacks only what is optional.
     let _ = read_extra_data(&mut rest, &mut info);
+    if info.app == APP_RUST {
+        let tag = |prefix: &[u8]| info.tags.split(|&b| b == b',').find_map(|tag| number(tag.strip_prefix(prefix)?));
+        let (players, slots) = (tag(b"cp"), tag(b"mp"));
+        info.players = players.unwrap_or(info.players);
+        info.slots = slots.unwrap_or(info.slots);
+    }
     Ok(info)
 }
 
@@ -197,6 +206,22 @@ mod tests {
         for cut in 0..version_end {
             assert!(decode(&bytes[..cut]).is_err(), "{cut}");
         }
+    }
+
+    #[test]
+    fn counts_of_rust_come_from_its_tags() {
+        let with_tags = |app: u64, tags: &[u8]| {
+            let mut bytes = fixed(0);
+            bytes.extend_from_slice(b"2622\0\x21");
+            bytes.extend_from_slice(tags);
+            bytes.push(0);
+            bytes.extend_from_slice(&app.to_le_bytes());
+            let info = decode(&bytes).unwrap();
+            (info.players, info.slots)
+        };
+        assert_eq!(with_tags(APP_RUST.into(), b"mp500,cp287,qp0,v2622"), (287, 500));
+        assert_eq!(with_tags(APP_RUST.into(), b"cpx,mp"), (5, 32));
+        assert_eq!(with_tags(730, b"mp500,cp287"), (5, 32));
     }
 
     #[test]

@@ -184,6 +184,9 @@ impl EventLoop {
         let exchange = scan.exchange.as_ref().filter(|_| self.settings.details && result.is_ok());
         let details = exchange.map(|exchange| Box::new(exchange.details()));
         let mut result = result;
+        if let Ok(snapshot) = &mut result {
+            snapshot.drop_impossible_values();
+        }
         if let Ok(snapshot) = &mut result
             && authentication.is_some_and(|grade| grade < self.settings.authentication_min)
         {
