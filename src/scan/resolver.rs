@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::task::JoinSet;
 
 /// Concurrent look-ups. Each blocks a thread until the name server replies.
@@ -18,19 +19,25 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// A name without an address is looked up again after at most this time.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 
+/// Most addresses of a host name that are tried.
+const ADDRESSES_MAX: usize = 4;
+
+/// The addresses of a host, in the order in which they are tried; none: the name has none.
+pub type Addresses = SmallVec<[IpAddr; 1]>;
+
 /// The cache of host names, and the scans that wait for a look-up.
 #[derive(Debug, Default)]
 pub struct Resolver {
     names: HashMap<String, CacheEntry>,
     queue: VecDeque<String>,
-    lookups: JoinSet<(String, Option<IpAddr>)>,
+    lookups: JoinSet<(String, Addresses)>,
 }
 
 #[derive(Debug)]
 enum CacheEntry {
     /// Valid until then; time since the start.
     Known {
-        ip: Option<IpAddr>,
+        addresses: Addresses,
         until: Duration,
     },
     Pending {
@@ -39,14 +46,13 @@ enum CacheEntry {
 }
 
 impl Resolver {
-    /// The address of a host, if it is cached: `Some(None)` if the name has none.
-    /// Otherwise [`Resolver::complete`] returns the token later.
-    pub fn resolve(&mut self, now: Duration, host: &str, token: u64) -> Option<Option<IpAddr>> {
+    /// The addresses of a host, if they are cached. Otherwise [`Resolver::complete`] returns the token later.
+    pub fn resolve(&mut self, now: Duration, host: &str, token: u64) -> Option<Addresses> {
         if let Ok(ip) = host.parse() {
-            return Some(Some(ip));
+            return Some(Addresses::from_elem(ip, 1));
         }
         match self.names.get_mut(host) {
-            Some(CacheEntry::Known { ip, until }) if *until > now => return Some(*ip),
+            Some(CacheEntry::Known { addresses, until }) if *until > now => return Some(addresses.clone()),
             Some(CacheEntry::Pending { tokens }) => tokens.push(token),
             _ => {
                 self.names.insert(host.to_owned(), CacheEntry::Pending { tokens: vec![token] });
@@ -61,7 +67,7 @@ impl Resolver {
     pub async fn next_result(&mut self) -> LookupResult {
         loop {
             match self.lookups.join_next().await {
-                Some(Ok((host, ip))) => return LookupResult { host, ip },
+                Some(Ok((host, addresses))) => return LookupResult { host, addresses },
                 // The task panicked or was aborted, which this module never does.
                 Some(Err(error)) => tracing::error!(%error, "the look-up of a host name failed internally"),
                 None => std::future::pending().await,
@@ -71,13 +77,20 @@ impl Resolver {
 
     /// Caches the result for `ttl` and returns the tokens that waited for it.
     pub fn complete(&mut self, now: Duration, result: LookupResult, ttl: Duration) -> Vec<u64> {
-        let ttl = if result.ip.is_some() { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
-        let entry = CacheEntry::Known { ip: result.ip, until: now + ttl };
+        let ttl = if result.addresses.is_empty() { ttl.min(NEGATIVE_TTL_MAX) } else { ttl };
+        let entry = CacheEntry::Known { addresses: result.addresses, until: now + ttl };
         self.start_lookups();
         match self.names.insert(result.host, entry) {
             Some(CacheEntry::Pending { tokens }) => tokens,
             _ => Vec::new(),
         }
+    }
+
+    /// Enters the addresses of a host, as if they had been looked up.
+    #[cfg(test)]
+    pub fn insert(&mut self, host: &str, addresses: &[IpAddr]) {
+        let result = LookupResult { host: host.to_owned(), addresses: in_order(addresses.iter().copied()) };
+        self.complete(Duration::ZERO, result, Duration::from_secs(60));
     }
 
     /// Removes expired entries.
@@ -89,8 +102,8 @@ impl Resolver {
         while self.lookups.len() < LOOKUPS_MAX {
             let Some(host) = self.queue.pop_front() else { return };
             self.lookups.spawn(async move {
-                let ip = look_up(&host).await;
-                (host, ip)
+                let addresses = look_up(&host).await;
+                (host, addresses)
             });
         }
     }
@@ -100,20 +113,26 @@ impl Resolver {
 #[derive(Debug)]
 pub struct LookupResult {
     host: String,
-    pub ip: Option<IpAddr>,
+    pub addresses: Addresses,
 }
 
-async fn look_up(host: &str) -> Option<IpAddr> {
+async fn look_up(host: &str) -> Addresses {
     // `lookup_host` requires a port; it is not used.
     let addresses = tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host, 1))).await;
-    choose(addresses.ok()?.ok()?.map(|address| address.ip().to_canonical()))
+    match addresses {
+        Ok(Ok(addresses)) => in_order(addresses.map(|address| address.ip().to_canonical())),
+        Ok(Err(_)) | Err(_) => Addresses::new(),
+    }
 }
 
-/// One of several addresses, always the same one: a server's address must not
-/// depend on the order of the DNS reply. IPv4 first, because few game servers
-/// listen on IPv6.
-fn choose(ips: impl Iterator<Item = IpAddr>) -> Option<IpAddr> {
-    ips.min()
+/// The addresses in an order that does not depend on that of the DNS reply. IPv4 first, because
+/// few game servers listen on IPv6.
+fn in_order(addresses: impl Iterator<Item = IpAddr>) -> Addresses {
+    let mut addresses: Addresses = addresses.collect();
+    addresses.sort();
+    addresses.dedup();
+    addresses.truncate(ADDRESSES_MAX);
+    addresses
 }
 
 #[cfg(test)]
@@ -121,25 +140,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chosen_address_does_not_depend_on_the_order_of_the_reply() {
-        let ips = ["2a01::1", "9.9.9.9", "8.8.8.8"].map(|ip| ip.parse::<IpAddr>().unwrap());
-        assert_eq!(choose(ips.into_iter()), Some(ips[2]));
-        assert_eq!(choose(ips.into_iter().rev()), Some(ips[2]));
+    fn order_of_addresses_does_not_depend_on_that_of_the_reply() {
+        let ips = ["2a01::1", "9.9.9.9", "8.8.8.8", "9.9.9.9"].map(|ip| ip.parse::<IpAddr>().unwrap());
+        assert_eq!(in_order(ips.into_iter())[..], [ips[2], ips[1], ips[0]]);
+        assert_eq!(in_order(ips.into_iter().rev())[..], [ips[2], ips[1], ips[0]]);
+        assert_eq!(in_order((0..9).map(|n| IpAddr::from([10, 0, 0, n]))).len(), ADDRESSES_MAX);
     }
 
     #[tokio::test]
     async fn two_requests_share_one_lookup_and_the_result_is_cached() {
         let ms = Duration::from_millis;
         let mut resolver = Resolver::default();
-        assert_eq!(resolver.resolve(ms(0), "8.8.8.8", 1), Some(Some("8.8.8.8".parse().unwrap())));
+        assert_eq!(resolver.resolve(ms(0), "8.8.8.8", 1), Some(Addresses::from_elem("8.8.8.8".parse().unwrap(), 1)));
         assert_eq!(resolver.resolve(ms(0), "localhost", 1), None);
         assert_eq!(resolver.resolve(ms(0), "localhost", 2), None);
         assert_eq!(resolver.lookups.len(), 1);
         let result = resolver.next_result().await;
-        let ip = result.ip;
-        assert!(ip.is_some_and(|ip| ip.is_loopback()), "{ip:?}");
+        let addresses = result.addresses.clone();
+        assert!(!addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback), "{addresses:?}");
         assert_eq!(resolver.complete(ms(5), result, ms(100)), [1, 2]);
-        assert_eq!(resolver.resolve(ms(104), "localhost", 3), Some(ip));
+        assert_eq!(resolver.resolve(ms(104), "localhost", 3), Some(addresses));
         resolver.remove_expired(ms(105));
         assert_eq!(resolver.resolve(ms(105), "localhost", 3), None);
     }

@@ -14,8 +14,8 @@ use crate::proto::Authentication;
 type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
 
 /// A UDP socket that replies to each packet with a function of (packets so far, packet).
-struct Server {
-    address: SocketAddr,
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
     received: Log,
     task: JoinHandle<()>,
 }
@@ -31,7 +31,10 @@ impl Server {
         Server::start_at("127.0.0.1:0", script).await
     }
 
-    async fn start_at(at: &str, mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
+    pub(super) async fn start_at(
+        at: &str,
+        mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Server {
         let socket = UdpSocket::bind(at).await.unwrap();
         let address = socket.local_addr().unwrap();
         let received = Log::default();
@@ -58,7 +61,7 @@ impl Server {
     }
 }
 
-fn status(packet: &[u8], lines: &str) -> Vec<u8> {
+pub(super) fn status(packet: &[u8], lines: &str) -> Vec<u8> {
     let nonce = std::str::from_utf8(&packet[14..]).unwrap().trim();
     let info = format!("\\challenge\\{nonce}\\mapname\\m\\sv_maxclients\\8\n{lines}");
     [b"\xff\xff\xff\xffstatusResponse\n", info.as_bytes()].concat()
@@ -77,11 +80,11 @@ fn source(packet: &[u8]) -> Vec<Vec<u8>> {
     vec![reply]
 }
 
-fn quick() -> ScanSettings {
+pub(super) fn quick() -> ScanSettings {
     ScanSettings { timeout_ms: 300, retries: 1, allow_private: true, ..ScanSettings::default() }
 }
 
-fn clock() -> Now {
+pub(super) fn clock() -> Now {
     let start = Instant::now();
     Arc::new(move || 1_000_000 + start.elapsed().as_millis() as i64)
 }
@@ -116,7 +119,7 @@ async fn scan(settings: ScanSettings, url: ServerUrl) -> (ScanOutcome, ScanCount
     (all.remove(0), counts)
 }
 
-fn reason(outcome: &ScanOutcome) -> MissReason {
+pub(super) fn reason(outcome: &ScanOutcome) -> MissReason {
     outcome.result.as_ref().unwrap_err().reason
 }
 

@@ -33,7 +33,7 @@ use super::counters::ScanCounters;
 use super::outcome::{MissReason, ScanOutcome};
 use super::rate_limit::RateLimits;
 use super::request::{Now, ScanRequest};
-use super::resolver::Resolver;
+use super::resolver::{Addresses, Resolver};
 use super::settings::ScanSettings;
 use super::socket::Sockets;
 use super::timers::Timers;
@@ -148,9 +148,9 @@ impl EventLoop {
                 },
                 lookup = self.resolver.next_result() => {
                     let ttl = Duration::from_secs(self.settings.dns_cache_ttl_s.into());
-                    let ip = lookup.ip;
+                    let addresses = lookup.addresses.clone();
                     for token in self.resolver.complete(self.start.elapsed(), lookup, ttl) {
-                        self.on_resolved(token, ip).await;
+                        self.on_resolved(token, addresses.clone()).await;
                     }
                 }
                 command = self.commands.recv(), if commands_open => match command {
@@ -213,24 +213,44 @@ impl EventLoop {
             return self.finish_scan(token, Err(MissReason::UnsupportedScheme));
         }
         let cached = self.resolver.resolve(self.start.elapsed(), scan.request.url.host(), token);
-        if let Some(ip) = cached {
-            self.on_resolved(token, ip).await;
+        if let Some(addresses) = cached {
+            self.on_resolved(token, addresses).await;
         }
     }
 
-    async fn on_resolved(&mut self, token: ScanToken, ip: Option<IpAddr>) {
+    async fn on_resolved(&mut self, token: ScanToken, addresses: Addresses) {
         let Some(scan) = self.scans.get_mut(&token) else { return };
-        let Some(ip) = ip else {
+        if addresses.is_empty() {
             self.counters.resolve_failures.increment();
             return self.finish_scan(token, Err(MissReason::Unresolved));
-        };
-        let ip = ip.to_canonical();
+        }
         self.counters.resolved.increment();
-        scan.ip = Some(ip);
+        scan.addresses = addresses;
+        self.begin_address(token).await;
+    }
+
+    /// Tries the targets on the scan's current address.
+    async fn begin_address(&mut self, token: ScanToken) {
+        let scan = &self.scans[&token];
+        let ip = scan.ip().expect("an address is left");
         match exclusion_reason(&self.settings, ip) {
-            Some(reason) => self.finish_scan(token, Err(reason)),
+            Some(reason) => self.fail_address(token, reason).await,
             None => self.begin_target(token).await,
         }
+    }
+
+    /// No target answers on the current address: continue with the next, or end the scan.
+    async fn fail_address(&mut self, token: ScanToken, reason: MissReason) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        if scan.address_index + 1 == scan.addresses.len() {
+            return self.finish_scan(token, Err(reason));
+        }
+        scan.record_attempt(Err(reason));
+        scan.deadline = None;
+        self.release_address(token);
+        self.scans.get_mut(&token).expect("a scan in flight").next_address();
+        // Boxed, because several addresses can fail in a row without a pause.
+        Box::pin(self.begin_address(token)).await;
     }
 
     fn on_reload(&mut self, settings: ScanSettings) {
@@ -240,7 +260,7 @@ impl EventLoop {
         let excluded: Vec<_> = self
             .scans
             .iter()
-            .filter_map(|(&token, scan)| Some((token, exclusion_reason(&self.settings, scan.ip?)?)))
+            .filter_map(|(&token, scan)| Some((token, exclusion_reason(&self.settings, scan.ip()?)?)))
             .collect();
         for (token, reason) in excluded {
             self.finish_scan(token, Err(reason));
@@ -254,4 +274,43 @@ fn exclusion_reason(settings: &ScanSettings, ip: IpAddr) -> Option<MissReason> {
     }
     let allowed = address::is_unicast(ip) && (settings.allow_private || address::is_public(ip));
     (!allowed).then_some(MissReason::NotPublic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ServerKey, ServerUrl};
+    use crate::scan::ScanMode;
+    use crate::scan::tests::{Server, clock, quick, reason, status};
+
+    #[tokio::test]
+    async fn addresses_of_a_host_name_are_tried_in_order() {
+        let server = Server::start_at("127.0.0.3:0", |_, packet| vec![status(packet, "")]).await;
+        let port = server.address.port();
+        let (request_tx, requests) = mpsc::channel(4);
+        let (_commands, commands_rx) = mpsc::channel(1);
+        let (outcome_tx, mut outcomes) = mpsc::channel(4);
+        let mut event_loop =
+            EventLoop::new(quick(), requests, commands_rx, clock(), Arc::new(ScanCounters::default())).unwrap();
+        let [first, second, third] = [1, 2, 3].map(|n| IpAddr::from([127, 0, 0, n]));
+        event_loop.resolver.insert("two.test", &[third, first]);
+        event_loop.resolver.insert("none.test", &[first, second]);
+        event_loop.resolver.insert("excluded.test", &[IpAddr::from([0, 0, 0, 0]), third]);
+        let running = tokio::spawn(event_loop.run(outcome_tx));
+        for (id, host) in (0..).zip(["two.test", "none.test", "excluded.test"]) {
+            let url = ServerUrl::parse(&format!("quake3://{host}:{port}")).unwrap();
+            request_tx.send(ScanRequest { id, server: ServerKey(1), url, mode: ScanMode::Normal }).await.unwrap();
+        }
+        drop(request_tx);
+        let mut all = Vec::new();
+        while let Some(outcome) = outcomes.recv().await {
+            all.push(outcome);
+        }
+        running.await.unwrap();
+        all.sort_by_key(|outcome| outcome.id);
+        let results = |n: usize| all[n].attempts.iter().map(|attempt| attempt.result).collect::<Vec<_>>();
+        assert_eq!(results(0), [Err(MissReason::Refused), Ok(())], "{:?}", all[0]);
+        assert_eq!((results(1), reason(&all[1])), (vec![Err(MissReason::Refused); 2], MissReason::Refused));
+        assert_eq!(results(2), [Err(MissReason::NotPublic), Ok(())]);
+    }
 }

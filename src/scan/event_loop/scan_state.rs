@@ -7,6 +7,7 @@ use crate::proto::Exchange;
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::ScanRequest;
+use crate::scan::resolver::Addresses;
 use crate::scan::settings::{COOLDOWN, ScanSettings};
 use crate::scan::target::{self, Effort, Target};
 use crate::scan::timers::Timers;
@@ -19,7 +20,12 @@ pub(super) struct Scan {
     pub(super) targets: Vec<Target>,
     /// Index of the target that is being queried.
     pub(super) target_index: usize,
-    pub(super) ip: Option<IpAddr>,
+    /// Addresses of the host, once they are known.
+    pub(super) addresses: Addresses,
+    /// Index of the address that is being queried.
+    pub(super) address_index: usize,
+    /// Number of attempts that were made on the addresses before.
+    attempts_before: usize,
     pub(super) state: State,
     /// The deadline of the valid timer entry. Entries with another deadline are stale.
     pub(super) deadline: Option<Duration>,
@@ -54,7 +60,9 @@ impl Scan {
         Scan {
             targets: target::targets(&request.url, request.mode),
             target_index: 0,
-            ip: None,
+            addresses: Addresses::new(),
+            address_index: 0,
+            attempts_before: 0,
             state: State::Resolving,
             deadline: None,
             exchange: None,
@@ -88,8 +96,10 @@ impl Scan {
     /// refuses are left out: nothing listens there.
     pub(super) fn next_target(&self, reason: MissReason) -> Option<usize> {
         let refused_now = (reason == MissReason::Refused).then_some(self.target().port);
-        let refused_before =
-            self.tried.iter().filter(|attempt| attempt.result == Err(MissReason::Refused)).map(|attempt| attempt.port);
+        let refused_before = self.tried[self.attempts_before..]
+            .iter()
+            .filter(|attempt| attempt.result == Err(MissReason::Refused))
+            .map(|attempt| attempt.port);
         let refused: Vec<u16> = refused_before.chain(refused_now).collect();
         (self.target_index + 1..self.targets.len()).find(|&index| !refused.contains(&self.targets[index].port))
     }
@@ -101,8 +111,20 @@ impl Scan {
         }
     }
 
+    /// The address that is being queried.
+    pub(super) fn ip(&self) -> Option<IpAddr> {
+        self.addresses.get(self.address_index).map(IpAddr::to_canonical)
+    }
+
+    /// Goes on to the first target on the next address.
+    pub(super) fn next_address(&mut self) {
+        self.address_index += 1;
+        self.target_index = 0;
+        self.attempts_before = self.tried.len();
+    }
+
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        Some(SocketAddr::new(self.ip?, self.targets.get(self.target_index)?.port))
+        Some(SocketAddr::new(self.ip()?, self.targets.get(self.target_index)?.port))
     }
 
     pub(super) fn start_cooldown(&mut self, timers: &mut Timers<ScanToken>, token: ScanToken, until: Duration) {

@@ -54,7 +54,7 @@ impl EventLoop {
     async fn acquire_permits(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let packets = if scan.is_sent { 1 } else { scan.target().protocol.packets_typical };
-        let ip = scan.ip.expect("resolved before it takes permits");
+        let ip = scan.ip().expect("resolved before it takes permits");
         scan.state = State::Throttled;
         match self.rate_limits.acquire(self.start.elapsed(), token, ip, packets) {
             Admission::Granted => self.send(token).await,
@@ -166,7 +166,7 @@ impl EventLoop {
     async fn fail_target(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let Some(next) = scan.next_target(reason) else {
-            return self.finish_scan(token, Err(reason));
+            return self.fail_address(token, reason).await;
         };
         scan.record_attempt(Err(reason));
         scan.deadline = None;
@@ -213,7 +213,7 @@ impl EventLoop {
     }
 
     /// Releases the address, or leaves its queue, and passes the address to the next scan.
-    fn release_address(&mut self, token: ScanToken) {
+    pub(super) fn release_address(&mut self, token: ScanToken) {
         let scan = &self.scans[&token];
         let Some(address) = scan.address() else { return };
         let Some(next) = self.address_locks.release(address, token) else { return };
