@@ -54,8 +54,8 @@ async fn probe(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<V
             (Some(answered), _) => Ok(answered),
             (None, Err(miss)) => {
                 // Of several attempts, one on the given port.
-                let reason = outcome.attempts.first().and_then(|attempt| attempt.result.err());
-                Err(NotFound { url: url.clone(), reason: reason.unwrap_or(miss.reason).name() })
+                let reason = outcome.first_miss().unwrap_or(miss.reason);
+                Err(NotFound { url: url.clone(), reason: reason.name() })
             }
             (None, Ok(_)) => continue,
         };

@@ -34,8 +34,13 @@ impl ScanOutcome {
     /// or port, found by trying. Another server of the same host may have answered.
     pub fn answers_at(&self, requested: &ServerUrl) -> Option<ServerUrl> {
         let Attempt { scheme, port, .. } = self.attempts.last().filter(|attempt| attempt.result.is_ok())?;
-        let found = requested.with_scheme_and_port(scheme, *port);
-        (found != *requested).then_some(found)
+        let is_elsewhere = (*scheme, *port) != (requested.scheme(), requested.port());
+        is_elsewhere.then(|| requested.with_scheme_and_port(scheme, *port))
+    }
+
+    /// Why the first attempt failed, the one that the URL asks for.
+    pub fn first_miss(&self) -> Option<MissReason> {
+        self.attempts.first().and_then(|attempt| attempt.result.err())
     }
 }
 

@@ -9,20 +9,22 @@ use crate::store::StoreError;
 
 impl EngineThread {
     pub(super) fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
-        let url = self.state.engine.url_of(scan.server).cloned();
-        let elsewhere = url.and_then(|url| scan.answers_at(&url).map(|found| (url, found)));
-        if let Some((url, found)) = &elsewhere {
+        let url = self.state.engine.url_of(scan.server);
+        let elsewhere = url.and_then(|url| Some((url, scan.answers_at(url)?)));
+        let is_elsewhere = elsewhere.is_some();
+        if let Some((url, found)) = elsewhere {
             tracing::info!(%url, %found, "the host does not answer under this URL, but under another one");
             if self.rescans.is_waiting(scan.server) {
-                self.answers_at.insert(scan.server, found.clone());
+                self.answers_at.insert(scan.server, found);
             }
         }
+        // Of several attempts, the result of the intended one.
+        let first_miss = scan.first_miss();
         let outcome = match scan.result {
             // Perhaps another server of the host: its players must not be credited to this one.
-            Ok(snapshot) if elsewhere.is_some() => {
-                let reason = scan.attempts.first().and_then(|attempt| attempt.result.err());
-                let reason = reason.map_or("timeout", MissReason::name).to_owned();
-                Outcome::Miss { t_ms: snapshot.t_ms, reason }
+            Ok(snapshot) if is_elsewhere => {
+                let reason = first_miss.unwrap_or(MissReason::Timeout);
+                Outcome::Miss { t_ms: snapshot.t_ms, reason: reason.name().to_owned() }
             }
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // A local fault is no statement about the server.
@@ -31,8 +33,7 @@ impl EngineThread {
                 return Ok(());
             }
             Err(miss) => {
-                // Of several attempts, the result of the intended one.
-                let reason = scan.attempts.first().and_then(|attempt| attempt.result.err()).unwrap_or(miss.reason);
+                let reason = first_miss.unwrap_or(miss.reason);
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
