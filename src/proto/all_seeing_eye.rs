@@ -48,10 +48,6 @@ impl Exchange for AllSeeingEyeQuery {
     fn details(&self) -> Details {
         self.details.clone()
     }
-
-    fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        None
-    }
 }
 
 /// Decodes a reply. One that ends inside the player list gives a partial snapshot.

@@ -33,18 +33,11 @@ impl Exchange for PingQuery {
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        match decode(t_ms, bytes, self.nonce) {
-            Ok(snapshot) => Step::Done(Box::new(snapshot)),
-            Err(reason) => Step::Ignore(reason),
-        }
+        decode(t_ms, bytes, self.nonce).into()
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
-    }
-
-    fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        None
     }
 }
 

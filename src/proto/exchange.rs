@@ -26,7 +26,10 @@ pub trait Exchange: Send {
 
     /// Returns a partial snapshot if the server has sent any valid reply, with the
     /// time of the last one. Call it when the scan times out.
-    fn partial_snapshot(&mut self) -> Option<Snapshot>;
+    /// A protocol whose reply is one datagram has none.
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        None
+    }
 }
 
 /// What proves that a reply comes from the queried server, from weak to strong.
@@ -67,6 +70,16 @@ pub enum Step {
     Wait,
     /// The exchange is complete.
     Done(Box<Snapshot>),
+}
+
+impl From<Result<Snapshot, IgnoreReason>> for Step {
+    /// The result of decoding a reply that is complete with this datagram.
+    fn from(decoded: Result<Snapshot, IgnoreReason>) -> Step {
+        match decoded {
+            Ok(snapshot) => Step::Done(Box::new(snapshot)),
+            Err(reason) => Step::Ignore(reason),
+        }
+    }
 }
 
 /// Why a datagram from a queried address was not used. Its text is the name of its counter.

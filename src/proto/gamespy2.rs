@@ -52,10 +52,6 @@ impl Exchange for StatusQuery {
         let pairs = settings(&mut self.settings.as_slice()).unwrap_or_default();
         Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)))
     }
-
-    fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        None
-    }
 }
 
 /// Decodes a reply. One that ends early gives a partial snapshot.

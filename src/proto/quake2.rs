@@ -46,10 +46,6 @@ impl Exchange for StatusQuery {
     fn details(&self) -> Details {
         Details::from_pairs(Infostring::read(&self.infostring).pairs())
     }
-
-    fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        None
-    }
 }
 
 /// Decodes a complete reply.

@@ -81,10 +81,6 @@ impl Exchange for StatusQuery {
     fn details(&self) -> Details {
         Details::from_pairs(Infostring::read(&self.infostring).pairs())
     }
-
-    fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        None
-    }
 }
 
 /// `print`, `disconnect`, `infoResponse`: connectionless, but not a status.

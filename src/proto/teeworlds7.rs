@@ -107,10 +107,6 @@ impl Exchange for InfoQuery {
     fn details(&self) -> Details {
         self.details.clone()
     }
-
-    fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        None
-    }
 }
 
 /// Decodes the information, from the token on. A list with fewer clients than announced gives a
