@@ -3,13 +3,14 @@
 //!
 //! A capture contains names of players.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
+use super::lines::{self, TooLong};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::{ServerKey, ServerUrl};
 use crate::proto::{Nonce, Step, protocol_of};
@@ -67,24 +68,14 @@ pub fn write(out: &mut impl Write, server: &ServerUrl, capture: &Capture) -> io:
 
 /// Calls `each` with the number and the outcome of each line that is not empty.
 pub fn replay(
-    mut from: impl BufRead,
+    from: impl BufRead,
     mut each: impl FnMut(usize, Result<(ServerUrl, ScanOutcome), LineError>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    for number in 1.. {
-        bytes.clear();
-        if (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)? == 0 {
-            break;
-        }
-        if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
-            // The rest of the line would be read as others.
-            return each(number, Err(LineError::TooLong));
-        }
-        if !bytes.trim_ascii().is_empty() {
-            each(number, decode(&bytes))?;
-        }
-    }
-    Ok(())
+    lines::read(from, LINE_BYTES_MAX, |number, line| match line {
+        Err(TooLong) => each(number, Err(LineError::TooLong)),
+        Ok(bytes) if bytes.trim_ascii().is_empty() => Ok(()),
+        Ok(bytes) => each(number, decode(bytes)),
+    })
 }
 
 fn decode(line: &[u8]) -> Result<(ServerUrl, ScanOutcome), LineError> {

@@ -23,6 +23,7 @@ pub mod export;
 pub mod fleet;
 pub mod import;
 mod import_progress;
+mod lines;
 pub mod migrate;
 pub mod offline;
 pub mod output;
