@@ -29,8 +29,8 @@ use crate::proto::{parse_server_url, parse_server_url_or_auto};
 pub enum ServersCommand {
     /// Add servers and scan each immediately
     Add {
-        /// Such as quake3://host:27960 or xonotic://host; of host:port the protocol is found by
-        /// trying all, which may take a minute
+        /// Such as quake3://host:27960 or xonotic://host. For host:port all protocols are tried,
+        /// which may take a minute
         #[arg(required = true, value_name = "URL", value_parser = parse_server_url_or_auto)]
         urls: Vec<ServerUrl>,
         /// Add this tag to the servers' tags; may be repeated

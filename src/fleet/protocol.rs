@@ -137,7 +137,7 @@ impl Protocol {
         matches!(self, Protocol::QuakeWorld | Protocol::Teeworlds | Protocol::Teeworlds7)
     }
 
-    /// Whether a bot can be told from a player: by a ping of 0 or by a flag.
+    /// Whether replies identify bots, by a ping of 0 or by a flag.
     pub fn shows_bots(self) -> bool {
         matches!(self, Protocol::Quake3 | Protocol::Teeworlds7)
     }

@@ -128,8 +128,8 @@ pub fn reply(
     (wire_format(protocol).reply)(server, query, rng, out)
 }
 
-/// The query as an attacker guesses it who does not see it: with a wrong nonce. `None`: the
-/// protocol's reply to it has no nonce.
+/// The query with a wrong nonce: an attacker who cannot see the real one has to guess. `None`:
+/// the protocol's reply to it has no nonce.
 pub fn with_wrong_nonce(protocol: Protocol, query: &[u8]) -> Option<Vec<u8>> {
     let nonce = (wire_format(protocol).nonce)(query)?;
     let mut query = query.to_vec();

@@ -1,4 +1,4 @@
-//! Replies of servers of the Unreal Engine 2, as of Unreal Tournament 2004 and Killing Floor.
+//! Replies of Unreal Engine 2 servers, such as Unreal Tournament 2004 and Killing Floor.
 
 use super::datagrams::Datagrams;
 use super::text::latin1;
