@@ -29,13 +29,13 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use clqd::config::Config;
-use clqd::daemon::OUTCOME_QUEUE_MAX;
 use clqd::engine::{Event, Outcome};
 use clqd::model::calendar::Calendar;
 use clqd::model::commit::RowKey;
 use clqd::model::packed_row::PackedRow;
 use clqd::model::row::{BestPositions, PlayerRow};
 use clqd::model::{Commit, Completeness, Player, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey};
+use clqd::scan::OUTCOMES_QUEUED_MAX;
 use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
 use measure::{on_disk, peak_kib};
@@ -135,7 +135,7 @@ fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result
     let began = Instant::now();
     let due = |n: u64, servers: u64| Duration::from_micros(n * GAP_MS as u64 * 1_000 / servers);
     // As long as the daemon's.
-    let (sender, outcomes) = sync_channel(OUTCOME_QUEUE_MAX);
+    let (sender, outcomes) = sync_channel(OUTCOMES_QUEUED_MAX);
     let source = std::thread::spawn(move || {
         for n in 0.. {
             let server = n as usize % urls.len();

@@ -38,7 +38,14 @@ const MODULES: &[(&str, u8)] = &[
 const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (&["sled::"], &["store"], "the database is behind the store"),
     (&["mysql_async", "mysql_common"], &["archive"], "MySQL is behind the archive"),
-    (&["Utc::now", "Local::now", "SystemTime"], &["clock"], "only the clock reads the time"),
+    (
+        &["Utc::now", "Local::now", "SystemTime"],
+        &[
+            "clock", // Recorded time.
+            "scan",  // How long ago the kernel received a datagram, on the kernel's clock.
+        ],
+        "only the clock reads the time",
+    ),
     (
         &["Instant::now"],
         &[

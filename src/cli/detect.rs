@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use tokio::sync::mpsc;
 
 use crate::clock::{Clock, ClockSettings};
 use crate::model::{ServerKey, ServerUrl};
@@ -33,32 +32,37 @@ pub fn detect(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<Ve
 }
 
 async fn probe(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<Vec<Result<ServerUrl, NotFound>>> {
-    let unknown: Vec<usize> = (0..urls.len()).filter(|&index| urls[index].scheme() == AUTO_SCHEME).collect();
-    let (requests, requests_rx) = mpsc::channel(unknown.len());
-    let (outcomes_tx, mut outcomes) = mpsc::channel(unknown.len());
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
-    let _scanner = Scanner::start(settings, requests_rx, outcomes_tx, Arc::new(move || clock.now_ms()))
-        .context("cannot open query sockets")?;
-    for &index in &unknown {
-        let url = urls[index].clone();
-        let request = ScanRequest { id: index as u64, server: ServerKey(index as u32), url, mode: ScanMode::Normal };
-        // The channel has space for all.
-        let _ = requests.send(request).await;
-    }
-    drop(requests);
+    let (_scanner, requests, mut outcomes) =
+        Scanner::start(settings, Arc::new(move || clock.now_ms())).context("cannot open query sockets")?;
+    let unknown: Vec<ScanRequest> = (0..)
+        .zip(&urls)
+        .filter(|(_, url)| url.scheme() == AUTO_SCHEME)
+        .map(|(id, url)| {
+            let (server, url) = (ServerKey(id), url.clone());
+            ScanRequest { id: id.into(), server, url, mode: ScanMode::Normal }
+        })
+        .collect();
+    tokio::spawn(async move {
+        for request in unknown {
+            requests.send(request).await;
+        }
+    });
     let mut found: Vec<_> = urls.into_iter().map(Ok).collect();
-    while let Some(outcome) = outcomes.recv().await {
-        let result = &mut found[outcome.id as usize];
-        let Ok(url) = result else { continue };
-        *result = match (outcome.answers_at(url), &outcome.result) {
-            (Some(answered), _) => Ok(answered),
-            (None, Err(miss)) => {
-                // Of several attempts, one on the given port.
-                let reason = outcome.first_miss().unwrap_or(miss.reason);
-                Err(NotFound { url: url.clone(), reason: reason.name() })
-            }
-            (None, Ok(_)) => continue,
-        };
+    while let Some(batch) = outcomes.recv().await {
+        for outcome in batch {
+            let result = &mut found[outcome.id as usize];
+            let Ok(url) = result else { continue };
+            *result = match (outcome.answers_at(url), &outcome.result) {
+                (Some(answered), _) => Ok(answered),
+                (None, Err(miss)) => {
+                    // Of several attempts, one on the given port.
+                    let reason = outcome.first_miss().unwrap_or(miss.reason);
+                    Err(NotFound { url: url.clone(), reason: reason.name() })
+                }
+                (None, Ok(_)) => continue,
+            };
+        }
     }
     Ok(found)
 }

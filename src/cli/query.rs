@@ -16,7 +16,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use tokio::sync::mpsc;
 
 use crate::api::json;
 use crate::cli::capture;
@@ -30,10 +29,6 @@ use crate::proto::{self, AUTO_SCHEME, Details, WireFormat, parse_server_url_or_a
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
 use crate::scan_log;
-
-/// Capacity of the request channel and of the outcome channel. The scanner and the printer
-/// rarely wait for each other.
-const CHANNEL_CAPACITY: usize = 1_024;
 
 /// Largest width of the URL column, bytes. A longer URL shifts the rest of its line.
 const URL_WIDTH_MAX: usize = 44;
@@ -147,11 +142,9 @@ async fn query(
     urls: &[ServerUrl],
     mut out: impl Write,
 ) -> anyhow::Result<u64> {
-    let (request_sender, requests) = mpsc::channel(CHANNEL_CAPACITY);
-    let (outcome_sender, mut outcomes) = mpsc::channel(CHANNEL_CAPACITY);
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
-    let _scanner = Scanner::start(settings(args), requests, outcome_sender, Arc::new(move || clock.now_ms()))
-        .context("cannot open query sockets")?;
+    let (_scanner, requests, mut outcomes) =
+        Scanner::start(settings(args), Arc::new(move || clock.now_ms())).context("cannot open query sockets")?;
     let mut captures = match &args.capture {
         Some(path) => {
             let options = File::options().append(true).create(true).mode(0o600).open(path);
@@ -163,25 +156,27 @@ async fn query(
     let sending = async {
         for (id, url) in urls.iter().enumerate() {
             let request = ScanRequest { id: id as u64, server: ServerKey(id as u32), url: url.clone(), mode };
-            if request_sender.send(request).await.is_err() {
+            if !requests.send(request).await {
                 break;
             }
         }
-        drop(request_sender);
+        drop(requests);
     };
     let printing = async {
         let mut missed = 0;
         let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
-        while let Some(mut outcome) = outcomes.recv().await {
-            missed += u64::from(outcome.result.is_err());
-            let requested = &urls[outcome.id as usize];
-            let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
-            let url = found.as_ref().unwrap_or(requested);
-            mark_bots(&mut outcome, url, rules);
-            if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
-                capture::write(file, url, capture)?;
+        while let Some(batch) = outcomes.recv().await {
+            for mut outcome in batch {
+                missed += u64::from(outcome.result.is_err());
+                let requested = &urls[outcome.id as usize];
+                let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
+                let url = found.as_ref().unwrap_or(requested);
+                mark_bots(&mut outcome, url, rules);
+                if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
+                    capture::write(file, url, capture)?;
+                }
+                print(&mut out, json, args.rules, url, width, outcome)?;
             }
-            print(&mut out, json, args.rules, url, width, outcome)?;
             if outcomes.is_empty() {
                 out.flush()?;
             }

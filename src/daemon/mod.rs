@@ -39,10 +39,6 @@ use crate::state::{ReplayFeed, State};
 /// longer than the number of senders.
 const COMMAND_QUEUE_MAX: usize = 256;
 
-/// Queued outcomes: five seconds' worth at 2,000 scans/s. When the queue is full the
-/// scanner waits, and scans begin later.
-pub const OUTCOME_QUEUE_MAX: usize = 10_000;
-
 /// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -159,14 +155,12 @@ impl Daemon {
             recorder.start_new_file().context("cannot start a new scan log file")?;
         }
 
-        let (probes, probes_rx) = mpsc::channel(config.scan.scans_in_flight_max);
-        let (outcomes_tx, outcomes) = mpsc::channel(OUTCOME_QUEUE_MAX);
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
         };
-        let scanner = Scanner::start(config.scan_settings(), probes_rx, outcomes_tx, now)
-            .context("cannot start the scanner: section [scan]")?;
+        let (scanner, probes, outcomes) =
+            Scanner::start(config.scan_settings(), now).context("cannot start the scanner: section [scan]")?;
 
         let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
         let heartbeat = Arc::new(engine_thread::Heartbeat::default());

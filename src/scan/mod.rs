@@ -1,15 +1,16 @@
 //! The scan engine: takes requests, queries servers over UDP, returns outcomes.
 //!
-//! One task holds every scan in flight. A few shared sockets, each with a task
-//! that only receives, serve all scans. A silent server needs one table entry and
-//! one timer, but no socket and no task. Module `proto` defines requests and
-//! decodes replies. This module decides when, how often and how fast requests are
-//! sent.
+//! One thread holds every scan in flight. It receives and sends in batches on a few shared
+//! sockets, decodes replies where they were received, and returns outcomes in batches. A
+//! silent server needs one table entry and one timer, but no socket and no task. Module
+//! `proto` defines requests and decodes replies. This module decides when, how often and how
+//! fast requests are sent.
 //!
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
 //! - [`rate_limit`]: packets a second. - [`timers`]: deadlines. - [`resolver`]: host names.
-//! - [`capture`]: datagrams as received. - [`socket`]: sending and receiving. - [`counters`]: metrics. - [`event_loop`]: the task.
+//! - [`capture`]: datagrams as received. - [`socket`]: sending and receiving. - [`waker`]: wakes the thread.
+//! - [`counters`]: metrics. - [`event_loop`]: the thread.
 
 mod address;
 mod capture;
@@ -23,50 +24,72 @@ mod settings;
 mod socket;
 pub mod target;
 mod timers;
+mod waker;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 
 pub use self::address::{NetworkError, is_public, is_unicast, parse_network};
 pub use self::capture::Capture;
 pub use self::counters::{ScanCounterValues, ScanCounters};
-use self::event_loop::{EventLoop, ScannerCommand};
+use self::event_loop::{Channels, EventLoop, ScannerCommand};
 pub use self::outcome::{Attempt, Miss, MissReason, ScanOutcome};
-pub use self::request::{Now, ScanMode, ScanRequest};
+pub use self::request::{Now, RequestSender, ScanMode, ScanRequest};
 pub use self::settings::{DNS_CACHE_TTL_S, ScanSettings, SettingsError, TIMEOUT_MS};
+use self::waker::{WakeOnDrop, Waker};
+
+/// Requests that wait for the scanner. Each is taken within a turn while there is capacity.
+const REQUEST_QUEUE_MAX: usize = 4_096;
+
+/// Batches of outcomes that wait for the consumer. When there are more, the scanner keeps
+/// outcomes, accepts fewer requests, and scans begin later.
+const OUTCOME_BATCHES_MAX: usize = 20;
+
+/// Most outcomes that wait for the consumer: five seconds' worth at 2,000 scans/s.
+pub const OUTCOMES_QUEUED_MAX: usize = OUTCOME_BATCHES_MAX * event_loop::OUTCOMES_PER_BATCH;
 
 /// A handle to a running scan engine. If it is dropped without [`Scanner::shutdown`],
 /// the engine ends when the request sender or the outcome receiver is dropped.
 #[derive(Debug)]
 pub struct Scanner {
     counters: Arc<ScanCounters>,
-    commands: mpsc::Sender<ScannerCommand>,
-    task: JoinHandle<()>,
+    reloader: Reloader,
+    /// Closed when the thread has ended.
+    ended: oneshot::Receiver<()>,
 }
 
+/// The outcomes of scans, in batches. Closed when the scanner has ended.
+pub type Outcomes = mpsc::Receiver<Vec<ScanOutcome>>;
+
 impl Scanner {
-    /// Opens the sockets and starts. Must be called inside a tokio runtime.
+    /// Opens the sockets and starts the thread. Must be called inside a tokio runtime, which
+    /// resolves host names.
     ///
     /// Accepts requests while fewer than `scans_in_flight_max` scans are in flight; further
-    /// ones wait in their channel. When the request sender is dropped, the scanner
+    /// ones wait in their queue. When the request senders are dropped, the scanner
     /// finishes the scans in flight, ends, and closes the channel of outcomes.
     ///
-    /// Errors: invalid settings (`InvalidInput`), or no socket could be opened.
-    pub fn start(
-        settings: ScanSettings,
-        requests: mpsc::Receiver<ScanRequest>,
-        outcomes: mpsc::Sender<ScanOutcome>,
-        now: Now,
-    ) -> io::Result<Scanner> {
+    /// Errors: invalid settings (`InvalidInput`), no socket could be opened, no thread started.
+    pub fn start(settings: ScanSettings, now: Now) -> io::Result<(Scanner, RequestSender, Outcomes)> {
         settings.check().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
         let counters = Arc::new(ScanCounters::default());
-        let (commands, commands_rx) = mpsc::channel(4);
-        let event_loop = EventLoop::new(settings, requests, commands_rx, now, counters.clone())?;
-        Ok(Scanner { counters, commands, task: tokio::spawn(event_loop.run(outcomes)) })
+        let waker = Waker::new()?;
+        let (requests_tx, requests) = mpsc::channel(REQUEST_QUEUE_MAX);
+        let (commands_tx, commands) = mpsc::channel(4);
+        let (outcomes, outcomes_rx) = mpsc::channel(OUTCOME_BATCHES_MAX);
+        let channels = Channels { requests, commands, outcomes, waker: waker.clone() };
+        let event_loop = EventLoop::new(settings, channels, now, counters.clone())?;
+        let (running, ended) = oneshot::channel();
+        std::thread::Builder::new().name("scan".to_owned()).spawn(move || {
+            event_loop.run();
+            drop(running);
+        })?;
+        let reloader = Reloader { commands: commands_tx, waker: waker.clone() };
+        let requests = RequestSender::new(requests_tx, WakeOnDrop(waker));
+        Ok((Scanner { counters, reloader, ended }, requests, outcomes_rx))
     }
 
     /// The shared counters, which outlive the scanner. They count from the start.
@@ -76,20 +99,15 @@ impl Scanner {
 
     /// A handle for changing the settings, which outlives the scanner.
     pub fn reloader(&self) -> Reloader {
-        Reloader { commands: self.commands.clone() }
+        self.reloader.clone()
     }
 
     /// Accepts no more requests, waits at most `grace` for the scans in flight, and
     /// cancels the rest. Cancelled scans have no outcome: an interrupted scan says
     /// nothing about its server.
     pub async fn shutdown(self, grace: Duration) {
-        let _ = self.commands.send(ScannerCommand::Stop(grace)).await;
-        let mut task = self.task;
-        // The task itself ends within `grace`. This time-out covers a consumer that no
-        // longer reads outcomes.
-        if tokio::time::timeout(grace + Duration::from_secs(1), &mut task).await.is_err() {
-            task.abort();
-        }
+        self.reloader.send(ScannerCommand::Stop(grace)).await;
+        let _ = self.ended.await;
     }
 }
 
@@ -97,6 +115,7 @@ impl Scanner {
 #[derive(Clone, Debug)]
 pub struct Reloader {
     commands: mpsc::Sender<ScannerCommand>,
+    waker: Waker,
 }
 
 impl Reloader {
@@ -106,10 +125,15 @@ impl Reloader {
         settings.check()?;
         // If the engine has ended, there is nothing to reload.
         let (done, wait) = oneshot::channel();
-        if self.commands.send(ScannerCommand::Reload(Box::new(settings), done)).await.is_ok() {
-            let _ = wait.await;
-        }
+        self.send(ScannerCommand::Reload(Box::new(settings), done)).await;
+        let _ = wait.await;
         Ok(())
+    }
+
+    async fn send(&self, command: ScannerCommand) {
+        // If the thread has ended, there is nobody to command.
+        let _ = self.commands.send(command).await;
+        self.waker.wake();
     }
 }
 

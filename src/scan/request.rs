@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
+use super::waker::WakeOnDrop;
 use crate::model::{ServerKey, ServerUrl};
 
 /// Returns the current time, Unix ms. Implemented by `clock`.
@@ -32,5 +35,44 @@ impl ScanMode {
             ScanMode::Normal => 1,
             ScanMode::Exception => 3,
         }
+    }
+}
+
+/// Sends requests to the scanner. When the last sender is dropped, the scanner finishes the
+/// scans in flight and ends.
+#[derive(Clone, Debug)]
+pub struct RequestSender {
+    requests: mpsc::Sender<ScanRequest>,
+    /// After the sender, so that the scanner sees that it is gone.
+    wake: WakeOnDrop,
+}
+
+impl RequestSender {
+    pub(super) fn new(requests: mpsc::Sender<ScanRequest>, wake: WakeOnDrop) -> RequestSender {
+        RequestSender { requests, wake }
+    }
+
+    /// Sends a request, and waits while the queue is full. Returns whether the scanner runs.
+    pub async fn send(&self, request: ScanRequest) -> bool {
+        let sent = self.requests.send(request).await;
+        self.wake.0.wake();
+        sent.is_ok()
+    }
+
+    /// Sends the requests that `next` returns until it has no more, or the queue is full.
+    pub fn send_available(&self, mut next: impl FnMut() -> Option<ScanRequest>) {
+        let mut sent = false;
+        while let Ok(permit) = self.requests.try_reserve() {
+            let Some(request) = next() else { break };
+            permit.send(request);
+            sent = true;
+        }
+        if sent {
+            self.wake.0.wake();
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.requests.capacity() == 0
     }
 }

@@ -5,10 +5,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tokio::task::JoinSet;
+use tokio::runtime::Handle;
+
+use super::waker::{WakeOnDrop, Waker};
 
 /// Concurrent look-ups. Each blocks a thread until the name server replies.
 const LOOKUPS_MAX: usize = 64;
@@ -26,11 +29,16 @@ const ADDRESSES_MAX: usize = 4;
 pub type Addresses = SmallVec<[IpAddr; 1]>;
 
 /// The cache of host names, and the scans that wait for a look-up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resolver {
+    /// Runs the look-ups.
+    runtime: Handle,
+    waker: Waker,
     names: HashMap<String, CacheEntry>,
     queue: VecDeque<String>,
-    lookups: JoinSet<(String, Addresses)>,
+    lookups: usize,
+    results: mpsc::Receiver<LookupResult>,
+    results_tx: mpsc::Sender<LookupResult>,
 }
 
 #[derive(Debug)]
@@ -46,6 +54,13 @@ enum CacheEntry {
 }
 
 impl Resolver {
+    /// `waker` is called when a look-up has ended.
+    pub fn new(runtime: Handle, waker: Waker) -> Resolver {
+        let (results_tx, results) = mpsc::channel();
+        let (names, queue) = Default::default();
+        Resolver { runtime, waker, names, queue, lookups: 0, results, results_tx }
+    }
+
     /// The addresses of a host, if they are cached. Otherwise [`Resolver::complete`] returns the token later.
     pub fn resolve(&mut self, now: Duration, host: &str, token: u64) -> Option<Addresses> {
         if let Ok(ip) = host.parse() {
@@ -63,16 +78,11 @@ impl Resolver {
         None
     }
 
-    /// Waits for a look-up to end. Cancel-safe; pending forever while there is none.
-    pub async fn next_result(&mut self) -> LookupResult {
-        loop {
-            match self.lookups.join_next().await {
-                Some(Ok((host, addresses))) => return LookupResult { host, addresses },
-                // The task panicked or was aborted, which this module never does.
-                Some(Err(error)) => tracing::error!(%error, "the look-up of a host name failed internally"),
-                None => std::future::pending().await,
-            }
-        }
+    /// The result of a look-up that has ended.
+    pub fn next_result(&mut self) -> Option<LookupResult> {
+        let result = self.results.try_recv().ok()?;
+        self.lookups -= 1;
+        Some(result)
     }
 
     /// Caches the result for `ttl` and returns the tokens that waited for it.
@@ -99,11 +109,15 @@ impl Resolver {
     }
 
     fn start_lookups(&mut self) {
-        while self.lookups.len() < LOOKUPS_MAX {
+        while self.lookups < LOOKUPS_MAX {
             let Some(host) = self.queue.pop_front() else { return };
-            self.lookups.spawn(async move {
+            self.lookups += 1;
+            let (results, wake) = (self.results_tx.clone(), WakeOnDrop(self.waker.clone()));
+            self.runtime.spawn(async move {
                 let addresses = look_up(&host).await;
-                (host, addresses)
+                // The scanner may have ended.
+                let _ = results.send(LookupResult { host, addresses });
+                drop(wake);
             });
         }
     }
@@ -150,12 +164,17 @@ mod tests {
     #[tokio::test]
     async fn two_requests_share_one_lookup_and_the_result_is_cached() {
         let ms = Duration::from_millis;
-        let mut resolver = Resolver::default();
+        let mut resolver = Resolver::new(Handle::current(), Waker::new().unwrap());
         assert_eq!(resolver.resolve(ms(0), "8.8.8.8", 1), Some(Addresses::from_elem("8.8.8.8".parse().unwrap(), 1)));
         assert_eq!(resolver.resolve(ms(0), "localhost", 1), None);
         assert_eq!(resolver.resolve(ms(0), "localhost", 2), None);
-        assert_eq!(resolver.lookups.len(), 1);
-        let result = resolver.next_result().await;
+        assert_eq!(resolver.lookups, 1);
+        let result = loop {
+            match resolver.next_result() {
+                Some(result) => break result,
+                None => tokio::time::sleep(ms(5)).await,
+            }
+        };
         let addresses = result.addresses.clone();
         assert!(!addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback), "{addresses:?}");
         assert_eq!(resolver.complete(ms(5), result, ms(100)), [1, 2]);

@@ -1,65 +1,61 @@
-//! UDP sockets: a few shared ones, each with a task that receives.
+//! UDP sockets: a few shared ones, read and written in batches.
 //!
-//! The receivers add the arrival time to every datagram and pass it on through a
-//! bounded channel. While the channel is full they leave datagrams in the kernel's
-//! buffer. The kernel counts overflows of that buffer (`SO_RXQ_OVFL`) and reports
-//! the count with each datagram: such a loss is local, not a server's silence.
-//! Port-unreachable messages are read from the error queue (`IP_RECVERR`).
-//! `quinn-udp` reads neither, so the sockets are read with `nix`.
+//! The kernel notes the arrival of each datagram (`SO_TIMESTAMPNS`), so a datagram may wait for
+//! the next turn of the scan thread without a false round-trip time. It counts overflows of the
+//! receive buffer (`SO_RXQ_OVFL`) and reports the count with each datagram: such a loss is
+//! local, not a server's silence. Port-unreachable messages are read from the error queue
+//! (`IP_RECVERR`). `quinn-udp` reads none of these, so the sockets are used through `nix`.
 
-use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, SockaddrStorage, sockopt, {self as sys},
+    ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, sockopt, {self as sys},
 };
+use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
+use super::waker::Waker;
 use crate::limits::DATAGRAM_BYTES_MAX;
-use crate::scan::counters::ScanCounters;
-use crate::scan::request::Now;
 
-/// Capacity of the channel from the receivers to the engine. A burst of replies
-/// fits; further datagrams wait in the kernel's buffers.
-const EVENT_QUEUE_MAX: usize = 1_024;
+/// Datagrams received or sent with one system call.
+const BATCH_MAX: usize = 32;
 
-/// Reads from one socket before the others get their turn.
-const READ_BATCH_MAX: usize = 64;
-
-/// `sendto` reports ICMP errors of earlier packets; each attempt clears one.
+/// `sendmmsg` reports ICMP errors of earlier packets; each attempt clears one.
 const SEND_ATTEMPTS_MAX: usize = 8;
 
-/// A datagram or an error from a socket.
-#[derive(Debug)]
-pub enum SocketEvent {
-    Datagram {
-        socket: usize,
-        from: SocketAddr,
-        /// Arrival: Unix ms, and on the clock of the timers.
-        t_ms: i64,
-        at: tokio::time::Instant,
-        bytes: Box<[u8]>,
-    },
-    /// The host reports that the port is closed.
-    Refused { from: SocketAddr },
-}
+/// Longest wait for space in the kernel's send buffer.
+const SEND_WAIT_MS: u16 = 100;
+
+/// A datagram that the kernel stamped longer ago is taken for one received just now: the
+/// system clock has been set meanwhile.
+const AGE_MAX: Duration = Duration::from_secs(5);
+
+/// What a small datagram takes from the receive buffer, bytes: the kernel counts the memory
+/// that holds it.
+const BUFFERED_DATAGRAM_BYTES: usize = 2_304;
 
 /// All sockets: first those for IPv4, then those for IPv6, if the system has IPv6.
 #[derive(Debug)]
 pub struct Sockets {
-    sockets: Vec<Arc<UdpSocket>>,
-    drops: Vec<Arc<AtomicU64>>,
+    sockets: Vec<Socket>,
     v4_count: usize,
-    events: mpsc::Receiver<SocketEvent>,
-    _receivers: JoinSet<()>,
+    /// Datagrams that the receive buffers of all sockets hold together.
+    buffered_max: usize,
+}
+
+/// What a socket has for the scan thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    pub socket: usize,
+    pub has_datagrams: bool,
+    pub has_errors: bool,
 }
 
 impl Sockets {
@@ -67,45 +63,28 @@ impl Sockets {
     ///
     /// Errors: no IPv4 socket. A machine without IPv6 is not an error, but servers
     /// with IPv6 addresses cannot be queried.
-    pub fn open(
-        count: usize,
-        receive_buffer_bytes: usize,
-        now: Now,
-        counters: Arc<ScanCounters>,
-    ) -> io::Result<Sockets> {
+    pub fn open(count: usize, receive_buffer_bytes: usize) -> io::Result<Sockets> {
         assert!(count > 0, "settings are checked");
         let mut sockets = Vec::new();
         for _ in 0..count {
-            sockets.push(Arc::new(open(Domain::IPV4, receive_buffer_bytes)?));
+            sockets.push(Socket::open(Domain::IPV4, receive_buffer_bytes)?);
         }
         for _ in 0..count {
-            match open(Domain::IPV6, receive_buffer_bytes) {
-                Ok(socket) => sockets.push(Arc::new(socket)),
+            match Socket::open(Domain::IPV6, receive_buffer_bytes) {
+                Ok(socket) => sockets.push(socket),
                 Err(error) => {
                     tracing::debug!(%error, "IPv6 is not available");
                     break;
                 }
             }
         }
-        let (events_tx, events) = mpsc::channel(EVENT_QUEUE_MAX);
-        let mut receivers = JoinSet::new();
-        let mut drops = Vec::new();
-        for (index, socket) in sockets.iter().enumerate() {
-            let dropped = Arc::new(AtomicU64::new(0));
-            drops.push(dropped.clone());
-            let receiver = Receiver {
-                index,
-                socket: socket.clone(),
-                events: events_tx.clone(),
-                now: now.clone(),
-                counters: counters.clone(),
-                dropped,
-                dropped_before: 0,
-                is_v6: index >= count,
-            };
-            receivers.spawn(receiver.run());
-        }
-        Ok(Sockets { sockets, drops, v4_count: count, events, _receivers: receivers })
+        let granted = sockets[..count].iter().map(|socket| socket.receive_buffer_bytes().unwrap_or(0)).sum::<usize>();
+        Ok(Sockets { sockets, v4_count: count, buffered_max: granted / BUFFERED_DATAGRAM_BYTES })
+    }
+
+    /// Datagrams that the receive buffers hold together; those of IPv4, if there are both.
+    pub fn buffered_max(&self) -> usize {
+        self.buffered_max
     }
 
     /// The socket for this address, always the same one; `None` if the address family
@@ -123,172 +102,288 @@ impl Sockets {
 
     /// Datagrams that the kernel dropped at this socket, as far as it has reported.
     pub fn drops(&self, socket: usize) -> u64 {
-        self.drops[socket].load(Ordering::Relaxed)
+        self.sockets[socket].drops
     }
 
-    /// Sends one packet. Waits only while the kernel's buffer is full.
-    pub async fn send(&self, socket: usize, address: SocketAddr, packet: &[u8]) -> io::Result<()> {
-        let socket = &self.sockets[socket];
-        let mut attempts = SEND_ATTEMPTS_MAX;
-        loop {
-            match socket.send_to(packet, address).await {
-                Ok(_) => return Ok(()),
-                Err(error) => {
-                    attempts -= 1;
-                    // Without a route each attempt fails; an old ICMP error is reported only once.
-                    if attempts == 0 || !is_stale_icmp_error(&error) {
-                        return Err(error);
-                    }
-                }
-            }
+    /// Sleeps until a socket is ready, the waker is called, or the time is over; `is_idle` is
+    /// checked once more before. Returns the sockets that are ready.
+    pub fn wait(&self, waker: &Waker, timeout: Duration, is_idle: impl FnOnce() -> bool) -> io::Result<Vec<Ready>> {
+        let timeout_ms = timeout.as_nanos().div_ceil(1_000_000);
+        let mut fds: Vec<PollFd> =
+            self.sockets.iter().map(|socket| PollFd::new(socket.socket.as_fd(), PollFlags::POLLIN)).collect();
+        fds.push(PollFd::new(waker.fd(), PollFlags::POLLIN));
+        waker.before_sleep();
+        let timeout =
+            if is_idle() { PollTimeout::try_from(timeout_ms).unwrap_or(PollTimeout::MAX) } else { PollTimeout::ZERO };
+        let polled = poll(&mut fds, timeout);
+        waker.after_sleep();
+        match polled {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        let events = fds[..self.sockets.len()].iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+        let ready = events.enumerate().filter(|(_, events)| !events.is_empty()).map(|(socket, events)| Ready {
+            socket,
+            has_datagrams: events.contains(PollFlags::POLLIN),
+            has_errors: events.contains(PollFlags::POLLERR),
+        });
+        Ok(ready.collect())
     }
 
-    /// The next event. Cancel-safe.
-    pub async fn next_event(&mut self) -> SocketEvent {
-        match self.events.recv().await {
-            Some(event) => event,
-            // The receivers have ended; no further event arrives.
-            None => std::future::pending().await,
+    /// Receives up to a batch of datagrams. Returns the number of those that the kernel has
+    /// dropped since the last batch.
+    pub fn receive(&mut self, socket: usize, batch: &mut ReceiveBatch) -> u64 {
+        let is_v6 = socket >= self.v4_count;
+        let socket = &mut self.sockets[socket];
+        batch.receive(&socket.socket, is_v6);
+        let Some(dropped) = batch.dropped else { return 0 };
+        let more = u64::from(dropped.wrapping_sub(socket.dropped_before));
+        socket.dropped_before = dropped;
+        socket.drops += more;
+        more
+    }
+
+    /// The next message from the error queue; `None`: there is no more.
+    pub fn next_icmp_error(&self, socket: usize) -> Option<IcmpError> {
+        read_error_queue(&self.sockets[socket].socket).ok()
+    }
+
+    /// Queues a packet for the next [`Sockets::flush`].
+    pub fn queue(&mut self, socket: usize, to: SocketAddr, packet: &[u8], token: u64) {
+        self.sockets[socket].queue.push(to, packet, token);
+    }
+
+    /// Sends all packets that are queued. Returns the tokens of those that the system did not
+    /// send. Waits only while the kernel's buffer is full.
+    pub fn flush(&mut self) -> Vec<(u64, SocketAddr, Errno)> {
+        let mut failed = Vec::new();
+        for Socket { socket, queue, .. } in &mut self.sockets {
+            queue.flush(socket, &mut failed);
         }
-    }
-
-    pub fn try_next_event(&mut self) -> Option<SocketEvent> {
-        self.events.try_recv().ok()
+        failed
     }
 }
 
-fn is_stale_icmp_error(error: &io::Error) -> bool {
-    use io::ErrorKind::*;
-    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | Interrupted)
-        || error.raw_os_error().is_some_and(|e| e == libc::EHOSTDOWN || e == libc::EPROTO || e == libc::ENOPROTOOPT)
-}
-
-fn open(domain: Domain, receive_buffer_bytes: usize) -> io::Result<UdpSocket> {
-    let socket = socket2::Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))?;
-    let any: IpAddr = if domain == Domain::IPV4 {
-        sys::setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        socket.set_only_v6(true)?;
-        sys::setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
-        Ipv6Addr::UNSPECIFIED.into()
-    };
-    sys::setsockopt(&socket, sockopt::RxqOvfl, &1)?;
-    // More than net.core.rmem_max needs CAP_NET_ADMIN; a smaller buffer is not an error.
-    if sys::setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer_bytes).is_err() {
-        let _ = socket.set_recv_buffer_size(receive_buffer_bytes);
-    }
-    socket.bind(&SocketAddr::new(any, 0).into())?;
-    UdpSocket::from_std(socket.into())
-}
-
-struct Receiver {
-    index: usize,
-    socket: Arc<UdpSocket>,
-    events: mpsc::Sender<SocketEvent>,
-    now: Now,
-    counters: Arc<ScanCounters>,
-    dropped: Arc<AtomicU64>,
+#[derive(Debug)]
+struct Socket {
+    socket: UdpSocket,
+    drops: u64,
     /// The kernel's last counter value; it wraps.
     dropped_before: u32,
-    is_v6: bool,
+    queue: SendQueue,
 }
 
-impl Receiver {
-    async fn run(mut self) {
-        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-        let mut control = vec![0; 512];
-        loop {
-            if let Err(error) = self.socket.ready(Interest::READABLE | Interest::ERROR).await {
-                tracing::error!(%error, "waiting for a scan socket failed");
-                return;
-            }
-            while let Ok(error) =
-                self.socket.try_io(Interest::ERROR, || read_error_queue(self.socket.as_raw_fd(), &mut control))
-            {
-                match error {
-                    Icmp::Refused(from) => {
-                        self.counters.icmp_port_unreachable.increment();
-                        if self.events.send(SocketEvent::Refused { from }).await.is_err() {
-                            return;
-                        }
-                    }
-                    Icmp::Other => self.counters.icmp_other.increment(),
-                }
-            }
-            for _ in 0..READ_BATCH_MAX {
-                let fd = self.socket.as_raw_fd();
-                let read = self.socket.try_io(Interest::READABLE, || receive(fd, &mut buffer, &mut control));
-                match read {
-                    Ok(read) => {
-                        if !self.forward(read, &buffer).await {
-                            return;
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // The ICMP error of an earlier packet; it is in the error queue too.
-                    Err(_) => {}
-                }
-            }
-        }
-    }
-
-    async fn forward(&mut self, read: ReceivedDatagram, buffer: &[u8]) -> bool {
-        let at = tokio::time::Instant::now();
-        let t_ms = (self.now)();
-        if let Some(dropped) = read.dropped {
-            let more = u64::from(dropped.wrapping_sub(self.dropped_before));
-            self.dropped_before = dropped;
-            self.dropped.fetch_add(more, Ordering::Relaxed);
-            self.counters.kernel_drops.add(more);
-        }
-        self.counters.packets_received.increment();
-        self.counters.bytes_received.add(read.len as u64);
-        let Some(from) = read.from.filter(|from| from.is_ipv6() == self.is_v6) else {
-            return true;
+impl Socket {
+    fn open(domain: Domain, receive_buffer_bytes: usize) -> io::Result<Socket> {
+        let socket = socket2::Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))?;
+        let any: IpAddr = if domain == Domain::IPV4 {
+            sys::setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            socket.set_only_v6(true)?;
+            sys::setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+            Ipv6Addr::UNSPECIFIED.into()
         };
-        let bytes = buffer[..read.len].into();
-        self.events.send(SocketEvent::Datagram { socket: self.index, from, t_ms, at, bytes }).await.is_ok()
+        sys::setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+        sys::setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        // More than net.core.rmem_max needs CAP_NET_ADMIN; a smaller buffer is not an error.
+        if sys::setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer_bytes).is_err() {
+            let _ = socket.set_recv_buffer_size(receive_buffer_bytes);
+        }
+        socket.bind(&SocketAddr::new(any, 0).into())?;
+        let queue = SendQueue { bytes: Vec::new(), packets: Vec::new() };
+        Ok(Socket { socket: socket.into(), drops: 0, dropped_before: 0, queue })
+    }
+
+    fn receive_buffer_bytes(&self) -> io::Result<usize> {
+        socket2::SockRef::from(&self.socket).recv_buffer_size()
     }
 }
 
-struct ReceivedDatagram {
-    len: usize,
-    from: Option<SocketAddr>,
-    /// The kernel's drop counter; sent only after the first drop.
+/// Packets to be sent, in one buffer.
+#[derive(Debug)]
+struct SendQueue {
+    bytes: Vec<u8>,
+    packets: Vec<QueuedPacket>,
+}
+
+#[derive(Debug)]
+struct QueuedPacket {
+    /// In the buffer.
+    range: Range<usize>,
+    to: SocketAddr,
+    token: u64,
+}
+
+impl SendQueue {
+    fn push(&mut self, to: SocketAddr, packet: &[u8], token: u64) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(packet);
+        self.packets.push(QueuedPacket { range: start..self.bytes.len(), to, token });
+    }
+
+    fn flush(&mut self, socket: &UdpSocket, failed: &mut Vec<(u64, SocketAddr, Errno)>) {
+        let mut sent = 0;
+        let mut attempts = SEND_ATTEMPTS_MAX;
+        while sent < self.packets.len() {
+            let batch = &self.packets[sent..self.packets.len().min(sent + BATCH_MAX)];
+            match send(socket, &self.bytes, batch) {
+                Ok(count) => {
+                    sent += count;
+                    attempts = SEND_ATTEMPTS_MAX;
+                }
+                Err(error) => {
+                    attempts -= 1;
+                    let is_full = matches!(error, Errno::EAGAIN | Errno::ENOBUFS);
+                    // Without a route each attempt fails; an old ICMP error is reported only once.
+                    if attempts == 0 || !(is_full || is_stale_icmp_error(error)) {
+                        failed.push((batch[0].token, batch[0].to, error));
+                        sent += 1;
+                        attempts = SEND_ATTEMPTS_MAX;
+                    } else if is_full {
+                        let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+                        let _ = poll(&mut fds, SEND_WAIT_MS);
+                    }
+                }
+            }
+        }
+        self.bytes.clear();
+        self.packets.clear();
+    }
+}
+
+/// Sends packets with one system call. Returns how many were sent, at least one.
+fn send(socket: &UdpSocket, bytes: &[u8], packets: &[QueuedPacket]) -> nix::Result<usize> {
+    let parts: Vec<[IoSlice; 1]> = packets.iter().map(|packet| [IoSlice::new(&bytes[packet.range.clone()])]).collect();
+    let to: Vec<Option<SockaddrStorage>> = packets.iter().map(|packet| Some(packet.to.into())).collect();
+    let mut headers = MultiHeaders::preallocate(packets.len(), None);
+    let sent = sys::sendmmsg(socket.as_raw_fd(), &mut headers, &parts, &to, [], MsgFlags::MSG_DONTWAIT)?;
+    Ok(sent.count())
+}
+
+fn is_stale_icmp_error(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::ECONNREFUSED
+            | Errno::EHOSTUNREACH
+            | Errno::ENETUNREACH
+            | Errno::EHOSTDOWN
+            | Errno::EPROTO
+            | Errno::ENOPROTOOPT
+            | Errno::EINTR
+    )
+}
+
+/// Datagrams of one socket, received together.
+#[derive(Debug)]
+pub struct ReceiveBatch {
+    /// A slot of [`DATAGRAM_BYTES_MAX`] for each datagram.
+    slots: Vec<u8>,
+    received: Vec<ReceivedDatagram>,
+    /// The kernel's drop counter; reported only after the first drop.
     dropped: Option<u32>,
+    /// The time at which the batch was received.
+    at: Instant,
 }
 
-fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<ReceivedDatagram> {
-    let mut parts = [IoSliceMut::new(buffer)];
-    let message = sys::recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
-    let dropped = message.cmsgs()?.find_map(|c| match c {
-        ControlMessageOwned::RxqOvfl(dropped) => Some(dropped),
-        _ => None,
-    });
-    Ok(ReceivedDatagram { len: message.bytes, from: message.address.as_ref().and_then(address), dropped })
+/// A datagram of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedDatagram {
+    slot: usize,
+    pub len: usize,
+    /// `None`: not an address of the socket's family.
+    pub from: Option<SocketAddr>,
+    /// How long ago the kernel received it.
+    pub age: Duration,
 }
 
-enum Icmp {
+impl Default for ReceiveBatch {
+    fn default() -> Self {
+        ReceiveBatch {
+            slots: vec![0; BATCH_MAX * DATAGRAM_BYTES_MAX],
+            received: Vec::with_capacity(BATCH_MAX),
+            dropped: None,
+            at: Instant::now(),
+        }
+    }
+}
+
+impl ReceiveBatch {
+    /// The datagrams in the order of their arrival.
+    pub fn datagrams(&self) -> impl Iterator<Item = (&ReceivedDatagram, &[u8])> {
+        self.received.iter().map(|datagram| {
+            let start = datagram.slot * DATAGRAM_BYTES_MAX;
+            (datagram, &self.slots[start..start + datagram.len])
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.received.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.received.len() == BATCH_MAX
+    }
+
+    /// When the batch was received.
+    pub fn at(&self) -> Instant {
+        self.at
+    }
+
+    fn receive(&mut self, socket: &UdpSocket, is_v6: bool) {
+        self.received.clear();
+        self.dropped = None;
+        // `recvmmsg` of nix 0.31 keeps the lengths that the kernel wrote into the headers, so
+        // they are made anew for every batch.
+        let control = nix::cmsg_space!(TimeSpec, u32);
+        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH_MAX, Some(control));
+        let mut parts: Vec<[IoSliceMut; 1]> =
+            self.slots.chunks_exact_mut(DATAGRAM_BYTES_MAX).map(|slot| [IoSliceMut::new(slot)]).collect();
+        // An error is that of an earlier packet, and in the error queue, too.
+        let fd = socket.as_raw_fd();
+        let messages = sys::recvmmsg(fd, &mut headers, parts.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
+        self.at = Instant::now();
+        let Ok(messages) = messages else { return };
+        let system_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        for (slot, message) in messages.enumerate() {
+            let mut age = Duration::ZERO;
+            for cmsg in message.cmsgs().into_iter().flatten() {
+                match cmsg {
+                    ControlMessageOwned::ScmTimestampns(at) => age = system_time.saturating_sub(at.into()),
+                    ControlMessageOwned::RxqOvfl(dropped) => self.dropped = Some(dropped),
+                    _ => {}
+                }
+            }
+            let from = message.address.as_ref().and_then(address).filter(|from| from.is_ipv6() == is_v6);
+            let age = if age > AGE_MAX { Duration::ZERO } else { age };
+            self.received.push(ReceivedDatagram { slot, len: message.bytes.min(DATAGRAM_BYTES_MAX), from, age });
+        }
+    }
+}
+
+/// An ICMP message about a packet that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcmpError {
+    /// The host reports that the port is closed.
     Refused(SocketAddr),
     Other,
 }
 
 /// Reads one message from the error queue. It contains the address of the sent packet.
-fn read_error_queue(fd: RawFd, control: &mut [u8]) -> io::Result<Icmp> {
+fn read_error_queue(socket: &UdpSocket) -> io::Result<IcmpError> {
     let mut start = [0; 64];
+    let mut control = [0; 512];
     let mut parts = [IoSliceMut::new(&mut start)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_ERRQUEUE;
-    let message = sys::recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), flags)?;
+    let message = sys::recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
     let refused = message.cmsgs()?.any(|c| match c {
         ControlMessageOwned::Ipv4RecvErr(error, _) => error.ee_errno == libc::ECONNREFUSED as u32,
         ControlMessageOwned::Ipv6RecvErr(error, _) => error.ee_errno == libc::ECONNREFUSED as u32,
         _ => false,
     });
     Ok(match message.address.as_ref().and_then(address) {
-        Some(target) if refused => Icmp::Refused(target),
-        _ => Icmp::Other,
+        Some(target) if refused => IcmpError::Refused(target),
+        _ => IcmpError::Other,
     })
 }
 

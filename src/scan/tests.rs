@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::model::{Completeness, ServerKey, ServerUrl};
@@ -89,22 +90,27 @@ pub(super) fn clock() -> Now {
     Arc::new(move || 1_000_000 + start.elapsed().as_millis() as i64)
 }
 
+/// The outcome of the only scan that has ended.
+async fn next(outcomes: &mut Outcomes) -> ScanOutcome {
+    let mut batch = outcomes.recv().await.expect("the scanner runs");
+    assert_eq!(batch.len(), 1);
+    batch.remove(0)
+}
+
 /// Scans the URLs concurrently and returns the outcomes in the order of the URLs.
 async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) -> (Vec<ScanOutcome>, ScanCounterValues) {
-    let (request_tx, requests) = mpsc::channel(16);
-    let (outcome_tx, mut outcomes) = mpsc::channel(1);
-    let scanner = Scanner::start(settings, requests, outcome_tx, clock()).unwrap();
+    let (scanner, requests, mut outcomes) = Scanner::start(settings, clock()).unwrap();
     let send_requests = async {
         for (id, url) in urls.iter().enumerate() {
             let request = ScanRequest { id: id as u64, server: ServerKey(1 + id as u32), url: url.clone(), mode };
-            request_tx.send(request).await.unwrap();
+            assert!(requests.send(request).await);
         }
-        drop(request_tx);
+        drop(requests);
     };
     let receive_outcomes = async {
         let mut all = Vec::new();
-        while let Some(outcome) = outcomes.recv().await {
-            all.push(outcome);
+        while let Some(batch) = outcomes.recv().await {
+            all.extend(batch);
         }
         all
     };
@@ -251,13 +257,11 @@ async fn scans_of_one_address_run_one_at_a_time() {
 #[tokio::test]
 async fn scan_waits_for_the_cooldown_of_a_scan_that_has_ended() {
     let server = Server::start(|_, packet| vec![status(packet, "")]).await;
-    let (request_tx, requests) = mpsc::channel(1);
-    let (outcome_tx, mut outcomes) = mpsc::channel(1);
-    let _scanner = Scanner::start(quick(), requests, outcome_tx, clock()).unwrap();
+    let (_scanner, requests, mut outcomes) = Scanner::start(quick(), clock()).unwrap();
     for id in 0..3 {
         let request = ScanRequest { id, server: ServerKey(1), url: server.url("quake3"), mode: ScanMode::Normal };
-        request_tx.send(request).await.unwrap();
-        assert!(outcomes.recv().await.unwrap().result.is_ok());
+        assert!(requests.send(request).await);
+        assert!(next(&mut outcomes).await.result.is_ok());
     }
     let received: Vec<Instant> = server.received().into_iter().map(|(at, _)| at).collect();
     assert!(received.windows(2).all(|pair| (pair[1] - pair[0]).as_millis() >= 1_099), "{received:?}");
@@ -355,26 +359,24 @@ async fn requests_beyond_scans_in_flight_max_wait() {
 async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     let silent = Server::start(|_, _| vec![]).await;
     let replying = Server::start(|_, packet| vec![status(packet, "")]).await;
-    let (request_tx, requests) = mpsc::channel(16);
-    let (outcome_tx, mut outcomes) = mpsc::channel(16);
     let settings = ScanSettings { timeout_ms: 30_000, ..quick() };
-    let scanner = Scanner::start(settings.clone(), requests, outcome_tx, clock()).unwrap();
+    let (scanner, requests, mut outcomes) = Scanner::start(settings.clone(), clock()).unwrap();
     let request = |id, server: &Server| ScanRequest {
         id,
         server: ServerKey(1),
         url: server.url("quake3"),
         mode: ScanMode::Normal,
     };
-    request_tx.send(request(1, &silent)).await.unwrap();
-    request_tx.send(request(2, &replying)).await.unwrap();
-    assert_eq!(outcomes.recv().await.unwrap().id, 2);
+    assert!(requests.send(request(1, &silent)).await);
+    assert!(requests.send(request(2, &replying)).await);
+    assert_eq!(next(&mut outcomes).await.id, 2);
     assert!(scanner.reloader().reload(ScanSettings { retries: 99, ..settings.clone() }).await.is_err());
     let opted_out = ScanSettings { opt_out: vec!["127.0.0.1".parse().unwrap()], ..settings.clone() };
     scanner.reloader().reload(opted_out).await.unwrap();
-    let outcome = outcomes.recv().await.unwrap();
+    let outcome = next(&mut outcomes).await;
     assert_eq!((outcome.id, reason(&outcome)), (1, MissReason::OptedOut));
     scanner.reloader().reload(settings).await.unwrap();
-    request_tx.send(request(3, &silent)).await.unwrap();
+    assert!(requests.send(request(3, &silent)).await);
     while silent.received().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

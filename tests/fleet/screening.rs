@@ -19,7 +19,6 @@ use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
 use clqd::scan::{ScanMode, ScanRequest, ScanSettings, Scanner};
 use clqd::state::State;
 use clqd::store::StoreSettings;
-use tokio::sync::mpsc;
 
 const SERVERS: u32 = 80;
 const SCANS: u32 = 100;
@@ -85,8 +84,6 @@ impl Simulation {
     }
 
     async fn scan_for_hours(&mut self) {
-        let (request_tx, requests) = mpsc::channel(SERVERS as usize);
-        let (outcome_tx, mut outcomes) = mpsc::channel(SERVERS as usize);
         let clock = Arc::clone(&self.fleet);
         let settings = ScanSettings {
             allow_private: true,
@@ -97,19 +94,22 @@ impl Simulation {
             subnet_burst_packets: 10_000,
             ..ScanSettings::default()
         };
-        let scanner =
-            Scanner::start(settings, requests, outcome_tx, Arc::new(move || clock.now_ms())).expect("sockets");
+        let (scanner, requests, mut outcomes) =
+            Scanner::start(settings, Arc::new(move || clock.now_ms())).expect("sockets");
         for _ in 0..SCANS {
             for (server, url) in self.urls.iter().enumerate() {
                 let (id, url) = (server as u64, url.clone());
                 let request = ScanRequest { id, server: ServerKey(1 + server as u32), url, mode: ScanMode::Normal };
-                request_tx.send(request).await.expect("the scanner runs");
+                assert!(requests.send(request).await, "the scanner runs");
             }
             let mut lists = Vec::new();
-            for _ in 0..SERVERS {
-                let outcome = outcomes.recv().await.expect("the scanner runs");
+            let mut ended = 0;
+            while ended < SERVERS as usize {
+                let batch = outcomes.recv().await.expect("the scanner runs");
+                ended += batch.len();
                 // A busy machine may miss a reply; the next scan sees the same server.
-                lists.extend(outcome.result.ok().map(|snapshot| (outcome.id as u32, snapshot)));
+                let listed = batch.into_iter().filter_map(|outcome| Some((outcome.id as u32, outcome.result.ok()?)));
+                lists.extend(listed);
             }
             lists.sort_by_key(|(server, _)| *server);
             for (server, snapshot) in lists {
@@ -117,7 +117,7 @@ impl Simulation {
             }
             self.fleet.skip_time(SCAN_MS);
         }
-        drop(request_tx);
+        drop(requests);
         assert!(outcomes.recv().await.is_none(), "the scanner ends after its last outcome");
         drop(scanner);
         self.state.commit().expect("the store works");

@@ -30,12 +30,12 @@ use crate::engine::Event;
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::{ServerKey, ServerUrl, WeekKey, WindowKey};
-use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
+use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
 use crate::scan_log::Recorder;
 use crate::state::State;
 
-/// Outcomes applied in one batch before the next command is handled.
-const OUTCOMES_PER_BATCH: usize = 512;
+/// Interval at which due scans are passed to the scanner, which sends them together.
+const PROBE_INTERVAL_MS: i64 = 5;
 
 /// Time between two sweep steps.
 const SWEEP_MS: i64 = 1_000;
@@ -52,7 +52,8 @@ pub(super) struct EngineThread {
     recorder: Option<Recorder>,
     clock: Arc<Clock>,
     /// `None`: scanning has stopped.
-    probes: Option<mpsc::Sender<ScanRequest>>,
+    probes: Option<RequestSender>,
+    probed_ms: i64,
     commit_interval_ms: i64,
     disk: DiskSpace,
     /// Windows are to be rebuilt as soon as commits are possible again.
@@ -86,7 +87,7 @@ impl EngineThread {
         mut state: State,
         recorder: Option<Recorder>,
         clock: Arc<Clock>,
-        probes: mpsc::Sender<ScanRequest>,
+        probes: RequestSender,
         config: &Config,
         heartbeat: Arc<Heartbeat>,
         dropped: DropCounter,
@@ -109,6 +110,7 @@ impl EngineThread {
             recorder,
             clock,
             probes: Some(probes),
+            probed_ms: 0,
             commit_interval_ms: config.store.commit_interval_ms as i64,
             disk,
             rebuild_due: false,
@@ -122,14 +124,9 @@ impl EngineThread {
         }
     }
 
-    pub(super) fn run(
-        mut self,
-        mut commands: mpsc::Receiver<Command>,
-        mut outcomes: mpsc::Receiver<ScanOutcome>,
-    ) -> anyhow::Result<()> {
+    pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>, mut outcomes: Outcomes) -> anyhow::Result<()> {
         // This runtime only runs the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let mut batch = Vec::with_capacity(OUTCOMES_PER_BATCH);
         let mut scanning = true;
         for window in self.state.engine.running_windows() {
             self.boards.enqueue(window);
@@ -141,6 +138,7 @@ impl EngineThread {
             self.send_probes(now_ms);
             self.heartbeat.beat();
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
+            let mut batch = None;
             let mut built = None;
             let mut rebuild_event = None;
             let command = waiter.block_on(async {
@@ -154,8 +152,9 @@ impl EngineThread {
                         rebuild_event = Some(next);
                         None
                     }
-                    n = outcomes.recv_many(&mut batch, OUTCOMES_PER_BATCH), if scanning => {
-                        scanning = n > 0;
+                    next = outcomes.recv(), if scanning => {
+                        scanning = next.is_some();
+                        batch = next;
                         commands.try_recv().ok()
                     }
                     command = commands.recv() => Some(command.unwrap_or(Command::Shutdown)),
@@ -173,9 +172,9 @@ impl EngineThread {
                 // At a stop, `StopScanning` is already in the command queue.
                 bail!("the scanner has ended unexpectedly");
             }
-            if !batch.is_empty() {
+            if let Some(batch) = batch {
                 let now_ms = self.now_ms()?;
-                for outcome in batch.drain(..) {
+                for outcome in batch {
                     self.apply_outcome(outcome, now_ms)?;
                 }
             }
@@ -185,8 +184,10 @@ impl EngineThread {
             match command {
                 Some(Command::Shutdown) => {
                     let now_ms = self.now_ms()?;
-                    while let Ok(outcome) = outcomes.try_recv() {
-                        self.apply_outcome(outcome, now_ms)?;
+                    while let Ok(batch) = outcomes.try_recv() {
+                        for outcome in batch {
+                            self.apply_outcome(outcome, now_ms)?;
+                        }
                     }
                     return self.last_commit();
                 }
@@ -233,12 +234,12 @@ impl EngineThread {
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
         let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
-        let full = self.probes.as_ref().is_none_or(|probes| probes.capacity() == 0);
+        let full = self.probes.as_ref().is_none_or(RequestSender::is_full);
         // While the scanner's queue is full, try again in 10 ms.
         let due = match self.state.engine.next_due_ms() {
             Some(_) if self.probes.is_none() => i64::MAX,
             Some(due) if full => due.max(now_ms + 10),
-            Some(due) => due,
+            Some(due) => due.max(self.probed_ms + PROBE_INTERVAL_MS),
             None => i64::MAX,
         };
         let waiting_requests = if self.waiting_requests.is_empty() { i64::MAX } else { now_ms + BOARD_POLL_MS };
@@ -247,11 +248,16 @@ impl EngineThread {
 
     fn send_probes(&mut self, now_ms: i64) {
         let Some(probes) = &self.probes else { return };
-        while let Ok(permit) = probes.try_reserve() {
-            let Some(probe) = self.state.engine.poll_probe(now_ms) else { return };
-            let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
-            permit.send(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode });
+        // A step back of the clock does not stop the probes.
+        if (0..PROBE_INTERVAL_MS).contains(&(now_ms - self.probed_ms)) {
+            return;
         }
+        self.probed_ms = now_ms;
+        probes.send_available(|| {
+            let probe = self.state.engine.poll_probe(now_ms)?;
+            let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
+            Some(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode })
+        });
     }
 
     /// The current time for recorded outcomes. After a clock jump the scan log begins a new

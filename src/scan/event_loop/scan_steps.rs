@@ -1,7 +1,8 @@
 //! From a locked address to the result of a target: takes the permits of the rate limits,
 //! sends, resends, and passes each datagram to the exchange of its protocol.
 
-use tokio::time::Instant;
+use std::net::SocketAddr;
+use std::time::Instant;
 
 use super::EventLoop;
 use super::scan_state::{ScanToken, State};
@@ -11,11 +12,11 @@ use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
 use crate::scan::rate_limit::{Admission, LimitScope};
 use crate::scan::settings::COOLDOWN;
-use crate::scan::socket::SocketEvent;
+use crate::scan::socket::IcmpError;
 
 impl EventLoop {
     /// Locks the address of the scan's current target, or queues for it.
-    pub(super) async fn begin_target(&mut self, token: ScanToken) {
+    pub(super) fn begin_target(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         scan.reset_exchange();
@@ -28,16 +29,16 @@ impl EventLoop {
         if cooldown_end > self.start.elapsed() {
             scan.start_cooldown(&mut self.timers, token, cooldown_end);
         } else {
-            self.begin_exchange(token).await;
+            self.begin_exchange(token);
         }
     }
 
     /// Starts the exchange: the address is locked and its cooldown is over.
-    pub(super) async fn begin_exchange(&mut self, token: ScanToken) {
+    pub(super) fn begin_exchange(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let Some(socket) = self.sockets.index_for(address) else {
-            return self.fail_target(token, MissReason::SendFailed).await;
+            return self.fail_target(token, MissReason::SendFailed);
         };
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
@@ -45,34 +46,31 @@ impl EventLoop {
         scan.capture = self.settings.capture.then(|| Box::new(Capture::new(address, nonce)));
         scan.socket = socket;
         scan.drops_at_start = self.sockets.drops(socket);
-        self.acquire_permits(token).await;
+        self.acquire_permits(token);
     }
 
     /// Takes the rate limit permits for the next packet, and sends it when they are
     /// granted. The first packet takes the permits for all packets of a typical scan,
     /// so that the reply to the server's challenge is not throttled.
-    async fn acquire_permits(&mut self, token: ScanToken) {
+    fn acquire_permits(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let packets = if scan.is_sent { 1 } else { scan.target().protocol.packets_typical };
         let ip = scan.ip().expect("resolved before it takes permits");
         scan.state = State::Throttled;
         match self.rate_limits.acquire(self.start.elapsed(), token, ip, packets) {
-            Admission::Granted => self.send(token).await,
+            Admission::Granted => self.send(token),
             Admission::Throttled(LimitScope::Address(_)) => self.counters.throttled_address.increment(),
             Admission::Throttled(LimitScope::Subnet(_)) => self.counters.throttled_subnet.increment(),
             Admission::Throttled(LimitScope::Global) => self.counters.throttled_global.increment(),
         }
     }
 
-    pub(super) async fn send(&mut self, token: ScanToken) {
+    pub(super) fn send(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let packet = scan.exchange.as_ref().expect("started before it sends").request();
-        if let Err(error) = self.sockets.send(scan.socket, address, &packet).await {
-            tracing::debug!(%address, %error, "a packet could not be sent");
-            self.counters.send_errors.increment();
-            return self.fail_target(token, MissReason::SendFailed).await;
-        }
+        self.sockets.queue(scan.socket, address, &packet, token);
+        self.packets_queued += 1;
         self.counters.packets_sent.increment();
         self.counters.bytes_sent.add(packet.len() as u64);
         if scan.sends > 0 {
@@ -92,10 +90,10 @@ impl EventLoop {
         self.timers.set(deadline, token);
     }
 
-    pub(super) async fn on_timeout(&mut self, token: ScanToken) {
+    pub(super) fn on_timeout(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         if scan.sends <= scan.retries(&self.settings) {
-            return self.acquire_permits(token).await;
+            return self.acquire_permits(token);
         }
         if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
             return self.finish_scan(token, Ok(snapshot));
@@ -107,37 +105,30 @@ impl EventLoop {
         } else {
             MissReason::Timeout
         };
-        self.fail_target(token, reason).await;
+        self.fail_target(token, reason);
     }
 
-    pub(super) async fn on_socket_event(&mut self, event: SocketEvent) {
-        match event {
-            SocketEvent::Datagram { socket, from, t_ms, at, bytes } => {
-                let pending = self
-                    .address_locks
-                    .owner(from)
-                    .filter(|t| self.scans.get(t).is_some_and(|scan| scan.is_sent && scan.socket == socket));
-                match pending {
-                    Some(token) => self.on_datagram(token, t_ms, at, &bytes).await,
-                    None => self.counters.unsolicited.increment(),
-                }
-            }
-            SocketEvent::Refused { from } => {
-                let Some(token) = self.address_locks.owner(from) else { return };
-                let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
-                if !scan.is_sent {
-                    return;
-                }
-                match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
-                    Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
-                    None => self.fail_target(token, MissReason::Refused).await,
-                }
-            }
+    pub(super) fn on_icmp_error(&mut self, error: IcmpError) {
+        let IcmpError::Refused(from) = error else { return self.counters.icmp_other.increment() };
+        self.counters.icmp_port_unreachable.increment();
+        let Some(token) = self.address_locks.owner(from) else { return };
+        let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
+        if !scan.is_sent {
+            return;
+        }
+        match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
+            Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
+            None => self.fail_target(token, MissReason::Refused),
         }
     }
 
-    async fn on_datagram(&mut self, token: ScanToken, t_ms: i64, at: Instant, bytes: &[u8]) {
-        let scan = self.scans.get_mut(&token).expect("looked up by the caller");
+    /// A datagram was received. `t_ms`, `at`: its arrival, Unix ms and on the clock of the timers.
+    pub(super) fn on_datagram(&mut self, socket: usize, from: SocketAddr, t_ms: i64, at: Instant, bytes: &[u8]) {
+        let owner = self.address_locks.owner(from);
+        let pending = owner.and_then(|token| Some((token, self.scans.get_mut(&token)?)));
+        let Some((token, scan)) = pending.filter(|(_, scan)| scan.is_sent && scan.socket == socket) else {
+            return self.counters.unsolicited.increment();
+        };
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
         let step = exchange.handle_datagram(t_ms, bytes);
         if let Some(capture) = &mut scan.capture {
@@ -156,24 +147,23 @@ impl EventLoop {
             Step::Send => {
                 // A new request: it has its own resends.
                 scan.sends = 0;
-                self.send(token).await;
+                self.send(token);
             }
             Step::Done(snapshot) => self.finish_scan(token, Ok(*snapshot)),
         }
     }
 
     /// The current target failed: continue with the next, or end the scan.
-    async fn fail_target(&mut self, token: ScanToken, reason: MissReason) {
+    pub(super) fn fail_target(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let Some(next) = scan.next_target(reason) else {
-            return self.fail_address(token, reason).await;
+            return self.fail_address(token, reason);
         };
         scan.record_attempt(Err(reason));
         scan.deadline = None;
         self.release_address(token);
         self.scans.get_mut(&token).expect("a scan in flight").target_index = next;
-        // Boxed, because several targets can fail in a row without a pause.
-        Box::pin(self.begin_target(token)).await;
+        self.begin_target(token);
     }
 
     pub(super) fn finish_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
