@@ -15,8 +15,8 @@ pub struct ScanOutcome {
     pub sent_ms: Option<i64>,
     /// A partial snapshot is a success: the server is alive.
     pub result: Result<Snapshot, Miss>,
-    /// Round-trip time. `None` for a miss, and after a resend, because the reply may
-    /// belong to either packet.
+    /// Round-trip time; `None` for a miss. After a resend it counts from the last packet: a reply
+    /// to the one before would have taken longer than the time-out.
     pub rtt_ms: Option<u32>,
     /// What proves that the reply came from the server; `None` for a miss.
     pub authentication: Option<Authentication>,

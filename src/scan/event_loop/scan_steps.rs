@@ -134,7 +134,7 @@ impl EventLoop {
         if let Some(capture) = &mut scan.capture {
             capture.add(t_ms, bytes);
         }
-        if !matches!(step, Step::Ignore(_)) && scan.sends == 1 && scan.rtt_ms.is_none() {
+        if !matches!(step, Step::Ignore(_)) && scan.rtt_ms.is_none() {
             let sent_at = self.start + scan.last_sent.expect("a packet was sent");
             scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
         }
