@@ -83,6 +83,10 @@ define_counters!(
     throttled_global,
     /// Scans that waited for another scan of the same address and port.
     address_conflicts,
+    /// Hosts of which several servers fell silent together: probably a filter drops our packets.
+    silent_hosts,
+    /// Scans ended early, because incomplete replies took too much memory in total.
+    incomplete_replies_dropped,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     kernel_drops,
     resolved,
@@ -142,6 +146,7 @@ mod tests {
                 "icmp_other",
                 "icmp_port_unreachable",
                 "ignored",
+                "incomplete_replies_dropped",
                 "kernel_drops",
                 "misses",
                 "packets_received",
@@ -152,6 +157,7 @@ mod tests {
                 "resolve_failures",
                 "resolved",
                 "send_errors",
+                "silent_hosts",
                 "snapshots",
                 "throttled_address",
                 "throttled_global",

@@ -8,7 +8,7 @@
 //!
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
-//! - [`rate_limit`]: packets a second. - [`timers`]: deadlines. - [`resolver`]: host names.
+//! - [`rate_limit`]: packets a second. - [`round_trips`]: time-outs. - [`silent_hosts`]: filters. - [`timers`]: deadlines. - [`resolver`]: host names.
 //! - [`capture`]: datagrams as received. - [`socket`]: sending and receiving. - [`waker`]: wakes the thread.
 //! - [`counters`]: metrics. - [`event_loop`]: the thread.
 
@@ -20,7 +20,9 @@ mod outcome;
 mod rate_limit;
 mod request;
 mod resolver;
+mod round_trips;
 mod settings;
+mod silent_hosts;
 mod socket;
 pub mod target;
 mod timers;

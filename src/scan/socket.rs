@@ -330,7 +330,7 @@ impl ReceiveBatch {
         self.at
     }
 
-    fn receive(&mut self, socket: &UdpSocket, is_v6: bool) {
+    pub(super) fn receive(&mut self, socket: &UdpSocket, is_v6: bool) {
         self.received.clear();
         self.dropped = None;
         // `recvmmsg` of nix 0.31 keeps the lengths that the kernel wrote into the headers, so

@@ -1,12 +1,13 @@
 //! Tests the complete engine with scripted servers on loopback sockets.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use tokio::net::UdpSocket;
-use tokio::task::JoinHandle;
+use nix::sys::socket::{setsockopt, sockopt};
 
+use super::socket::ReceiveBatch;
 use super::*;
 use crate::model::{Completeness, ServerKey, ServerUrl};
 use crate::proto::Authentication;
@@ -18,39 +19,46 @@ type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     received: Log,
-    task: JoinHandle<()>,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.task.abort();
+        self.stopping.store(true, Ordering::Relaxed);
     }
 }
 
 impl Server {
-    async fn start(script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
-        Server::start_at("127.0.0.1:0", script).await
+    fn start(script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
+        Server::start_at("127.0.0.1:0", script)
     }
 
-    pub(super) async fn start_at(
-        at: &str,
-        mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
-    ) -> Server {
-        let socket = UdpSocket::bind(at).await.unwrap();
-        let address = socket.local_addr().unwrap();
-        let received = Log::default();
-        let log = received.clone();
-        let task = tokio::spawn(async move {
-            let mut buffer = vec![0; 65_535];
-            for count in 0.. {
-                let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
-                log.lock().unwrap().push((Instant::now(), buffer[..len].to_vec()));
-                for reply in script(count, &buffer[..len]) {
-                    socket.send_to(&reply, from).await.unwrap();
+    pub(super) fn start_at(at: &str, mut script: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Server {
+        let socket = UdpSocket::bind(at).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        // The time of arrival, however busy the machine is.
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true).unwrap();
+        let (address, is_v6) = (socket.local_addr().unwrap(), at.starts_with('['));
+        let (received, stopping) = (Log::default(), Arc::<AtomicBool>::default());
+        let (log, stop) = (received.clone(), stopping.clone());
+        std::thread::spawn(move || {
+            let mut batch = ReceiveBatch::default();
+            let mut count = 0;
+            while !stop.load(Ordering::Relaxed) {
+                if socket.peek(&mut [0]).is_err() {
+                    continue; // a time-out
+                }
+                batch.receive(&socket, is_v6);
+                for (datagram, bytes) in batch.datagrams() {
+                    log.lock().unwrap().push((batch.at() - datagram.age, bytes.to_vec()));
+                    for reply in script(count, bytes) {
+                        socket.send_to(&reply, datagram.from.unwrap()).unwrap();
+                    }
+                    count += 1;
                 }
             }
         });
-        Server { address, received, task }
+        Server { address, received, stopping }
     }
 
     fn url(&self, scheme: &str) -> ServerUrl {
@@ -131,7 +139,7 @@ pub(super) fn reason(outcome: &ScanOutcome) -> MissReason {
 
 #[tokio::test]
 async fn quake3_server_gives_full_snapshot() {
-    let server = Server::start(|_, packet| vec![status(packet, "5 40 \"me\"\n")]).await;
+    let server = Server::start(|_, packet| vec![status(packet, "5 40 \"me\"\n")]);
     let (outcome, counts) = scan(quick(), server.url("quake3")).await;
     let snapshot = outcome.result.unwrap();
     assert_eq!((snapshot.players[0].points, snapshot.completeness), (Some(5), Completeness::Full));
@@ -143,7 +151,7 @@ async fn quake3_server_gives_full_snapshot() {
 
 #[tokio::test]
 async fn source_server_with_challenges_gives_snapshot() {
-    let server = Server::start(|_, packet| source(packet)).await;
+    let server = Server::start(|_, packet| source(packet));
     let (outcome, counts) = scan(quick(), server.url("source")).await;
     let snapshot = outcome.result.unwrap();
     assert_eq!((snapshot.game.as_str(), snapshot.players[0].connected_ms), ("cstrike", Some(1_000)));
@@ -152,12 +160,12 @@ async fn source_server_with_challenges_gives_snapshot() {
 
 #[tokio::test]
 async fn ipv6_and_host_name_urls_are_scanned() {
-    let Ok(probe) = UdpSocket::bind("[::1]:0").await else { return };
+    let Ok(probe) = UdpSocket::bind("[::1]:0") else { return };
     drop(probe);
-    let server = Server::start_at("[::1]:0", |_, packet| vec![status(packet, "")]).await;
+    let server = Server::start_at("[::1]:0", |_, packet| vec![status(packet, "")]);
     let (outcome, _) = scan(quick(), server.url("quake3")).await;
     assert!(outcome.result.is_ok(), "{outcome:?}");
-    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let server = Server::start(|_, packet| vec![status(packet, "")]);
     let url = ServerUrl::parse(&format!("quake3://localhost:{}", server.address.port())).unwrap();
     let (outcome, _) = scan(quick(), url).await;
     assert!(outcome.result.is_ok(), "{outcome:?}");
@@ -165,7 +173,7 @@ async fn ipv6_and_host_name_urls_are_scanned() {
 
 #[tokio::test]
 async fn lost_packet_is_resent_after_the_cooldown() {
-    let server = Server::start(|count, packet| if count == 0 { vec![] } else { vec![status(packet, "")] }).await;
+    let server = Server::start(|count, packet| if count == 0 { vec![] } else { vec![status(packet, "")] });
     let (outcome, counts) = scan(quick(), server.url("quake3")).await;
     assert!(outcome.result.is_ok());
     assert!(outcome.rtt_ms.is_some_and(|rtt_ms| rtt_ms < 1_100), "it counts from the resend: {:?}", outcome.rtt_ms);
@@ -177,8 +185,8 @@ async fn lost_packet_is_resent_after_the_cooldown() {
 
 #[tokio::test]
 async fn silent_server_is_a_miss_and_info_alone_is_partial() {
-    let silent = Server::start(|_, _| vec![]).await;
-    let no_list = Server::start(|_, packet| if packet[4] == b'T' { vec![INFO.to_vec()] } else { vec![] }).await;
+    let silent = Server::start(|_, _| vec![]);
+    let no_list = Server::start(|_, packet| if packet[4] == b'T' { vec![INFO.to_vec()] } else { vec![] });
     let urls = [silent.url("quake3"), silent.url("source"), no_list.url("source")];
     let (all, counts) = scan_all(ScanSettings { retries: 0, ..quick() }, &urls, ScanMode::Normal).await;
     assert_eq!(reason(&all[0]), MissReason::Timeout);
@@ -190,14 +198,11 @@ async fn silent_server_is_a_miss_and_info_alone_is_partial() {
 
 #[tokio::test]
 async fn closed_port_is_refused_without_a_timeout() {
-    let closed = Server::start(|_, _| vec![]).await;
-    let url = closed.url("quake3");
-    closed.task.abort();
-    while !closed.task.is_finished() {
-        tokio::task::yield_now().await;
-    }
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = ServerUrl::parse(&format!("quake3://{}", closed.local_addr().unwrap())).unwrap();
+    drop(closed);
     // A second server listens; it is queried from the same sockets.
-    let open = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let open = Server::start(|_, packet| vec![status(packet, "")]);
     let started = Instant::now();
     let (all, counts) = scan_all(quick(), &[url, open.url("quake3")], ScanMode::Normal).await;
     assert_eq!(reason(&all[0]), MissReason::Refused);
@@ -211,13 +216,12 @@ async fn replies_with_wrong_nonce_are_ignored_and_counted() {
     let server = Server::start(|_, packet| {
         let wrong = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0000000000000000\n".to_vec();
         vec![b"junk".to_vec(), wrong, status(packet, "1 2 \"true\"\n")]
-    })
-    .await;
+    });
     let (outcome, counts) = scan(quick(), server.url("quake3")).await;
     assert_eq!(outcome.result.unwrap().players[0].name, "true");
     assert_eq!((counts.ignored["not_a_reply"], counts.ignored["wrong_nonce"]), (1, 1));
 
-    let junk = Server::start(|_, _| vec![b"junk".to_vec()]).await;
+    let junk = Server::start(|_, _| vec![b"junk".to_vec()]);
     let (outcome, _) = scan(ScanSettings { retries: 0, ..quick() }, junk.url("quake3")).await;
     assert_eq!(reason(&outcome), MissReason::Malformed);
 }
@@ -225,25 +229,24 @@ async fn replies_with_wrong_nonce_are_ignored_and_counted() {
 #[tokio::test]
 async fn reply_from_another_address_is_unsolicited() {
     // The queried server passes the request to a second socket, which replies.
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = ServerUrl::parse(&format!("quake3://{}", socket.local_addr().unwrap())).unwrap();
-    let task = tokio::spawn(async move {
-        let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let queried = socket.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut buffer = [0; 100];
-        let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
-        other.send_to(&status(&buffer[..len], ""), from).await.unwrap();
-        std::future::pending::<()>().await;
+        let (len, from) = queried.recv_from(&mut buffer).unwrap();
+        other.send_to(&status(&buffer[..len], ""), from).unwrap();
     });
     let (outcome, counts) = scan(ScanSettings { retries: 0, ..quick() }, url).await;
     assert_eq!(reason(&outcome), MissReason::Timeout);
     assert_eq!(counts.unsolicited, 1);
-    task.abort();
+    drop(socket);
 }
 
 #[tokio::test]
 async fn scans_of_one_address_run_one_at_a_time() {
-    let server =
-        Server::start(|_, packet| if packet[4] == b'g' { vec![status(packet, "")] } else { source(packet) }).await;
+    let server = Server::start(|_, packet| if packet[4] == b'g' { vec![status(packet, "")] } else { source(packet) });
     let urls = [server.url("quake3"), server.url("source"), server.url("darkplaces")];
     let (all, counts) = scan_all(quick(), &urls, ScanMode::Normal).await;
     let games: Vec<_> = all.iter().map(|o| o.result.as_ref().unwrap().game.as_str()).collect();
@@ -256,7 +259,7 @@ async fn scans_of_one_address_run_one_at_a_time() {
 
 #[tokio::test]
 async fn scan_waits_for_the_cooldown_of_a_scan_that_has_ended() {
-    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let server = Server::start(|_, packet| vec![status(packet, "")]);
     let (_scanner, requests, mut outcomes) = Scanner::start(quick(), clock()).unwrap();
     for id in 0..3 {
         let request = ScanRequest { id, server: ServerKey(1), url: server.url("quake3"), mode: ScanMode::Normal };
@@ -274,8 +277,7 @@ async fn list_with_less_proof_than_the_setting_is_partial() {
         b's' => vec![quakeworld.to_vec()],
         b'g' => vec![status(packet, "1 2 \"n\"\n")],
         _ => source(packet),
-    })
-    .await;
+    });
     let urls = ["quakeworld", "source", "quake3"].map(|scheme| server.url(scheme));
     for (authentication_min, partial) in
         [(Authentication::Address, 0), (Authentication::Challenge, 1), (Authentication::Nonce, 2)]
@@ -296,7 +298,7 @@ async fn list_with_less_proof_than_the_setting_is_partial() {
 
 #[tokio::test]
 async fn private_opted_out_and_unresolved_urls_get_no_packet() {
-    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let server = Server::start(|_, packet| vec![status(packet, "")]);
     let urls = [server.url("quake3"), ServerUrl::parse("gopher://127.0.0.1:70").unwrap()];
     let (all, counts) = scan_all(ScanSettings { allow_private: false, ..quick() }, &urls, ScanMode::Normal).await;
     assert_eq!((reason(&all[0]), reason(&all[1])), (MissReason::NotPublic, MissReason::UnsupportedScheme));
@@ -310,7 +312,7 @@ async fn private_opted_out_and_unresolved_urls_get_no_packet() {
 
 #[tokio::test]
 async fn exception_mode_finds_the_protocol() {
-    let server = Server::start(|_, packet| if packet[4] == b'g' { vec![] } else { source(packet) }).await;
+    let server = Server::start(|_, packet| if packet[4] == b'g' { vec![] } else { source(packet) });
     let settings = ScanSettings { timeout_ms: 100, retries: 0, ..quick() };
     let (all, _) = scan_all(settings, &[server.url("quake3")], ScanMode::Exception).await;
     let port = server.address.port();
@@ -330,7 +332,7 @@ async fn exception_mode_finds_the_protocol() {
 async fn global_rate_limit_delays_and_drops_nothing() {
     let mut servers = Vec::new();
     for _ in 0..30 {
-        servers.push(Server::start(|_, packet| vec![status(packet, "")]).await);
+        servers.push(Server::start(|_, packet| vec![status(packet, "")]));
     }
     let urls: Vec<_> = servers.iter().map(|s| s.url("quake3")).collect();
     let started = Instant::now();
@@ -345,10 +347,10 @@ async fn global_rate_limit_delays_and_drops_nothing() {
 
 #[tokio::test]
 async fn requests_beyond_scans_in_flight_max_wait() {
-    let server = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let server = Server::start(|_, packet| vec![status(packet, "")]);
     let mut servers = Vec::new();
     for _ in 0..20 {
-        servers.push(Server::start(|_, packet| vec![status(packet, "")]).await);
+        servers.push(Server::start(|_, packet| vec![status(packet, "")]));
     }
     let urls: Vec<_> = servers.iter().chain([&server]).map(|s| s.url("quake3")).collect();
     let (all, _) = scan_all(ScanSettings { scans_in_flight_max: 2, ..quick() }, &urls, ScanMode::Normal).await;
@@ -357,8 +359,8 @@ async fn requests_beyond_scans_in_flight_max_wait() {
 
 #[tokio::test]
 async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
-    let silent = Server::start(|_, _| vec![]).await;
-    let replying = Server::start(|_, packet| vec![status(packet, "")]).await;
+    let silent = Server::start(|_, _| vec![]);
+    let replying = Server::start(|_, packet| vec![status(packet, "")]);
     let settings = ScanSettings { timeout_ms: 30_000, ..quick() };
     let (scanner, requests, mut outcomes) = Scanner::start(settings.clone(), clock()).unwrap();
     let request = |id, server: &Server| ScanRequest {
@@ -393,11 +395,36 @@ async fn kernel_drops_are_counted_and_the_scan_succeeds() {
     let server = Server::start(|count, packet| match count {
         0 => vec![vec![0; 8_000]; 400],
         _ => vec![status(packet, "")],
-    })
-    .await;
+    });
     let settings = ScanSettings { receive_buffer_bytes: 4_096, ..quick() };
     let (outcome, counts) = scan(settings, server.url("quake3")).await;
     assert!(outcome.result.is_ok(), "{outcome:?}");
     assert!(counts.kernel_drops > 0, "{counts:?}");
     assert_eq!(counts.packets_received + counts.kernel_drops, 401, "{counts:?}");
+}
+
+#[tokio::test]
+async fn servers_of_a_silent_host_get_one_packet_each() {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        // Each answers its first packet only.
+        let script = |count, packet: &[u8]| if count == 0 { vec![status(packet, "")] } else { vec![] };
+        servers.push(Server::start(script));
+    }
+    let (scanner, requests, mut outcomes) = Scanner::start(quick(), clock()).unwrap();
+    for (round, replies) in [3, 0, 0].into_iter().enumerate() {
+        for (n, server) in servers.iter().enumerate() {
+            let (id, url) = (n as u64, server.url("quake3"));
+            assert!(requests.send(ScanRequest { id, server: ServerKey(n as u32), url, mode: ScanMode::Normal }).await);
+        }
+        let mut all = Vec::new();
+        while all.len() < servers.len() {
+            all.extend(outcomes.recv().await.expect("the scanner runs"));
+        }
+        assert_eq!(all.iter().filter(|outcome| outcome.result.is_ok()).count(), replies, "round {round}");
+    }
+    assert_eq!(scanner.counters().values().silent_hosts, 1);
+    // A packet each in the first round, two in the second, one in the third.
+    let packets: Vec<usize> = servers.iter().map(|server| server.received().len()).collect();
+    assert_eq!(packets, [4, 4, 4]);
 }

@@ -35,7 +35,7 @@ use crate::scan_log::Recorder;
 use crate::state::State;
 
 /// Interval at which due scans are passed to the scanner, which sends them together.
-const PROBE_INTERVAL_MS: i64 = 5;
+const PROBE_INTERVAL_MS: i64 = 10;
 
 /// Time between two sweep steps.
 const SWEEP_MS: i64 = 1_000;

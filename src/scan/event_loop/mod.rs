@@ -40,7 +40,9 @@ use super::outcome::{MissReason, ScanOutcome};
 use super::rate_limit::RateLimits;
 use super::request::{Now, ScanRequest};
 use super::resolver::{Addresses, Resolver};
+use super::round_trips::RoundTrips;
 use super::settings::ScanSettings;
+use super::silent_hosts::SilentHosts;
 use super::socket::{Ready, ReceiveBatch, Sockets};
 use super::timers::Timers;
 use super::waker::Waker;
@@ -50,8 +52,8 @@ use crate::proto::NonceKey;
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Pause after a turn in which anything was sent or received: at 1,667 scans/s the next turn
-/// handles seven of each. The kernel notes when datagrams arrive, so round-trip times stay exact.
-const TURN_PAUSE: Duration = Duration::from_millis(4);
+/// handles 13 of each. The kernel notes when datagrams arrive, so round-trip times stay exact.
+const TURN_PAUSE: Duration = Duration::from_millis(8);
 
 /// Batches received from one socket before the others get their turn.
 const RECEIVE_BATCHES_PER_TURN: usize = 8;
@@ -104,6 +106,10 @@ pub(super) struct EventLoop {
     timers: Timers<ScanToken>,
     scans: FxHashMap<ScanToken, Scan>,
     address_locks: AddressLocks,
+    round_trips: RoundTrips,
+    silent_hosts: SilentHosts,
+    /// Bytes of incomplete replies of all scans.
+    held_bytes: usize,
     next_token: ScanToken,
     /// Outcomes for which the channel has no space. Scans and ended outcomes together
     /// never exceed `scans_in_flight_max`, because no request is accepted beyond that.
@@ -144,6 +150,9 @@ impl EventLoop {
             timers: Timers::default(),
             scans: FxHashMap::default(),
             address_locks: AddressLocks::default(),
+            round_trips: RoundTrips::default(),
+            silent_hosts: SilentHosts::default(),
+            held_bytes: 0,
             next_token: 0,
             finished: VecDeque::new(),
             packets_queued: 0,
@@ -344,6 +353,7 @@ impl EventLoop {
             self.cleanup_at = now + CLEANUP_INTERVAL;
             self.rate_limits.evict_idle();
             self.resolver.remove_expired(now);
+            self.silent_hosts.remove_expired(now);
         }
     }
 
@@ -425,13 +435,14 @@ fn exclusion_reason(settings: &ScanSettings, ip: IpAddr) -> Option<MissReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::INCOMPLETE_REPLY_BYTES_MAX;
     use crate::model::{ServerKey, ServerUrl};
     use crate::scan::ScanMode;
     use crate::scan::tests::{Server, clock, quick, reason, status};
 
     #[tokio::test]
     async fn addresses_of_a_host_name_are_tried_in_order() {
-        let server = Server::start_at("127.0.0.3:0", |_, packet| vec![status(packet, "")]).await;
+        let server = Server::start_at("127.0.0.3:0", |_, packet| vec![status(packet, "")]);
         let port = server.address.port();
         let (request_tx, requests) = mpsc::channel(4);
         let (_commands, commands) = mpsc::channel(1);
@@ -458,5 +469,30 @@ mod tests {
         assert_eq!(results(0), [Err(MissReason::Refused), Ok(())], "{:?}", all[0]);
         assert_eq!((results(1), reason(&all[1])), (vec![Err(MissReason::Refused); 2], MissReason::Refused));
         assert_eq!(results(2), [Err(MissReason::NotPublic), Ok(())]);
+    }
+
+    #[tokio::test]
+    async fn incomplete_reply_is_partial_when_all_together_take_too_much_memory() {
+        // The first datagram of a reply to GameSpy's status: `final` is missing.
+        let first = b"\\gamename\\ut\\hostname\\h\\mapname\\m\\numplayers\\9\\maxplayers\\16\\queryid\\1.1".to_vec();
+        let server = Server::start_at("127.0.0.1:0", move |_, _| vec![first.clone()]);
+        for (held_bytes, dropped) in [(0, 0), (INCOMPLETE_REPLY_BYTES_MAX, 1)] {
+            let (request_tx, requests) = mpsc::channel(1);
+            let (_commands, commands) = mpsc::channel(1);
+            let (outcome_tx, mut outcomes) = mpsc::channel(1);
+            let channels = Channels { requests, commands, outcomes: outcome_tx, waker: Waker::new().unwrap() };
+            let counters: Arc<ScanCounters> = Arc::default();
+            let mut event_loop = EventLoop::new(quick(), channels, clock(), counters.clone()).unwrap();
+            event_loop.held_bytes = held_bytes;
+            let url = ServerUrl::parse(&format!("gamespy1://{}", server.address)).unwrap();
+            let request = ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal };
+            request_tx.send(request).await.unwrap();
+            drop(request_tx);
+            let running = tokio::task::spawn_blocking(|| event_loop.run());
+            let outcome = outcomes.recv().await.unwrap().remove(0);
+            assert_eq!(outcome.result.unwrap().completeness, crate::model::Completeness::Partial);
+            assert_eq!(counters.values().incomplete_replies_dropped, dropped);
+            running.await.unwrap();
+        }
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::proto::Exchange;
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
-use crate::scan::request::ScanRequest;
+use crate::scan::request::{ScanMode, ScanRequest};
 use crate::scan::resolver::Addresses;
+use crate::scan::round_trips::RoundTrips;
 use crate::scan::settings::{COOLDOWN, ScanSettings};
 use crate::scan::target::{self, Effort, Target};
 use crate::scan::timers::Timers;
@@ -39,6 +40,8 @@ pub(super) struct Scan {
     /// When the first packet was sent, Unix ms.
     pub(super) first_sent_ms: Option<i64>,
     pub(super) rtt_ms: Option<u32>,
+    /// Bytes of the datagrams that the exchange may hold.
+    pub(super) held_bytes: usize,
     /// This target sent a datagram that was not usable.
     pub(super) received_invalid: bool,
     pub(super) drops_at_start: u64,
@@ -72,6 +75,7 @@ impl Scan {
             last_sent: None,
             first_sent_ms: None,
             rtt_ms: None,
+            held_bytes: 0,
             received_invalid: false,
             drops_at_start: 0,
             capture: None,
@@ -134,10 +138,12 @@ impl Scan {
     }
 
     /// How long the reply to a packet to the current target may take.
-    pub(super) fn timeout(&self, settings: &ScanSettings) -> Duration {
-        match self.target().effort {
-            Effort::Full => Duration::from_millis(u64::from(settings.timeout_ms * self.request.mode.factor())),
-            Effort::Probe => COOLDOWN,
+    pub(super) fn timeout(&self, settings: &ScanSettings, round_trips: &RoundTrips) -> Duration {
+        let timeout = Duration::from_millis(u64::from(settings.timeout_ms * self.request.mode.factor()));
+        match (self.target().effort, self.request.mode) {
+            (Effort::Full, ScanMode::Normal) => round_trips.timeout(self.request.server, timeout),
+            (Effort::Full, ScanMode::Exception) => timeout,
+            (Effort::Probe, _) => COOLDOWN,
         }
     }
 

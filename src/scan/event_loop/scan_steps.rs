@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::EventLoop;
 use super::scan_state::{ScanToken, State};
+use crate::limits::INCOMPLETE_REPLY_BYTES_MAX;
 use crate::model::{Completeness, Snapshot};
 use crate::proto::Step;
 use crate::scan::capture::Capture;
@@ -19,6 +20,7 @@ impl EventLoop {
     pub(super) fn begin_target(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
+        self.held_bytes -= std::mem::take(&mut scan.held_bytes);
         scan.reset_exchange();
         if !self.address_locks.lock(address, token) {
             scan.state = State::AwaitingAddress;
@@ -83,7 +85,7 @@ impl EventLoop {
         scan.sends += 1;
         scan.is_sent = true;
         scan.state = State::AwaitingReply;
-        let timeout = scan.timeout(&self.settings);
+        let timeout = scan.timeout(&self.settings, &self.round_trips);
         let is_last = scan.sends > scan.retries(&self.settings);
         let deadline = now + if is_last { timeout } else { timeout.max(COOLDOWN) };
         scan.deadline = Some(deadline);
@@ -92,7 +94,8 @@ impl EventLoop {
 
     pub(super) fn on_timeout(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
-        if scan.sends <= scan.retries(&self.settings) {
+        let ip = scan.ip().expect("resolved before it sends");
+        if scan.sends <= scan.retries(&self.settings) && !self.silent_hosts.is_silent(ip) {
             return self.acquire_permits(token);
         }
         if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
@@ -105,6 +108,14 @@ impl EventLoop {
         } else {
             MissReason::Timeout
         };
+        let port = scan.target().port;
+        if reason == MissReason::Timeout
+            && self.round_trips.is_known(scan.request.server)
+            && self.silent_hosts.record_silence(ip, port, self.start.elapsed())
+        {
+            self.counters.silent_hosts.increment();
+            tracing::debug!(%ip, "several servers of this address have fallen silent together");
+        }
         self.fail_target(token, reason);
     }
 
@@ -136,12 +147,26 @@ impl EventLoop {
         }
         if !matches!(step, Step::Ignore(_)) && scan.rtt_ms.is_none() {
             let sent_at = self.start + scan.last_sent.expect("a packet was sent");
-            scan.rtt_ms = Some(at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32);
+            let rtt_ms = at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32;
+            scan.rtt_ms = Some(rtt_ms);
+            self.round_trips.record(scan.request.server, rtt_ms);
+        }
+        if !matches!(step, Step::Ignore(_)) {
+            self.silent_hosts.record_reply(from.ip());
+            scan.held_bytes += bytes.len();
+            self.held_bytes += bytes.len();
         }
         match step {
             Step::Ignore(reason) => {
                 scan.received_invalid = true;
                 self.counters.ignored(reason).increment();
+            }
+            Step::Wait if self.held_bytes > INCOMPLETE_REPLY_BYTES_MAX => {
+                self.counters.incomplete_replies_dropped.increment();
+                match exchange.partial_snapshot() {
+                    Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
+                    None => self.fail_target(token, MissReason::ReceiveOverflow),
+                }
             }
             Step::Wait => {}
             Step::Send => {
@@ -169,6 +194,7 @@ impl EventLoop {
     pub(super) fn finish_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
         self.release_address(token);
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
+        self.held_bytes -= scan.held_bytes;
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
         let exchange = scan.exchange.as_ref().filter(|_| self.settings.details && result.is_ok());
