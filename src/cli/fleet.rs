@@ -2,7 +2,7 @@
 //! must not be exposed to a network.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
-use crate::fleet::world::{World, WorldSettings};
+use crate::fleet::world::{CONSTANT_PLAYERS_MAX, World, WorldSettings};
 use crate::fleet::{Behaviour, BehaviourShares, FaultShares, Ports, Protocol, ProtocolShares, address};
 use crate::shutdown;
 
@@ -60,6 +60,10 @@ pub struct FleetArgs {
     /// Player arrival rate; 1 gives about 2 players per server on average
     #[arg(long, default_value_t = 1.0, value_parser = activity)]
     pub activity: f64,
+
+    /// Players on each server at all times, instead of players who join and leave; behaviours may add entries
+    #[arg(long, value_name = "N", conflicts_with = "activity", value_parser = clap::value_parser!(u16).range(0..=i64::from(CONSTANT_PLAYERS_MAX)))]
+    pub players: Option<u16>,
 
     /// Network faults: `none`, `default`, or fractions of servers such as
     /// `silent=0.03,slow=0.02,lossy=0.03`
@@ -133,9 +137,13 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
     let mut fleet = start(&args)?;
     let master =
         args.master.map(|port| fleet.serve_master(port)).transpose().context("cannot start the master server")?;
+    if args.players.is_some() {
+        // The first query of each server is then as fast as all others.
+        fleet.advance_all();
+    }
     if let Some(path) = &args.server_list {
         let lines: String = fleet.urls().iter().flat_map(|url| [url, "\n"]).collect();
-        std::fs::write(path, lines).with_context(|| format!("cannot write the server list {}", path.display()))?;
+        write_file(path, "the server list", |out| out.write_all(lines.as_bytes()))?;
     }
     if let Some(path) = &args.daemon_config {
         write_daemon_config(path)?;
@@ -161,6 +169,7 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
         start_ms: now_ms,
         protocols: args.protocols.unwrap_or(ProtocolShares::source(args.source_share)),
         activity: args.activity,
+        constant_players: args.players,
         behaviours: args.behaviours,
         truth: args.truth.is_some(),
         ..WorldSettings::default()
@@ -263,15 +272,27 @@ fn status_line(previous: FleetStats, now: FleetStats, players: u64, period: Dura
     line
 }
 
-/// Writes a temporary file and renames it, so that a reader never sees an incomplete
-/// file.
 fn write_truth(fleet: &Fleet, path: &Path) -> anyhow::Result<()> {
-    let cannot = || format!("cannot write the truth to {}", path.display());
+    write_file(path, "the truth", |out| fleet.write_truth(out))
+}
+
+/// Writes a temporary file and renames it, so that a reader never sees an incomplete
+/// file. A pipe or a device is written directly.
+fn write_file(
+    path: &Path,
+    what: &str,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write {what} to {}", path.display());
+    if path.exists() && !path.is_file() {
+        let mut out = BufWriter::new(File::options().write(true).open(path).with_context(cannot)?);
+        return write(&mut out).and_then(|()| out.flush()).with_context(cannot);
+    }
     let mut name = path.file_name().with_context(cannot)?.to_owned();
     name.push(".new");
     let temporary = path.with_file_name(name);
     let mut out = BufWriter::new(File::create(&temporary).with_context(cannot)?);
-    fleet.write_truth(&mut out).and_then(|()| out.flush()).with_context(cannot)?;
+    write(&mut out).and_then(|()| out.flush()).with_context(cannot)?;
     drop(out);
     std::fs::rename(&temporary, path).with_context(cannot)
 }
@@ -319,11 +340,13 @@ mod tests {
             ["--ports", "quake=1"],
             ["--ports", "samp"],
             ["--ports", "samp=70000"],
+            ["--players", "65"],
         ] {
             assert!(Cli::try_parse_from([&["fleet"][..], &invalid].concat()).is_err());
         }
-        let both = ["fleet", "--source-share", "0.1", "--protocols", "all"];
-        assert!(Cli::try_parse_from(both).is_err());
+        for both in [["--source-share", "0.1", "--protocols", "all"], ["--players", "4", "--activity", "2"]] {
+            assert!(Cli::try_parse_from([&["fleet"][..], &both].concat()).is_err());
+        }
     }
 
     #[test]

@@ -134,6 +134,12 @@ impl ServerProfile {
         self.behaviour = behaviour;
     }
 
+    /// Gives the server slots for this many players, and no bots.
+    pub(super) fn set_constant_players(&mut self, players: u16) {
+        self.slots = self.slots.max(self.game.protocol.slots(players));
+        self.bot_fill_target = 0;
+    }
+
     /// The activity at a time, relative to the busiest hour, 0 to 1.
     pub fn load_factor(&self, t_ms: i64) -> f64 {
         // Maximum at nine in the evening, minimum before dawn.

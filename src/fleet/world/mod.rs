@@ -5,7 +5,9 @@
 //! not on when or how often it was queried, nor on the other servers. A server advances
 //! in ticks of 10 s while it has players, and skips the time without players. Once a day,
 //! at its own time of day, it is re-seeded from the seed and the day number, so any time
-//! can be reached within one day's ticks.
+//! can be reached within one day's ticks. With a constant number of players
+//! ([`WorldSettings::constant_players`]) it is re-seeded every hour, so that a fleet of a
+//! million servers starts in seconds; the players remain.
 //!
 //! In a tick the players score by skill (sometimes a suicide takes a point, rarely a
 //! player's points are reset). Then the round may end by points or time, which resets all
@@ -23,7 +25,7 @@ use std::borrow::Cow;
 use self::player::ActivePlayer;
 use self::server::{Server, TickContext};
 use self::settings::TICK_MS;
-pub use self::settings::WorldSettings;
+pub use self::settings::{CONSTANT_PLAYERS_MAX, WorldSettings};
 use super::behaviours::{self, Behaviour, GENERIC_NAME};
 use super::population::{Person, Population};
 use super::profile::{ProfileMix, ServerProfile};
@@ -54,6 +56,9 @@ impl World {
             let mut profile = ServerProfile::generate(settings.seed, server, mix);
             let behaviour = settings.behaviours.behaviour(settings.seed, server, profile.game.protocol);
             profile.set_behaviour(behaviour, settings.seed, server);
+            if let Some(players) = settings.constant_players {
+                profile.set_constant_players(players);
+            }
             profile
         };
         let profiles = (0..settings.servers).map(profile).collect();

@@ -85,6 +85,27 @@ impl Server {
         }
     }
 
+    /// Adds players who stay. They are the same after each re-seeding, and joined before the
+    /// start of the server's day, `day_start_ms`. They are neighbours in the population: their
+    /// names are next to each other in memory.
+    pub(super) fn add_constant_players(&mut self, context: &TickContext, count: u16, day_start_ms: i64, seen_ms: i64) {
+        let (profile, population) = (context.profile, context.population);
+        let size = population.size();
+        self.players.reserve_exact(usize::from(count));
+        let first = hash_parts(&[context.settings.seed, 0xC025, u64::from(context.server)]) % u64::from(size);
+        for number in 0..u64::from(count).min(u64::from(size)) {
+            let person = Person(((first + number) % u64::from(size)) as u32);
+            let bits = hash_parts(&[first, number]);
+            let ago_ms = 60_000 + 97 * number as i64 + (bits % profile.session_ms_mean as u64) as i64;
+            self.humans += 1;
+            self.players.push(ActivePlayer {
+                ping_ms: population.ping_ms(person),
+                joined_ms: day_start_ms - ago_ms,
+                ..ActivePlayer::new(profile, person, population.skill(person), seen_ms)
+            });
+        }
+    }
+
     pub(super) fn fill_with_bots(&mut self, context: &TickContext) {
         let profile = context.profile;
         if profile.bot_fill_target == 0 {

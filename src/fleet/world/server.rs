@@ -2,12 +2,13 @@
 
 use super::player::ActivePlayer;
 use super::settings::{TICK_MS, WorldSettings};
+use crate::fleet::behaviours::Behaviour;
 use crate::fleet::population::{Person, Population};
 use crate::fleet::profile::{MapRotation, ServerProfile};
 use crate::fleet::rng::{RngExt, SplitMix64};
 use crate::fleet::truth::{PlayerTruth, RoundResult, ServerTruth};
 use crate::model::WeekKey;
-use crate::model::calendar::{Calendar, DAY_MS};
+use crate::model::calendar::{Calendar, DAY_MS, HOUR_MS};
 
 /// The state of one server.
 #[derive(Clone, Debug)]
@@ -17,7 +18,8 @@ pub(super) struct Server {
     pub(super) now_ms: i64,
     /// The last tick.
     pub(super) tick_ms: i64,
-    pub(super) day_end_ms: i64,
+    /// Time of the next re-seeding.
+    pub(super) seeding_end_ms: i64,
     /// False until the server is queried for the first time.
     pub(super) is_seeded: bool,
     /// The ground truth is recorded: `start_ms` is reached.
@@ -44,12 +46,34 @@ pub(super) struct TickContext<'a> {
 impl TickContext<'_> {
     /// Start of the server's day that contains this time.
     fn day_start_ms(&self, t_ms: i64) -> i64 {
-        (t_ms - self.profile.restart_time_of_day_ms).div_euclid(DAY_MS) * DAY_MS + self.profile.restart_time_of_day_ms
+        self.period_start_ms(t_ms, DAY_MS)
+    }
+
+    /// Start of the time after a re-seeding that contains this time.
+    fn seeding_start_ms(&self, t_ms: i64) -> i64 {
+        self.period_start_ms(t_ms, self.seeding_interval_ms())
+    }
+
+    /// The server begins a period of this length at its own time of day.
+    fn period_start_ms(&self, t_ms: i64, length_ms: i64) -> i64 {
+        let phase_ms = self.profile.restart_time_of_day_ms;
+        (t_ms - phase_ms).div_euclid(length_ms) * length_ms + phase_ms
+    }
+
+    /// Time between two re-seedings.
+    fn seeding_interval_ms(&self) -> i64 {
+        if self.constant_players().is_some() { HOUR_MS } else { DAY_MS }
+    }
+
+    /// The number of players, if it is constant.
+    pub(super) fn constant_players(&self) -> Option<u16> {
+        let players = self.settings.constant_players?.min(self.profile.slots);
+        Some(if self.profile.behaviour == Some(Behaviour::Frozen) { 0 } else { players })
     }
 
     /// Arrivals per ms at the busiest hour.
     pub(super) fn arrivals_per_ms(&self) -> f64 {
-        self.profile.players_mean / self.profile.session_ms_mean
+        if self.constant_players().is_some() { 0.0 } else { self.profile.players_mean / self.profile.session_ms_mean }
     }
 }
 
@@ -59,7 +83,7 @@ impl Server {
             rng: SplitMix64::from_parts(&[]),
             now_ms: settings.start_ms,
             tick_ms: 0,
-            day_end_ms: 0,
+            seeding_end_ms: 0,
             is_seeded: false,
             is_recording: false,
             next_arrival_ms: 0,
@@ -75,11 +99,11 @@ impl Server {
 
     /// Advances the server to a time, Unix ms.
     pub(super) fn advance(&mut self, context: &TickContext, t_ms: i64) {
-        if !self.is_seeded || (self.truth.is_none() && t_ms >= self.day_end_ms) {
+        if !self.is_seeded || (self.truth.is_none() && t_ms >= self.seeding_end_ms) {
             // Only a server with recorded ground truth must simulate every day.
             let from_ms = if self.truth.is_some() { context.settings.start_ms } else { t_ms };
             self.is_seeded = true;
-            self.begin_day(context, context.day_start_ms(from_ms));
+            self.reseed(context, context.seeding_start_ms(from_ms));
         } else if t_ms <= self.now_ms {
             return;
         }
@@ -90,7 +114,7 @@ impl Server {
                 let ticks = (self.next_arrival_ms - self.tick_ms).max(1) as u64;
                 next_ms = self.tick_ms + ticks.div_ceil(TICK_MS as u64) as i64 * TICK_MS;
             }
-            let next_ms = next_ms.min(self.day_end_ms);
+            let next_ms = next_ms.min(self.seeding_end_ms);
             self.advance_truth(context, next_ms, t_ms);
             if next_ms > t_ms {
                 break;
@@ -130,22 +154,20 @@ impl Server {
         self.week_end_ms = utc.week_end_ms(self.week);
     }
 
-    fn begin_day(&mut self, context: &TickContext, start_ms: i64) {
+    fn reseed(&mut self, context: &TickContext, start_ms: i64) {
         let profile = context.profile;
-        let day = start_ms.div_euclid(DAY_MS) as u64;
-        self.rng = SplitMix64::from_parts(&[context.settings.seed, 0xDA1, u64::from(context.server), day]);
+        let interval_ms = context.seeding_interval_ms();
+        let number = start_ms.div_euclid(interval_ms) as u64;
+        self.rng = SplitMix64::from_parts(&[context.settings.seed, 0xDA1, u64::from(context.server), number]);
         self.players.clear();
         self.humans = 0;
         self.tick_ms = start_ms;
-        self.day_end_ms = start_ms + DAY_MS;
+        self.seeding_end_ms = start_ms + interval_ms;
         self.map = self.rng.below(profile.game.maps.len()) as u32;
         self.round_end_ms = start_ms + (profile.round_ms_max as f64 * (0.1 + 0.9 * self.rng.unit())) as i64;
-        // The players of the previous day rejoin at once, as after a short restart.
-        let count =
-            self.rng.around(profile.players_mean * profile.load_factor(start_ms)).min(usize::from(profile.slots));
-        for number in 0..count as i64 {
-            let ago_ms = 60_000 + 97 * number + self.rng.exponential(profile.session_ms_mean) as i64;
-            self.join(context, start_ms - ago_ms, start_ms);
+        match context.constant_players() {
+            Some(count) => self.add_constant_players(context, count, context.day_start_ms(start_ms), start_ms),
+            None => self.rejoin(context, start_ms),
         }
         self.next_arrival_ms = start_ms;
         self.draw_arrival(context);
@@ -153,16 +175,27 @@ impl Server {
         self.update_spectators(context);
     }
 
-    /// One step. `t_ms` is a tick of the day, after the last one.
+    /// The players of the previous day rejoin at once, as after a short restart.
+    fn rejoin(&mut self, context: &TickContext, start_ms: i64) {
+        let profile = context.profile;
+        let count =
+            self.rng.around(profile.players_mean * profile.load_factor(start_ms)).min(usize::from(profile.slots));
+        for number in 0..count as i64 {
+            let ago_ms = 60_000 + 97 * number + self.rng.exponential(profile.session_ms_mean) as i64;
+            self.join(context, start_ms - ago_ms, start_ms);
+        }
+    }
+
+    /// One step. `t_ms` is a tick, after the last one.
     fn tick(&mut self, context: &TickContext, t_ms: i64) {
         let limit_reached = self.score(context, t_ms);
         self.tick_ms = t_ms;
-        if t_ms >= self.day_end_ms {
+        if t_ms >= self.seeding_end_ms {
             self.end_round(context);
             while !self.players.is_empty() {
                 self.leave(0);
             }
-            return self.begin_day(context, t_ms);
+            return self.reseed(context, t_ms);
         }
         if self.players.is_empty() {
             self.skip_empty_rounds(context.profile);

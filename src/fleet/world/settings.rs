@@ -6,6 +6,9 @@ use crate::fleet::protocol::ProtocolShares;
 /// Time between two steps of a server, ms.
 pub(super) const TICK_MS: i64 = 10_000;
 
+/// Maximum of [`WorldSettings::constant_players`]: the most slots of a usual server.
+pub const CONSTANT_PLAYERS_MAX: u16 = 64;
+
 /// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct WorldSettings {
@@ -21,6 +24,10 @@ pub struct WorldSettings {
     pub activity: f64,
     /// Number of persons; 0: 15 for each server and 500 more, at most a million.
     pub population: u32,
+    /// Number of players on each server at all times, at most [`CONSTANT_PLAYERS_MAX`]. They score
+    /// and play rounds, but nobody joins or leaves, and there are no bots. `None`: players join
+    /// and leave.
+    pub constant_players: Option<u16>,
     /// Shares of the behaviours that must not be ranked.
     pub behaviours: BehaviourShares,
     /// Whether the ground truth is recorded. Without it a server can skip entire days.
@@ -38,6 +45,7 @@ impl Default for WorldSettings {
             protocols: ProtocolShares::default(),
             activity: 1.0,
             population: 0,
+            constant_players: None,
             behaviours: BehaviourShares::NONE,
             truth: true,
             round_results_max: 8,

@@ -6,6 +6,7 @@ use strum::VariantArray;
 
 use super::*;
 use crate::fleet::behaviours::BehaviourShares;
+use crate::fleet::protocol::ProtocolShares;
 use crate::fleet::rng::{RngExt, SplitMix64};
 use crate::fleet::truth::PlayerTruth;
 use crate::model::WeekKey;
@@ -247,6 +248,42 @@ fn each_behaviour_shows_in_the_lists() {
         let is = |line: &&TruthLine| matches!(line, TruthLine::Server { behaviour: Some(name), .. } if *name == behaviour.name());
         assert!(lines.iter().filter(is).count() > 5, "{behaviour:?}");
     }
+}
+
+#[test]
+fn constant_players_stay_score_and_play_rounds() {
+    let settings = WorldSettings {
+        constant_players: Some(40),
+        protocols: ProtocolShares::ALL,
+        round_results_max: usize::MAX,
+        ..world(60, 4).settings().clone()
+    };
+    let mut world = World::new(settings.clone());
+    // The state at a time does not depend on the way to it, with and without truth.
+    let mut late = World::new(WorldSettings { truth: false, ..settings });
+    let mut first: HashMap<u32, Vec<Person>> = HashMap::new();
+    let mut points = std::collections::BTreeSet::new();
+    for hour in 0..30 {
+        for server in 0..60 {
+            let t_ms = START_MS + hour * HOUR_MS + 7_777;
+            world.advance(server, t_ms);
+            let slots = u32::from(world.profile(server).slots);
+            assert_eq!((world.players(server), world.bots(server)), (slots.min(40), 0));
+            assert!(slots >= 40 || world.protocol(server) == Protocol::Doom3, "{slots}");
+            let state = &world.servers[server as usize];
+            let mut persons: Vec<Person> = state.players.iter().map(|p| p.person).collect();
+            points.extend(state.players.iter().map(|p| p.points));
+            persons.sort_unstable();
+            assert_eq!(*first.entry(server).or_insert_with(|| persons.clone()), persons);
+            if hour % 11 == 3 {
+                late.advance(server, t_ms);
+                assert_eq!(late.snapshot(server), world.snapshot(server));
+            }
+        }
+    }
+    assert!(points.len() > 20, "{points:?}");
+    let rounds: u64 = (0..60).map(|server| world.server_truth(server).rounds_rated).sum();
+    assert!(rounds > 60 * 30, "{rounds}");
 }
 
 #[test]
