@@ -9,6 +9,7 @@
 //! Not for networks: it replies on loopback addresses only.
 
 mod master;
+mod query_receiver;
 mod rate_limiter;
 mod responder;
 mod shared;
@@ -38,8 +39,9 @@ use crate::model::Snapshot;
 /// Longest sleep: the maximum delay of a stop or of a delayed reply.
 const POLL_TIMEOUT: Duration = Duration::from_millis(5);
 
-/// Requested size of each socket's buffers, bytes; the kernel may grant less.
-const SOCKET_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
+/// Requested size of each socket's buffers, bytes: a query takes some 800, so a burst of 80,000
+/// fits. The kernel grants at most `net.core.rmem_max` without CAP_NET_ADMIN.
+const SOCKET_BUFFER_BYTES: usize = 64 * 1_024 * 1_024;
 
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,7 +230,9 @@ fn bind(port: u16, protocol: Protocol) -> io::Result<UdpSocket> {
         .map_err(|error| io::Error::new(error.kind(), format!("port {port} for {}: {error}", protocol.scheme())))?;
     setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
     let buffers = socket2::SockRef::from(&socket);
-    buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+    if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+    }
     buffers.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
     socket.set_read_timeout(Some(POLL_TIMEOUT))?;
     Ok(socket)

@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::libc;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, sendmsg};
 
+use super::query_receiver::{QueryReceiver, ReceivedQuery};
 use super::rate_limiter::RateLimiter;
 use super::shared::Shared;
 use crate::fleet::address;
@@ -22,12 +22,6 @@ use crate::fleet::reply::{self, Peers, Spoofing};
 use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
 use crate::fleet::wire::Datagrams;
 use crate::fleet::world::World;
-
-/// Queries received in a row before the heap is checked.
-const RECEIVE_BATCH_MAX: usize = 64;
-
-/// Longest query, bytes: real ones have about 600 at most.
-const QUERY_BYTES_MAX: usize = 2_048;
 
 /// Maximum number of delayed datagrams; further ones are dropped and counted.
 const DELAYED_MAX: usize = 100_000;
@@ -54,13 +48,6 @@ struct DelayedDatagram {
     to: SocketAddrV4,
     from: Ipv4Addr,
     bytes: Vec<u8>,
-}
-
-/// A received query.
-struct ReceivedQuery {
-    server: u32,
-    client: SocketAddrV4,
-    length: usize,
 }
 
 /// Datagrams to be sent now, in one buffer.
@@ -95,47 +82,23 @@ impl Responder {
     }
 
     pub(super) fn run(mut self) {
-        let mut buffers = vec![[0_u8; QUERY_BYTES_MAX]; RECEIVE_BATCH_MAX];
-        let mut control = nix::cmsg_space!(libc::in_pktinfo);
-        let mut queries = Vec::with_capacity(RECEIVE_BATCH_MAX);
+        let mut receiver = QueryReceiver::new();
         let mut send_buffer = SendBuffer::default();
         let shared = Arc::clone(&self.shared);
         while !shared.stopping.load(Ordering::Relaxed) {
-            queries.clear();
-            // Wait for the first query, then take those that have already arrived.
-            let mut flags = MsgFlags::empty();
-            while queries.len() < RECEIVE_BATCH_MAX {
-                match self.receive(&mut buffers[queries.len()], &mut control, flags) {
-                    Ok(Some(received)) => queries.push(received),
-                    Ok(None) => increment(&shared.counters.rejected),
-                    Err(_) => break,
-                }
-                flags = MsgFlags::MSG_DONTWAIT;
-            }
-            if !queries.is_empty() {
+            // An error is a time-out or a signal: a batch without queries.
+            let rejected = receiver.receive(&self.socket, shared.servers).unwrap_or(0);
+            add(&shared.counters.rejected, rejected);
+            if !receiver.is_empty() {
                 let now_ms = shared.now_ms();
                 let mut world = shared.lock();
-                for (received, buffer) in queries.iter().zip(&buffers) {
-                    self.answer(&mut world, now_ms, received, &buffer[..received.length], &mut send_buffer);
+                for (query, bytes) in receiver.queries() {
+                    self.answer(&mut world, now_ms, query, bytes, &mut send_buffer);
                 }
             }
             self.send_now(&mut send_buffer);
             self.send_due();
         }
-    }
-
-    /// Receives one datagram. `None`: it is not for a server of this protocol.
-    fn receive(&self, buffer: &mut [u8], control: &mut [u8], flags: MsgFlags) -> Result<Option<ReceivedQuery>, Errno> {
-        let mut parts = [IoSliceMut::new(buffer)];
-        let message = recvmsg::<SockaddrIn>(self.socket.as_raw_fd(), &mut parts, Some(control), flags)?;
-        let destination = message.cmsgs()?.find_map(|cmsg| match cmsg {
-            ControlMessageOwned::Ipv4PacketInfo(info) => Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr))),
-            _ => None,
-        });
-        let server = destination.and_then(address::server_at).filter(|&server| server < self.shared.servers);
-        let Some((server, client)) = server.zip(message.address) else { return Ok(None) };
-        let client = SocketAddrV4::new(client.ip(), client.port());
-        Ok(Some(ReceivedQuery { server, client, length: message.bytes }))
     }
 
     fn answer(
@@ -235,5 +198,9 @@ impl Responder {
 }
 
 fn increment(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+    add(counter, 1);
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
 }

@@ -79,6 +79,21 @@ fn quake3_servers_reply_from_their_own_address() {
 }
 
 #[test]
+fn burst_is_answered_once_by_each_server() {
+    let fleet = fleet(300, 0.000_1, FaultShares::NONE);
+    let socket = client(2_000);
+    let mut servers: Vec<_> = of_protocol(&fleet, Protocol::Quake3).into_iter().map(|(_, at)| at).take(100).collect();
+    for at in &servers {
+        socket.send_to(b"\xFF\xFF\xFF\xFFgetstatus x\n", at).unwrap();
+    }
+    let mut answered: Vec<_> = servers.iter().map(|_| receive(&socket).unwrap().0).collect();
+    servers.sort_unstable();
+    answered.sort_unstable();
+    assert_eq!(answered, servers);
+    assert_eq!((fleet.stats().queries, fleet.stats().replies), (100, 100));
+}
+
+#[test]
 fn source_servers_require_their_challenge_and_list_their_players() {
     let fleet = fleet(450, 0.000_1, FaultShares::NONE);
     let socket = client(2_000);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::datagrams::Datagrams;
-use super::text::{put, put_info_key, put_info_text, put_text};
+use super::text::{put_info_key, put_info_text, put_number, put_text};
 use super::{Answer, FF4, ServerView};
 use crate::fleet::rng::SplitMix64;
 use crate::model::Snapshot;
@@ -63,9 +63,9 @@ fn status(snapshot: &Snapshot, challenge: &[u8], out: &mut Datagrams) {
     bytes.push(b'\n');
     for player in &snapshot.players {
         let line = bytes.len();
-        put(bytes, player.points.unwrap_or(0));
+        put_number(bytes, player.points.unwrap_or(0));
         bytes.push(b' ');
-        put(bytes, player.ping.unwrap_or(0));
+        put_number(bytes, player.ping.unwrap_or(0));
         bytes.extend_from_slice(b" \"");
         put_text(bytes, &player.name);
         bytes.extend_from_slice(b"\"\n");
