@@ -1,76 +1,284 @@
 //! Scans a whole fleet on one machine: `cargo bench --bench scan`.
 //!
-//! Starts a fleet of `CLQD_SERVERS` (default 20,000) simulated servers and a daemon, each
-//! in a separate process, with a scan of every server every two minutes. After a warm-up it
-//! prints, for `CLQD_SECONDS` (default 300) of steady scanning: scans a second, how late
-//! they began, and the CPU share and memory of the daemon and the fleet.
+//! Starts a fleet of simulated servers and a daemon, each in a process of its own, and imports
+//! all servers. When each was scanned once, the daemon is restarted, so that its lag does not
+//! contain the first round, in which all scans are due at once. It then scans for
+//! `CLQD_WARMUP` seconds (one interval) and is measured for `CLQD_SECONDS` (300).
+//!
+//! - `CLQD_SERVERS` (20,000) and `CLQD_INTERVAL` (120 s, for classes 1 and 2).
+//! - `CLQD_PLAYERS`: a constant number of players on each server, all Quake 3 and without
+//!   faults or behaviours. Without it players join and leave on servers of Quake 3 and Source,
+//!   some of which have faults. `CLQD_FAULTS`, `CLQD_PROTOCOLS`: as the options of `clqd fleet`.
+//! - `CLQD_SERIES`: sizes such as `1000,20000`, or 1 for 1,000 to 1,000,000 servers; it prints a
+//!   table with a line for each. The defaults are then 4 players and one interval of measuring.
+//! - `CLQD_MYSQL`: URL of an archive.
+//!
+//! Lost replies are those that the kernel dropped because a buffer of the daemon was full
+//! (`scan.kernel_drops`), and overflow misses the scans that failed for that reason
+//! (`scan.misses.receive_overflow`). The growth of the state directory is that of the measured
+//! window, extrapolated to a day: new rows are most of it while a week is young, and a
+//! compaction within the window makes it too small.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clqd::api::Status;
 use clqd::control::{Client, Request, Row};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+mod measure;
+
+/// Longest time for a step of the preparation. A million servers take minutes.
+const STEP_MAX: Duration = Duration::from_secs(1_200);
+
+const SERIES: [u64; 5] = [1_000, 10_000, 100_000, 200_000, 1_000_000];
 
 fn main() -> anyhow::Result<()> {
-    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
-    let (servers, seconds) = (number("CLQD_SERVERS", 20_000), number("CLQD_SECONDS", 300));
-    let clqd = env!("CARGO_BIN_EXE_clqd");
-    let dir = tempfile::tempdir()?;
-    let (list, socket, config) =
-        (dir.path().join("servers"), dir.path().join("control.sock"), dir.path().join("clqd.toml"));
-    let archive = std::env::var("CLQD_MYSQL").map(|url| format!("[archive]\nurl = \"{url}\"\n")).unwrap_or_default();
-    std::fs::write(
-        &config,
-        format!(
-            "state_dir = {:?}\ncontrol_socket = {socket:?}\nlog_filter = \"warn\"\n[scan]\nallow_private = true\n\
-             interval_class2_s = 120\nsubnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n{archive}",
-            dir.path().join("state")
-        ),
-    )?;
-    let fleet = Running(
-        Command::new(clqd)
-            .args(["fleet", "--activity", "4", "--faults", "default", "--status-interval", "0"])
-            .args(["--quake3-port", "0", "--source-port", "0", "--servers", &servers.to_string(), "--server-list"])
-            .arg(&list)
-            .stdout(Stdio::null())
-            .spawn()?,
-    );
-    wait_until("the fleet's list", || Ok(list.exists()))?;
-    let daemon = Running(Command::new(clqd).arg("--config").arg(&config).arg("run").spawn()?);
-    wait_until("the control socket", || Ok(Client::connect(&socket).is_ok()))?;
-    let import = Command::new(clqd).arg("--config").arg(&config).args(["servers", "import"]).arg(&list).output()?;
-    ensure!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
-
-    // Every server's first scan is due at once; the first round of two minutes determines
-    // the classes.
-    std::thread::sleep(Duration::from_secs(150));
-    let (before, began) = (status(&socket)?, Instant::now());
-    let used_before = [fleet.cpu_s()?, daemon.cpu_s()?];
-    std::thread::sleep(Duration::from_secs(seconds));
-    let (after, wall) = (status(&socket)?, began.elapsed().as_secs_f64());
-    let used = [fleet.cpu_s()? - used_before[0], daemon.cpu_s()? - used_before[1]];
-    let outcomes = |s: &Status| s.engine.counts.snapshots + s.engine.counts.partial_snapshots + s.engine.counts.misses;
-    println!("servers      {}, by class {:?}", after.engine.servers, after.engine.servers_by_class);
-    println!("scans        {:.1} a second", (outcomes(&after) - outcomes(&before)) as f64 / wall);
-    println!("players      {} online, {} known", after.engine.players_online, after.engine.players_known);
-    println!(
-        "lag          p50 {:?} ms, p99 {:?} ms, of all scheduled scans since the start",
-        after.engine.lag_ms_p50, after.engine.lag_ms_p99
-    );
-    println!(
-        "late (> 2 s) {} of {} scans while measured",
-        after.engine.counts.late_scans - before.engine.counts.late_scans,
-        outcomes(&after) - outcomes(&before)
-    );
-    println!("daemon       {:.1} % of a core, {} MB resident", 100.0 * used[1] / wall, daemon.rss_kib()? >> 10);
-    println!("fleet        {:.1} % of a core, {} MB resident", 100.0 * used[0] / wall, fleet.rss_kib()? >> 10);
-    println!("outbox       {} waiting", after.outbox_entries);
+    let Some(series) = std::env::var("CLQD_SERIES").ok().filter(|text| text != "0") else {
+        Setup::new(number("CLQD_SERVERS")?.unwrap_or(20_000), false)?.measure()?.print();
+        return Ok(());
+    };
+    let sizes = match series.as_str() {
+        "1" => SERIES.to_vec(),
+        list => list.split(',').map(str::parse).collect::<Result<_, _>>().context("CLQD_SERIES")?,
+    };
+    Measured::print_header();
+    for servers in sizes {
+        Setup::new(servers, true)?.measure()?.print_row();
+    }
     Ok(())
 }
 
-/// A child process that is stopped when dropped.
+fn number(name: &str) -> anyhow::Result<Option<u64>> {
+    let text = std::env::var(name).ok();
+    text.map(|text| text.parse().with_context(|| format!("{name}={text}"))).transpose()
+}
+
+/// What is measured, and how long.
+struct Setup {
+    servers: u64,
+    players: Option<u64>,
+    interval_s: u64,
+    warmup_s: u64,
+    seconds: u64,
+    dir: tempfile::TempDir,
+}
+
+impl Setup {
+    fn new(servers: u64, in_series: bool) -> anyhow::Result<Setup> {
+        let interval_s = number("CLQD_INTERVAL")?.unwrap_or(120);
+        Ok(Setup {
+            servers,
+            players: number("CLQD_PLAYERS")?.or(in_series.then_some(4)),
+            interval_s,
+            warmup_s: number("CLQD_WARMUP")?.unwrap_or(interval_s),
+            seconds: number("CLQD_SECONDS")?.unwrap_or(if in_series { interval_s } else { 300 }),
+            dir: tempfile::tempdir()?,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn measure(&self) -> anyhow::Result<Measured> {
+        self.write_config()?;
+        let fleet = self.start_fleet()?;
+        let daemon = self.start_daemon()?;
+        let import = self.clqd().args(["servers", "import"]).arg(self.path("servers")).output()?;
+        ensure!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
+        wait_until("the first round of scans", || Ok(outcomes(&self.status()?) >= self.servers))?;
+        daemon.stop()?;
+        let daemon = self.start_daemon()?;
+        std::thread::sleep(Duration::from_secs(self.warmup_s));
+
+        let state_dir = self.path("state");
+        let (before, began) = (self.status()?, Instant::now());
+        let (fleet_s, daemon_s, state_bytes) = (fleet.cpu_s()?, daemon.cpu_s()?, measure::on_disk(&state_dir)?);
+        std::thread::sleep(Duration::from_secs(self.seconds));
+        let (after, wall_s) = (self.status()?, began.elapsed().as_secs_f64());
+        let counted = |name: &str| {
+            let value = |status: &Status| status.counters.get(name).copied().unwrap_or(0);
+            value(&after) - value(&before)
+        };
+        Ok(Measured {
+            wall_s,
+            scans: outcomes(&after) - outcomes(&before),
+            late: after.engine.counts.late_scans - before.engine.counts.late_scans,
+            misses: after.engine.counts.misses - before.engine.counts.misses,
+            lost_replies: counted("scan.kernel_drops"),
+            overflow_misses: counted("scan.misses.receive_overflow"),
+            daemon_s: daemon.cpu_s()? - daemon_s,
+            fleet_s: fleet.cpu_s()? - fleet_s,
+            daemon_mb: daemon.rss_kib()? >> 10,
+            fleet_mb: fleet.rss_kib()? >> 10,
+            state_bytes_before: state_bytes,
+            state_bytes: measure::on_disk(&state_dir)?,
+            status: after,
+        })
+    }
+
+    /// The limits are those for twice the average rate, and for a first round within a quarter
+    /// of the interval; 200 servers of the fleet are in one /24.
+    fn write_config(&self) -> anyhow::Result<()> {
+        let archive = std::env::var("CLQD_MYSQL").map(|url| format!("[archive]\nurl = \"{url}\"\n"));
+        let interval_s = |default_s: u64| self.interval_s.max(default_s);
+        let text = format!(
+            "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
+             [scan]\nallow_private = true\n\
+             interval_class1_s = {}\ninterval_class2_s = {}\ninterval_class3_s = {}\n\
+             packets_per_second_max = {}\nscans_in_flight_max = {}\n\
+             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n{}",
+            self.path("state"),
+            self.path("control.sock"),
+            self.interval_s,
+            self.interval_s,
+            interval_s(3_600),
+            (self.servers * 4 / self.interval_s).clamp(5_000, 1_000_000),
+            (self.servers / 10).clamp(20_000, 1_000_000),
+            archive.unwrap_or_default(),
+        );
+        Ok(std::fs::write(self.path("clqd.toml"), text)?)
+    }
+
+    fn clqd(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
+        command.arg("--config").arg(self.path("clqd.toml"));
+        command
+    }
+
+    fn start_fleet(&self) -> anyhow::Result<Running> {
+        let list = self.path("servers");
+        let or = |name: &str, default: &str| std::env::var(name).unwrap_or(default.to_owned());
+        let mut command = self.clqd();
+        command.args(["fleet", "--quake3-port", "0", "--source-port", "0", "--status-interval", "0"]);
+        command.args(["--servers", &self.servers.to_string(), "--server-list"]).arg(&list);
+        match self.players {
+            Some(players) => {
+                command.args(["--players", &players.to_string(), "--behaviours", "none"]);
+                command.args(["--faults", &or("CLQD_FAULTS", "none")]);
+                command.args(["--protocols", &or("CLQD_PROTOCOLS", "source=0")]);
+            }
+            None => {
+                command.args(["--activity", "4", "--faults", &or("CLQD_FAULTS", "default")]);
+                command.args(["--protocols", &or("CLQD_PROTOCOLS", "default")]);
+            }
+        }
+        let fleet = Running(command.stdout(Stdio::null()).spawn()?);
+        wait_until("the fleet's list", || Ok(list.exists()))?;
+        Ok(fleet)
+    }
+
+    fn start_daemon(&self) -> anyhow::Result<Running> {
+        let daemon = Running(self.clqd().arg("run").spawn()?);
+        wait_until("the control socket", || Ok(self.status().is_ok()))?;
+        Ok(daemon)
+    }
+
+    fn status(&self) -> anyhow::Result<Status> {
+        status(&self.path("control.sock"))
+    }
+}
+
+/// What was measured. Differences are those of the window, sizes those at its end.
+struct Measured {
+    wall_s: f64,
+    scans: u64,
+    late: u64,
+    misses: u64,
+    lost_replies: u64,
+    overflow_misses: u64,
+    daemon_s: f64,
+    fleet_s: f64,
+    daemon_mb: u64,
+    fleet_mb: u64,
+    state_bytes_before: u64,
+    state_bytes: u64,
+    status: Status,
+}
+
+impl Measured {
+    fn scans_per_s(&self) -> f64 {
+        self.scans as f64 / self.wall_s
+    }
+
+    fn us_per_scan(&self, cpu_s: f64) -> f64 {
+        cpu_s * 1e6 / self.scans as f64
+    }
+
+    fn state_mb(&self) -> f64 {
+        self.state_bytes as f64 / 1e6
+    }
+
+    fn state_mb_per_day(&self) -> f64 {
+        (self.state_bytes as f64 - self.state_bytes_before as f64) / 1e6 * 86_400.0 / self.wall_s
+    }
+
+    fn print(&self) {
+        let engine = &self.status.engine;
+        println!("servers      {}, by class {:?}", engine.servers, engine.servers_by_class);
+        println!("scans        {:.1} a second, {} without a usable reply", self.scans_per_s(), self.misses);
+        println!("players      {} online, {} known", engine.players_online, engine.players_known);
+        println!(
+            "lag          p50 {:?} ms, p99 {:?} ms, of all scheduled scans since the restart",
+            engine.lag_ms_p50, engine.lag_ms_p99
+        );
+        println!("late (> 2 s) {} of {} scans while measured", self.late, self.scans);
+        println!(
+            "lost         {} replies in the daemon's buffers, {} overflow misses",
+            self.lost_replies, self.overflow_misses
+        );
+        for (name, cpu_s, mb) in [("daemon", self.daemon_s, self.daemon_mb), ("fleet", self.fleet_s, self.fleet_mb)] {
+            println!(
+                "{name:<12} {:.1} us of CPU time a scan, {:.1} % of a core, {mb} MB resident",
+                self.us_per_scan(cpu_s),
+                100.0 * cpu_s / self.wall_s,
+            );
+        }
+        println!(
+            "state        {:.1} MB, {:+.1} MB a day, extrapolated from {:.0} s",
+            self.state_mb(),
+            self.state_mb_per_day(),
+            self.wall_s
+        );
+        println!("outbox       {} waiting", self.status.outbox_entries);
+    }
+
+    fn print_header() {
+        println!(
+            "  servers  scans/s  lag ms p50    p99   late  missed   lost overflow | daemon us/scan  % core     MB \
+             | fleet us/scan     MB | state MB  MB/day"
+        );
+    }
+
+    fn print_row(&self) {
+        let engine = &self.status.engine;
+        let ms = |lag: Option<u64>| lag.map_or("-".to_owned(), |ms| ms.to_string());
+        println!(
+            "{:>9} {:>8.1} {:>11} {:>6} {:>6} {:>7} {:>6} {:>8} | {:>14.1} {:>7.1} {:>6} | {:>13.1} {:>6} | {:>8.1} {:>7.0}",
+            engine.servers,
+            self.scans_per_s(),
+            ms(engine.lag_ms_p50),
+            ms(engine.lag_ms_p99),
+            self.late,
+            self.misses,
+            self.lost_replies,
+            self.overflow_misses,
+            self.us_per_scan(self.daemon_s),
+            100.0 * self.daemon_s / self.wall_s,
+            self.daemon_mb,
+            self.us_per_scan(self.fleet_s),
+            self.fleet_mb,
+            self.state_mb(),
+            self.state_mb_per_day(),
+        );
+    }
+}
+
+/// A child process that is killed when dropped.
 struct Running(Child);
 
 impl Running {
@@ -85,6 +293,14 @@ impl Running {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
         Ok(line.split_whitespace().next().context("VmRSS")?.parse()?)
+    }
+
+    /// Stops the process with SIGTERM and waits until it has ended.
+    fn stop(mut self) -> anyhow::Result<()> {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM)?;
+        let status = self.0.wait()?;
+        ensure!(status.success(), "the daemon ended with {status}");
+        Ok(())
     }
 }
 
@@ -106,10 +322,16 @@ fn status(socket: &Path) -> anyhow::Result<Status> {
     found.context("a status")
 }
 
+/// Scans that have ended since the daemon started.
+fn outcomes(status: &Status) -> u64 {
+    let counts = &status.engine.counts;
+    counts.snapshots + counts.partial_snapshots + counts.misses
+}
+
 fn wait_until(what: &str, mut done: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
     let began = Instant::now();
     while !done()? {
-        ensure!(began.elapsed() < Duration::from_secs(60), "waited too long for {what}");
+        ensure!(began.elapsed() < STEP_MAX, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())

@@ -15,6 +15,20 @@ pub fn on_core() -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(ns.parse()?))
 }
 
+/// CPU time of the living threads of a process (its number, or "self") whose names begin with
+/// `prefix`.
+pub fn threads_cpu(process: &str, prefix: &str) -> anyhow::Result<Duration> {
+    let mut total_ns = 0;
+    for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let task = task?.path();
+        if std::fs::read_to_string(task.join("comm"))?.starts_with(prefix) {
+            let stat = std::fs::read_to_string(task.join("schedstat"))?;
+            total_ns += stat.split_whitespace().next().context("schedstat is empty")?.parse::<u64>()?;
+        }
+    }
+    Ok(Duration::from_nanos(total_ns))
+}
+
 /// Resident memory now, KiB.
 pub fn resident_kib() -> anyhow::Result<u64> {
     status_kib("VmRSS:")
