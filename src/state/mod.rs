@@ -80,6 +80,16 @@ impl State {
         Ok(true)
     }
 
+    /// Begins to commit the changes on another thread. Waits for an earlier commit.
+    pub fn begin_commit(&mut self) -> Result<(), StoreError> {
+        if self.engine.has_changes() {
+            let commit = self.engine.take_commit();
+            self.store.begin_commit(&commit)?;
+            self.engine.set_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
+        }
+        Ok(())
+    }
+
     /// Ticks and commits until the weeks that have ended at `now_ms` are closed and swept: for
     /// replay. The daemon spreads the same work over its ticks.
     pub fn close_due_weeks(&mut self, now_ms: i64) -> Result<(), StoreError> {

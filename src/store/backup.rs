@@ -15,14 +15,16 @@ use crate::store::dir::{files, lock, read_copy};
 
 impl Store {
     /// Begins a backup. `None`: another one is in progress.
-    pub fn begin_backup(&mut self) -> Option<BackupSource> {
+    pub fn begin_backup(&mut self) -> Result<Option<BackupSource>, StoreError> {
+        self.finish_commit()?;
         self.compaction.cancel();
-        BackupSource::begin(&self.tree)
+        Ok(BackupSource::begin(&self.tree))
     }
 
     /// Ends a backup between two commits: it equals the current state. `None`: too much has
     /// changed, it has to catch up first.
-    pub fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
+    pub fn end_backup(&mut self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
+        self.finish_commit()?;
         online_copy::final_changes(&self.tree, rounds)
     }
 }
@@ -154,8 +156,8 @@ pub(super) mod tests {
         store.apply(&commit(0, 300_000)).unwrap();
         for (number, name) in ["first", "second"].into_iter().enumerate() {
             let (path, never) = (dir.path().join(name), AtomicBool::new(false));
-            let source = store.begin_backup().expect("no other backup");
-            assert!(store.begin_backup().is_none(), "one at a time");
+            let source = store.begin_backup().unwrap().expect("no other backup");
+            assert!(store.begin_backup().unwrap().is_none(), "one at a time");
             let (target, path) = (BackupTarget::create(&path).unwrap(), &path);
             let mut n = 1_000 * number as u32;
             let (copied_tx, copied_rx) = std::sync::mpsc::channel::<(BackupSource, BackupTarget)>();
@@ -202,7 +204,7 @@ pub(super) mod tests {
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
         store.apply(&commit(0, 30_000)).unwrap();
         let path = dir.path().join("backup");
-        let mut source = store.begin_backup().unwrap();
+        let mut source = store.begin_backup().unwrap().unwrap();
         let mut target = BackupTarget::create(&path).unwrap();
         let cancelled = source.copy_to(&mut target, &AtomicBool::new(true));
         assert!(matches!(cancelled, Err(StoreError::Cancelled { .. })), "{cancelled:?}");
@@ -212,7 +214,7 @@ pub(super) mod tests {
         // Left by a killed process.
         fs::create_dir(dir.path().join("backup.partial")).unwrap();
         fs::write(dir.path().join("backup.partial/db"), "half").unwrap();
-        let mut source = store.begin_backup().unwrap();
+        let mut source = store.begin_backup().unwrap().unwrap();
         let mut target = BackupTarget::create(&path).unwrap();
         source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
         let last = store.end_backup(source.rounds()).unwrap().unwrap();

@@ -429,7 +429,7 @@ mod tests {
             store.apply(&commit(n, 300)).unwrap();
             n += 1;
         }
-        let mut source = store.begin_backup().expect("the compaction is cancelled");
+        let mut source = store.begin_backup().unwrap().expect("the compaction is cancelled");
         let path = dir.path().join("backup");
         let mut target = BackupTarget::create(&path).unwrap();
         source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();

@@ -9,6 +9,7 @@
 
 mod backup;
 mod commit_records;
+mod commit_writer;
 mod compaction;
 mod dir;
 mod error;
@@ -34,14 +35,19 @@ use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
 use crate::store::commit_records::PutFn;
+use crate::store::commit_writer::CommitWriter;
 use crate::store::compaction::Compaction;
 use crate::store::dir::database::Database;
 use crate::store::dir::{files, lock, read_copy, repair};
 use crate::store::layout::VERSION;
-use crate::store::tree::{RecordChange, Tree};
+use crate::store::tree::{RecordChange, Tree, sort_changes};
 
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
+
+/// Most records of a commit that is held in memory while it is written, some 150 bytes each.
+/// Closing a week of ten million players changes more.
+const RECORDS_IN_FLIGHT_MAX: usize = 1_000_000;
 
 /// The state on disk, with the outbox mirrored in memory.
 #[derive(Debug)]
@@ -55,6 +61,7 @@ pub struct Store {
     /// The directory of the files.
     dir: PathBuf,
     warnings: Vec<String>,
+    writer: CommitWriter,
     compaction: Compaction,
     /// The private copy of a read-only store; removed after sled has closed it.
     _copy: Option<tempfile::TempDir>,
@@ -129,6 +136,7 @@ impl Store {
             unswept: BTreeSet::new(),
             dir: dir.to_owned(),
             warnings,
+            writer: CommitWriter::default(),
             compaction: Compaction::new(dir, cache_bytes)?,
             _copy: None,
         };
@@ -181,17 +189,58 @@ impl Store {
 
     /// Applies a commit atomically and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        self.finish_commit()?;
         if commit.records() <= RECORDS_PER_BATCH {
-            let mut changes: Vec<RecordChange> = Vec::new();
-            self.encode(commit, &mut |key, value| {
-                changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
-                Ok(())
-            })?;
-            self.tree.apply(changes)?;
+            self.tree.apply_sorted(&self.changes_of(commit)?)?;
         } else {
             self.write_redo(commit)?;
             self.replay_redo_file()?;
         }
+        self.update_outbox(commit);
+        self.compaction.step(&self.tree)
+    }
+
+    /// Begins to apply a commit atomically, on another thread. Reads see it from now on;
+    /// [`Store::poll_commit`] returns when it is on disk. Waits for an earlier one.
+    pub fn begin_commit(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        self.finish_commit()?;
+        if commit.records() > RECORDS_IN_FLIGHT_MAX {
+            return self.apply(commit);
+        }
+        let changes = self.changes_of(commit)?;
+        self.writer.begin(&self.tree, &self.dir, changes)?;
+        self.update_outbox(commit);
+        Ok(())
+    }
+
+    /// Whether every commit is on disk. After an error the process must end.
+    pub fn poll_commit(&mut self) -> Result<bool, StoreError> {
+        if self.writer.poll(&self.tree)? {
+            self.compaction.step(&self.tree)?;
+        }
+        Ok(!self.writer.is_writing())
+    }
+
+    /// Waits until every commit is on disk.
+    pub fn finish_commit(&mut self) -> Result<(), StoreError> {
+        if self.writer.finish(&self.tree)? {
+            self.compaction.step(&self.tree)?;
+        }
+        Ok(())
+    }
+
+    /// The changes of a commit, sorted by key, each key once.
+    fn changes_of(&self, commit: &Commit) -> Result<Vec<RecordChange>, StoreError> {
+        let mut changes: Vec<RecordChange> = Vec::with_capacity(commit.records());
+        self.encode(commit, &mut |key, value| {
+            changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+            Ok(())
+        })?;
+        sort_changes(&mut changes);
+        Ok(changes)
+    }
+
+    fn update_outbox(&mut self, commit: &Commit) {
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for the whole commit: its entries changed together.
         self.next_seq += 1;
@@ -201,7 +250,6 @@ impl Store {
             }
         }
         self.unswept.extend(&commit.deleted_windows);
-        self.compaction.step(&self.tree)
     }
 
     /// Sets when commits compact the database file (`compaction`).
@@ -240,6 +288,7 @@ impl Store {
     /// more. Sled reuses the space; the file does not shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
         let Some(&window) = self.unswept.first() else { return Ok(false) };
+        self.finish_commit()?;
         if !self.tree.remove_batch(&keys::window_prefix(window), most)? {
             self.unswept.pop_first();
         }

@@ -26,7 +26,7 @@ impl EngineThread {
             Command::Request { request, reply } => self.answer_or_wait_for_boards(request, reply)?,
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
             Command::Reader { reply } => _ = reply.send(self.state.store.reader()),
-            Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()),
+            Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()?),
             Command::EndBackup { rounds, reply } => {
                 self.commit()?;
                 _ = reply.send(self.state.store.end_backup(rounds));

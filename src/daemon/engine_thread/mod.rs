@@ -26,7 +26,7 @@ use crate::daemon::board_builder::BoardBuilder;
 use crate::daemon::disk_space::DiskSpace;
 use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
-use crate::engine::Event;
+use crate::engine::{Event, Notice};
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::{ServerKey, ServerUrl, WeekKey, WindowKey};
@@ -43,6 +43,9 @@ const SWEEP_MS: i64 = 1_000;
 /// Players whose board entries are updated after one commit, so that scans are not late;
 /// before a board is answered from, all are updated. A few us each.
 const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
+
+/// Interval at which a commit in progress is checked for its end.
+const COMMIT_POLL_MS: i64 = 5;
 
 /// Interval at which requests that wait for boards are checked again.
 const BOARD_POLL_MS: i64 = 50;
@@ -80,6 +83,9 @@ pub(super) struct EngineThread {
     rebuild_paths: RebuildPaths,
     /// Requests that wait for the boards of a window.
     waiting_requests: Vec<(WindowKey, Request, oneshot::Sender<RequestResult>)>,
+    /// Of the commit that is being written: reported when it is on disk.
+    notices_in_flight: Vec<Notice>,
+    is_committing: bool,
 }
 
 impl EngineThread {
@@ -103,6 +109,8 @@ impl EngineThread {
             last_outcome_ms: state.engine.now_ms(),
             boards: BoardBuilder::new(state.store.reader()),
             waiting_requests: Vec::new(),
+            notices_in_flight: Vec::new(),
+            is_committing: false,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             adopted_jumps: clock.adopted_jumps(),
@@ -222,8 +230,9 @@ impl EngineThread {
                 self.import_rebuilt_windows()?;
             }
             self.answer_waiting_requests()?;
-            if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
-                self.commit()?;
+            self.poll_commit()?;
+            if !self.is_committing && self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
+                self.begin_commit()?;
             }
         }
     }
@@ -233,7 +242,11 @@ impl EngineThread {
             return now_ms;
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
-        let commit = self.changed_ms.map_or(i64::MAX, |since| since + self.commit_interval_ms);
+        let commit = match self.changed_ms {
+            _ if self.is_committing => now_ms + COMMIT_POLL_MS,
+            Some(since) => since + self.commit_interval_ms,
+            None => i64::MAX,
+        };
         let full = self.probes.as_ref().is_none_or(RequestSender::is_full);
         // While the scanner's queue is full, try again in 10 ms.
         let due = match self.state.engine.next_due_ms() {
@@ -311,18 +324,66 @@ impl EngineThread {
         self.blocked_week = blocked;
     }
 
-    /// Commits, unless the disk is nearly full: then the changes stay in memory.
+    /// Commits and waits until the changes are on disk, unless it is nearly full: then they stay
+    /// in memory.
     fn commit(&mut self) -> anyhow::Result<()> {
+        match self.may_commit() {
+            true => self.commit_now(),
+            false => Ok(()),
+        }
+    }
+
+    /// Begins a commit; the engine goes on meanwhile. When the disk is slow, the next commit has
+    /// more changes.
+    fn begin_commit(&mut self) -> anyhow::Result<()> {
+        if !self.may_commit() {
+            return Ok(());
+        }
+        self.flush_log()?;
+        self.notices_in_flight.extend(std::iter::from_fn(|| self.state.engine.poll_notice()));
+        self.state.begin_commit().context("cannot write the state")?;
+        self.is_committing = true;
+        self.changed_ms = None;
+        Ok(())
+    }
+
+    /// Ends the commit in progress, if it is on disk.
+    fn poll_commit(&mut self) -> anyhow::Result<()> {
+        if self.is_committing && self.state.store.poll_commit().context("cannot write the state")? {
+            self.end_commit()?;
+        }
+        Ok(())
+    }
+
+    fn end_commit(&mut self) -> anyhow::Result<()> {
+        self.is_committing = false;
+        self.state
+            .engine
+            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
+            .context("cannot read the state")?;
+        for notice in std::mem::take(&mut self.notices_in_flight) {
+            self.send_scan_result(&notice);
+        }
+        Ok(())
+    }
+
+    /// Whether there is space for a commit. If not, results are reported although a crash would
+    /// lose them.
+    fn may_commit(&mut self) -> bool {
         let now_ms = self.clock.now_ms();
         if self.disk.check(now_ms) {
-            return self.commit_now();
+            return true;
         }
         // Checked again after the interval.
         self.changed_ms = Some(now_ms);
         while let Some(notice) = self.state.engine.poll_notice() {
             self.send_scan_result(&notice);
         }
-        Ok(())
+        false
+    }
+
+    fn flush_log(&mut self) -> anyhow::Result<()> {
+        self.recorder.as_mut().map_or(Ok(()), Recorder::flush).context("cannot write the scan log")
     }
 
     /// The last commit of a daemon that stops.
@@ -340,19 +401,13 @@ impl EngineThread {
     }
 
     fn commit_now(&mut self) -> anyhow::Result<()> {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.flush().context("cannot write the scan log")?;
-        }
+        // A log file is closed only when all its scans are committed.
+        self.state.store.finish_commit().context("cannot write the state")?;
+        self.flush_log()?;
         self.state.commit().context("cannot write the state")?;
-        self.state
-            .engine
-            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
-            .context("cannot read the state")?;
         self.changed_ms = None;
-        while let Some(notice) = self.state.engine.poll_notice() {
-            self.send_scan_result(&notice);
-        }
-        Ok(())
+        self.notices_in_flight.extend(std::iter::from_fn(|| self.state.engine.poll_notice()));
+        self.end_commit()
     }
 
     /// Starts a rebuild of windows from the scan log, if any window needs it.

@@ -42,6 +42,9 @@ pub(super) struct Tree {
     /// writer waits.
     db: Arc<RwLock<Arc<Database>>>,
     dirty_keys: Arc<DirtyKeys>,
+    /// The changes of the commit that is being written, sorted by key, each key once. They
+    /// lie over the database: reads see them as if they were applied.
+    in_flight: Arc<RwLock<Option<Arc<[RecordChange]>>>>,
 }
 
 /// A sled record, of any layout version.
@@ -70,7 +73,7 @@ impl SledRecord {
 
 impl Tree {
     pub(super) fn new(db: Database) -> Tree {
-        Tree { db: Arc::new(RwLock::new(Arc::new(db))), dirty_keys: Arc::default() }
+        Tree { db: Arc::new(RwLock::new(Arc::new(db))), dirty_keys: Arc::default(), in_flight: Arc::default() }
     }
 
     /// The current database. An iterator continues in the database in which it began.
@@ -83,6 +86,16 @@ impl Tree {
         *self.db.write().expect("database lock poisoned") = Arc::new(db);
     }
 
+    /// Lays the changes of a commit over the database, for all clones of this tree; `None`: they
+    /// are in it.
+    pub(super) fn set_in_flight(&self, changes: Option<Arc<[RecordChange]>>) {
+        *self.in_flight.write().expect("lock of the commit in flight poisoned") = changes;
+    }
+
+    fn in_flight(&self) -> Option<Arc<[RecordChange]>> {
+        self.in_flight.read().expect("lock of the commit in flight poisoned").clone()
+    }
+
     /// The keys written since the backup in progress began.
     pub(super) fn dirty_keys(&self) -> &DirtyKeys {
         &self.dirty_keys
@@ -90,6 +103,11 @@ impl Tree {
 
     /// Reads and decodes a record.
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        if let Some(changes) = self.in_flight()
+            && let Ok(index) = changes.binary_search_by(|(changed, _)| changed.as_slice().cmp(key))
+        {
+            return changes[index].1.as_ref().map(|value| decode(key, value)).transpose();
+        }
         match keys::group_prefix_len(key) {
             None => {
                 let found = self.db().get(key)?;
@@ -116,6 +134,42 @@ impl Tree {
 
     /// Like [`Tree::for_each`], with encoded values.
     pub(super) fn for_each_encoded(
+        &self,
+        range: Range<Vec<u8>>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let Some(changes) = self.in_flight() else { return self.for_each_in_database(range, visit) };
+        let bounds = [&range.start, &range.end].map(|key| changes.partition_point(|(changed, _)| changed < key));
+        let mut changed = changes[bounds[0]..bounds[1].max(bounds[0])].iter().peekable();
+        let mut is_over = false;
+        self.for_each_in_database(range, |key, stored| {
+            while let Some((earlier, value)) = changed.next_if(|(changed, _)| changed.as_slice() < key) {
+                if let Some(value) = value
+                    && visit(earlier, value)?.is_break()
+                {
+                    is_over = true;
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            let value = match changed.next_if(|(changed, _)| changed == key) {
+                Some((_, value)) => value.as_deref(),
+                None => Some(stored),
+            };
+            let flow = value.map_or(Ok(ControlFlow::Continue(())), |value| visit(key, value))?;
+            is_over = flow.is_break();
+            Ok(flow)
+        })?;
+        for (key, value) in changed {
+            if is_over {
+                break;
+            }
+            is_over = value.as_ref().map_or(Ok(ControlFlow::Continue(())), |value| visit(key, value))?.is_break();
+        }
+        Ok(())
+    }
+
+    /// Like [`Tree::for_each_encoded`], without the commit that is being written.
+    fn for_each_in_database(
         &self,
         range: Range<Vec<u8>>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
@@ -197,17 +251,11 @@ impl Tree {
         Ok(first.map(|(key, _)| key.to_vec()))
     }
 
-    /// Applies changes atomically and waits until they are on disk. If a record has several
-    /// changes, the last one wins.
-    pub(super) fn apply(&self, mut changes: Vec<RecordChange>) -> Result<(), StoreError> {
-        // The sort is stable, and `dedup_by` keeps the first change of each key. On the
-        // reversed list, that is the last change.
-        changes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        changes.reverse();
-        changes.dedup_by(|(a, _), (b, _)| a == b);
-        changes.reverse();
+    /// Applies changes atomically and waits until they are on disk. They are sorted by key, each
+    /// key once ([`sort_changes`]).
+    pub(super) fn apply_sorted(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
         let mut batch = Batch::new(self);
-        let mut remaining = changes.as_slice();
+        let mut remaining = changes;
         while !remaining.is_empty() {
             let run;
             (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
@@ -223,14 +271,18 @@ impl Tree {
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     ) -> Result<(), StoreError> {
-        in_batches(changes, |mut remaining| {
-            while !remaining.is_empty() {
-                let run;
-                (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
-                self.write_run(run)?;
-            }
-            Ok(())
-        })
+        in_batches(changes, |changes| self.write_sorted_unlogged(changes))
+    }
+
+    /// Like [`Tree::write_unlogged`], with all changes in memory.
+    pub(super) fn write_sorted_unlogged(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
+        let mut remaining = changes;
+        while !remaining.is_empty() {
+            let run;
+            (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
+            self.write_run(run)?;
+        }
+        Ok(())
     }
 
     /// Writes a run of changes of one single record or one leaf ([`Tree::leaf_run_len`]).
@@ -313,6 +365,10 @@ impl Tree {
     /// Whether any sled key or sled record contains these bytes. Scans the whole database.
     pub(super) fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
+        let in_flight = self.in_flight().unwrap_or_default();
+        if in_flight.iter().any(|(key, value)| found(key) || value.as_deref().is_some_and(found)) {
+            return Ok(true);
+        }
         for record in self.sled_records_after(&[]) {
             let SledRecord { key, bytes } = record?;
             if found(&key) || found(&bytes) {
@@ -378,6 +434,16 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// Sorts changes by key. If a record has several changes, the last one stays.
+pub(super) fn sort_changes(changes: &mut Vec<RecordChange>) {
+    // The sort is stable, and `dedup_by` keeps the first change of each key. On the
+    // reversed list, that is the last change.
+    changes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    changes.reverse();
+    changes.dedup_by(|(a, _), (b, _)| a == b);
+    changes.reverse();
 }
 
 /// Passes changes to `write` in batches of up to [`CHANGES_PER_BATCH`].
@@ -493,6 +559,22 @@ pub(super) mod tests {
         found
     }
 
+    /// The first `most` records of a range.
+    fn first(tree: &Tree, range: Range<Vec<u8>>, most: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut found = Vec::new();
+        tree.for_each_encoded(range, |key, value| {
+            found.push((key.to_owned(), value.to_owned()));
+            Ok(if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })
+        .unwrap();
+        found
+    }
+
+    fn apply(tree: &Tree, mut changes: Vec<RecordChange>) {
+        sort_changes(&mut changes);
+        tree.apply_sorted(&changes).unwrap();
+    }
+
     /// A key of one of five kinds. Keys of one group are close to each other.
     fn key(kind: u32, n: u32) -> Vec<u8> {
         match kind {
@@ -506,12 +588,13 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
-        /// Applies changes by `apply` and `write_unlogged`, reopens the store, and compares
-        /// records and ranges with those of a `BTreeMap`.
+        /// Applies changes by `apply_sorted` and `write_unlogged`, or lays them over the database as
+        /// a commit in flight, reopens the store, and compares records and ranges with those of a
+        /// `BTreeMap`.
         #[test]
         fn tree_equals_a_btree_map(
             rounds in proptest::collection::vec(
-                (proptest::bool::ANY, proptest::collection::vec((0_u32..6, 0_u32..400, proptest::option::of(0_usize..300)), 1..300)),
+                (0..3_u8, proptest::collection::vec((0_u32..6, 0_u32..400, proptest::option::of(0_usize..300)), 1..300)),
                 1..8,
             ),
             ranges in proptest::collection::vec(((0_u32..6, 0_u32..400), (0_u32..6, 0_u32..400)), 20),
@@ -519,14 +602,19 @@ pub(super) mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut it = tree(dir.path());
             let mut map = BTreeMap::new();
-            for (n, (large, round)) in rounds.into_iter().enumerate() {
+            for (n, (mode, round)) in rounds.into_iter().enumerate() {
                 let change = |(kind, key_n, len): (u32, u32, Option<usize>)| {
                     (key(kind, key_n), len.map(|len| encode(&vec![n as u8; len])))
                 };
                 let changes: Vec<RecordChange> = round.into_iter().map(change).collect();
-                match large {
-                    true => it.write_unlogged(changes.iter().cloned().map(Ok)).unwrap(),
-                    false => it.apply(changes.clone()).unwrap(),
+                match mode {
+                    0 => it.write_unlogged(changes.iter().cloned().map(Ok)).unwrap(),
+                    1 => apply(&it, changes.clone()),
+                    _ => {
+                        let mut changes = changes.clone();
+                        sort_changes(&mut changes);
+                        it.set_in_flight(Some(changes.into()));
+                    }
                 }
                 for (key, value) in changes {
                     match value {
@@ -534,22 +622,30 @@ pub(super) mod tests {
                         None => _ = map.remove(&key),
                     }
                 }
+                let want: Vec<_> = map.clone().into_iter().collect();
+                proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want);
+                for (a, b) in &ranges {
+                    let range = key(a.0, a.1)..key(b.0, b.1);
+                    if range.start < range.end {
+                        let of_map = map.range(range.clone());
+                        let want: Vec<_> = of_map.map(|(key, value)| (key.clone(), value.clone())).collect();
+                        proptest::prop_assert_eq!(first(&it, range.clone(), 3), want[..want.len().min(3)].to_vec());
+                        proptest::prop_assert_eq!(all(&it, range.clone()), want);
+                    }
+                    let found: Option<Vec<u8>> = it.get(&range.start).unwrap();
+                    proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
+                }
+                // The changes in flight arrive in the database.
+                let in_flight = it.in_flight();
+                if let Some(changes) = in_flight {
+                    it.apply_sorted(&changes).unwrap();
+                    it.set_in_flight(None);
+                }
                 if n == 3 {
                     it.flush().unwrap();
                     drop(it);
                     it = tree(dir.path());
                 }
-                let want: Vec<_> = map.clone().into_iter().collect();
-                proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want);
-            }
-            for (a, b) in ranges {
-                let range = key(a.0, a.1)..key(b.0, b.1);
-                if range.start < range.end {
-                    let want: Vec<_> = map.range(range.clone()).map(|(key, value)| (key.clone(), value.clone())).collect();
-                    proptest::prop_assert_eq!(all(&it, range.clone()), want);
-                }
-                let found: Option<Vec<u8>> = it.get(&range.start).unwrap();
-                proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
             }
         }
     }
@@ -572,7 +668,7 @@ pub(super) mod tests {
         assert!(found.iter().all(|(key, found)| *found == value(key)));
         assert!(want.iter().step_by(97).all(|key| it.get::<usize>(key).unwrap() == Some(key.len())));
         assert!(it.get::<usize>(&row(1, 700)).unwrap().is_none());
-        it.apply(vec![(row(1, 700), Some(value(b"")))]).unwrap();
+        apply(&it, vec![(row(1, 700), Some(value(b"")))]);
         assert_eq!(it.get::<usize>(&row(1, 700)).unwrap(), Some(0));
         it.clear().unwrap();
         assert_eq!(all(&it, Vec::new()..vec![0xff]), []);
@@ -585,7 +681,7 @@ pub(super) mod tests {
         let it = tree(dir.path());
         let keys = || (0..3 * CHANGES_PER_BATCH as u32).map(|n| row(1, n));
         for value in [7_u8, 8] {
-            it.apply(keys().map(|key| (key, Some(encode(&value)))).collect()).unwrap();
+            apply(&it, keys().map(|key| (key, Some(encode(&value)))).collect());
             let mut stored = Vec::new();
             it.for_each_with_prefix(&[keys::WINDOW], |key, found: u8| {
                 stored.push((key.to_owned(), found));
@@ -594,7 +690,7 @@ pub(super) mod tests {
             .unwrap();
             assert!(stored.into_iter().eq(keys().map(|key| (key, value))));
         }
-        it.apply(keys().map(|key| (key, None)).collect()).unwrap();
+        apply(&it, keys().map(|key| (key, None)).collect());
         assert_eq!(it.prefix_size(&[keys::WINDOW]).unwrap(), (0, 0));
     }
 

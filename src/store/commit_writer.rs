@@ -1,0 +1,124 @@
+//! Writes a commit on another thread while the engine goes on.
+//!
+//! From the moment at which a commit is handed over, reads see it: its changes lie over the
+//! database ([`Tree::set_in_flight`]) until they are in it. One commit is written at a time.
+//! When the disk is slower than the changes come, each commit contains more of them, in order of
+//! key, so that a page of the database is written once for several servers.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+
+use super::error::StoreError;
+use super::tree::{RecordChange, Tree};
+use super::{RECORDS_PER_BATCH, redo};
+
+/// The thread, once there was a commit for it.
+#[derive(Debug, Default)]
+pub(super) struct CommitWriter {
+    thread: Option<WriterThread>,
+    is_writing: bool,
+}
+
+#[derive(Debug)]
+struct WriterThread {
+    /// `None`: the thread is to end.
+    commits: Option<mpsc::Sender<Arc<[RecordChange]>>>,
+    /// Locked by nobody but the owner: the lock makes the store shareable among readers.
+    results: Mutex<mpsc::Receiver<Result<(), StoreError>>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl CommitWriter {
+    /// Begins to write changes that are sorted by key, each key once. No other commit is being
+    /// written.
+    pub(super) fn begin(&mut self, tree: &Tree, dir: &Path, changes: Vec<RecordChange>) -> Result<(), StoreError> {
+        assert!(!self.is_writing, "one commit at a time");
+        let changes: Arc<[RecordChange]> = changes.into();
+        let thread = match &mut self.thread {
+            Some(thread) => thread,
+            None => self.thread.insert(WriterThread::start(tree.clone(), dir.to_owned())?),
+        };
+        tree.set_in_flight(Some(changes.clone()));
+        let commits = thread.commits.as_ref().expect("the thread runs until it is dropped");
+        commits.send(changes).expect("the thread runs until its sender is dropped");
+        self.is_writing = true;
+        Ok(())
+    }
+
+    /// Whether a commit is being written; `poll` and `finish` end that.
+    pub(super) fn is_writing(&self) -> bool {
+        self.is_writing
+    }
+
+    /// Returns whether the commit in progress has just ended. After an error it is unknown how
+    /// much of it is on disk: the process must end.
+    pub(super) fn poll(&mut self, tree: &Tree) -> Result<bool, StoreError> {
+        let Some(thread) = self.thread.as_mut().filter(|_| self.is_writing) else { return Ok(false) };
+        match thread.results().try_recv() {
+            Ok(result) => self.end(tree, result).map(|()| true),
+            Err(mpsc::TryRecvError::Empty) => Ok(false),
+            Err(mpsc::TryRecvError::Disconnected) => panic!("the thread that writes commits panicked"),
+        }
+    }
+
+    /// Waits until the commit in progress is on disk. Returns whether there was one.
+    pub(super) fn finish(&mut self, tree: &Tree) -> Result<bool, StoreError> {
+        let Some(thread) = self.thread.as_mut().filter(|_| self.is_writing) else { return Ok(false) };
+        let result = thread.results().recv().expect("the thread that writes commits does not panic");
+        self.end(tree, result).map(|()| true)
+    }
+
+    fn end(&mut self, tree: &Tree, result: Result<(), StoreError>) -> Result<(), StoreError> {
+        self.is_writing = false;
+        result?;
+        tree.set_in_flight(None);
+        Ok(())
+    }
+}
+
+impl WriterThread {
+    fn start(tree: Tree, dir: PathBuf) -> Result<WriterThread, StoreError> {
+        let (commits, received) = mpsc::channel::<Arc<[RecordChange]>>();
+        let (results_tx, results) = mpsc::channel();
+        let name = dir.clone();
+        let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn(move || {
+            for changes in received {
+                let result = write(&tree, &dir, &changes);
+                // The store may have been dropped.
+                let _ = results_tx.send(result);
+            }
+        });
+        let handle = thread.map_err(super::dir::files::io_error("start a thread for", &name))?;
+        Ok(WriterThread { commits: Some(commits), results: Mutex::new(results), handle: Some(handle) })
+    }
+
+    fn results(&mut self) -> &mut mpsc::Receiver<Result<(), StoreError>> {
+        self.results.get_mut().expect("nobody panics with the lock")
+    }
+}
+
+impl Drop for WriterThread {
+    /// Waits for the commit in progress: the thread holds the database open.
+    fn drop(&mut self) {
+        self.commits = None;
+        if let Some(handle) = self.handle.take() {
+            // The thread has already printed its panic message.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Writes changes atomically and waits until they are on disk: few in one batch, many through
+/// the redo file.
+pub(super) fn write(tree: &Tree, dir: &Path, changes: &[RecordChange]) -> Result<(), StoreError> {
+    if changes.len() <= RECORDS_PER_BATCH {
+        return tree.apply_sorted(changes);
+    }
+    let mut redo = redo::Writer::create(dir)?;
+    changes.iter().try_for_each(|(key, value)| redo.put(key, value.as_deref()))?;
+    redo.finish()?;
+    tree.write_sorted_unlogged(changes)?;
+    tree.flush()?;
+    redo::remove(dir)
+}
