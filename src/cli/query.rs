@@ -281,14 +281,17 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
     let mut players: Vec<&Player> = snapshot.players.iter().collect();
     players.sort_by_key(|p| std::cmp::Reverse(p.points));
     for player in players {
-        let ping = match player.ping {
-            _ if player.bot => "bot".to_owned(),
-            Some(ping) => format!("{ping} ms"),
-            None => String::new(),
-        };
-        let points = player.points.map_or_else(String::new, |points| points.to_string());
+        match player.points {
+            Some(points) => write!(out, "    {points:>7}")?,
+            None => write!(out, "    {:>7}", "")?,
+        }
+        match player.ping {
+            _ if player.bot => write!(out, "  {:>7}", "bot")?,
+            Some(ping) => write!(out, "  {ping:>4} ms")?,
+            None => write!(out, "  {:>7}", "")?,
+        }
         let name = sanitize_name(&player.name, &colour_url);
-        writeln!(out, "    {points:>7}  {ping:>7}  {}", truncate(&name, NAME_WIDTH_MAX))?;
+        writeln!(out, "  {}", truncate(&name, NAME_WIDTH_MAX))?;
     }
     Ok(())
 }

@@ -69,13 +69,10 @@ impl Engine {
                 let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
                 let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
                 let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
-                let tags = self.global.existing_tags(&server_state.record.tags);
-                for group in std::iter::once(Group::Game(player_window.game)).chain(tags.into_iter().map(Group::Tag)) {
-                    match merged.iter_mut().find(|(g, _)| *g == group) {
-                        Some((_, sum)) => sum.merge(&row),
-                        None => merged.push((group, row.clone())),
-                    }
+                for tag in self.global.existing_tags(&server_state.record.tags) {
+                    add(&mut merged, Group::Tag(tag), row.clone());
                 }
+                add(&mut merged, Group::Game(player_window.game), row);
             }
         }
         for (group, row) in &mut merged {
@@ -90,6 +87,14 @@ impl Engine {
             boards.into_iter().for_each(|boards| boards.remove(player));
         }
         Ok((merged.len() + left.len()) as u64)
+    }
+}
+
+/// Adds a player's row of one server to the player's sum in a group.
+fn add(merged: &mut Vec<(Group, PlayerRow)>, group: Group, row: PlayerRow) {
+    match merged.iter_mut().find(|(other, _)| *other == group) {
+        Some((_, sum)) => sum.merge(&row),
+        None => merged.push((group, row)),
     }
 }
 
