@@ -54,7 +54,7 @@ pub struct Sockets {
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
     pub socket: usize,
-    pub has_datagrams: bool,
+    /// The error queue has messages.
     pub has_errors: bool,
 }
 
@@ -122,11 +122,10 @@ impl Sockets {
             Err(error) => return Err(error.into()),
         }
         let events = fds[..self.sockets.len()].iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
-        let ready = events.enumerate().filter(|(_, events)| !events.is_empty()).map(|(socket, events)| Ready {
-            socket,
-            has_datagrams: events.contains(PollFlags::POLLIN),
-            has_errors: events.contains(PollFlags::POLLERR),
-        });
+        let ready = events
+            .enumerate()
+            .filter(|(_, events)| !events.is_empty())
+            .map(|(socket, events)| Ready { socket, has_errors: events.contains(PollFlags::POLLERR) });
         Ok(ready.collect())
     }
 

@@ -221,9 +221,8 @@ impl EventLoop {
                     self.on_icmp_error(error);
                 }
             }
-            if ready.has_datagrams {
-                self.receive_datagrams(ready.socket);
-            }
+            // Also clears an error for which the error queue had no space: it would stay ready.
+            self.receive_datagrams(ready.socket);
         }
     }
 
