@@ -38,9 +38,9 @@
 //!   argument.
 //! - Layer 3: [`api`], requests and answers of the control socket and the commands.
 //! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
-//!   [`archive`], [`control`], [`scan_log`].
-//! - Layer 5: [`state`] (an engine with its store), [`daemon`], [`config`], [`cli`],
-//!   [`fleet`], [`logging`], [`master`] (lists of servers), [`shutdown`].
+//!   [`archive`], [`control`], [`scan_log`], [`lines`].
+//! - Layer 5: [`state`] (an engine with its store), [`capture`], [`daemon`], [`config`],
+//!   [`cli`], [`fleet`], [`logging`], [`master`] (lists of servers), [`shutdown`].
 //! - [`clock`] is used by layers 3 to 5.
 //!
 //! # Glossary
@@ -90,10 +90,12 @@ pub mod api;
 
 pub mod archive;
 pub mod control;
+pub mod lines;
 pub mod scan;
 pub mod scan_log;
 pub mod store;
 
+pub mod capture;
 pub mod cli;
 pub mod clock;
 pub mod config;

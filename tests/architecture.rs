@@ -24,6 +24,8 @@ const MODULES: &[(&str, u8)] = &[
     ("api", 3),
     ("control", 4),
     ("scan_log", 4),
+    ("lines", 4),
+    ("capture", 5),
     ("config", 5),
     ("state", 5),
     ("logging", 5),

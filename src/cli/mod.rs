@@ -12,7 +12,6 @@
 pub mod admin;
 pub mod backup;
 pub mod board;
-mod capture;
 pub mod check_config;
 pub mod clock;
 pub mod context;
@@ -23,7 +22,6 @@ pub mod export;
 pub mod fleet;
 pub mod import;
 mod import_progress;
-mod lines;
 pub mod migrate;
 pub mod offline;
 pub mod output;

@@ -18,7 +18,7 @@ use clap::Args;
 use clap::builder::RangedI64ValueParser;
 
 use crate::api::json;
-use crate::cli::capture;
+use crate::capture;
 use crate::cli::context::CliContext;
 use crate::cli::output::format::{sanitize, sanitize_name};
 use crate::cli::output::table::{pad, truncate};
@@ -173,7 +173,7 @@ async fn query(
                 let url = found.as_ref().unwrap_or(requested);
                 mark_bots(&mut outcome, url, rules);
                 if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
-                    capture::write(file, url, capture)?;
+                    capture::write(file, requested, capture)?;
                 }
                 print(&mut out, json, args.rules, url, width, outcome)?;
             }
@@ -201,7 +201,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
         packets_per_second_max: args.packets_per_second_max.into(),
         allow_private: true,
         details: true,
-        capture: args.capture.is_some(),
+        capture_share: if args.capture.is_some() { 1.0 } else { 0.0 },
         ..ScanSettings::default()
     }
 }

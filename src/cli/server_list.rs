@@ -4,7 +4,7 @@
 use std::io::{self, BufRead};
 use std::str::SplitWhitespace;
 
-use super::lines;
+use crate::lines;
 
 /// Longest line of a list, bytes: a URL, its tags and a comment of any reasonable length.
 const LINE_BYTES_MAX: u64 = 64 * 1_024;

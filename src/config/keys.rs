@@ -167,6 +167,9 @@ pub const KEYS: &[KeySpec] = &[
     key("scan_log", "path", ValueType::Text(accept_any), Restart),
     key("scan_log", "rotate_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
+    key("capture", "dir", ValueType::Text(accept_any), Restart),
+    key("capture", "share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
+    key("capture", "keep_days", whole(1, 366, "days"), Reload),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.

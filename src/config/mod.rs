@@ -57,6 +57,7 @@ pub struct Config {
     pub store: StoreConfig,
     pub archive: ArchiveConfig,
     pub scan_log: ScanLogConfig,
+    pub capture: CaptureConfig,
     /// Scheduled imports; the shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub import: Vec<ImportConfig>,
@@ -240,6 +241,22 @@ pub struct ScanLogConfig {
     pub rotate_bytes: u64,
     /// 0: all.
     pub keep_files: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureConfig {
+    /// Empty: no captures.
+    pub dir: PathBuf,
+    /// Of the scans, 0 to 1.
+    pub share: f64,
+    pub keep_days: u32,
+}
+
+impl CaptureConfig {
+    pub fn is_enabled(&self) -> bool {
+        !self.dir.as_os_str().is_empty()
+    }
 }
 
 /// A scheduled import of the servers of a master: an `[[import]]` section.

@@ -141,7 +141,7 @@ impl Config {
             allow_private: scan.allow_private,
             authentication_min: scan.authentication_min,
             details: false,
-            capture: false,
+            capture_share: if self.capture.is_enabled() { self.capture.share } else { 0.0 },
             // Validated by the config check.
             opt_out: scan.opt_out.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
         }

@@ -35,10 +35,13 @@ pub(super) struct PathReport {
 pub(super) fn check_files(config: &Config) -> PathReport {
     // Links may lead to the same file.
     let mut found = PathReport { problems: conflicts_with(config, canonical), notes: Vec::new() };
-    found.add("state_dir", state_dir(&config.state_dir));
+    found.add("state_dir", directory(&config.state_dir));
     found.add("control_socket", control_socket(&config.control_socket));
     if !config.scan_log.path.as_os_str().is_empty() {
         found.add("scan_log.path", scan_log_path(&config.scan_log.path));
+    }
+    if config.capture.is_enabled() {
+        found.add("capture.dir", directory(&config.capture.dir));
     }
     if !config.archive.password_file.as_os_str().is_empty() {
         found.add("archive.password_file", password_file(&config.archive.password_file));
@@ -80,6 +83,23 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
         let rebuild = shown(&rebuild);
         found.push(("control_socket", format!("{} is inside {rebuild}, which clqd deletes", shown(&socket))));
     }
+    if config.capture.is_enabled() {
+        let dir = place(&config.capture.dir);
+        if dir.starts_with(&state) {
+            let state = shown(&state);
+            found.push((
+                "capture.dir",
+                format!(
+                    "{} is inside state_dir, {state}, where only clqd may write; name a directory outside it",
+                    shown(&dir)
+                ),
+            ));
+        } else if dir.starts_with(&socket) {
+            found.push(("capture.dir", format!("{} is control_socket; name a directory", shown(&socket))));
+        } else if let Some(log) = log.as_ref().filter(|log| dir.starts_with(log)) {
+            found.push(("capture.dir", format!("{} is scan_log.path; name a directory", shown(log))));
+        }
+    }
     let Some(log) = log else { return found };
     if log.extension().is_some_and(|end| end == "zst") {
         found.push(("scan_log.path", RecordError::Compressed(log).to_string()));
@@ -99,7 +119,7 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
     found
 }
 
-fn state_dir(path: &Path) -> Result<(), PathError> {
+fn directory(path: &Path) -> Result<(), PathError> {
     match file_type_of(path)? {
         Some(kind) if !kind.is_dir() => Err(PathError::Problem(format!("{} is not a directory", path.display()))),
         _ => Ok(()),

@@ -317,6 +317,16 @@ fn conflicting_paths_are_refused() {
         "scan_log.path",
         "/run/clqd.sock/x and control_socket, /run/clqd.sock, cannot both be files",
     );
+    problems(
+        "state_dir = \"/var/lib/clqd\"\n[capture]\ndir = \"/var/lib/clqd/captures\"\n",
+        &[
+            "3: capture.dir: /var/lib/clqd/captures is inside state_dir, /var/lib/clqd, where only clqd may write; name a directory outside it",
+        ],
+    );
+    problems(
+        "[scan_log]\npath = \"/var/log/clqd/x\"\n[capture]\ndir = \"/var/log/clqd/x\"\n",
+        &["4: capture.dir: /var/log/clqd/x is scan_log.path; name a directory"],
+    );
     refused("/var/lib/clqd", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
     refused("/var/lib//clqd/.", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
     refused(

@@ -120,6 +120,13 @@ impl Shared {
             }
         }
         for (name, count) in [
+            ("written", &self.captures.written),
+            ("dropped", &self.captures.dropped),
+            ("errors", &self.captures.errors),
+        ] {
+            counters.insert(format!("capture.{name}"), count.load(Ordering::Relaxed));
+        }
+        for (name, count) in [
             ("idle_connections_closed", &self.control.idle_connections_closed),
             ("connections_refused", &self.control.connections_refused),
         ] {

@@ -24,6 +24,7 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
@@ -61,6 +62,7 @@ struct Shared {
     log: Option<LogFilter>,
     counts: Arc<ScanCounters>,
     control: Arc<ControlCounters>,
+    captures: Arc<CaptureCounters>,
     /// Results of rescans that their clients did not read in time.
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: no archive is configured.
@@ -165,9 +167,15 @@ impl Daemon {
         let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
         let heartbeat = Arc::new(engine_thread::Heartbeat::default());
         let rescans_dropped = rescan_results::DropCounter::default();
+        let capture_counters = Arc::<CaptureCounters>::default();
+        let captures = config.capture.is_enabled().then(|| {
+            let config = &config.capture;
+            CaptureFiles::open(config.dir.clone(), config.keep_days, clock.now_ms(), capture_counters.clone())
+        });
         let thread = EngineThread::new(
             state,
             recorder,
+            captures,
             clock.clone(),
             probes,
             &config,
@@ -186,6 +194,7 @@ impl Daemon {
             log,
             counts: scanner.counters(),
             control: Arc::default(),
+            captures: capture_counters,
             rescans_dropped,
             archive: Mutex::new(archive),
             imports: Mutex::default(),
@@ -317,7 +326,8 @@ impl Shared {
         let (reply, of_windows) = oneshot::channel();
         let allow_private = config.scan.allow_private;
         let engine = Box::new(engine);
-        let command = Command::Reload { engine, store, allow_private, reply };
+        let capture_keep_days = config.capture.keep_days;
+        let command = Command::Reload { engine, store, allow_private, capture_keep_days, reply };
         _ = self.commands.send(command).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;

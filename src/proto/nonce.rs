@@ -21,6 +21,14 @@ impl Nonce {
     pub fn bytes4(self) -> [u8; 4] {
         (self.0 as u32).to_be_bytes()
     }
+
+    /// Whether this nonce is in a sample of this share, 0 to 1, of all nonces. They are hashes,
+    /// so each is in it with this probability, independently of the server.
+    pub fn is_sampled(self, share: f64) -> bool {
+        const NONCES: f64 = (1_u128 << 64) as f64;
+        // The largest nonces are rounded up to their number.
+        share >= 1.0 || (self.0 as f64) < share * NONCES
+    }
 }
 
 /// The secret key of one process.
@@ -49,6 +57,16 @@ impl NonceKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sample_contains_its_share_of_nonces() {
+        let key = NonceKey::new([1; 16]);
+        let address = "10.0.0.1:1".parse().unwrap();
+        let sampled = |share| (0..10_000).filter(|&scan| key.nonce(address, scan).is_sampled(share)).count();
+        assert_eq!((sampled(0.0), sampled(1.0)), (0, 10_000));
+        assert!((400..600).contains(&sampled(0.05)), "{}", sampled(0.05));
+        assert!(!Nonce(0).is_sampled(0.0) && Nonce(u64::MAX).is_sampled(1.0) && !Nonce(u64::MAX).is_sampled(0.999));
+    }
 
     #[test]
     fn nonce_depends_on_key_address_port_and_scan() {

@@ -11,6 +11,8 @@ const DATAGRAMS_MAX: usize = 256;
 /// What the last exchange of a scan received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
+    /// The scheme of the protocol that was used.
+    pub scheme: &'static str,
     /// The address that was queried.
     pub address: SocketAddr,
     pub nonce: Nonce,
@@ -20,8 +22,8 @@ pub struct Capture {
 }
 
 impl Capture {
-    pub(super) fn new(address: SocketAddr, nonce: Nonce) -> Capture {
-        Capture { address, nonce, datagrams: Vec::new() }
+    pub(super) fn new(scheme: &'static str, address: SocketAddr, nonce: Nonce) -> Capture {
+        Capture { scheme, address, nonce, datagrams: Vec::new() }
     }
 
     pub(super) fn add(&mut self, t_ms: i64, bytes: &[u8]) {
@@ -38,10 +40,10 @@ mod tests {
 
     #[test]
     fn capture_is_bounded() {
-        let mut capture = Capture::new("10.0.0.1:1".parse().unwrap(), Nonce(1));
+        let mut capture = Capture::new("quake3", "10.0.0.1:1".parse().unwrap(), Nonce(1));
         (0..1_000).for_each(|_| capture.add(1, b"x"));
         assert_eq!(capture.datagrams.len(), DATAGRAMS_MAX);
-        let mut capture = Capture::new("10.0.0.1:1".parse().unwrap(), Nonce(1));
+        let mut capture = Capture::new("quake3", "10.0.0.1:1".parse().unwrap(), Nonce(1));
         (0..20).for_each(|_| capture.add(1, &[0; 60_000]));
         assert_eq!(capture.datagrams.len(), REPLY_BYTES_MAX / 60_000);
     }

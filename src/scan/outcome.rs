@@ -22,7 +22,7 @@ pub struct ScanOutcome {
     pub authentication: Option<Authentication>,
     /// What the reply contains beyond the snapshot; only if the settings ask for it.
     pub details: Option<Box<Details>>,
-    /// The datagrams that were received; only if the settings ask for it.
+    /// The datagrams that were received; only for the share of scans that the settings ask for.
     pub capture: Option<Box<Capture>>,
     /// The attempts, in order: one, or several in exception mode. Only the last can
     /// have succeeded.

@@ -50,8 +50,8 @@ pub struct ScanSettings {
     pub authentication_min: Authentication,
     /// Outcomes have the details of replies.
     pub details: bool,
-    /// Outcomes have the datagrams received.
-    pub capture: bool,
+    /// Share of the scans whose outcomes have the datagrams received, 0 to 1.
+    pub capture_share: f64,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<IpCidr>,
 }
@@ -74,7 +74,7 @@ impl Default for ScanSettings {
             allow_private: false,
             authentication_min: Authentication::Address,
             details: false,
-            capture: false,
+            capture_share: 0.0,
             opt_out: Vec::new(),
         }
     }
@@ -126,7 +126,8 @@ impl ScanSettings {
         at_least_1("subnet_burst_packets", self.subnet_burst_packets)?;
         in_range("sockets_per_ip_version", self.sockets_per_ip_version, 1..=64)?;
         at_least_1("scans_in_flight_max", self.scans_in_flight_max)?;
-        in_range("dns_cache_ttl_s", self.dns_cache_ttl_s, DNS_CACHE_TTL_S)
+        in_range("dns_cache_ttl_s", self.dns_cache_ttl_s, DNS_CACHE_TTL_S)?;
+        within("capture_share", self.capture_share, 0.0, 1.0)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod backup;
 mod boards;
+mod captures;
 mod clock;
 mod commands;
 mod corrections;

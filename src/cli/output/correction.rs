@@ -3,16 +3,25 @@
 use std::io::{self, Write};
 
 use crate::cli::output::format::{date, duration, group_digits, sanitize};
-use crate::model::view::{Correction, ForgottenName};
+use crate::model::view::{CaptureDeletion, Correction, ForgottenName};
 
 pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
     match correction {
         Correction::Merged { player_key, into_key, rows } => {
             writeln!(out, "player {player_key} is player {into_key} from now on; {} merged", row_count_text(*rows))
         }
-        Correction::Forgotten { player_key, rows, hashes } => {
+        Correction::Forgotten { player_key, rows, hashes, captures } => {
             writeln!(out, "player {player_key} is forgotten; {} deleted", row_count_text(*rows))?;
-            hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))
+            hashes.iter().try_for_each(|hash| writeln!(out, "{hash}"))?;
+            match captures {
+                None => Ok(()),
+                Some(CaptureDeletion::Deleted { files }) => writeln!(out, "capture files deleted: {files}"),
+                Some(CaptureDeletion::Failed { error }) => writeln!(
+                    out,
+                    "capture files cannot be deleted ({}) and may contain the name; delete the files of capture.dir",
+                    sanitize(error)
+                ),
+            }
         }
         Correction::Allowed { hash } => writeln!(out, "{hash}  may be known again"),
         Correction::WeekReopened { week, already_open: true } => {

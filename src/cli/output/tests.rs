@@ -12,8 +12,8 @@ use crate::model::view::board::{
     PositionForView, RangeView, StandingView, StandingsView, StorageUse, WindowPhase, WindowSummary, WindowView,
 };
 use crate::model::view::{
-    BestView, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName, ListedPlayer, MapShare,
-    ResyncProgress, ResyncTarget, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
+    BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName,
+    ListedPlayer, MapShare, ResyncProgress, ResyncTarget, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -532,7 +532,13 @@ fn corrections_print_one_line_each() {
     printed(
         vec![
             row(Correction::Merged { player_key: 7, into_key: 3, rows: 1 }),
-            row(Correction::Forgotten { player_key: 7, rows: 1_200, hashes: vec![hash] }),
+            row(Correction::Forgotten { player_key: 7, rows: 1_200, hashes: vec![hash], captures: None }),
+            row(Correction::Forgotten {
+                player_key: 8,
+                rows: 0,
+                hashes: Vec::new(),
+                captures: Some(CaptureDeletion::Deleted { files: 3 }),
+            }),
             Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
             row(Correction::Allowed { hash }),
             row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
@@ -540,6 +546,7 @@ fn corrections_print_one_line_each() {
         &format!(
             "player 7 is player 3 from now on; 1 row of servers in all windows merged\n\
              player 7 is forgotten; 1,200 rows of servers in all windows deleted\n{hash}\n\
+             player 8 is forgotten; 0 rows of servers in all windows deleted\ncapture files deleted: 3\n\
              2025-11-23  {hash}\n{hash}  may be known again\n\
              tag ctf is removed from 1,200 servers, with its boards and ratings\n"
         ),

@@ -74,6 +74,7 @@ pub(in crate::daemon) enum Command {
         engine: Box<EngineSettings>,
         store: config::StoreConfig,
         allow_private: bool,
+        capture_keep_days: u32,
         /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,
     },

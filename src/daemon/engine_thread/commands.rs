@@ -70,12 +70,13 @@ impl EngineThread {
                 self.commit()?;
                 _ = reply.send(());
             }
-            Command::Reload { engine, store, allow_private, reply } => {
+            Command::Reload { engine, store, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
                 _ = reply.send(notes);
                 self.queue_outdated_boards();
                 self.commit_interval_ms = store.commit_interval_ms as i64;
                 self.allow_private = allow_private;
+                self.captures.iter_mut().for_each(|captures| captures.set_keep_days(capture_keep_days));
             }
             Command::StopScanning => self.probes = None,
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use self::command::RequestResult;
 pub(super) use self::command::{Command, Heartbeat, StartedRescan};
 use crate::api::Request;
+use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::daemon::board_builder::BoardBuilder;
@@ -53,6 +54,8 @@ const BOARD_POLL_MS: i64 = 50;
 pub(super) struct EngineThread {
     state: State,
     recorder: Option<Recorder>,
+    /// `None`: off.
+    captures: Option<CaptureFiles>,
     clock: Arc<Clock>,
     /// `None`: scanning has stopped.
     probes: Option<RequestSender>,
@@ -92,6 +95,7 @@ impl EngineThread {
     pub(super) fn new(
         mut state: State,
         recorder: Option<Recorder>,
+        captures: Option<CaptureFiles>,
         clock: Arc<Clock>,
         probes: RequestSender,
         config: &Config,
@@ -116,6 +120,7 @@ impl EngineThread {
             adopted_jumps: clock.adopted_jumps(),
             state,
             recorder,
+            captures,
             clock,
             probes: Some(probes),
             probed_ms: 0,
@@ -215,6 +220,7 @@ impl EngineThread {
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
+                self.captures.iter_mut().for_each(|captures| captures.advance_to(now_ms));
                 if self.disk.is_paused() || self.rebuild_due {
                     // There may be space again, whether or not anything has changed.
                     self.commit()?;

@@ -9,6 +9,7 @@ use crate::store::StoreError;
 
 impl EngineThread {
     pub(super) fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
+        self.record_capture(&scan, now_ms);
         let url = self.state.engine.url_of(scan.server);
         let elsewhere = url.and_then(|url| Some((url, scan.answers_at(url)?)));
         let is_elsewhere = elsewhere.is_some();
@@ -62,6 +63,20 @@ impl EngineThread {
             self.rebuilder.record(url, &outcome);
         }
         Ok(())
+    }
+
+    /// Writes the capture of a scan, if it has one. While the disk is nearly full, captures are
+    /// dropped.
+    fn record_capture(&mut self, scan: &ScanOutcome, now_ms: i64) {
+        let (Some(files), Some(capture)) = (&mut self.captures, &scan.capture) else { return };
+        let engine = &self.state.engine;
+        let Some(url) = engine.url_of(scan.server) else { return };
+        let lists_forgotten = |snapshot| engine.lists_forgotten_name(scan.server, snapshot);
+        if self.disk.is_paused() || scan.result.as_ref().is_ok_and(lists_forgotten) {
+            files.count_dropped();
+        } else {
+            files.append(url, capture, now_ms);
+        }
     }
 
     pub(super) fn send_scan_result(&mut self, notice: &Notice) {

@@ -7,10 +7,11 @@ use super::EngineThread;
 use super::command::RequestResult;
 use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, validate};
 use crate::board::window;
+use crate::capture::CaptureFiles;
 use crate::engine::{Added, AdminError, CorrectionError, ForgetResult, ReopenError, TimeReset};
 use crate::model::ServerUrl;
 use crate::model::calendar::{parse_week_label, week_label};
-use crate::model::view::{ClockStatus, Correction};
+use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::state::State;
 use crate::state::answer::{respond, view_error};
 use crate::store::StoreError;
@@ -153,7 +154,8 @@ impl EngineThread {
                     // Without the name: the log is kept longer than the name.
                     tracing::info!(player = result.player.0, "player forgotten");
                     let ForgetResult { player, rows, hashes } = result;
-                    Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes }
+                    let captures = delete_captures(self.captures.as_mut());
+                    Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes, captures }
                 })
             }
             Request::PlayerAllow { hash } => engine.allow_name(*hash).map(|()| Correction::Allowed { hash: *hash }),
@@ -233,6 +235,21 @@ impl EngineThread {
         }
         windows.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
     }
+}
+
+/// Deletes all capture files, because a name may be in any of them. `None`: captures are off.
+fn delete_captures(captures: Option<&mut CaptureFiles>) -> Option<CaptureDeletion> {
+    let deletion = match captures?.delete_all() {
+        Ok(files) => {
+            tracing::info!(files, "capture files deleted, because they may contain the name");
+            CaptureDeletion::Deleted { files }
+        }
+        Err(error) => {
+            tracing::error!(%error, "capture files may contain the name and cannot be deleted; delete them by hand");
+            CaptureDeletion::Failed { error: error.to_string() }
+        }
+    };
+    Some(deletion)
 }
 
 fn correction_error(error: CorrectionError<StoreError>) -> ApiError {

@@ -5,9 +5,9 @@
 
 use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
 use crate::model::commit::RowKey;
-use crate::model::name::Name;
+use crate::model::name::{Name, normalise};
 use crate::model::view::board::PlayerSelector;
-use crate::model::{GameKey, NameHash, PlayerKey, ServerKey};
+use crate::model::{GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
 
 /// The effect of forgetting a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,19 @@ impl Engine {
     /// recorder of the outcome must blank them too.
     pub fn blanked_names(&self) -> &[Name] {
         &self.global.blanked_names
+    }
+
+    /// Whether the list of a snapshot contains a forgotten name.
+    pub fn lists_forgotten_name(&self, server: ServerKey, snapshot: &Snapshot) -> bool {
+        let Some(server_state) = self.server_state(server).filter(|_| !self.global.forgotten.is_empty()) else {
+            return false;
+        };
+        let codes = self.global.name_family(server_state, &snapshot.game).codes;
+        let is_forgotten = |name: &Name| {
+            let name = normalise(name, codes);
+            !name.is_empty() && self.global.forgotten.contains_key(&NameHash::of(&snapshot.game, &name))
+        };
+        snapshot.players.iter().any(|player| is_forgotten(&player.name))
     }
 
     fn delete_player_data<S: StateReader>(

@@ -233,7 +233,7 @@ impl GlobalState {
         server_state.record.count >= players_min || series::assumed_players(&server_state.record) >= players_min
     }
 
-    fn name_family(&self, server_state: &ServerState, game: &str) -> player_list::NameFamily {
+    pub(in crate::engine) fn name_family(&self, server_state: &ServerState, game: &str) -> player_list::NameFamily {
         let (url, rules) = (&server_state.record.url, &self.settings.rules);
         rules.names.family(&rules.screen, url.scheme(), url.is_quake3_family(), game)
     }

@@ -317,8 +317,15 @@ impl std::fmt::Display for ResyncProgress {
 pub enum Correction {
     /// All data of player `player_key` belongs to `into_key`.
     Merged { player_key: u32, into_key: u32, rows: u64 },
-    /// All data of the player is deleted, and these names are never stored again.
-    Forgotten { player_key: u32, rows: u64, hashes: Vec<NameHash> },
+    /// All data of the player is deleted, and these names are never stored again. `captures`:
+    /// what happened to the capture files; `None` if captures are off.
+    Forgotten {
+        player_key: u32,
+        rows: u64,
+        hashes: Vec<NameHash>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        captures: Option<CaptureDeletion>,
+    },
     /// The name with this hash is allowed again.
     Allowed { hash: NameHash },
     /// The tag was deleted from `servers` servers, with its boards and ratings.
@@ -329,6 +336,19 @@ pub enum Correction {
     /// Closed weeks that have not ended are reopened. `uncredited_week`: the current week, if its rows are
     /// no longer in the state: scans of it are not credited.
     TimeReset { previous_ms: i64, now_ms: i64, servers: u64, reopened: Vec<String>, uncredited_week: Option<String> },
+}
+
+/// The deletion of all capture files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureDeletion {
+    Deleted {
+        files: u64,
+    },
+    /// At least one file is left.
+    Failed {
+        error: String,
+    },
 }
 
 /// A name that is never stored again.

@@ -94,6 +94,7 @@ impl Scan {
         self.is_sent = false;
         self.sends = 0;
         self.received_invalid = false;
+        self.capture = None;
     }
 
     /// The index of the target to try after the current one has failed. Ports that the host

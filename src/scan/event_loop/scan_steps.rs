@@ -44,8 +44,10 @@ impl EventLoop {
         };
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
-        scan.exchange = Some(scan.target().protocol.start(nonce, address));
-        scan.capture = self.settings.capture.then(|| Box::new(Capture::new(address, nonce)));
+        let protocol = scan.target().protocol;
+        scan.exchange = Some(protocol.start(nonce, address));
+        let is_captured = nonce.is_sampled(self.settings.capture_share);
+        scan.capture = is_captured.then(|| Box::new(Capture::new(protocol.scheme, address, nonce)));
         scan.socket = socket;
         scan.drops_at_start = self.sockets.drops(socket);
         self.acquire_permits(token);

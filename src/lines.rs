@@ -1,4 +1,4 @@
-//! Reads a file line by line, with a limit for the length of a line.
+//! Reads lists and captures line by line, with a limit for the length of a line.
 
 use std::io::{self, BufRead, Read};
 

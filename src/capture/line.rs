@@ -1,7 +1,5 @@
-//! Capture files of `clqd query`: one JSON object a line, the datagrams of one scan. `--replay`
+//! The format of capture files: one JSON object a line, the datagrams of one scan. A replay
 //! decodes them again, without the network: a reply of an odd server becomes a test.
-//!
-//! A capture contains names of players.
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
@@ -10,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::lines::{self, TooLong};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::lines::{self, TooLong};
 use crate::model::{ServerKey, ServerUrl};
 use crate::proto::{Nonce, Step, protocol_of};
 use crate::scan::{Attempt, Capture, Miss, MissReason, ScanOutcome};
@@ -23,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    /// The URL under which the server was queried.
+    /// The URL under which the server was queried, with the protocol and port of the capture.
     server: ServerUrl,
     address: SocketAddr,
     /// 16 hex digits.
@@ -54,11 +52,11 @@ pub enum LineError {
     TooLong,
 }
 
-/// Appends the datagrams of a scan.
+/// Appends the datagrams of a scan. `server`: the URL that was requested.
 pub fn write(out: &mut impl Write, server: &ServerUrl, capture: &Capture) -> io::Result<()> {
     let datagram = |(t, bytes): &(i64, Vec<u8>)| Datagram { t: *t, base64: BASE64.encode(bytes) };
     let line = Line {
-        server: server.clone(),
+        server: server.with_scheme_and_port(capture.scheme, capture.address.port()),
         address: capture.address,
         nonce: capture.nonce.hex(),
         datagrams: capture.datagrams.iter().map(datagram).collect(),
@@ -130,12 +128,14 @@ mod tests {
         let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
         let reply = include_bytes!("../../tests/fixtures/openarena-six-bots.bin");
         let capture = |datagrams| Capture {
+            scheme: "quake3",
             address: "10.0.0.1:27960".parse().unwrap(),
             nonce: Nonce(0x0123_4567_89ab_cdef),
             datagrams,
         };
         let mut file = Vec::new();
-        write(&mut file, &url, &capture(vec![(5, b"noise".to_vec()), (7, reply.to_vec())])).unwrap();
+        let requested = ServerUrl::parse("auto://10.0.0.1:9").unwrap();
+        write(&mut file, &requested, &capture(vec![(5, b"noise".to_vec()), (7, reply.to_vec())])).unwrap();
         file.extend_from_slice(b"\nnonsense\n");
         write(&mut file, &url, &capture(vec![(5, b"noise".to_vec())])).unwrap();
         for bad in [("0123456789abcdef", "xyz"), ("\"quake3://", "\"gopher://"), ("bm9pc2U=", "!")] {
