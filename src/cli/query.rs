@@ -16,6 +16,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
+use unicode_width::UnicodeWidthStr;
 
 use crate::api::json;
 use crate::capture;
@@ -35,6 +36,9 @@ const URL_WIDTH_MAX: usize = 44;
 
 /// Width of the map column.
 const MAP_WIDTH: usize = 16;
+
+/// Largest width of the column of teams.
+const TEAM_WIDTH_MAX: usize = 12;
 
 /// Largest widths of host names and of player names. `--json` prints complete names.
 const HOSTNAME_WIDTH_MAX: usize = 60;
@@ -278,9 +282,12 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
         truncate(&sanitize_name(&snapshot.hostname, &colour_url), HOSTNAME_WIDTH_MAX),
         notes(snapshot, elsewhere),
     )?;
-    let mut players: Vec<&Player> = snapshot.players.iter().collect();
-    players.sort_by_key(|p| std::cmp::Reverse(p.points));
-    for player in players {
+    let teams = outcome.details.as_deref().map_or(&[][..], |details| &details.player_teams);
+    let team_of = |index: usize| teams.get(index).map(|team| sanitize_name(team, &colour_url)).unwrap_or_default();
+    let team_width = (0..teams.len()).map(|index| team_of(index).width()).max().unwrap_or(0).min(TEAM_WIDTH_MAX);
+    let mut players: Vec<(usize, &Player)> = snapshot.players.iter().enumerate().collect();
+    players.sort_by_key(|(_, player)| std::cmp::Reverse(player.points));
+    for (index, player) in players {
         match player.points {
             Some(points) => write!(out, "    {points:>7}")?,
             None => write!(out, "    {:>7}", "")?,
@@ -289,6 +296,9 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
             _ if player.bot => write!(out, "  {:>7}", "bot")?,
             Some(ping) => write!(out, "  {ping:>4} ms")?,
             None => write!(out, "  {:>7}", "")?,
+        }
+        if team_width > 0 {
+            write!(out, "  {}", pad(&team_of(index), team_width))?;
         }
         let name = sanitize_name(&player.name, &colour_url);
         writeln!(out, "  {}", truncate(&name, NAME_WIDTH_MAX))?;
@@ -489,6 +499,21 @@ mod tests {
             text.contains("9/16") && text.contains("(partial list)  (responded as quake3 on port 27960)"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn teams_are_a_column_before_the_names() {
+        let player_teams = vec!["^4blue\u{1b}".to_owned(), String::new()];
+        let details = Some(Box::new(Details { player_teams, ..Details::default() }));
+        let (mut text, mut line) = (Vec::new(), Vec::new());
+        let outcome = ScanOutcome { details, ..marked("quake3://h") };
+        write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(lines, ["         12      bot        bot", "          3    40 ms  blue  a"]);
+        write_json(&mut line, &url("quake3://h"), outcome, false).unwrap();
+        let line = String::from_utf8(line).unwrap();
+        assert!(line.contains("\"details\":{\"player_teams\":[\"^4blue\\u001b\",\"\"]}"), "{line}");
     }
 
     #[test]

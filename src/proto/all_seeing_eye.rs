@@ -74,10 +74,14 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<(Snapshot, Details), IgnoreR
         pairs.push((key, string(rest)?));
     }
     let mut players = Vec::new();
+    let mut teams = Vec::new();
     let mut is_cut = false;
     while !rest.is_empty() {
         match player(rest) {
-            Ok(player) if players.len() < PLAYERS_MAX => players.push(player),
+            Ok((player, team)) if players.len() < PLAYERS_MAX => {
+                players.push(player);
+                teams.push(short_text(team));
+            }
             _ => {
                 is_cut = true;
                 break;
@@ -96,20 +100,21 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<(Snapshot, Details), IgnoreR
         count: announced.filter(|_| !is_full),
         bots: None,
     };
-    Ok((snapshot, Details::from_pairs(pairs.into_iter())))
+    Ok((snapshot, Details::from_pairs(pairs.into_iter()).with_player_teams(teams)))
 }
 
-fn player(rest: &mut &[u8]) -> Result<Player, IgnoreReason> {
+/// A player and their team, which is empty for none.
+fn player<'a>(rest: &mut &'a [u8]) -> Result<(Player, &'a [u8]), IgnoreReason> {
     let flags = rest.try_get_u8()?;
     let mut value = |flag: u8| if flags & flag != 0 { string(rest).map(Some) } else { Ok(None) };
     let name = value(NAME)?.ok_or(IgnoreReason::Malformed)?;
-    value(TEAM)?;
+    let team = value(TEAM)?.unwrap_or_default();
     value(SKIN)?;
     let score = value(SCORE)?;
     let ping = value(PING)?;
     let seconds = value(SECONDS)?;
     let integer = fields::number::<i64>;
-    Ok(Player {
+    let player = Player {
         name: player_name(name),
         // Some games send blank scores: they have no points.
         points: score.and_then(integer).map(points),
@@ -117,7 +122,8 @@ fn player(rest: &mut &[u8]) -> Result<Player, IgnoreReason> {
         connected_ms: seconds.and_then(integer).and_then(|s| u64::try_from(s).ok()?.checked_mul(1_000)),
         bot: false,
         spectator: false,
-    })
+    };
+    Ok((player, team))
 }
 
 /// The next string; its length byte counts itself.
@@ -159,6 +165,7 @@ mod tests {
         let rows: Vec<_> =
             snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping, p.connected_ms)).collect();
         assert_eq!(rows, [("One", Some(7), Some(40), Some(61_000)), ("Two", None, None, None)]);
+        assert_eq!(details.player_teams, ["red", ""]);
         assert_eq!(snapshot.completeness, Completeness::Full);
     }
 

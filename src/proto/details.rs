@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::text::short_text;
+use super::text::short_name;
+use crate::model::name::Name;
 
 /// Most rules that are kept; servers of the Quake 3 family send about 60.
 const RULES_MAX: usize = 1_000;
@@ -22,9 +23,13 @@ pub struct Details {
     pub secure: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// The team of each player, in the order of the snapshot's players, as the server names or
+    /// numbers it; empty for a player without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub player_teams: Vec<String>,
     /// All settings in the order of the reply, by the names of the game.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rules: Vec<(String, String)>,
+    pub rules: Vec<(Name, Name)>,
 }
 
 const GAME_TYPE_KEYS: &[&str] = &["gametype", "g_gametype", "si_gametype", "gamemode", "mode", "gamevariant"];
@@ -35,12 +40,12 @@ const SECURE_KEYS: &[&str] = &["sv_punkbuster", "punkbuster", "sv_pure_secure", 
 impl Details {
     /// From keys and values as the server sent them.
     pub(super) fn from_pairs<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Details {
-        let rules: Vec<(String, String)> =
-            pairs.take(RULES_MAX).map(|(key, value)| (short_text(key), short_text(value))).collect();
+        let rules: Vec<(Name, Name)> =
+            pairs.take(RULES_MAX).map(|(key, value)| (short_name(key), short_name(value))).collect();
         let first = |keys: &[&str]| {
             keys.iter().find_map(|key| {
-                let named = |(name, value): &&(String, String)| name.eq_ignore_ascii_case(key) && !value.is_empty();
-                rules.iter().find(named).map(|(_, value)| value.clone())
+                let named = |(name, value): &&(Name, Name)| name.eq_ignore_ascii_case(key) && !value.is_empty();
+                rules.iter().find(named).map(|(_, value)| value.to_string())
             })
         };
         Details {
@@ -49,8 +54,17 @@ impl Details {
             password: first(PASSWORD_KEYS).as_deref().and_then(flag),
             secure: first(SECURE_KEYS).as_deref().and_then(flag),
             tags: Vec::new(),
+            player_teams: Vec::new(),
             rules,
         }
+    }
+
+    /// Adds the teams of the players. If no player has one, the game has none.
+    pub(super) fn with_player_teams(mut self, teams: Vec<String>) -> Details {
+        if teams.iter().any(|team| !team.is_empty()) {
+            self.player_teams = teams;
+        }
+        self
     }
 }
 

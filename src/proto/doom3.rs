@@ -79,12 +79,12 @@ pub struct InfoQuery {
     challenge: [u8; 4],
     form: Form,
     /// The reply from the words before its settings on.
-    settings: Vec<u8>,
+    body: Vec<u8>,
 }
 
 impl InfoQuery {
     pub fn new(nonce: Nonce, form: Form) -> Self {
-        InfoQuery { challenge: nonce.bytes4(), form, settings: Vec::new() }
+        InfoQuery { challenge: nonce.bytes4(), form, body: Vec::new() }
     }
 }
 
@@ -96,7 +96,7 @@ impl Exchange for InfoQuery {
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes, self.challenge, self.form) {
             Ok(snapshot) => {
-                self.settings = bytes[self.form.reply().len() + 4..].to_vec();
+                self.body = bytes[self.form.reply().len() + 4..].to_vec();
                 Step::Done(Box::new(snapshot))
             }
             Err(reason) => Step::Ignore(reason),
@@ -108,8 +108,14 @@ impl Exchange for InfoQuery {
     }
 
     fn details(&self) -> Details {
-        let pairs = settings(&mut self.settings.as_slice()).unwrap_or_default();
-        Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)))
+        let mut rest = self.body.as_slice();
+        let pairs = settings(&mut rest).unwrap_or_default();
+        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)));
+        let list = self.form.layouts().iter().find_map(|&layout| read_players(rest, layout));
+        match list.filter(|_| self.form == Form::QuakeWars) {
+            Some((players, after)) => details.with_player_teams(teams(&players, after)),
+            None => details,
+        }
     }
 }
 
@@ -135,7 +141,10 @@ pub fn decode(t_ms: i64, datagram: &[u8], challenge: [u8; 4], form: Form) -> Res
         Some((mut players, after)) => {
             if form == Form::QuakeWars {
                 // A server without this part shows no points.
-                let _ = read_kills(after, &mut players);
+                let results = read_results(after).unwrap_or_default();
+                for (id, player) in &mut players {
+                    player.points = results.iter().find(|result| result.id == *id).map(|result| result.points);
+                }
             }
             (true, players.into_iter().map(|(_, player)| player).collect())
         }
@@ -217,9 +226,16 @@ fn read_players(mut rest: &[u8], layout: Layout) -> Option<(Vec<IdentifiedPlayer
     }
 }
 
+/// An entry of the second player list of Quake Wars.
+struct PlayerResult<'a> {
+    id: u8,
+    team: &'a [u8],
+    points: i64,
+}
+
 /// The second player list of Quake Wars: id, experience, team, kills, deaths. Before it are the
 /// operating systems, the state of the round and the kind of server.
-fn read_kills(mut rest: &[u8], players: &mut [IdentifiedPlayer]) -> Result<(), IgnoreReason> {
+fn read_results(mut rest: &[u8]) -> Result<Vec<PlayerResult<'_>>, IgnoreReason> {
     take(&mut rest, 10)?;
     let is_tv = rest.try_get_u8()? != 0;
     take(&mut rest, if is_tv { 8 } else { 1 })?;
@@ -230,16 +246,19 @@ fn read_kills(mut rest: &[u8], players: &mut [IdentifiedPlayer]) -> Result<(), I
             break;
         }
         let _experience = rest.try_get_f32_le()?;
-        let _team = c_str(&mut rest)?;
+        let team = c_str(&mut rest)?;
         let kills = rest.try_get_i32_le()?;
         let _deaths = rest.try_get_i32_le()?;
-        found.push((id, kills));
+        found.push(PlayerResult { id, team, points: points(kills.into()) });
     }
-    for (id, player) in players {
-        let kills = found.iter().find(|(found, _)| found == id).map(|(_, kills)| *kills);
-        player.points = kills.map(|kills| points(kills.into()));
-    }
-    Ok(())
+    Ok(found)
+}
+
+/// The teams of the players, in the order of the list. `after`: the bytes after the list.
+fn teams(players: &[IdentifiedPlayer], after: &[u8]) -> Vec<String> {
+    let results = read_results(after).unwrap_or_default();
+    let team = |id: u8| results.iter().find(|result| result.id == id).map_or(&[][..], |result| result.team);
+    players.iter().map(|(id, _)| short_text(team(*id))).collect()
 }
 
 #[cfg(test)]
@@ -312,5 +331,8 @@ mod tests {
         assert_eq!((snapshot.map.as_str(), snapshot.slots, snapshot.completeness), ("valley", 24, Completeness::Full));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.bot)).collect();
         assert_eq!(players, [("One", Some(12), false), ("Two", Some(-1), true)]);
+        let mut query = InfoQuery::new(Nonce(u32::from_be_bytes(CHALLENGE).into()), Form::QuakeWars);
+        assert!(matches!(query.handle_datagram(5, &reply), Step::Done(_)));
+        assert_eq!(query.details().player_teams, ["gdf", "gdf"]);
     }
 }

@@ -42,10 +42,7 @@ impl StatusQuery {
         // A pair may continue in the next datagram only as a whole: each begins with a key.
         let whole: Vec<u8> = self.datagrams.values().flatten().copied().collect();
         let info = Infostring::read(&whole);
-        let mut table = PlayerTable::default();
-        for (key, value) in info.pairs() {
-            table.set_numbered(key, value);
-        }
+        let table = player_table(&info);
         let announced = info.number(&["numplayers"]);
         let (players, unusable) = table.into_players();
         let listed = players.len() + unusable;
@@ -119,12 +116,22 @@ impl Exchange for StatusQuery {
     fn details(&self) -> Details {
         let whole: Vec<u8> = self.datagrams.values().flatten().copied().collect();
         let is_setting = |key: &[u8]| !key.contains(&b'_') && key != b"queryid" && key != b"final";
-        Details::from_pairs(Infostring::read(&whole).pairs().filter(|(key, _)| is_setting(key)))
+        let info = Infostring::read(&whole);
+        let teams = player_table(&info).player_teams();
+        Details::from_pairs(info.pairs().filter(|(key, _)| is_setting(key))).with_player_teams(teams)
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
         self.snapshot(false)
     }
+}
+
+fn player_table(info: &Infostring) -> PlayerTable {
+    let mut table = PlayerTable::default();
+    for (key, value) in info.pairs() {
+        table.set_numbered(key, value);
+    }
+    table
 }
 
 /// `N.M`, or `N` for a reply of one datagram.
@@ -143,7 +150,7 @@ mod tests {
     const FIRST: &[u8] = b"\\gamename\\ut\\gamever\\451\\hostname\\A server\\mapname\\DM-Deck16][\\numplayers\\2\
         \\maxplayers\\16\\queryid\\9.1";
     const SECOND: &[u8] = b"\\player_0\\One\\frags_0\\7\\ping_0\\ 50\\team_0\\255\\player_1\\Two\\frags_1\\-1\
-        \\ping_1\\60\\final\\\\queryid\\9.2";
+        \\ping_1\\60\\team_1\\0\\final\\\\queryid\\9.2";
 
     fn names(snapshot: &Snapshot) -> Vec<(&str, Option<i64>, Option<i32>)> {
         snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect()
@@ -159,6 +166,7 @@ mod tests {
             assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A server", 16));
             assert_eq!(snapshot.completeness, Completeness::Full);
             assert_eq!(names(&snapshot), [("One", Some(7), Some(50)), ("Two", Some(-1), Some(60))]);
+            assert_eq!(query.details().player_teams, ["", "0"]);
         }
     }
 

@@ -19,12 +19,12 @@ const HEADER_BYTES: usize = 5;
 pub struct StatusQuery {
     nonce: [u8; 4],
     /// The reply from its settings on.
-    settings: Vec<u8>,
+    body: Vec<u8>,
 }
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce: nonce.bytes4(), settings: Vec::new() }
+        StatusQuery { nonce: nonce.bytes4(), body: Vec::new() }
     }
 }
 
@@ -37,7 +37,7 @@ impl Exchange for StatusQuery {
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes, self.nonce) {
             Ok(snapshot) => {
-                self.settings = bytes[HEADER_BYTES..].to_vec();
+                self.body = bytes[HEADER_BYTES..].to_vec();
                 Step::Done(Box::new(snapshot))
             }
             Err(reason) => Step::Ignore(reason),
@@ -49,8 +49,13 @@ impl Exchange for StatusQuery {
     }
 
     fn details(&self) -> Details {
-        let pairs = settings(&mut self.settings.as_slice()).unwrap_or_default();
-        Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)))
+        let mut rest = self.body.as_slice();
+        let pairs = settings(&mut rest).unwrap_or_default();
+        let mut table = PlayerTable::default();
+        // The rows before the end of a reply that is cut are used, as in the snapshot.
+        let _ = read_rows(&mut rest, &mut table);
+        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)));
+        details.with_player_teams(table.player_teams())
     }
 }
 
@@ -164,6 +169,9 @@ mod tests {
             assert_eq!(snapshot.completeness, Completeness::Full, "{head:?}");
             let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
             assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-2), Some(80))]);
+            let mut query = StatusQuery::new(Nonce(0x6162_6364));
+            assert!(matches!(query.handle_datagram(5, &bytes), Step::Done(_)));
+            assert_eq!(query.details().player_teams, ["1", "2"]);
         }
     }
 

@@ -164,7 +164,8 @@ impl Exchange for StatusQuery {
 
     fn details(&self) -> Details {
         let reply = self.reply().0;
-        Details::from_pairs(reply.settings.iter().map(|(key, value)| (&key[..], &value[..])))
+        let details = Details::from_pairs(reply.settings.iter().map(|(key, value)| (&key[..], &value[..])));
+        details.with_player_teams(reply.players.player_teams())
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -285,11 +286,14 @@ mod tests {
 
     #[test]
     fn one_datagram_is_the_whole_reply() {
-        let list = b"\x01player_\0\x00One\0Two\0Three\0\0score_\0\x007\0-2\x000\0\0ping_\0\x0040\x0080\x005\0\0\0\
+        let list = b"\x01player_\0\x00One\0Two\0Three\0\0team_\0\x001\x002\x001\0\0\
+            score_\0\x007\0-2\x000\0\0ping_\0\x0040\x0080\x005\0\0\0\
             \x02team_t\0\x00red\0blue\0\0\0";
         let bytes = [&header(LAST)[..], SETTINGS, list].concat();
-        let Step::Done(snapshot) = challenged().handle_datagram(2, &bytes) else { panic!("not complete") };
+        let mut query = challenged();
+        let Step::Done(snapshot) = query.handle_datagram(2, &bytes) else { panic!("not complete") };
         check(&snapshot);
+        assert_eq!(query.details().player_teams, ["1", "2", "1"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Player lines of the Quake 2 and Quake 3 families, `score ping "name"`.
 
-use super::text::points;
+use super::text::{player_name, points, short_text};
 use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
 use crate::model::Player;
 use crate::model::name::Name;
@@ -38,6 +38,23 @@ impl PlayerLines {
     }
 }
 
+/// The teams of the players that [`PlayerLines::read`] returns, in the same order.
+pub(super) fn player_teams(lines: &[u8]) -> Vec<String> {
+    // The character set of names does not decide whether a line can be decoded.
+    let is_player = |line: &&[u8]| player(line, player_name).is_some();
+    let complete = lines.split_inclusive(|&b| b == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    let lines = complete.map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(is_player);
+    lines.take(PLAYERS_MAX).map(|line| short_text(team(line))).collect()
+}
+
+/// The column between the ping and the name (DarkPlaces), or the word after the name (Warsow).
+fn team(line: &[u8]) -> &[u8] {
+    let mut quotes = memchr::memchr_iter(b'"', line);
+    let (Some(open), Some(close)) = (quotes.next(), quotes.next_back()) else { return &[] };
+    let words = |text| <[u8]>::split(text, u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words(&line[..open]).nth(2).or_else(|| words(&line[close + 1..]).next()).unwrap_or_default()
+}
+
 /// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The
 /// name may contain quotes, so it ends at the last quote.
 fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
@@ -63,4 +80,19 @@ fn score(text: &str) -> Option<i64> {
     // Mods with times as scores send fractions, or more digits than an i64 has.
     let score: f64 = text.parse().ok().filter(|s: &f64| s.is_finite())?;
     Some(score.clamp(-(POINTS_ABS_MAX as f64), POINTS_ABS_MAX as f64) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn team_is_before_or_after_the_name_and_belongs_to_its_player() {
+        let lines = b"3 40 14 \"blue \"x\" one\"\n\nnonsense\n5 40 \"none\"\r\n-1 0 \"warsow\" 2\n7 8 5 \"cut\"";
+        let list = PlayerLines::read(lines, player_name);
+        let names: Vec<_> = list.players.iter().map(|player| player.name.as_str()).collect();
+        assert_eq!(names, ["blue \"x\" one", "none", "warsow"]);
+        assert_eq!(player_teams(lines), ["14", "", "2"]);
+        assert!(player_teams(b"").is_empty());
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fields;
-use super::text::{player_name, points};
+use super::text::{player_name, points, short_text};
 use crate::limits::PLAYERS_MAX;
 use crate::model::Player;
 
@@ -28,10 +28,15 @@ const COLUMNS: &[(&str, Column)] = &[
     ("aibot", Column::Bot),
 ];
 
+/// The team of a player without one, in games of the Unreal engine.
+const NO_TEAM: &[u8] = b"255";
+
 /// Values of players by their number in the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlayerTable {
     rows: BTreeMap<usize, [Option<Vec<u8>>; 4]>,
+    /// Apart from the rows: some games also name teams by `team_N`, and a team is no player.
+    teams: BTreeMap<usize, Vec<u8>>,
 }
 
 impl PlayerTable {
@@ -46,12 +51,22 @@ impl PlayerTable {
     /// so are players beyond the limit.
     pub(super) fn set(&mut self, column: &[u8], number: usize, value: &[u8]) {
         let column = column.strip_suffix(b"_").unwrap_or(column);
+        if column.eq_ignore_ascii_case(b"team") && number <= PLAYERS_MAX {
+            self.teams.insert(number, value.to_vec());
+        }
         let known = COLUMNS.iter().find(|(name, _)| column.eq_ignore_ascii_case(name.as_bytes()));
         let Some(&(_, column)) = known else { return };
         if number > PLAYERS_MAX {
             return;
         }
         self.rows.entry(number).or_default()[column as usize] = Some(value.to_vec());
+    }
+
+    /// The teams of the players that [`PlayerTable::into_players`] returns, in the same order.
+    pub(super) fn player_teams(&self) -> Vec<String> {
+        let players = self.rows.iter().filter(|(_, columns)| player(columns).is_some()).take(PLAYERS_MAX);
+        let team = |number| self.teams.get(number).map(Vec::as_slice).filter(|team| *team != NO_TEAM);
+        players.map(|(number, _)| short_text(team(number).unwrap_or_default())).collect()
     }
 
     /// The players in the order of their numbers, and the number of entries that are not usable:
@@ -102,12 +117,17 @@ mod tests {
             ("ping_2", "33"),
             ("bot_2", "1"),
             ("mesh_2", "Male Soldier"),
+            ("team_2", "red"),
+            ("team_3", "a team"),
+            ("team_10", "255"),
             ("player_x", "no number"),
             ("player_99999999", "too many"),
         ] {
             table.set_numbered(key.as_bytes(), value.as_bytes());
         }
         table.set(b"Player_", 11, b"eleven");
+        table.set(b"team_", 11, b"1");
+        assert_eq!(table.player_teams(), ["red", "", "1"]);
         let (players, unusable) = table.into_players();
         let rows: Vec<_> = players.iter().map(|p| (p.name.as_str(), p.points, p.ping, p.bot)).collect();
         assert_eq!(

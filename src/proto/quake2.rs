@@ -4,7 +4,7 @@
 use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
-use super::player_lines::PlayerLines;
+use super::player_lines::{PlayerLines, player_teams};
 use super::quake_text::quake_name;
 use crate::model::{Completeness, Snapshot};
 
@@ -20,8 +20,8 @@ const PLAYER_LINE_BYTES_MAX: usize = 40;
 /// One `status` request, one reply.
 #[derive(Clone, Debug, Default)]
 pub struct StatusQuery {
-    /// The settings of the reply.
-    infostring: Vec<u8>,
+    /// The settings and the player lines of the reply.
+    body: Vec<u8>,
 }
 
 impl Exchange for StatusQuery {
@@ -32,7 +32,7 @@ impl Exchange for StatusQuery {
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
         match decode(t_ms, bytes) {
             Ok(snapshot) => {
-                self.infostring = split_at_line_end(&bytes[HEADER.len()..]).0.to_vec();
+                self.body = without_final_zeros(&bytes[HEADER.len()..]).to_vec();
                 Step::Done(Box::new(snapshot))
             }
             Err(reason) => Step::Ignore(reason),
@@ -44,7 +44,9 @@ impl Exchange for StatusQuery {
     }
 
     fn details(&self) -> Details {
-        Details::from_pairs(Infostring::read(&self.infostring).pairs())
+        let (infostring, lines) = split_at_line_end(&self.body);
+        let teams = player_teams(lines.unwrap_or_default());
+        Details::from_pairs(Infostring::read(infostring).pairs()).with_player_teams(teams)
     }
 }
 

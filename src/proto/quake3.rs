@@ -9,7 +9,7 @@ use super::details::Details;
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::nonce::Nonce;
-use super::player_lines::PlayerLines;
+use super::player_lines::{PlayerLines, player_teams};
 use super::text::player_name;
 use crate::limits::PLAYERS_MAX;
 use crate::model::{Completeness, Snapshot};
@@ -32,8 +32,8 @@ pub struct StatusQuery {
     /// Arrival of the first reply without a challenge, Unix ms.
     unproven_ms: Option<i64>,
     authentication: Authentication,
-    /// The settings of the reply.
-    infostring: Vec<u8>,
+    /// The settings and the player lines of the reply.
+    body: Vec<u8>,
 }
 
 /// Two replies without a challenge that are closer than this are copies of one: a resend is
@@ -42,7 +42,7 @@ const RESEND_MS_MIN: i64 = 1_000;
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce, infostring: Vec::new() }
+        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce, body: Vec::new() }
     }
 
     /// Whether the server has now answered twice without a challenge.
@@ -70,7 +70,7 @@ impl Exchange for StatusQuery {
             Ok(_) => return Step::Ignore(IgnoreReason::WrongNonce),
             Err(reason) => return Step::Ignore(reason),
         };
-        self.infostring = split_at_line_end(body(bytes).unwrap_or_default()).0.to_vec();
+        self.body = body(bytes).unwrap_or_default().to_vec();
         Step::Done(Box::new(snapshot))
     }
 
@@ -79,7 +79,9 @@ impl Exchange for StatusQuery {
     }
 
     fn details(&self) -> Details {
-        Details::from_pairs(Infostring::read(&self.infostring).pairs())
+        let (infostring, lines) = split_at_line_end(&self.body);
+        let teams = player_teams(lines.unwrap_or_default());
+        Details::from_pairs(Infostring::read(infostring).pairs()).with_player_teams(teams)
     }
 }
 
@@ -188,6 +190,18 @@ mod tests {
 
     fn read(info: &str, lines: &str) -> Snapshot {
         decode(5, &reply(info, lines), NONCE).unwrap()
+    }
+
+    #[test]
+    fn team_column_is_shown_in_details() {
+        let mut query = StatusQuery::new(NONCE);
+        let lines = "10 20 5 \"^1red\"\n-666 0 0 \"watcher\"\n3 30 14 \"blue\"\n";
+        assert!(matches!(query.handle_datagram(1, &reply("\\gamename\\Xonotic", lines)), Step::Done(_)));
+        assert_eq!(query.details().player_teams, ["5", "0", "14"]);
+        let openarena = include_bytes!("../../tests/fixtures/openarena-six-bots.bin");
+        let mut query = StatusQuery::new(NONCE);
+        assert!(matches!(query.handle_datagram(1, openarena), Step::Done(_)));
+        assert!(query.details().player_teams.is_empty() && !query.details().rules.is_empty());
     }
 
     #[test]

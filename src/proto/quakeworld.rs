@@ -41,15 +41,20 @@ impl StatusQuery {
         StatusQuery::default()
     }
 
-    fn snapshot(&self, completeness: Completeness) -> Option<Snapshot> {
-        let first = self.first.as_ref()?;
-        let (infostring, lines) = split_at_line_end(first);
-        let info = Infostring::read(infostring);
+    fn player_lines(&self) -> PlayerLines<'_> {
+        let (_, lines) = split_at_line_end(self.first.as_deref().unwrap_or_default());
         let mut list = PlayerLines::default();
         list.add(lines.unwrap_or_default());
         for datagram in &self.others {
             list.add(datagram);
         }
+        list
+    }
+
+    fn snapshot(&self, completeness: Completeness) -> Option<Snapshot> {
+        let (infostring, lines) = split_at_line_end(self.first.as_ref()?);
+        let info = Infostring::read(infostring);
+        let list = self.player_lines();
         let is_whole = lines.is_some() && list.unparsed == 0;
         let completeness = if is_whole { completeness } else { Completeness::Partial };
         Some(Snapshot {
@@ -112,7 +117,8 @@ impl Exchange for StatusQuery {
 
     fn details(&self) -> Details {
         let (infostring, _) = split_at_line_end(self.first.as_deref().unwrap_or_default());
-        Details::from_pairs(Infostring::read(infostring).pairs())
+        let teams = self.player_lines().teams.into_iter().map(|team| quake_name(team).into_string()).collect();
+        Details::from_pairs(Infostring::read(infostring).pairs()).with_player_teams(teams)
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -121,23 +127,35 @@ impl Exchange for StatusQuery {
 }
 
 #[derive(Default)]
-struct PlayerLines {
+struct PlayerLines<'a> {
     players: Vec<Player>,
+    /// One for each player, empty for none.
+    teams: Vec<&'a [u8]>,
     /// Lines that could not be decoded, or exceed `PLAYERS_MAX`.
     unparsed: usize,
 }
 
-impl PlayerLines {
-    fn add(&mut self, lines: &[u8]) {
+impl<'a> PlayerLines<'a> {
+    fn add(&mut self, lines: &'a [u8]) {
         // The server prints a player's team and the line end separately, so a datagram may begin
         // with them: the line that they end is complete without them.
         let lines = match lines.starts_with(b" \"") {
-            true => split_at_line_end(lines).1.unwrap_or_default(),
+            true => {
+                let (end, lines) = split_at_line_end(lines);
+                // The line that it ends is usually the last one before.
+                if let Some(team) = self.teams.last_mut().filter(|team| team.is_empty()) {
+                    *team = quoted(end).unwrap_or_default();
+                }
+                lines.unwrap_or_default()
+            }
             false => lines,
         };
         for line in lines.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
             match player(line) {
-                Some(player) if self.players.len() < PLAYERS_MAX => self.players.push(player),
+                Some((player, team)) if self.players.len() < PLAYERS_MAX => {
+                    self.players.push(player);
+                    self.teams.push(team);
+                }
                 _ => self.unparsed += 1,
             }
         }
@@ -145,8 +163,8 @@ impl PlayerLines {
 }
 
 /// `userid frags minutes ping "name" "skin" top bottom "team"`. A spectator has `S` or -9999 as
-/// frags, a negative ping, and `\s\` before the name.
-fn player(line: &[u8]) -> Option<Player> {
+/// frags, a negative ping, and `\s\` before the name. Returns the team, too; empty for none.
+fn player(line: &[u8]) -> Option<(Player, &[u8])> {
     let open = line.iter().position(|&b| b == b'"')?;
     let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
     let _userid: i32 = columns.next()?.parse().ok()?;
@@ -160,14 +178,29 @@ fn player(line: &[u8]) -> Option<Player> {
     let marked_name = name.strip_prefix(b"\\s\\");
     let frags: Option<i64> = if frags == "S" { None } else { Some(frags.parse().ok()?) };
     let spectator = marked_name.is_some() || frags.is_none_or(|frags| frags == SPECTATOR_POINTS);
-    Some(Player {
+    let player = Player {
         name: quake_name(marked_name.unwrap_or(name)),
         points: frags.map(points).filter(|_| !spectator),
         ping: Some(ping.saturating_abs()),
         connected_ms: u64::try_from(minutes).ok().map(|minutes| minutes * 60_000),
         bot: false,
         spectator,
-    })
+    };
+    Some((player, team(&rest[close + 1..]).unwrap_or_default()))
+}
+
+/// The team in ` "skin" top bottom "team"`.
+fn team(after_name: &[u8]) -> Option<&[u8]> {
+    let skin = quoted(after_name)?;
+    let open = memchr::memchr(b'"', after_name)?;
+    quoted(after_name.get(open + skin.len() + 2..)?)
+}
+
+/// The text between the first two quotes.
+fn quoted(text: &[u8]) -> Option<&[u8]> {
+    let mut quotes = memchr::memchr_iter(b'"', text);
+    let (open, close) = (quotes.next()?, quotes.next()?);
+    Some(&text[open + 1..close])
 }
 
 #[cfg(test)]
@@ -217,6 +250,7 @@ mod tests {
             ]
         );
         assert_eq!(snapshot.players[0].connected_ms, Some(14 * 60_000));
+        assert_eq!(query.details().player_teams, ["red", "", ""]);
     }
 
     #[test]
@@ -253,6 +287,9 @@ mod tests {
             let snapshot = done(query.handle_datagram(2, &datagram(&format!("{second_start}{}", lines(12..14)))));
             assert_eq!((snapshot.players.len(), snapshot.completeness), (15, Completeness::Full), "{second_start:?}");
             assert_eq!((snapshot.players[12].name.as_str(), snapshot.players[12].points), ("name", Some(6)));
+            let teams = query.details().player_teams;
+            let team_is_sent = !first_end.is_empty() || second_start.contains("red");
+            assert_eq!((teams.len(), teams[12] == "red"), (15, team_is_sent), "{teams:?}");
         }
     }
 

@@ -125,7 +125,7 @@ impl Exchange for SampQuery {
         Details {
             game_type: Some(information.mode.clone()),
             password: Some(information.password),
-            rules: vec![("language".to_owned(), information.language.clone())],
+            rules: vec![("language".into(), information.language.as_str().into())],
             ..Details::default()
         }
     }

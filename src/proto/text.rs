@@ -1,11 +1,16 @@
 //! Bytes of a reply as the values of a snapshot, within their limits.
 
 use crate::limits;
-use crate::model::name::{self, Name};
+use crate::model::name::{Name, decode_text};
 
 /// Bytes of a reply as a player's name, at most `limits::NAME_BYTES_MAX` long.
 pub fn player_name(bytes: &[u8]) -> Name {
-    text(bytes, limits::NAME_BYTES_MAX).into()
+    name(bytes, limits::NAME_BYTES_MAX)
+}
+
+/// As [`short_text`], without an allocation for most texts.
+pub fn short_name(bytes: &[u8]) -> Name {
+    name(bytes, limits::TEXT_BYTES_MAX)
 }
 
 /// Bytes of a reply as a map, game or host name, at most `limits::TEXT_BYTES_MAX` long.
@@ -30,9 +35,17 @@ pub fn without_caret_colours(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+fn name(bytes: &[u8], bytes_max: usize) -> Name {
+    // Nearly every name is short ASCII, and is not copied into a string first.
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.len() <= bytes_max => text.into(),
+        _ => text(bytes, bytes_max).into(),
+    }
+}
+
 fn text(bytes: &[u8], bytes_max: usize) -> String {
     // Decoding never shortens a byte, so bytes beyond this limit cannot be in the result.
-    let mut text = name::decode_text(&bytes[..bytes.len().min(bytes_max + 4)]);
+    let mut text = decode_text(&bytes[..bytes.len().min(bytes_max + 4)]);
     truncate_at_char(&mut text, bytes_max);
     text
 }
@@ -77,7 +90,7 @@ mod tests {
     proptest! {
         #[test]
         fn truncating_before_decoding_gives_the_same_name(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let mut whole = name::decode_text(&bytes);
+            let mut whole = decode_text(&bytes);
             truncate_at_char(&mut whole, limits::NAME_BYTES_MAX);
             prop_assert_eq!(player_name(&bytes), whole);
         }

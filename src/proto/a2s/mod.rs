@@ -140,6 +140,7 @@ impl Exchange for A2sQuery {
             password: Some(info.password),
             secure: Some(info.secure),
             tags: tags.split(',').filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+            player_teams: Vec::new(),
             rules: Vec::new(),
         }
     }
