@@ -34,6 +34,9 @@ pub struct DaemonStatus {
     pub state_dir: String,
     /// Absent if the built-in defaults are used.
     pub config_file: Option<String>,
+    /// `scan.contact`; absent if it is empty.
+    #[serde(default)]
+    pub contact: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use crate::api::check_tag;
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, WindowSpec};
+use crate::limits::TEXT_BYTES_MAX;
 use crate::master::check_scheme;
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
@@ -120,6 +121,7 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "allow_private", ValueType::Bool, Reload),
     key("scan", "authentication_min", ValueType::OneOf(&["address", "challenge", "nonce"]), Reload),
     key("scan", "opt_out", ValueType::Texts(check_network), Reload),
+    key("scan", "contact", ValueType::Text(contact), Reload),
     key("scan", "class1_players_min", whole(1, 255, "players"), Reload),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
@@ -218,6 +220,14 @@ fn socket_path(text: &str) -> Result<(), String> {
         return Err(format!("has {} bytes; the path of a Unix socket has at most 107", text.len()));
     }
     Ok(())
+}
+
+/// One line for people: an address, a page.
+fn contact(text: &str) -> Result<(), String> {
+    match text.len() {
+        0..=TEXT_BYTES_MAX => Ok(()),
+        bytes => Err(format!("has {bytes} bytes; expected at most {TEXT_BYTES_MAX}")),
+    }
 }
 
 fn check_network(text: &str) -> Result<(), String> {

@@ -82,6 +82,8 @@ pub struct ScanConfig {
     pub authentication_min: Authentication,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<String>,
+    /// Empty: none.
+    pub contact: String,
     pub class1_players_min: u32,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,

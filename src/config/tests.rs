@@ -136,6 +136,8 @@ fn invalid_value_error_names_expected_range() {
     );
     assert!(Config::parse("log_filter = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
+    let contact = |bytes| Config::parse(&format!("[scan]\ncontact = \"{}\"\n", "x".repeat(bytes)));
+    assert!(contact(256).is_ok() && contact(257).is_err());
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl Shared {
             started_ms: self.started_ms,
             state_dir: config.state_dir.display().to_string(),
             config_file: self.file.as_ref().map(|file| file.display().to_string()),
+            contact: Some(config.scan.contact.clone()).filter(|contact| !contact.is_empty()),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
-use crate::daemon::engine_thread::{Command, EngineThread};
+use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
 use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
@@ -174,8 +174,7 @@ impl Daemon {
         });
         let thread = EngineThread::new(
             state,
-            recorder,
-            captures,
+            Recorders { scan_log: recorder, captures },
             clock.clone(),
             probes,
             &config,

@@ -54,6 +54,7 @@ pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
+use crate::proto::Authentication;
 use crate::rank::player_list::{NameFamily, NameIndex};
 use crate::schedule::Schedule;
 
@@ -63,6 +64,8 @@ struct ServerState {
     record: ServerRecord,
     series: Option<Box<SeriesRecord>>,
     scan_requested: bool,
+    /// Of the last reply; `None` until the first after the start.
+    authentication: Option<Authentication>,
     /// How the names of the last list were read; `None` until the first list after the start.
     name_index: Option<(NameFamily, NameIndex)>,
 }
@@ -159,8 +162,13 @@ impl Engine {
             } else if !record.removed {
                 engine.schedule.schedule_next(key, record.class, now_ms);
             }
-            engine.servers[index] =
-                Some(ServerState { record, series: series.map(Box::new), scan_requested, name_index: None });
+            engine.servers[index] = Some(ServerState {
+                record,
+                series: series.map(Box::new),
+                scan_requested,
+                authentication: None,
+                name_index: None,
+            });
             engine.queue_expiry_at_start(key);
         }
         engine.servers_to_untag = engine.servers_with_deleted_tags();
@@ -226,6 +234,14 @@ impl Engine {
 
     pub fn is_greylisted(&self, server: ServerKey) -> bool {
         self.server_state(server).is_some_and(|server_state| server_state.record.greylist_reason.is_some())
+    }
+
+    /// Sets what proves that the last reply came from the server. It is shown and has no other
+    /// effect: it is not stored, and a replay does not know it.
+    pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
+        if let Some(server_state) = self.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
+            server_state.authentication = Some(authentication);
+        }
     }
 
     pub fn poll_notice(&mut self) -> Option<Notice> {
@@ -307,7 +323,8 @@ impl Engine {
         if self.servers.len() <= index {
             self.servers.resize_with(index + 1, || None);
         }
-        self.servers[index] = Some(ServerState { record, series: None, scan_requested: false, name_index: None });
+        self.servers[index] =
+            Some(ServerState { record, series: None, scan_requested: false, authentication: None, name_index: None });
         self.by_url.insert(url, key);
         global.server_changed(key);
         key

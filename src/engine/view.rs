@@ -77,6 +77,7 @@ impl Engine {
             next_scan_ms: self.schedule.due_ms(key),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
+            authentication: server_state.authentication.map(|grade| grade.to_string()),
             exempt_checks: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
             players_listed: record
                 .last_snapshot

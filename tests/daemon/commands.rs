@@ -33,6 +33,31 @@ fn start_and_scan_all(sandbox: &Sandbox, fleet: &Fleet) -> Daemon {
     daemon
 }
 
+#[test]
+fn servers_show_the_proof_of_the_last_reply_until_a_restart() {
+    let fleet = fleet(4, 31, 60.0, FaultShares::NONE);
+    let sandbox = Sandbox::new("");
+    sandbox.configure_scan("contact = \"scans@example.org\"", "");
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let servers: Vec<String> = sandbox.list(&[]).iter().map(|server| url(server).to_owned()).collect();
+    for server in &servers {
+        let want = match server.split_once("://").expect("a scheme").0 {
+            "source" => "challenge",
+            "quake3" | "darkplaces" => "nonce",
+            other => panic!("a fleet without {other}"),
+        };
+        assert_eq!(sandbox.json(["servers", "show", server])[0]["authentication"], want, "{server}");
+        let text = sandbox.ok(["servers", "show", server]);
+        assert!(text.contains(&format!("\n  proof     {want}\n")), "{text}");
+    }
+    assert_eq!(sandbox.status()["daemon"]["contact"], "scans@example.org");
+    assert!(sandbox.ok(["status"]).contains("\ncontact   scans@example.org\n"));
+    daemon.stop();
+    // The proof is not stored.
+    let offline = sandbox.ok(["servers", "show", &servers[0]]);
+    assert!(offline.contains("proof     unknown until the next reply"), "{offline}");
+}
+
 /// A server that has players on its boards.
 fn busiest(sandbox: &Sandbox) -> String {
     wait_for("a server has players on all boards", || {

@@ -167,6 +167,7 @@ fn rows_round_trip_and_unknown_fields_are_ignored() {
         next_scan_ms: Some(9),
         total_points: -4,
         bots_unidentified: 0,
+        authentication: Some("nonce".into()),
         exempt_checks: Vec::new(),
         players_listed: Vec::new(),
         series: None,

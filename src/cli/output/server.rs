@@ -76,6 +76,8 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     )?;
     print_line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
     print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
+    let proof = detail.authentication.as_deref().unwrap_or("unknown until the next reply");
+    print_line("proof", sanitize(proof))?;
     if let Some(reason) = &server.greylist_reason {
         print_line("greylist", sanitize(reason))?;
     }

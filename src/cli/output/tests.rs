@@ -147,6 +147,7 @@ fn server_detail_prints_series_list_and_maps() {
         next_scan_ms: Some(NOW_MS + 75_000),
         total_points: 20,
         bots_unidentified: 0,
+        authentication: Some("nonce".into()),
         exempt_checks: Vec::new(),
         players_listed: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
         series: Some(series),
@@ -161,6 +162,7 @@ quake3://127.0.0.1:27960  The House[0m
   playing   baseq3 on q3dm17
   players   7 of 16, usually 6
   rank      1,204
+  proof     nonce
   tags      ctf
   hours     ▃·█  most 8.0
 
@@ -413,6 +415,7 @@ fn status_prints_every_line() {
             started_ms: NOW_MS - 11_520_000,
             state_dir: "/var/lib/clqd".into(),
             config_file: None,
+            contact: Some("scans@example.org".into()),
         }),
         engine,
         clock: Some(ClockStatus {
@@ -455,6 +458,7 @@ fn status_prints_every_line() {
         "\
 daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
+contact   scans@example.org
 weeks     2025-W47 running, 2025-W46 final
 clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \
 AHEAD of the system clock and runs a tenth slower (if the system clock is right: `clqd clock reset`); it last \

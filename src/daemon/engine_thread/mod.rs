@@ -51,6 +51,12 @@ const COMMIT_POLL_MS: i64 = 5;
 /// Interval at which requests that wait for boards are checked again.
 const BOARD_POLL_MS: i64 = 50;
 
+/// What records scans besides the state; each is `None` if it is off.
+pub(super) struct Recorders {
+    pub(super) scan_log: Option<Recorder>,
+    pub(super) captures: Option<CaptureFiles>,
+}
+
 pub(super) struct EngineThread {
     state: State,
     recorder: Option<Recorder>,
@@ -94,14 +100,14 @@ pub(super) struct EngineThread {
 impl EngineThread {
     pub(super) fn new(
         mut state: State,
-        recorder: Option<Recorder>,
-        captures: Option<CaptureFiles>,
+        recorders: Recorders,
         clock: Arc<Clock>,
         probes: RequestSender,
         config: &Config,
         heartbeat: Arc<Heartbeat>,
         dropped: DropCounter,
     ) -> EngineThread {
+        let Recorders { scan_log: recorder, captures } = recorders;
         state.store.set_compaction(config.store.compaction());
         let log = recorder.is_some().then(|| config.scan_log.path.clone());
         let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);

@@ -19,6 +19,9 @@ impl EngineThread {
                 self.answers_at.insert(scan.server, found);
             }
         }
+        if let Some(grade) = scan.authentication.filter(|_| !is_elsewhere) {
+            self.state.engine.set_authentication(scan.server, grade);
+        }
         // Of several attempts, the result of the intended one.
         let first_miss = scan.first_miss();
         let outcome = match scan.result {

@@ -99,6 +99,10 @@ pub struct ServerDetail {
     /// Bots of the last list that could not be distinguished from players.
     #[serde(default)]
     pub bots_unidentified: u32,
+    /// What proves that the last reply came from the server: `address`, `challenge` or `nonce`.
+    /// Absent until the first reply after the start of the daemon.
+    #[serde(default)]
+    pub authentication: Option<String>,
     /// Checks from which an admin has exempted the server.
     #[serde(default)]
     pub exempt_checks: Vec<ScreenReason>,
