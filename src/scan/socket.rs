@@ -152,12 +152,14 @@ impl Sockets {
         self.sockets[socket].queue.push(to, packet, token);
     }
 
-    /// Sends all packets that are queued. Returns the tokens of those that the system did not
-    /// send. Waits only while the kernel's buffer is full.
-    pub fn flush(&mut self) -> Vec<(u64, SocketAddr, Errno)> {
+    /// Sends all packets that are queued, and calls `on_sent` for the address of each. Returns
+    /// the tokens of those that the system did not send. Waits only while the kernel's buffer
+    /// is full.
+    pub fn flush(&mut self, mut on_sent: impl FnMut(SocketAddr)) -> Vec<(u64, SocketAddr, Errno)> {
         let mut failed = Vec::new();
         for Socket { socket, queue, .. } in &mut self.sockets {
             queue.flush(socket, &mut failed);
+            queue.packets.drain(..).for_each(|packet| on_sent(packet.to));
         }
         failed
     }
@@ -221,6 +223,7 @@ impl SendQueue {
         self.packets.push(QueuedPacket { range: start..self.bytes.len(), to, token });
     }
 
+    /// Leaves the packets in the list.
     fn flush(&mut self, socket: &UdpSocket, failed: &mut Vec<(u64, SocketAddr, Errno)>) {
         let mut sent = 0;
         let mut attempts = SEND_ATTEMPTS_MAX;
@@ -247,7 +250,6 @@ impl SendQueue {
             }
         }
         self.bytes.clear();
-        self.packets.clear();
     }
 }
 

@@ -76,8 +76,10 @@ impl AddressLocks {
     pub(super) fn remove_cooled(&mut self, now: Duration) {
         while let Some(&(_, address)) = self.cooling.front().filter(|(end, _)| *end <= now) {
             self.cooling.pop_front();
-            if self.locks.get(&address).is_some_and(|lock| lock.owner.is_none() && lock.cooldown_end <= now) {
-                self.locks.remove(&address);
+            match self.locks.get(&address).filter(|lock| lock.owner.is_none()).map(|lock| lock.cooldown_end) {
+                Some(end) if end <= now => _ = self.locks.remove(&address),
+                Some(end) => self.cooling.push_back((end, address)),
+                None => {}
             }
         }
     }

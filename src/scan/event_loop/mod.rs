@@ -313,7 +313,12 @@ impl EventLoop {
     /// Sends all packets that are queued.
     fn flush(&mut self) {
         loop {
-            let failed = self.sockets.flush();
+            // The pause until the next packet counts from here, not from when it was queued.
+            let (locks, start) = (&mut self.address_locks, self.start);
+            let mut sent_at = None;
+            let failed = self.sockets.flush(|address| {
+                locks.record_packet(address, *sent_at.get_or_insert_with(|| start.elapsed()));
+            });
             if failed.is_empty() {
                 return;
             }

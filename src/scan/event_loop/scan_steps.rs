@@ -98,6 +98,14 @@ impl EventLoop {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let ip = scan.ip().expect("resolved before it sends");
         if scan.sends <= scan.retries(&self.settings) && !self.silent_hosts.is_silent(ip) {
+            let address = scan.address().expect("a packet was sent");
+            let cooldown_end = self.address_locks.cooldown_end(address);
+            if cooldown_end > self.start.elapsed() {
+                // It left later than it was queued.
+                scan.deadline = Some(cooldown_end);
+                self.timers.set(cooldown_end, token);
+                return;
+            }
             return self.acquire_permits(token);
         }
         if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
