@@ -63,7 +63,7 @@ pub struct Config {
     pub import: Vec<ImportConfig>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanConfig {
     pub timeout_ms: u64,
@@ -85,6 +85,7 @@ pub struct ScanConfig {
     /// Empty: none.
     pub contact: String,
     pub class1_players_min: u32,
+    pub round_end_share: f64,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,
     pub interval_class3_s: u64,

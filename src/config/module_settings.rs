@@ -72,6 +72,7 @@ impl Config {
             closed_cache_bytes_max: self.boards.closed_cache_bytes_max,
             intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
             class1_players_min: self.scan.class1_players_min,
+            round_end_share: self.scan.round_end_share,
             keep_weeks: self.store.keep_weeks as usize,
             archive_enabled: self.archive.is_enabled(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
@@ -168,6 +169,7 @@ impl Config {
 mod tests {
     use super::*;
     use crate::schedule::CLASS1_PLAYERS_MIN;
+    use crate::schedule::round_end::ROUND_END_SHARE;
 
     #[test]
     fn shipped_config_equals_code_defaults() {
@@ -175,6 +177,7 @@ mod tests {
         assert_eq!(settings.rules, Rules::default());
         assert_eq!(settings.intervals, Intervals::default());
         assert_eq!(settings.class1_players_min, CLASS1_PLAYERS_MIN);
+        assert_eq!(settings.round_end_share, ROUND_END_SHARE);
         assert_eq!(Config::default().scan_settings(), ScanSettings::default());
         assert_eq!(Config::default().clock_settings(), ClockSettings::default());
     }

@@ -75,6 +75,8 @@ pub struct Probe {
     /// Class 7: three times the timeout and retries, every protocol.
     pub exception_mode: bool,
     pub due_ms: i64,
+    /// An extra scan at the end of a round, between two regular ones.
+    pub at_round_end: bool,
 }
 
 /// A scan has ended. Tasks that wait for the scan of this server are notified.

@@ -21,6 +21,7 @@ mod outbox;
 mod pending;
 mod player_windows;
 mod reload;
+mod round_end;
 mod rows;
 mod servers;
 mod settings;
@@ -57,6 +58,7 @@ use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::Authentication;
 use crate::rank::player_list::{NameFamily, NameIndex};
 use crate::schedule::Schedule;
+use crate::schedule::round_end::RoundEnds;
 
 /// One server in memory.
 #[derive(Debug)]
@@ -77,6 +79,8 @@ pub struct Engine {
     servers: Vec<Option<ServerState>>,
     by_url: FxHashMap<ServerUrl, ServerKey>,
     schedule: Schedule,
+    /// Not stored: learned again after a restart.
+    round_ends: RoundEnds,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lag_histogram: lag_histogram::LagHistogram,
@@ -113,6 +117,7 @@ impl Engine {
             servers: Vec::new(),
             by_url: FxHashMap::default(),
             schedule: Schedule::new(settings.intervals),
+            round_ends: RoundEnds::default(),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lag_histogram: lag_histogram::LagHistogram::default(),
@@ -213,6 +218,10 @@ impl Engine {
             |key| server_state(key).record.class,
             |key| server_state(key).scan_requested,
         )?;
+        if scan.at_round_end {
+            self.round_ends.spend(server);
+            self.counts.round_end_scans += 1;
+        }
         let record = &server_state(server).record;
         Some(Probe {
             id: scan.id,
@@ -220,6 +229,7 @@ impl Engine {
             url: record.url.clone(),
             exception_mode: record.class == Class::FAILED,
             due_ms: scan.due_ms,
+            at_round_end: scan.at_round_end,
         })
     }
 

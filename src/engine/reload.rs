@@ -10,11 +10,15 @@ impl Engine {
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.global.settings.outbox_full;
         let reclass = settings.class1_players_min != self.global.settings.class1_players_min;
-        let replan = reclass || settings.intervals != self.global.settings.intervals;
+        let no_extras = settings.round_end_share == 0.0 && self.global.settings.round_end_share != 0.0;
+        let replan = reclass || no_extras || settings.intervals != self.global.settings.intervals;
         if settings.order_overrides() != self.global.settings.order_overrides() {
             self.restart_server_close();
         }
         self.global.settings = EngineSettings { outbox_full, ..settings };
+        if self.global.settings.round_end_share == 0.0 {
+            self.round_ends.clear();
+        }
         self.apply_window_settings();
         self.global.update_board_orders();
         self.archive_changed_orders();

@@ -6,6 +6,7 @@ use crate::model::Scope;
 use crate::model::board_order::OrderOverrides;
 use crate::model::calendar::Calendar;
 use crate::rank::Rules;
+use crate::schedule::round_end::ROUND_END_SHARE;
 use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
 
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct EngineSettings {
     /// The minimum number of players, by the last count or the median of the last three, for
     /// class 1; at least 1.
     pub class1_players_min: u32,
+    /// Extra scans at the ends of rounds, as a share of a server's regular scans; 0 to 1.
+    pub round_end_share: f64,
     /// The types of windows that boards are kept for, and the calendar of days and weeks.
     pub windows: WindowTypes,
     /// Boards on which the lowest score is best.
@@ -58,6 +61,7 @@ impl Default for EngineSettings {
             rules: Rules::default(),
             intervals: Intervals::default(),
             class1_players_min: CLASS1_PLAYERS_MIN,
+            round_end_share: ROUND_END_SHARE,
             windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone are valid"),
             low_is_better: Vec::new(),
             tie_breakers: Vec::new(),

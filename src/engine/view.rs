@@ -75,6 +75,7 @@ impl Engine {
         Ok(ServerDetail {
             summary: self.summary(key, server_state),
             next_scan_ms: self.schedule.due_ms(key),
+            round_end: self.round_end_view(key, server_state),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
             authentication: server_state.authentication.map(|grade| grade.to_string()),

@@ -49,6 +49,8 @@ impl PlayerTruth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundResult {
     pub t_ms: i64,
+    /// When the next round began: after the intermission.
+    pub next_round_ms: i64,
     pub map: &'static str,
     pub final_list: Vec<(Person, i32)>,
 }
@@ -95,7 +97,15 @@ pub enum TruthLine {
         totals: PlayerTruth,
     },
     /// Oldest first.
-    Round { server: String, t_ms: i64, map: &'static str, final_list: Vec<(String, i32)> },
+    Round {
+        server: String,
+        t_ms: i64,
+        /// When the next round began: after the intermission.
+        #[serde(skip)]
+        next_round_ms: i64,
+        map: &'static str,
+        final_list: Vec<(String, i32)>,
+    },
 }
 
 /// Writes lines as JSON, one object per line. Error: writing to `out` failed.

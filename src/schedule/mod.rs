@@ -1,12 +1,15 @@
 //! Scan classes, due times, scans in flight (docs/rules.md section 9).
 //!
 //! Pure. Every server has a fixed phase within the interval of its class, so a million servers
-//! make an even load and a restart needs no stored times.
+//! make an even load and a restart needs no stored times. A server may be due once more between
+//! two regular scans ([`round_end`]); its phase stays the same.
+
+pub mod round_end;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::ServerKey;
 use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
@@ -57,6 +60,8 @@ pub struct InFlight {
     pub class: Class,
     /// Whether the scan was requested.
     pub requested: bool,
+    /// Whether it is an extra scan at the end of a round, between two regular ones.
+    pub at_round_end: bool,
 }
 
 /// When each server is due. Times are Unix ms.
@@ -70,6 +75,8 @@ pub struct Schedule {
     due_by_server: Vec<Option<i64>>,
     /// Number of servers with a due time.
     scheduled: usize,
+    /// Servers whose due time is that of an extra scan.
+    round_ends: FxHashSet<ServerKey>,
     in_flight: FxHashMap<ServerKey, InFlight>,
     /// Servers that are scanned once a minute until then, Unix ms.
     boosts: FxHashMap<ServerKey, i64>,
@@ -91,11 +98,9 @@ impl Schedule {
     /// Sets the next due time from class and phase: the first time after `now_ms` with the
     /// server's phase. Classes 6 and 7 are not due.
     pub fn schedule_next(&mut self, server: ServerKey, class: Class, now_ms: i64) {
-        match self.intervals.of(class) {
-            Some(interval) => {
-                let interval = if self.is_boosted(server, now_ms) { interval.min(BOOST_INTERVAL_MS) } else { interval };
-                self.set_due(server, next_due_ms(server, interval, now_ms));
-            }
+        self.forget_ended_boost(server, now_ms);
+        match self.interval_ms(server, class, now_ms) {
+            Some(interval_ms) => self.set_due(server, next_due_ms(server, interval_ms, now_ms)),
             None => self.cancel(server),
         }
     }
@@ -116,14 +121,9 @@ impl Schedule {
         self.boosts.iter().filter(|&(&other, &until_ms)| other != server && until_ms > now_ms).count()
     }
 
-    fn is_boosted(&mut self, server: ServerKey, now_ms: i64) -> bool {
-        match self.boosts.get(&server) {
-            Some(&until_ms) if until_ms > now_ms => true,
-            Some(_) => {
-                self.boosts.remove(&server);
-                false
-            }
-            None => false,
+    fn forget_ended_boost(&mut self, server: ServerKey, now_ms: i64) {
+        if self.boosts.get(&server).is_some_and(|&until_ms| until_ms <= now_ms) {
+            self.boosts.remove(&server);
         }
     }
 
@@ -132,10 +132,31 @@ impl Schedule {
         self.set_due(server, now_ms);
     }
 
+    /// Makes a server due once more before its regular due time, at the end of a round.
+    pub fn schedule_extra(&mut self, server: ServerKey, at_ms: i64) {
+        if self.due_ms(server).is_some_and(|due_ms| at_ms < due_ms) {
+            self.set_due(server, at_ms);
+            self.round_ends.insert(server);
+        }
+    }
+
+    /// The time of the next extra scan.
+    pub fn extra_ms(&self, server: ServerKey) -> Option<i64> {
+        self.due_ms(server).filter(|_| self.round_ends.contains(&server))
+    }
+
+    /// The interval of the regular scans of a server now.
+    pub fn interval_ms(&self, server: ServerKey, class: Class, now_ms: i64) -> Option<i64> {
+        let is_boosted = self.boosts.get(&server).is_some_and(|&until_ms| until_ms > now_ms);
+        let interval_ms = self.intervals.of(class)?;
+        Some(if is_boosted { interval_ms.min(BOOST_INTERVAL_MS) } else { interval_ms })
+    }
+
     /// Removes the due time. A scan in flight is not affected.
     pub fn cancel(&mut self, server: ServerKey) {
         let before = self.due_by_server.get_mut(server.0 as usize).and_then(Option::take);
         self.scheduled -= usize::from(before.is_some());
+        self.round_ends.remove(&server);
     }
 
     pub fn due_ms(&self, server: ServerKey) -> Option<i64> {
@@ -169,13 +190,14 @@ impl Schedule {
             if due_ms > now_ms {
                 return None;
             }
+            let at_round_end = self.round_ends.contains(&server);
             self.cancel(server);
             self.due.pop();
             if self.in_flight.contains_key(&server) {
                 continue; // its outcome schedules it again
             }
             let requested = is_requested(server);
-            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested };
+            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested, at_round_end };
             self.next_id += 1;
             self.in_flight.insert(server, scan);
             return Some((server, scan));
@@ -201,6 +223,7 @@ impl Schedule {
             self.due_by_server.resize(index + 1, None);
         }
         let before = self.due_by_server[index].replace(at);
+        self.round_ends.remove(&server);
         self.scheduled += usize::from(before.is_none());
         if before != Some(at) {
             self.due.push(Reverse((at, server)));

@@ -165,6 +165,7 @@ fn rows_round_trip_and_unknown_fields_are_ignored() {
             screened: Vec::new(),
         },
         next_scan_ms: Some(9),
+        round_end: None,
         total_points: -4,
         bots_unidentified: 0,
         authentication: Some("nonce".into()),

@@ -145,6 +145,7 @@ fn server_detail_prints_series_list_and_maps() {
     let detail = ServerDetail {
         summary: server("quake3://127.0.0.1:27960"),
         next_scan_ms: Some(NOW_MS + 75_000),
+        round_end: None,
         total_points: 20,
         bots_unidentified: 0,
         authentication: Some("nonce".into()),

@@ -8,11 +8,26 @@ use crate::model::snapshot::Snapshot;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 use crate::rank::{INVISIBLE_GAP_MS, player_list, round};
 use crate::schedule::class_of;
+use crate::schedule::round_end::Transition;
 use crate::series::{self, slots};
 
+/// How a list differs from the previous one of its server.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct ListChange {
+    /// The list revealed the end of a round that was rated.
+    pub rated: bool,
+    pub transition: Transition,
+    /// Time of the previous list; of this one, if there is none.
+    pub previous_ms: i64,
+    /// Best points in the previous list and in this one; 0 without players.
+    pub best_before: i64,
+    pub best: i64,
+    /// The sum of the points, or the number of players, differs.
+    pub changed: bool,
+}
+
 impl GlobalState {
-    /// Applies a full and credible snapshot. Returns whether it revealed the end of a round
-    /// that was rated.
+    /// Applies a full and credible snapshot.
     #[allow(clippy::too_many_arguments)] // one snapshot with the results of its checks
     pub(super) fn apply_snapshot<S: StateReader>(
         &mut self,
@@ -23,7 +38,7 @@ impl GlobalState {
         family: player_list::NameFamily,
         credible: Credible,
         week: WeekKey,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<ListChange, S::Error> {
         let t_ms = snapshot.t_ms;
         server_state.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
@@ -40,6 +55,7 @@ impl GlobalState {
         let ignored = record.greylist_reason.is_some();
 
         let mut rated = false;
+        let mut transition = Transition::Unknown;
         let mut prev = record.last_snapshot.take().filter(|_| !ignored);
         let mut before = PreviousSighting::Invisible;
         if let Some(prev) = &mut prev {
@@ -55,6 +71,13 @@ impl GlobalState {
             let rules = self.settings.rules.round;
             let restarted = !same_map || round::restarted(&prev.entries, &list.entries, &common, repeats, rules);
             let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
+            transition = match () {
+                () if gap.ms() > INVISIBLE_GAP_MS || prev.game != game => Transition::Unknown,
+                () if !same_map => Transition::NewRound,
+                () if common.is_empty() => Transition::Unknown,
+                () if restarted => Transition::NewRound,
+                () => Transition::SameRound,
+            };
             let mut stays = Vec::new();
             if gap.ms() <= INVISIBLE_GAP_MS {
                 before = PreviousSighting::Visible(gap);
@@ -122,13 +145,23 @@ impl GlobalState {
         }
 
         let player_list::PlayerList { entries, by_name, .. } = list;
+        let prev_entries = prev.as_ref().map_or(&[][..], |prev| &prev.entries);
+        let total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
+        let change = ListChange {
+            rated,
+            transition,
+            previous_ms: prev.as_ref().map_or(t_ms, |prev| prev.t_ms),
+            best_before: best_points(prev_entries),
+            best: best_points(&entries),
+            changed: record.total_points != total_points || prev_entries.len() != entries.len(),
+        };
         let count = players_announced.unwrap_or(entries.len() as u32);
         if record.counts.is_full() {
             record.counts.remove(0);
         }
         record.counts.push(count);
         record.count = count;
-        record.total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
+        record.total_points = total_points;
         record.last_snapshot = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
         server_state.name_index = Some((family, by_name));
         server_state.record.class = class_of(0, self.is_populated(server_state));
@@ -143,6 +176,11 @@ impl GlobalState {
             }
             slots::add_sample(&mut record.sums, series::assumed_count(&record.counts));
         }
-        Ok(rated)
+        Ok(change)
     }
+}
+
+/// The most points of a player; 0 without one.
+pub(in crate::engine) fn best_points(entries: &[PlayerEntry]) -> i64 {
+    entries.iter().filter_map(PlayerEntry::playing_points).max().unwrap_or(0)
 }

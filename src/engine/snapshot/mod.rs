@@ -1,7 +1,7 @@
 //! Applies the outcome of a scan: presence, points, rounds, maps, series, class (docs/rules.md sections
 //! 2 to 7, 9, 10).
 
-mod compare;
+pub(in crate::engine) mod compare;
 mod estimate;
 mod forgotten_names;
 mod map_time;
@@ -9,6 +9,7 @@ mod presence;
 mod rounds;
 mod screening;
 
+use self::compare::ListChange;
 use self::screening::ScreeningResult;
 use super::{Engine, GlobalState, Notice, Outcome, ServerState, StateReader};
 use crate::model::commit::WeekPhase;
@@ -49,7 +50,9 @@ impl Engine {
             Outcome::Snapshot(_) => None,
             Outcome::Miss { reason, .. } => Some(reason.clone()),
         };
-        let full = self.apply_outcome(source, server, outcome)?;
+        let change = self.apply_outcome(source, server, outcome)?;
+        let full = change.is_some();
+        self.plan_round_end(server, scan, change);
         let partial = missed.is_none() && !full;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
         // A requested scan is due at once, and many of them may wait for the scanner's budgets.
@@ -105,14 +108,14 @@ impl Engine {
         }
     }
 
-    /// Credits an outcome and schedules the next scan. Returns whether its list was complete
-    /// and credible, and so was compared with the previous list.
+    /// Credits an outcome and schedules the next scan. Returns how its list differs from the
+    /// previous one; `None`: it was not complete and credible, and so was not compared.
     pub(super) fn apply_outcome<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         outcome: Outcome,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<Option<ListChange>, S::Error> {
         let t_ms = outcome.t_ms();
         self.global.blanked_names.clear();
         let server_state = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
@@ -120,10 +123,10 @@ impl Engine {
         if t_ms <= latest {
             self.counts.out_of_order += 1;
             self.schedule.schedule_next(server, server_state.record.class, self.global.meta.now_ms);
-            return Ok(false);
+            return Ok(None);
         }
         let global = &mut self.global;
-        let mut compared = false;
+        let mut compared = None;
         match outcome {
             Outcome::Miss { .. } => {
                 self.counts.misses += 1;
@@ -155,7 +158,7 @@ impl Engine {
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
-                                let rated = global.apply_snapshot(
+                                let change = global.apply_snapshot(
                                     source,
                                     server,
                                     server_state,
@@ -164,8 +167,8 @@ impl Engine {
                                     credible,
                                     week,
                                 )?;
-                                self.counts.rounds += u64::from(rated);
-                                compared = true;
+                                self.counts.rounds += u64::from(change.rated);
+                                compared = Some(change);
                             }
                         }
                     }

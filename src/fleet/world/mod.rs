@@ -11,7 +11,7 @@
 //!
 //! In a tick the players score by skill (sometimes a suicide takes a point, rarely a
 //! player's points are reset). Then the round may end by points or time, which resets all
-//! points and may change the map. Then players leave and join. Bots fill the server while
+//! points and may change the map, at once or after an intermission. Then players leave and join. Bots fill the server while
 //! it has players. Some servers have a special behaviour ([`super::behaviours`]).
 
 mod fake_players;
@@ -260,6 +260,7 @@ impl World {
         lines.extend(truth.final_lists.into_iter().map(|last| TruthLine::Round {
             server: url.clone(),
             t_ms: last.t_ms,
+            next_round_ms: last.next_round_ms,
             map: last.map,
             final_list:
                 last.final_list.into_iter().map(|(person, points)| (shown(person).into_owned(), points)).collect(),

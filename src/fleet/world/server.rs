@@ -5,7 +5,7 @@ use super::settings::{TICK_MS, WorldSettings};
 use crate::fleet::behaviours::Behaviour;
 use crate::fleet::population::{Person, Population};
 use crate::fleet::profile::{MapRotation, ServerProfile};
-use crate::fleet::rng::{RngExt, SplitMix64};
+use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
 use crate::fleet::truth::{PlayerTruth, RoundResult, ServerTruth};
 use crate::model::WeekKey;
 use crate::model::calendar::{Calendar, DAY_MS, HOUR_MS};
@@ -27,6 +27,8 @@ pub(super) struct Server {
     pub(super) next_arrival_ms: i64,
     pub(super) map: u32,
     pub(super) round_end_ms: i64,
+    /// End of the current intermission.
+    pub(super) intermission_end_ms: Option<i64>,
     pub(super) week: WeekKey,
     pub(super) week_end_ms: i64,
     /// Players without bots.
@@ -71,6 +73,21 @@ impl TickContext<'_> {
         Some(if self.profile.behaviour == Some(Behaviour::Frozen) { 0 } else { players })
     }
 
+    /// Length of the intermission that begins at this tick. A fifth of the servers have none; the
+    /// others have 10 or 20 s, and every fourth intermission is 10 s longer. No numbers of the
+    /// server's generator are used.
+    fn intermission_ms(&self, t_ms: i64) -> i64 {
+        if !self.settings.intermissions {
+            return 0;
+        }
+        let server = hash_parts(&[self.settings.seed, 0x1417, u64::from(self.server)]);
+        let round = hash_parts(&[server, t_ms as u64]);
+        match server % 5 {
+            0 => 0,
+            kind => TICK_MS * (1 + (kind % 2) as i64 + i64::from(round % 4 == 0)),
+        }
+    }
+
     /// Arrivals per ms at the busiest hour.
     pub(super) fn arrivals_per_ms(&self) -> f64 {
         if self.constant_players().is_some() { 0.0 } else { self.profile.players_mean / self.profile.session_ms_mean }
@@ -89,6 +106,7 @@ impl Server {
             next_arrival_ms: 0,
             map: 0,
             round_end_ms: 0,
+            intermission_end_ms: None,
             week: WeekKey(0),
             week_end_ms: 0,
             humans: 0,
@@ -161,6 +179,7 @@ impl Server {
         self.rng = SplitMix64::from_parts(&[context.settings.seed, 0xDA1, u64::from(context.server), number]);
         self.players.clear();
         self.humans = 0;
+        self.intermission_end_ms = None;
         self.tick_ms = start_ms;
         self.seeding_end_ms = start_ms + interval_ms;
         self.map = self.rng.below(profile.game.maps.len()) as u32;
@@ -191,7 +210,9 @@ impl Server {
         let limit_reached = self.score(context, t_ms);
         self.tick_ms = t_ms;
         if t_ms >= self.seeding_end_ms {
-            self.end_round(context);
+            if self.intermission_end_ms.is_none() {
+                self.end_play(context, 0);
+            }
             while !self.players.is_empty() {
                 self.leave(0);
             }
@@ -199,10 +220,22 @@ impl Server {
         }
         if self.players.is_empty() {
             self.skip_empty_rounds(context.profile);
+        } else if let Some(end_ms) = self.intermission_end_ms {
+            if t_ms >= end_ms {
+                self.begin_round(context.profile);
+            }
         } else if limit_reached || t_ms >= self.round_end_ms {
-            self.end_round(context);
+            let intermission_ms = context.intermission_ms(t_ms);
+            self.end_play(context, intermission_ms);
+            match intermission_ms {
+                0 => self.begin_round(context.profile),
+                _ => self.intermission_end_ms = Some(t_ms + intermission_ms),
+            }
         }
         self.update_players(context);
+        if self.players.is_empty() && self.intermission_end_ms.is_some() {
+            self.begin_round(context.profile);
+        }
         self.update_spectators(context);
     }
 
@@ -212,6 +245,9 @@ impl Server {
         let limit = context.profile.score_limit.unwrap_or(i32::MAX);
         let unit = context.profile.game.points_per_score;
         let mut reached = false;
+        if self.intermission_end_ms.is_some() {
+            return reached;
+        }
         for p in &mut self.players {
             let bits = self.rng.bits();
             // Three numbers from one: 24 bits, 24 bits, 16 bits.
@@ -237,11 +273,15 @@ impl Server {
         reached
     }
 
-    fn end_round(&mut self, context: &TickContext) {
-        let profile = context.profile;
+    /// Records the final list, which is shown for `intermission_ms` longer.
+    fn end_play(&mut self, context: &TickContext, intermission_ms: i64) {
         if self.is_recording && !self.players.is_empty() {
-            self.record_round(profile, context.settings.round_results_max);
+            self.record_round(context.profile, context.settings.round_results_max, self.tick_ms + intermission_ms);
         }
+    }
+
+    fn begin_round(&mut self, profile: &ServerProfile) {
+        self.intermission_end_ms = None;
         for p in &mut self.players {
             p.points = 0;
         }
@@ -254,7 +294,7 @@ impl Server {
         self.round_end_ms = self.tick_ms + profile.round_ms_max;
     }
 
-    fn record_round(&mut self, profile: &ServerProfile, lists_max: usize) {
+    fn record_round(&mut self, profile: &ServerProfile, lists_max: usize, next_round_ms: i64) {
         let Some(truth) = &mut self.truth else { return };
         truth.rounds += 1;
         let mut final_list: Vec<(Person, i32)> =
@@ -274,7 +314,7 @@ impl Server {
         }
         if lists_max > 0 {
             let map = profile.game.maps[self.map as usize];
-            truth.final_lists.push_back(RoundResult { t_ms: self.tick_ms, map, final_list });
+            truth.final_lists.push_back(RoundResult { t_ms: self.tick_ms, next_round_ms, map, final_list });
         }
     }
 

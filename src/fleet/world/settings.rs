@@ -28,6 +28,9 @@ pub struct WorldSettings {
     /// and play rounds, but nobody joins or leaves, and there are no bots. `None`: players join
     /// and leave.
     pub constant_players: Option<u16>,
+    /// Whether servers show the final list for 10 to 30 s before a new round begins, as most real
+    /// ones do. Off: the new round begins at once. A different world for the same seed.
+    pub intermissions: bool,
     /// Shares of the behaviours that must not be ranked.
     pub behaviours: BehaviourShares,
     /// Whether the ground truth is recorded. Without it a server can skip entire days.
@@ -46,6 +49,7 @@ impl Default for WorldSettings {
             activity: 1.0,
             population: 0,
             constant_players: None,
+            intermissions: false,
             behaviours: BehaviourShares::NONE,
             truth: true,
             round_results_max: 8,

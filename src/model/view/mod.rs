@@ -60,6 +60,12 @@ pub struct EngineCounts {
     pub out_of_order: u64,
     /// Scheduled scans that began more than 2 s after their due time.
     pub late_scans: u64,
+    /// Extra scans at the ends of rounds, and those of them whose list was the last one of its
+    /// round.
+    #[serde(default)]
+    pub round_end_scans: u64,
+    #[serde(default)]
+    pub round_end_lists: u64,
 }
 
 /// One line of `clqd servers list`.
@@ -95,6 +101,10 @@ pub struct ServerDetail {
     pub summary: ServerSummary,
     /// The time of the next scan; absent if the server is scanned on request only.
     pub next_scan_ms: Option<i64>,
+    /// Extra scans at the ends of rounds. Absent: the daemon does not make any, or it does not
+    /// run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_end: Option<RoundEndView>,
     pub total_points: i64,
     /// Bots of the last list that could not be distinguished from players.
     #[serde(default)]
@@ -124,6 +134,56 @@ pub struct ListedPlayer {
     pub player_key: Option<u32>,
     #[serde(default)]
     pub spectator: bool,
+}
+
+/// Extra scans of a server at the ends of its rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundEndView {
+    /// Why none are made; absent: they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<RoundEndOff>,
+    /// With `off: "no_benefit"`: until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_until_ms: Option<i64>,
+    /// When the round is expected to end; before the first time with probability 0.1, before
+    /// the last with 0.9. Absent: unknown, or overdue.
+    pub expected_end_ms: Option<i64>,
+    pub earliest_end_ms: Option<i64>,
+    pub latest_end_ms: Option<i64>,
+    /// What that follows from; absent: unknown.
+    pub basis: Option<RoundEndBasis>,
+    /// Extra scans that may be made.
+    pub saved_scans: f64,
+    /// The next scan is an extra one.
+    pub next_scan_is_extra: bool,
+}
+
+/// Why no extra scans are made at the ends of rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundEndOff {
+    /// Fewer than two players.
+    TooFewPlayers,
+    /// The protocol has no points.
+    NoPoints,
+    /// The server is scanned rarely, or is not ranked.
+    NotRanked,
+    /// Fewer than two ends are known, or not when the current round began.
+    Learning,
+    /// Rounds are shorter than the scan interval.
+    RoundsTooShort,
+    /// Earlier extra scans were rarely the last list of a round.
+    NoBenefit,
+}
+
+/// What the end of a round is expected from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "from")]
+pub enum RoundEndBasis {
+    /// `rounds` of the last rounds were this long, s.
+    RoundLength { shortest_s: u32, longest_s: u32, rounds: u8 },
+    /// `rounds` of the last rounds ended when a player had about this many points.
+    PointLimit { points: i64, rounds: u8 },
 }
 
 /// A check of docs/rules.md section 14 that has applied to a server within the last 7 days.

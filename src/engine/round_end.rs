@@ -1,0 +1,113 @@
+//! Plans extra scans at the ends of rounds, and reports them ([`crate::schedule::round_end`]).
+
+use super::snapshot::compare::{ListChange, best_points};
+use super::{Engine, ServerState};
+use crate::model::ServerKey;
+use crate::model::server::{PlayerEntry, ServerRecord};
+use crate::model::view::{RoundEndBasis, RoundEndOff, RoundEndView};
+use crate::schedule::InFlight;
+use crate::schedule::round_end::{Basis, ListSeen, Off, PLAYERS_MIN, ScanTimes};
+
+/// Extra scans are made in classes 1 and 2 only: other servers do not answer.
+const CLASS_MAX: u8 = 2;
+
+impl Engine {
+    /// Learns from a scan that has ended, and makes the server due once more before its next
+    /// regular scan, if that is worth it.
+    pub(super) fn plan_round_end(&mut self, server: ServerKey, scan: InFlight, change: Option<ListChange>) {
+        let share = self.global.settings.round_end_share;
+        if share == 0.0 {
+            return;
+        }
+        let Some(record) = self.server_state(server).map(|server_state| &server_state.record) else { return };
+        let off = record_off(record);
+        let Some(last) = record.last_snapshot.as_ref() else { return };
+        let (list_ms, players) = (last.t_ms, playing(&last.entries));
+        if let Some(change) = change {
+            let seen = ListSeen {
+                t_ms: list_ms,
+                previous_ms: change.previous_ms,
+                transition: change.transition,
+                best_before: change.best_before,
+                best: change.best,
+            };
+            let was_last = self.round_ends.observe(server, seen, players, scan.at_round_end, change.changed);
+            self.counts.round_end_lists += u64::from(was_last);
+        }
+        if !scan.at_round_end && !scan.requested {
+            self.round_ends.earn(server, share);
+        }
+        // After a miss or a partial list, the last list is too old to expect anything from it.
+        if off.is_some() || change.is_none() {
+            return;
+        }
+        let Some(times) = self.scan_times(server) else { return };
+        if let Some(at_ms) = self.round_ends.extra_scan_ms(server, times) {
+            self.schedule.schedule_extra(server, at_ms);
+        }
+    }
+
+    fn scan_times(&self, server: ServerKey) -> Option<ScanTimes> {
+        let record = &self.server_state(server)?.record;
+        let last = record.last_snapshot.as_ref()?;
+        let now_ms = self.now_ms();
+        Some(ScanTimes {
+            list_ms: last.t_ms,
+            best: best_points(&last.entries),
+            now_ms,
+            due_ms: self.schedule.due_ms(server)?,
+            interval_ms: self.schedule.interval_ms(server, record.class, now_ms)?,
+        })
+    }
+
+    /// What `servers show` prints. `None`: extra scans are turned off by the setting.
+    pub(super) fn round_end_view(&self, server: ServerKey, server_state: &ServerState) -> Option<RoundEndView> {
+        if self.global.settings.round_end_share == 0.0 {
+            return None;
+        }
+        let view = self.scan_times(server).map(|times| self.round_ends.view(server, times));
+        let of_model = view.as_ref().map_or(Some(Off::Learning), |view| view.off);
+        let (off, off_until_ms) = match (record_off(&server_state.record), of_model) {
+            (Some(off), _) => (Some(off), None),
+            (None, Some(Off::Learning)) => (Some(RoundEndOff::Learning), None),
+            (None, Some(Off::RoundsTooShort)) => (Some(RoundEndOff::RoundsTooShort), None),
+            (None, Some(Off::NoBenefit { until_ms })) => (Some(RoundEndOff::NoBenefit), Some(until_ms)),
+            (None, None) => (None, None),
+        };
+        let end_ms = view.as_ref().and_then(|view| view.end_ms);
+        let basis = view.as_ref().and_then(|view| view.basis).map(|basis| match basis {
+            Basis::RoundLength { shortest_s, longest_s, rounds } => {
+                RoundEndBasis::RoundLength { shortest_s, longest_s, rounds }
+            }
+            Basis::PointLimit { points, rounds } => RoundEndBasis::PointLimit { points, rounds },
+        });
+        Some(RoundEndView {
+            off,
+            off_until_ms,
+            earliest_end_ms: end_ms.map(|times| times[0]),
+            expected_end_ms: end_ms.map(|times| times[1]),
+            latest_end_ms: end_ms.map(|times| times[2]),
+            basis,
+            saved_scans: view.map_or(0.0, |view| view.saved),
+            next_scan_is_extra: self.schedule.extra_ms(server).is_some(),
+        })
+    }
+}
+
+/// Why no extra scans are made on a server, whatever is known about its rounds.
+fn record_off(record: &ServerRecord) -> Option<RoundEndOff> {
+    if record.greylist_reason.is_some() || record.missed > 0 || record.class.number() > CLASS_MAX {
+        return Some(RoundEndOff::NotRanked);
+    }
+    let entries = record.last_snapshot.as_ref().map_or(&[][..], |last| &last.entries);
+    if playing(entries) >= PLAYERS_MIN {
+        return None;
+    }
+    let listed = entries.iter().filter(|entry| !entry.spectator).count();
+    Some(if listed >= PLAYERS_MIN as usize { RoundEndOff::NoPoints } else { RoundEndOff::TooFewPlayers })
+}
+
+/// Players with points.
+fn playing(entries: &[PlayerEntry]) -> u32 {
+    entries.iter().filter(|entry| entry.playing_points().is_some()).count() as u32
+}
