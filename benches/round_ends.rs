@@ -60,7 +60,13 @@ fn main() {
     let mut even = settings(0.0);
     let of_class_1 = without.scans_of_class_1 as f64;
     let factor = of_class_1 / (of_class_1 + (with.scans - without.scans) as f64);
-    even.intervals = Intervals([(even.intervals.0[0] as f64 * factor) as i64, even.intervals.0[1], even.intervals.0[2], even.intervals.0[3], even.intervals.0[4]]);
+    even.intervals = Intervals([
+        (even.intervals.0[0] as f64 * factor) as i64,
+        even.intervals.0[1],
+        even.intervals.0[2],
+        even.intervals.0[3],
+        even.intervals.0[4],
+    ]);
     print("evenly", &run(size, even));
 }
 

@@ -111,3 +111,114 @@ fn record_off(record: &ServerRecord) -> Option<RoundEndOff> {
 fn playing(entries: &[PlayerEntry]) -> u32 {
     entries.iter().filter(|entry| entry.playing_points().is_some()).count() as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::view::{RoundEndBasis, RoundEndOff, RoundEndView};
+    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::state::State;
+    use crate::store::StoreSettings;
+
+    const START_MS: i64 = 1_763_942_400_000;
+    const ROUND_MS: i64 = 700_000;
+    const INTERMISSION_MS: i64 = 15_000;
+
+    struct Live {
+        state: State,
+        url: ServerUrl,
+        players: usize,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Live {
+        fn new(round_end_share: f64, players: usize) -> Live {
+            let dir = tempfile::tempdir().unwrap();
+            let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+            let settings = EngineSettings { round_end_share, class1_players_min: 2, ..EngineSettings::default() };
+            let mut state = State::open(&dir.path().join("state"), store, settings).unwrap();
+            let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+            state.engine.add_server(url.clone(), Vec::new(), START_MS).unwrap();
+            Live { state, url, players, _dir: dir }
+        }
+
+        /// Scans a server with a time limit until then.
+        fn run_to(&mut self, end_ms: i64) {
+            loop {
+                let now_ms = self.state.engine.next_due_ms().unwrap();
+                if now_ms >= end_ms {
+                    return;
+                }
+                let probe = self.state.engine.poll_probe(now_ms).unwrap();
+                let (round, age_ms) = ((now_ms - START_MS) / ROUND_MS, (now_ms - START_MS) % ROUND_MS);
+                let points = age_ms.min(ROUND_MS - INTERMISSION_MS) / 5_000;
+                let player = |n: usize| Player {
+                    name: format!("p{n}").into(),
+                    points: Some(points / (1 + n as i64) + round % 4),
+                    ping: Some(40),
+                    connected_ms: None,
+                    bot: false,
+                    spectator: false,
+                };
+                let snapshot = Snapshot {
+                    t_ms: now_ms,
+                    game: "baseq3".into(),
+                    map: "q3dm17".into(),
+                    hostname: String::new(),
+                    slots: 16,
+                    players: (0..self.players).map(player).collect(),
+                    completeness: Completeness::Full,
+                    count: None,
+                    bots: None,
+                };
+                let outcome = Outcome::Snapshot(snapshot);
+                let sent_ms = Some(now_ms);
+                self.state.handle(Event::Scanned { server: probe.server, id: probe.id, sent_ms, outcome }).unwrap();
+            }
+        }
+
+        fn view(&self) -> Option<RoundEndView> {
+            self.state.engine.server_detail(&self.state.store, &self.url).unwrap().round_end
+        }
+    }
+
+    #[test]
+    fn extra_scans_are_the_last_lists_of_rounds() {
+        let mut live = Live::new(0.15, 3);
+        assert_eq!(live.view().unwrap().off, Some(RoundEndOff::NotRanked), "not scanned yet");
+        live.run_to(START_MS + 60 * ROUND_MS);
+        let counts = live.state.engine.counts().clone();
+        let regular = counts.snapshots - counts.round_end_scans;
+        assert!(counts.round_end_scans as f64 <= 0.15 * regular as f64, "{counts:?}");
+        assert!(counts.round_end_lists >= 20, "of 60 rounds: {counts:?}");
+        let view = live.view().unwrap();
+        assert_eq!((view.off, view.off_until_ms), (None, None));
+        let end_ms = START_MS + 61 * ROUND_MS;
+        let late_ms = view.expected_end_ms.unwrap() - end_ms;
+        assert!(late_ms.abs() <= 30_000, "{late_ms} {view:?}");
+        assert!(matches!(view.basis, Some(RoundEndBasis::RoundLength { shortest_s: ..=700, longest_s: 700.., .. })));
+    }
+
+    #[test]
+    fn none_are_made_without_share_or_players() {
+        for (share, players, off) in [(0.0, 3, None), (0.15, 1, Some(RoundEndOff::TooFewPlayers))] {
+            let mut live = Live::new(share, players);
+            live.run_to(START_MS + 20 * ROUND_MS);
+            assert_eq!(live.state.engine.counts().round_end_scans, 0);
+            assert_eq!(live.view().and_then(|view| view.off), off);
+            assert_eq!(live.view().is_some(), share > 0.0);
+        }
+    }
+
+    #[test]
+    fn reload_turns_extra_scans_off() {
+        let mut live = Live::new(1.0, 3);
+        live.run_to(START_MS + 20 * ROUND_MS);
+        let made = live.state.engine.counts().round_end_scans;
+        assert!(made > 0);
+        let settings = EngineSettings { round_end_share: 0.0, class1_players_min: 2, ..EngineSettings::default() };
+        live.state.engine.reload(settings);
+        live.run_to(START_MS + 40 * ROUND_MS);
+        assert_eq!(live.state.engine.counts().round_end_scans, made);
+    }
+}

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::print_table;
-use crate::cli::output::format::{group_digits, points, relative_time, sanitize, sanitize_name, sparkline};
+use crate::cli::output::format::{duration, group_digits, points, relative_time, sanitize, sanitize_name, sparkline};
 use crate::cli::output::table::{self, Align, Column};
-use crate::model::view::{SeriesView, ServerDetail, ServerSummary};
+use crate::model::view::{RoundEndBasis, RoundEndOff, RoundEndView, SeriesView, ServerDetail, ServerSummary};
 
 /// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;
@@ -97,6 +97,9 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
         let names: Vec<&str> = detail.exempt_checks.iter().map(|reason| reason.name()).collect();
         print_line("trusted", format!("exempt from {}", names.join(", ")))?;
     }
+    if let Some(round_end) = &detail.round_end {
+        print_line("round", describe_round_end(round_end, now_ms))?;
+    }
     if let Some(series) = &detail.series {
         print_series(out, series)?;
     }
@@ -125,6 +128,49 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
         print_table(out, &columns, rows)?;
     }
     Ok(())
+}
+
+/// When the round is expected to end and why, and the extra scans at that time.
+fn describe_round_end(round_end: &RoundEndView, now_ms: i64) -> String {
+    let mut parts = Vec::new();
+    if let (Some(expected_ms), Some(earliest_ms), Some(latest_ms)) =
+        (round_end.expected_end_ms, round_end.earliest_end_ms, round_end.latest_end_ms)
+    {
+        let width = duration(latest_ms.abs_diff(earliest_ms) / 2);
+        parts.push(format!("end expected {} (+- {width})", relative_time(Some(expected_ms), now_ms)));
+    } else if round_end.basis.is_some() {
+        parts.push("end overdue".to_owned());
+    }
+    match round_end.basis {
+        Some(RoundEndBasis::RoundLength { shortest_s, longest_s, rounds }) => {
+            let [shortest, longest] = [shortest_s, longest_s].map(|s| duration(u64::from(s) * 1_000));
+            parts.push(match shortest == longest {
+                true => format!("the last rounds took {shortest} ({rounds} of them)"),
+                false => format!("the last rounds took {shortest} to {longest} ({rounds} of them)"),
+            });
+        }
+        Some(RoundEndBasis::PointLimit { points: limit, rounds }) => {
+            parts.push(format!("the last rounds ended at {} points ({rounds} of them)", points(limit)));
+        }
+        None => {}
+    }
+    let saved = format!("{:.1} saved", round_end.saved_scans);
+    parts.push(match round_end.off {
+        None if round_end.next_scan_is_extra => format!("the next scan is an extra one, {saved}"),
+        None => format!("extra scans: {saved}"),
+        Some(RoundEndOff::TooFewPlayers) => "no extra scans: fewer than two players".to_owned(),
+        Some(RoundEndOff::NoPoints) => "no extra scans: the protocol has no points".to_owned(),
+        Some(RoundEndOff::NotRanked) => "no extra scans: greylisted, or not of class 1 or 2, or missed".to_owned(),
+        Some(RoundEndOff::Learning) => "no extra scans yet: its rounds are not known".to_owned(),
+        Some(RoundEndOff::RoundsTooShort) => "no extra scans: rounds are shorter than the scan interval".to_owned(),
+        Some(RoundEndOff::NoBenefit) => {
+            let until = round_end
+                .off_until_ms
+                .map_or_else(String::new, |t_ms| format!("; tried again {}", relative_time(Some(t_ms), now_ms)));
+            format!("no extra scans: they rarely showed a later list{until}")
+        }
+    });
+    parts.join("; ")
 }
 
 /// Prints a sparkline and the maximum of each series. Leading slots without data are

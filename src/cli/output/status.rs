@@ -77,7 +77,15 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     if let (Some(p50), Some(p99)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
         line("lag", format!("half of the scans began within {p50} ms of their due time, 99 % within {p99} ms"))?;
     }
-    line("rounds", group_digits(counts.rounds))?;
+    let extra = match counts.round_end_scans {
+        0 => String::new(),
+        n => format!(
+            "; {} extra scans at their ends, {} of them the last list",
+            group_digits(n),
+            group_digits(counts.round_end_lists)
+        ),
+    };
+    line("rounds", format!("{}{extra}", group_digits(counts.rounds)))?;
     if let Some(store) = &status.store {
         if let Some(paused_since_ms) = store.paused_since_ms {
             let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_bytes_min));

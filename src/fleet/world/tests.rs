@@ -133,6 +133,38 @@ fn ground_truth_matches_the_snapshots_of_every_tick() {
 }
 
 #[test]
+fn intermission_shows_the_final_list() {
+    let mut world = World::new(WorldSettings { intermissions: true, ..world(60, 4).settings().clone() });
+    let (mut shown, mut at_once) = (0, 0);
+    for server in 0..60 {
+        world.advance(server, START_MS + 4 * HOUR_MS);
+        let rounds = world.server_truth(server).final_lists;
+        at_once += rounds.iter().filter(|round| round.next_round_ms == round.t_ms).count();
+    }
+    let mut again = World::new(world.settings().clone());
+    for server in 0..60 {
+        for round in world.server_truth(server).final_lists {
+            let pause_ms = round.next_round_ms - round.t_ms;
+            assert!((0..=3 * TICK_MS).contains(&pause_ms) && pause_ms % TICK_MS == 0, "{pause_ms}");
+            if pause_ms == 0 {
+                continue;
+            }
+            again.advance(server, round.next_round_ms - 1);
+            let players = &again.servers[server as usize].players;
+            for (person, points) in round.final_list {
+                let Some(p) = players.iter().find(|p| p.person == person) else { continue };
+                if p.points == points {
+                    shown += 1;
+                } else {
+                    assert_eq!(p.points, 0, "left and joined again");
+                }
+            }
+        }
+    }
+    assert!(shown > 500 && at_once > 5, "{shown} {at_once}");
+}
+
+#[test]
 fn ground_truth_is_kept_by_week() {
     // The start is a Sunday, 21:00 UTC: the week ends three hours later.
     let mut world = world(30, 3);

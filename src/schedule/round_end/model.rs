@@ -15,13 +15,13 @@ pub const ROUNDS_MAX: usize = 5;
 /// Round ends that must have been seen before one is expected.
 const ROUNDS_MIN: usize = 2;
 
-/// Lengths of rounds vary by this much around a time limit, s: players skip the end of an
-/// intermission, maps load slowly.
-const JITTER_S: u32 = 3;
+/// Rounds with a time limit begin up to this much earlier or later than their intervals say, s. It
+/// is small: intervals that contradict each other are not combined.
+const JITTER_S: u32 = 1;
 
 /// Final points within this ratio of the largest may be those of a limit: the last list of a
 /// round rarely shows its last points.
-const LIMIT_RATIO: f32 = 0.88;
+const LIMIT_RATIO: f32 = 0.92;
 
 /// Time from the moment when the limit of points is reached to the start of the next round, s:
 /// typical of an intermission, with its deviation.
@@ -134,6 +134,11 @@ impl RoundModel {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn final_points_mut(&mut self) -> impl Iterator<Item = &mut f32> {
+        self.rounds.iter_mut().map(|round| &mut round.best)
+    }
+
     /// The middle of the median length, s. `None` before two ends are known.
     pub fn median_length_s(&self) -> Option<u32> {
         let mut lengths: ArrayVec<u32, ROUNDS_MAX> =
@@ -171,11 +176,7 @@ impl RoundModel {
         let now_s = t_ms as f64 / 1_000.0;
         let (usual, agreeing) = self.usual_length()?;
         let is_timed = agreeing >= ROUNDS_MIN;
-        let limit = self.point_limit().filter(|_| {
-            // Some final points are equal by chance.
-            let is_exact = usual.to_s - usual.from_s <= 30;
-            !(is_exact && agreeing + 1 >= self.rounds.len().max(3))
-        });
+        let limit = self.point_limit();
         let start = self.start;
         let mut parts = ArrayVec::new();
         for round in &self.rounds {
@@ -197,12 +198,12 @@ impl RoundModel {
                 length_s += f64::from(round.shortest_s) / 2.0 + f64::from(round.longest_s) / 2.0;
                 rounds += 1.0;
             }
-            // The rate of this round, mixed with a third of an earlier one.
+            // The rate of this round and of a usual one: early in a round its own says little.
             let (points, best) = (f64::from(points), best.max(0) as f64);
-            let age_s = (now_s - began_s).max(1.0);
-            let rate = (best + points / 3.0) / (age_s + length_s / rounds / 3.0).max(1.0);
+            let age_s = (now_s - began_s).max(0.0);
+            let rate = (best + points) / (age_s + length_s / rounds).max(1.0);
             let left = (points - best).max(0.0);
-            let deviation_s = (1.3 * left.sqrt() / rate).hypot(INTERMISSION_DEVIATION_S);
+            let deviation_s = (left.sqrt() / rate).hypot(INTERMISSION_DEVIATION_S);
             (now_s + left / rate + INTERMISSION_S, deviation_s)
         });
         let basis = match limit {

@@ -72,8 +72,10 @@ impl Watch {
             watched.class
         );
         assert_eq!(probe.exception_mode, watched.class == 7, "{probe:?}: exception mode in class {}", watched.class);
-        if let Some(&interval_ms) =
-            INTERVALS_MS.get(usize::from(watched.class) - 1).filter(|i| until_ms - after_ms == **i)
+        // An extra scan at the end of a round has no phase, and changes none.
+        if let Some(&interval_ms) = INTERVALS_MS
+            .get(usize::from(watched.class) - 1)
+            .filter(|i| until_ms - after_ms == **i && !probe.at_round_end)
         {
             let phase = probe.due_ms.rem_euclid(interval_ms);
             let fixed = *watched.phases[usize::from(watched.class) - 1].get_or_insert(phase);
