@@ -61,7 +61,7 @@ pub enum Off {
     NoBenefit { until_ms: i64 },
 }
 
-/// The rounds of one server, and the extra scans made on it. 64 bytes.
+/// The rounds of one server, and the extra scans made on it. 72 bytes.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRounds {
     model: RoundModel,
@@ -76,7 +76,7 @@ pub struct ServerRounds {
     last_list: LastList,
 }
 
-const _: () = assert!(size_of::<ServerRounds>() <= 64);
+const _: () = assert!(size_of::<ServerRounds>() <= 72);
 
 /// The last list of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

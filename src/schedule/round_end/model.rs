@@ -4,8 +4,10 @@
 //!
 //! Scans only show that a round ended between two of them, so every time is an interval that is
 //! certain to contain it. A time limit shows as lengths whose intervals overlap: their common
-//! part is the length. If it explains the last end as well, the start of the new round is known
-//! better than its scans show it. A limit of points shows as final points that repeat.
+//! part is the length. Rounds of equal length in a row form a chain: the time from its first to its
+//! last end, divided by their number, is the length more exactly than one round shows it. With the
+//! length, the start of a round is known better than its scans show it. A limit of points shows as
+//! final points that repeat.
 
 use arrayvec::ArrayVec;
 
@@ -15,9 +17,12 @@ pub const ROUNDS_MAX: usize = 5;
 /// Round ends that must have been seen before one is expected.
 const ROUNDS_MIN: usize = 2;
 
-/// Rounds with a time limit begin up to this much earlier or later than their intervals say, s. It
-/// is small: intervals that contradict each other are not combined.
-const JITTER_S: u32 = 1;
+/// Lengths of rounds vary by this much around a time limit, s: players skip the end of an
+/// intermission, maps load slowly.
+const JITTER_S: u32 = 3;
+
+/// Scans are late by less than this, s.
+const MARGIN_S: u32 = 1;
 
 /// Final points within this ratio of the largest may be those of a limit: the last list of a
 /// round rarely shows its last points.
@@ -89,13 +94,17 @@ pub struct RoundModel {
     rounds: ArrayVec<EndedRound, ROUNDS_MAX>,
     /// When the current round began; 0 to 0: unknown.
     start: Bracket,
+    /// When the first round of the current chain began, and the number of its ended rounds.
+    chain_from_s: u32,
+    chain_width_s: u16,
+    chain_rounds: u8,
 }
 
 impl RoundModel {
     /// Learns from a list.
     pub fn observe(&mut self, seen: ListSeen) {
         match seen.transition {
-            Transition::Unknown => self.start = Bracket::default(),
+            Transition::Unknown => (self.start, self.chain_rounds) = (Bracket::default(), 0),
             Transition::SameRound => {}
             Transition::NewRound => {
                 let end = Bracket { from_s: seconds(seen.previous_ms), to_s: seconds(seen.t_ms + 999) };
@@ -110,11 +119,25 @@ impl RoundModel {
         // Another round may have ended between the two scans, too.
         let is_certain = shortest.is_none_or(|length_s| end.to_s - end.from_s < length_s);
         if start == Bracket::default() || end.to_s <= start.from_s || !is_certain {
+            self.chain_rounds = 0;
             return;
         }
-        let length = Bracket { from_s: end.from_s.saturating_sub(start.to_s), to_s: end.to_s - start.from_s };
+        let mut length = mean_length(start, end, 1);
         if length.to_s > u32::from(u16::MAX) {
             return;
+        }
+        if self.chain_rounds == 0 || self.chain_rounds == u8::MAX {
+            self.start_chain(start);
+        }
+        self.chain_rounds += 1;
+        let to_s = self.chain_from_s + u32::from(self.chain_width_s);
+        let chain = Bracket { from_s: self.chain_from_s, to_s };
+        match mean_length(chain, end, self.chain_rounds.into()).common(length) {
+            Some(mean) => length = mean,
+            None => {
+                self.start_chain(start);
+                self.chain_rounds = 1;
+            }
         }
         if self.rounds.is_full() {
             self.rounds.remove(0);
@@ -130,13 +153,25 @@ impl RoundModel {
                 from_s: (start.from_s + usual.from_s).saturating_sub(JITTER_S),
                 to_s: start.to_s + usual.to_s + JITTER_S,
             };
-            self.start = end.common(expected).unwrap_or(end);
+            match end.common(expected) {
+                Some(start) => self.start = start,
+                None => self.chain_rounds = 0,
+            }
+        } else {
+            self.chain_rounds = 0;
         }
     }
 
     #[cfg(test)]
     pub(super) fn final_points_mut(&mut self) -> impl Iterator<Item = &mut f32> {
         self.rounds.iter_mut().map(|round| &mut round.best)
+    }
+
+    fn start_chain(&mut self, start: Bracket) {
+        self.chain_from_s = start.from_s;
+        // A start is in a gap between two scans, which is shorter.
+        self.chain_width_s = u16::try_from(start.to_s - start.from_s).unwrap_or(u16::MAX);
+        self.chain_rounds = 0;
     }
 
     /// The middle of the median length, s. `None` before two ends are known.
@@ -186,8 +221,8 @@ impl RoundModel {
             let own = Bracket { from_s: round.shortest_s.into(), to_s: round.longest_s.into() };
             let length = if is_timed && own.common(usual).is_some() { usual } else { own };
             parts.push(Bracket {
-                from_s: (start.from_s + length.from_s).saturating_sub(JITTER_S),
-                to_s: start.to_s + length.to_s + JITTER_S,
+                from_s: (start.from_s + length.from_s).saturating_sub(MARGIN_S),
+                to_s: start.to_s + length.to_s + MARGIN_S,
             });
         }
         let by_points = limit.map(|(points, _)| {
@@ -289,6 +324,14 @@ impl Forecast {
 
 /// A round that had less than this chance to last until now is overdue: the forecast failed.
 const OVERDUE: f64 = 0.02;
+
+/// The mean length of rounds from a start to an end, s, rounded so that it contains the true one.
+fn mean_length(start: Bracket, end: Bracket, rounds: u32) -> Bracket {
+    Bracket {
+        from_s: end.from_s.saturating_sub(start.to_s) / rounds,
+        to_s: end.to_s.saturating_sub(start.from_s).div_ceil(rounds),
+    }
+}
 
 fn seconds(t_ms: i64) -> u32 {
     u32::try_from(t_ms.div_euclid(1_000)).unwrap_or(0)

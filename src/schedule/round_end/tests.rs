@@ -57,7 +57,7 @@ fn time_limit_is_learned_and_narrows_with_each_round() {
         assert!(early - 5.0 <= next_s && next_s <= late + 5.0, "{rounds}: {early} {middle} {late}, not {next_s}");
         widths.push(late - early);
     }
-    assert!(widths[3] < widths[0] && widths[3] < 90.0, "{widths:?}");
+    assert!(widths.is_sorted_by(|a, b| a > b) && widths[3] < 140.0, "{widths:?}");
 }
 
 #[test]
