@@ -1,5 +1,6 @@
 //! Real game servers: the daemon scans two OpenArena servers with bots for some rounds, and its
-//! rankings are compared with the servers' own logs of kills, points and rounds.
+//! rankings are compared with the servers' own logs of kills, points and rounds. A second test
+//! compares final lists with and without `scan.round_end_share`.
 //!
 //! It takes minutes, so it is ignored by default: run `bash tests/run --openarena`, which
 //! installs the servers. `CLQD_OPENARENA_ROUNDS` is the number of rounds that each server
@@ -88,6 +89,137 @@ fn rankings_agree_with_game_logs() {
     assert!(agree * 10 >= pairs * 9, "the orders of points differ in at most a tenth of the pairs");
 }
 
+/// Scan interval of the comparison, s: longer than an intermission, as in practice.
+const SPARSE_INTERVAL_S: u64 = 40;
+
+/// Rounds after which the scheduler knows a server's time limit.
+const ROUNDS_LEARNED: usize = 3;
+
+/// Two daemons scan the same servers at the same regular interval, with and without extra scans at
+/// the ends of rounds, and their last lists of each round are compared with the servers' logs.
+/// Rounds of real servers are not repeatable, so only the number of scans is checked; the rest is
+/// printed.
+#[test]
+#[ignore = "takes 20 minutes and needs openarena-server: bash tests/run --openarena"]
+fn round_end_scans_show_more_final_lists() {
+    let rounds: usize = std::env::var("CLQD_OPENARENA_ROUNDS").map_or(8, |n| n.parse().expect("a number"));
+    let daemons = [0.0, 0.15].map(|share| {
+        let (sandbox, record) = Sandbox::recording("[names]\ncount_bots = true\nping_zero_is_bot = false");
+        let config = std::fs::read_to_string(sandbox.config()).unwrap();
+        let intervals = format!(
+            "interval_class1_s = {SPARSE_INTERVAL_S}\ninterval_class2_s = {SPARSE_INTERVAL_S}\nround_end_share = {share:?}"
+        );
+        let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", &intervals);
+        std::fs::write(sandbox.config(), config).unwrap();
+        let daemon = sandbox.start();
+        (share, sandbox, record, daemon)
+    });
+    let pairs = ["first", "second"].map(|name| Servers::start_with(&daemons[0].1.path(name), 2));
+    let server = |n: usize| (&pairs[n / 2], n % 2);
+    let urls: Vec<String> = (0..4).map(|n| format!("quake3://127.0.0.1:{}", server(n).0.ports[server(n).1])).collect();
+    for (_, sandbox, ..) in &daemons {
+        sandbox.ok([vec!["servers".to_owned(), "add".to_owned()], urls.clone()].concat());
+    }
+
+    // When each round of a server began, ms: within a second.
+    let mut began_ms: Vec<Vec<i64>> = vec![Vec::new(); urls.len()];
+    let limit = Duration::from_secs(300 + 200 * rounds as u64);
+    let began = Instant::now();
+    while began_ms.iter().any(|starts| starts.len() <= rounds) {
+        assert!(began.elapsed() < limit, "{rounds} rounds have not ended in {limit:?}");
+        std::thread::sleep(Duration::from_millis(500));
+        for (n, starts) in began_ms.iter_mut().enumerate() {
+            let seen = server(n).0.log(server(n).1).rounds.len();
+            starts.resize(seen.max(starts.len()), clqd::clock::system_ms());
+        }
+    }
+    let shown = daemons[1].1.ok(["servers", "show", &urls[0]]);
+    println!("{}", shown.lines().find(|line| line.starts_with("  round")).expect("a line about rounds").trim());
+    let logs: Vec<Log> = (0..urls.len()).map(|n| server(n).0.log(server(n).1)).collect();
+    drop(pairs);
+
+    println!("{:<14} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7}", "", "scans", "rounds", "whole", "winner", "three", "lost");
+    let mut scans = Vec::new();
+    for (share, _sandbox, record, daemon) in daemons {
+        daemon.stop();
+        let lists = Lists::read(&record);
+        let mut found = Found::default();
+        for ((url, log), starts) in urls.iter().zip(&logs).zip(&began_ms) {
+            for at in ROUNDS_LEARNED..rounds {
+                let finals: BTreeMap<&str, i64> =
+                    log.rounds[at].finals.iter().map(|(name, points)| (&**name, *points)).collect();
+                // A second on both sides: the times are those at which the log was read.
+                found.add(&finals, lists.last(url, starts[at] + 1_000, starts[at + 1] - 1_000));
+            }
+        }
+        let Found { rounds, whole, winner, three, points, lost } = found;
+        println!(
+            "share {share:<8} {:>6} {rounds:>6} {whole:>7} {winner:>7} {three:>7} {:>6.1}%",
+            lists.0.len(),
+            100.0 * lost as f64 / points as f64
+        );
+        scans.push(lists.0.len());
+    }
+    assert!(scans[1] > scans[0] && scans[1] as f64 <= 1.15 * scans[0] as f64 + 4.0, "{scans:?}");
+}
+
+/// How well last lists agree with final lists.
+#[derive(Default)]
+struct Found {
+    rounds: usize,
+    /// All points are the final ones.
+    whole: usize,
+    winner: usize,
+    three: usize,
+    points: i64,
+    lost: i64,
+}
+
+impl Found {
+    fn add(&mut self, finals: &BTreeMap<&str, i64>, last: Option<&BTreeMap<String, i64>>) {
+        let points = |name: &str| last.and_then(|list| list.get(name)).copied().unwrap_or(0);
+        let mut order: Vec<(&str, i64)> = finals.iter().map(|(name, points)| (*name, *points)).collect();
+        order.sort_by_key(|(_, points)| -points);
+        let mut seen = order.clone();
+        seen.sort_by_key(|(name, _)| -points(name));
+        // Players with equal points may stand in any order.
+        let is_right = |at: usize| last.is_some() && seen[at].1 == order[at].1;
+        self.rounds += 1;
+        self.whole += usize::from(order.iter().all(|&(name, of)| points(name) == of));
+        self.winner += usize::from(is_right(0));
+        self.three += usize::from((0..order.len().min(3)).all(is_right));
+        for (name, of) in order {
+            self.points += of.max(0);
+            self.lost += (of - points(name)).max(0);
+        }
+    }
+}
+
+/// The lists of a scan log: time, server, points by name.
+struct Lists(Vec<(i64, String, BTreeMap<String, i64>)>);
+
+impl Lists {
+    fn read(record: &Path) -> Lists {
+        let text = std::fs::read_to_string(record).expect("a scan log");
+        let lines = rows(&text).into_iter().filter(|line| line["players"].is_array());
+        let list = |line: Value| {
+            let points = |player: &Value| {
+                let name = normalise(player["name"].as_str().expect("a name"), ColourCodes::Quake3);
+                (name, player["points"].as_i64().expect("points"))
+            };
+            let players = line["players"].as_array().expect("a list").iter().map(points).collect();
+            (line["t"].as_i64().expect("a time"), line["server"].as_str().expect("a URL").to_owned(), players)
+        };
+        Lists(lines.map(list).collect())
+    }
+
+    /// The last list of a server in a time.
+    fn last(&self, url: &str, from_ms: i64, to_ms: i64) -> Option<&BTreeMap<String, i64>> {
+        let of_server = |(t_ms, server, _): &&(i64, String, _)| server == url && (from_ms..to_ms).contains(t_ms);
+        self.0.iter().rev().find(of_server).map(|(.., list)| list)
+    }
+}
+
 /// Prints and checks one server. Returns the number of pairs of players with the same
 /// order of points in both, and the number of pairs.
 fn compare(log: &Log, url: &str, exported: &[&Value]) -> (usize, usize) {
@@ -155,6 +287,11 @@ struct Servers {
 impl Servers {
     /// Starts both servers and waits until they reply; the bots join later, one by one.
     fn start(dir: &Path) -> Servers {
+        Servers::start_with(dir, 3)
+    }
+
+    /// As [`Servers::start`], with rounds of this many minutes.
+    fn start_with(dir: &Path, minutes: u32) -> Servers {
         std::fs::create_dir(dir).unwrap();
         // The servers do not run as root, and only its owner may enter a temporary directory.
         for path in [dir.parent().unwrap(), dir] {
@@ -164,7 +301,12 @@ impl Servers {
         let ports = sockets.map(|socket| socket.local_addr().unwrap().port());
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openarena/start");
         let mut command = Command::new("bash");
-        command.arg(script).arg(dir).args(ports.map(|port| port.to_string())).stdin(Stdio::piped());
+        command
+            .arg(script)
+            .arg(dir)
+            .args(ports.map(|port| port.to_string()))
+            .arg(minutes.to_string())
+            .stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
         for port in ports {
             let client = UdpSocket::bind("127.0.0.1:0").unwrap();

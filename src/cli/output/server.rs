@@ -161,7 +161,7 @@ fn describe_round_end(round_end: &RoundEndView, now_ms: i64) -> String {
         Some(RoundEndOff::TooFewPlayers) => "no extra scans: fewer than two players".to_owned(),
         Some(RoundEndOff::NoPoints) => "no extra scans: the protocol has no points".to_owned(),
         Some(RoundEndOff::NotRanked) => "no extra scans: greylisted, or not of class 1 or 2, or missed".to_owned(),
-        Some(RoundEndOff::Learning) => "no extra scans yet: its rounds are not known".to_owned(),
+        Some(RoundEndOff::Learning) => "no extra scans yet: too few round ends seen since the start".to_owned(),
         Some(RoundEndOff::RoundsTooShort) => "no extra scans: rounds are shorter than the scan interval".to_owned(),
         Some(RoundEndOff::NoBenefit) => {
             let until = round_end

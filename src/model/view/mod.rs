@@ -101,8 +101,7 @@ pub struct ServerDetail {
     pub summary: ServerSummary,
     /// The time of the next scan; absent if the server is scanned on request only.
     pub next_scan_ms: Option<i64>,
-    /// Extra scans at the ends of rounds. Absent: the daemon does not make any, or it does not
-    /// run.
+    /// Extra scans at the ends of rounds. Absent: the setting turns them off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_end: Option<RoundEndView>,
     pub total_points: i64,
@@ -168,9 +167,10 @@ pub enum RoundEndOff {
     NoPoints,
     /// The server is scanned rarely, or is not ranked.
     NotRanked,
-    /// Fewer than two ends are known, or not when the current round began.
+    /// Fewer than two ends were seen since the daemon's start, or not when the current round
+    /// began.
     Learning,
-    /// Rounds are shorter than the scan interval.
+    /// Rounds are not longer than the scan interval.
     RoundsTooShort,
     /// Earlier extra scans were rarely the last list of a round.
     NoBenefit,

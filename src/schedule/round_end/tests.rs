@@ -1,3 +1,5 @@
+//! The model with tables, and the extra scans of one server under the real schedule.
+
 use proptest::prelude::*;
 
 use super::*;
