@@ -197,7 +197,7 @@ fn codes(world: &World, server: u32) -> ColourCodes {
 fn list_of(snapshot: &Snapshot, world: &World, server: u32) -> List {
     let codes = codes(world, server);
     let is_quake3 = world.protocol(server).scheme() == "quake3";
-    let players = snapshot.players.iter().filter(|player| !player.bot && !(is_quake3 && player.ping == Some(0)));
+    let players = snapshot.players.iter().filter(|player| !(player.bot || is_quake3 && player.ping == Some(0)));
     players.filter_map(|player| Some((normalise(&player.name, codes), player.points?))).collect()
 }
 

@@ -84,7 +84,7 @@ impl TickContext<'_> {
         let round = hash_parts(&[server, t_ms as u64]);
         match server % 5 {
             0 => 0,
-            kind => TICK_MS * (1 + (kind % 2) as i64 + i64::from(round % 4 == 0)),
+            kind => TICK_MS * (1 + (kind % 2) as i64 + i64::from(round.is_multiple_of(4))),
         }
     }
 
