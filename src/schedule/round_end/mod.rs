@@ -123,12 +123,13 @@ impl ServerRounds {
         self.saved = self.saved.saturating_sub(SCAN);
     }
 
-    /// The least worth of an extra scan, as a share of the regular interval: low while many are
-    /// saved.
+    /// The least worth of an extra scan, as a share of the regular interval. It falls steeply with
+    /// the first saved scans, so that few are left unused.
     fn worth_min(&self) -> f64 {
         let saved = f64::from(self.saved) / f64::from(SCAN);
         let full = f64::from(SAVED_SCANS_MAX);
-        WORTH_MIN + (WORTH_MAX - WORTH_MIN) * ((full - saved) / (full - 1.0)).clamp(0.0, 1.0)
+        let missing = ((full - saved) / (full - 1.0)).clamp(0.0, 1.0);
+        WORTH_MIN + (WORTH_MAX - WORTH_MIN) * missing * missing
     }
 
     /// Why no extra scan is made.
