@@ -41,6 +41,11 @@ const FIRST_ROUND_INTERVAL_S: u64 = 3_600;
 
 const SERIES: [u64; 5] = [1_000, 10_000, 100_000, 200_000, 1_000_000];
 
+/// The cache of the state database: the default, more for more than 65,000 servers, and at
+/// most what leaves a daemon with a million servers of 4 players within 6 GB.
+const CACHE_BYTES_DEFAULT: u64 = 268_435_456;
+const CACHE_BYTES_MAX: u64 = 805_306_368;
+
 fn main() -> anyhow::Result<()> {
     let Some(series) = std::env::var("CLQD_SERIES").ok().filter(|text| text != "0") else {
         Setup::new(number("CLQD_SERVERS")?.unwrap_or(20_000), false)?.measure()?.print();
@@ -140,7 +145,8 @@ impl Setup {
              [scan]\nallow_private = true\n\
              interval_class1_s = {}\ninterval_class2_s = {}\ninterval_class3_s = {}\n\
              packets_per_second_max = {}\nscans_in_flight_max = {}\n\
-             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n{}",
+             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n\
+             round_end_share = 0.0\n[store]\ncache_bytes = {}\n{}",
             self.path("state"),
             self.path("control.sock"),
             interval_s,
@@ -148,6 +154,7 @@ impl Setup {
             interval_s.max(3_600),
             (self.servers * 4 / self.interval_s).clamp(5_000, 1_000_000),
             (self.servers / 10).clamp(20_000, 1_000_000),
+            (self.servers * 4_096).clamp(CACHE_BYTES_DEFAULT, CACHE_BYTES_MAX),
             archive.unwrap_or_default(),
         );
         Ok(std::fs::write(self.path("clqd.toml"), text)?)
