@@ -107,7 +107,7 @@ impl RoundModel {
             Transition::Unknown => (self.start, self.chain_rounds) = (Bracket::default(), 0),
             Transition::SameRound => {}
             Transition::NewRound => {
-                let end = Bracket { from_s: seconds(seen.previous_ms), to_s: seconds(seen.t_ms + 999) };
+                let end = Bracket { from_s: seconds(seen.previous_ms), to_s: seconds(seen.t_ms.saturating_add(999)) };
                 self.end_round(end, seen.best_before);
             }
         }
@@ -333,6 +333,8 @@ fn mean_length(start: Bracket, end: Bracket, rounds: u32) -> Bracket {
     }
 }
 
+/// Unix seconds, with space for lengths to be added: later times, from 2106 on, are equal.
 fn seconds(t_ms: i64) -> u32 {
-    u32::try_from(t_ms.div_euclid(1_000)).unwrap_or(0)
+    const MAX: u32 = u32::MAX - 4 * u16::MAX as u32;
+    t_ms.div_euclid(1_000).clamp(0, i64::from(MAX)) as u32
 }

@@ -114,6 +114,22 @@ fn missed_end_is_not_learned_as_long_round() {
 }
 
 #[test]
+fn times_outside_the_range_do_not_overflow() {
+    let mut model = RoundModel::default();
+    for t_ms in [i64::MIN, -1, 0, 1_000, 700_000, 1_400_000, i64::MAX / 2, i64::MAX - 1, i64::MAX] {
+        for transition in [Transition::NewRound, Transition::SameRound] {
+            let previous_ms = t_ms.saturating_sub(120_000);
+            model.observe(ListSeen { t_ms, previous_ms, transition, best_before: i64::MAX, best: i64::MIN });
+            if let Some(forecast) = model.forecast(t_ms, i64::MIN) {
+                forecast.quantiles_s();
+                let s = t_ms as f64 / 1_000.0;
+                forecast.best_scan(s, s + 15.0, s + 105.0, s + 120.0);
+            }
+        }
+    }
+}
+
+#[test]
 fn best_scan_is_shortly_before_a_known_end() {
     let starts: Vec<u32> = (0..7).map(|round| 1_050 + 630 * round).collect();
     // The end at 5,460 is known to a few seconds after scans close to the earlier ones.
