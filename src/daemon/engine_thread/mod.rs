@@ -45,6 +45,10 @@ const SWEEP_MS: i64 = 1_000;
 /// before a board is answered from, all are updated. A few us each.
 const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
 
+/// A commit that takes longer than this is taken for a failure of the database: the watchdog
+/// restarts the service.
+const COMMIT_STALL_MS: i64 = 300_000;
+
 /// Interval at which a commit in progress is checked for its end.
 const COMMIT_POLL_MS: i64 = 5;
 
@@ -94,7 +98,8 @@ pub(super) struct EngineThread {
     waiting_requests: Vec<(WindowKey, Request, oneshot::Sender<RequestResult>)>,
     /// Of the commit that is being written: reported when it is on disk.
     notices_in_flight: Vec<Notice>,
-    is_committing: bool,
+    /// When the commit that is being written began.
+    committing_since_ms: Option<i64>,
 }
 
 impl EngineThread {
@@ -120,7 +125,7 @@ impl EngineThread {
             boards: BoardBuilder::new(state.store.reader()),
             waiting_requests: Vec::new(),
             notices_in_flight: Vec::new(),
-            is_committing: false,
+            committing_since_ms: None,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             adopted_jumps: clock.adopted_jumps(),
@@ -155,7 +160,9 @@ impl EngineThread {
             let now_ms = self.clock.now_ms();
             self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
             self.send_probes(now_ms);
-            self.heartbeat.beat();
+            if self.committing_since_ms.is_none_or(|since_ms| now_ms - since_ms < COMMIT_STALL_MS) {
+                self.heartbeat.beat();
+            }
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
             let mut batch = None;
             let mut built = None;
@@ -243,7 +250,9 @@ impl EngineThread {
             }
             self.answer_waiting_requests()?;
             self.poll_commit()?;
-            if !self.is_committing && self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
+            if self.committing_since_ms.is_none()
+                && self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms)
+            {
                 self.begin_commit()?;
             }
         }
@@ -255,7 +264,7 @@ impl EngineThread {
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
         let commit = match self.changed_ms {
-            _ if self.is_committing => now_ms + COMMIT_POLL_MS,
+            _ if self.committing_since_ms.is_some() => now_ms + COMMIT_POLL_MS,
             Some(since) => since + self.commit_interval_ms,
             None => i64::MAX,
         };
@@ -354,21 +363,21 @@ impl EngineThread {
         self.flush_log()?;
         self.notices_in_flight.extend(std::iter::from_fn(|| self.state.engine.poll_notice()));
         self.state.begin_commit().context("cannot write the state")?;
-        self.is_committing = true;
+        self.committing_since_ms = Some(self.clock.now_ms());
         self.changed_ms = None;
         Ok(())
     }
 
     /// Ends the commit in progress, if it is on disk.
     fn poll_commit(&mut self) -> anyhow::Result<()> {
-        if self.is_committing && self.state.store.poll_commit().context("cannot write the state")? {
+        if self.committing_since_ms.is_some() && self.state.store.poll_commit().context("cannot write the state")? {
             self.end_commit()?;
         }
         Ok(())
     }
 
     fn end_commit(&mut self) -> anyhow::Result<()> {
-        self.is_committing = false;
+        self.committing_since_ms = None;
         self.state
             .engine
             .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
