@@ -112,8 +112,8 @@ impl Drop for WriterThread {
 /// Writes changes atomically and waits until they are on disk: few in one batch, many through
 /// the redo file.
 pub(super) fn write(tree: &Tree, dir: &Path, changes: &[RecordChange]) -> Result<(), StoreError> {
-    if changes.len() <= RECORDS_PER_BATCH {
-        return tree.apply_sorted(changes);
+    if changes.len() <= RECORDS_PER_BATCH && tree.apply_sorted(changes)? {
+        return Ok(());
     }
     let mut redo = redo::Writer::create(dir)?;
     changes.iter().try_for_each(|(key, value)| redo.put(key, value.as_deref()))?;

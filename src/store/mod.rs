@@ -191,7 +191,7 @@ impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         self.finish_commit()?;
         if commit.records() <= RECORDS_PER_BATCH {
-            self.tree.apply_sorted(&self.changes_of(commit)?)?;
+            commit_writer::write(&self.tree, &self.dir, &self.changes_of(commit)?)?;
         } else {
             self.write_redo(commit)?;
             self.replay_redo_file()?;

@@ -31,6 +31,11 @@ use crate::store::tree::dirty_keys::DirtyKeys;
 /// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
 const CHANGES_PER_BATCH: usize = 4_096;
 
+/// Bytes that are written to the database before it is flushed. Sled 0.34.7 stops for ever if all
+/// its threads write while it waits for one of them to shorten the file: it has seven, and writes
+/// up to 512 KiB with each. The changes of pages take two to three times these bytes.
+const UNFLUSHED_BYTES_MAX: usize = 512 * 1_024;
+
 /// A change of a record: its key and its new value. `None` deletes the record.
 pub(super) type RecordChange = (Vec<u8>, Option<Vec<u8>>);
 
@@ -252,17 +257,22 @@ impl Tree {
     }
 
     /// Applies changes atomically and waits until they are on disk. They are sorted by key, each
-    /// key once ([`sort_changes`]).
-    pub(super) fn apply_sorted(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
+    /// key once ([`sort_changes`]). Returns `false`, and applies none, if they are too large for a
+    /// batch, which cannot be flushed in between.
+    pub(super) fn apply_sorted(&self, changes: &[RecordChange]) -> Result<bool, StoreError> {
         let mut batch = Batch::new(self);
         let mut remaining = changes;
         while !remaining.is_empty() {
             let run;
             (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
             self.encode_run(run, &mut |key, record| batch.add(key, record))?;
+            if batch.bytes > UNFLUSHED_BYTES_MAX {
+                return Ok(false);
+            }
         }
         batch.apply()?;
-        self.flush()
+        self.flush()?;
+        Ok(true)
     }
 
     /// Applies changes in order. Each run ([`Tree::leaf_run_len`]) is atomic, the changes as
@@ -277,18 +287,25 @@ impl Tree {
     /// Like [`Tree::write_unlogged`], with all changes in memory.
     pub(super) fn write_sorted_unlogged(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
         let mut remaining = changes;
+        let mut unflushed = 0;
         while !remaining.is_empty() {
             let run;
             (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
-            self.write_run(run)?;
+            unflushed += self.write_run(run)?;
+            if unflushed > UNFLUSHED_BYTES_MAX {
+                self.flush()?;
+                unflushed = 0;
+            }
         }
         Ok(())
     }
 
-    /// Writes a run of changes of one single record or one leaf ([`Tree::leaf_run_len`]).
-    fn write_run(&self, run: &[RecordChange]) -> Result<(), StoreError> {
+    /// Writes a run of changes of one single record or one leaf ([`Tree::leaf_run_len`]). Returns
+    /// the bytes written.
+    fn write_run(&self, run: &[RecordChange]) -> Result<usize, StoreError> {
         let mut records: Vec<RecordChange> = Vec::new();
         self.encode_run(run, &mut |key, record| records.push((key, record)))?;
+        let bytes = records.iter().map(|(key, record)| key.len() + record.as_ref().map_or(0, Vec::len)).sum();
         match <[RecordChange; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.put_sled_record(&key, &record)?,
             Ok([(key, None)]) => self.remove_sled_record(&key)?,
@@ -298,7 +315,7 @@ impl Tree {
                 batch.apply()?;
             }
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Writes a sled record. `bytes` include the version byte.
@@ -471,16 +488,19 @@ fn in_batches(
 struct Batch<'t> {
     tree: &'t Tree,
     batch: sled::Batch,
+    /// Of its keys and records.
+    bytes: usize,
     /// Filled only while a backup is in progress.
     keys: Vec<Vec<u8>>,
 }
 
 impl Batch<'_> {
     fn new(tree: &Tree) -> Batch<'_> {
-        Batch { tree, batch: sled::Batch::default(), keys: Vec::new() }
+        Batch { tree, batch: sled::Batch::default(), bytes: 0, keys: Vec::new() }
     }
 
     fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
+        self.bytes += key.len() + record.as_ref().map_or(0, Vec::len);
         if self.tree.dirty_keys.is_tracking() {
             self.keys.push(key.clone());
         }
@@ -572,7 +592,9 @@ pub(super) mod tests {
 
     fn apply(tree: &Tree, mut changes: Vec<RecordChange>) {
         sort_changes(&mut changes);
-        tree.apply_sorted(&changes).unwrap();
+        if !tree.apply_sorted(&changes).unwrap() {
+            tree.write_sorted_unlogged(&changes).unwrap();
+        }
     }
 
     /// A key of one of five kinds. Keys of one group are close to each other.
@@ -638,7 +660,7 @@ pub(super) mod tests {
                 // The changes in flight arrive in the database.
                 let in_flight = it.in_flight();
                 if let Some(changes) = in_flight {
-                    it.apply_sorted(&changes).unwrap();
+                    apply(&it, changes.to_vec());
                     it.set_in_flight(None);
                 }
                 if n == 3 {
