@@ -118,7 +118,7 @@ pub(super) fn write(tree: &Tree, dir: &Path, changes: &[RecordChange]) -> Result
     let mut redo = redo::Writer::create(dir)?;
     changes.iter().try_for_each(|(key, value)| redo.put(key, value.as_deref()))?;
     redo.finish()?;
-    tree.write_sorted_unlogged(changes)?;
+    tree.write_slice_unlogged(changes)?;
     tree.flush()?;
     redo::remove(dir)
 }

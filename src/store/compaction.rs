@@ -285,13 +285,15 @@ impl CompactedDatabase {
     fn put(&self, records: Vec<SledChange>) -> Result<(), StoreError> {
         let db = self.db.as_ref().expect("database is open until it becomes current");
         let mut batch = sled::Batch::default();
+        let mut bytes = 0;
         for (key, value) in records {
+            bytes += key.len() + value.as_ref().map_or(0, |value| value.len());
             match value {
                 Some(value) => batch.insert(key, value),
                 None => batch.remove(key),
             }
         }
-        db.apply_batch(batch)?;
+        db.apply_batch(batch, bytes)?;
         db.flush()
     }
 }

@@ -3,11 +3,17 @@
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sled::IVec;
 
 use super::{files, lock};
 use crate::store::error::StoreError;
+
+/// Bytes of keys and records that are written before a flush. Sled 0.34.7 stops for ever if all
+/// its threads write while it waits for one of them to shorten the file. It has seven threads, each
+/// writes up to 512 KiB, and the log grows by two to three times the bytes counted here.
+pub(in crate::store) const UNFLUSHED_BYTES_MAX: usize = 512 * 1_024;
 
 /// An open database. This process holds its lock until sled has closed it.
 #[derive(Debug)]
@@ -15,6 +21,8 @@ pub(in crate::store) struct Database {
     db: sled::Db,
     /// For error messages.
     dir: Arc<Path>,
+    /// Bytes written since the last flush.
+    unflushed_bytes: AtomicUsize,
 }
 
 impl Database {
@@ -28,7 +36,7 @@ impl Database {
         // On some damage sled panics instead of returning an error.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
         match opened {
-            Ok(Ok(db)) => Ok(Some(Database { db, dir: dir.into() })),
+            Ok(Ok(db)) => Ok(Some(Database { db, dir: dir.into(), unflushed_bytes: AtomicUsize::new(0) })),
             Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
             Ok(Err(error)) => Err(sled_error("open", dir, error)),
             Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
@@ -56,16 +64,19 @@ impl Database {
     }
 
     pub(in crate::store) fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.db.insert(key, value).map(|_| ()).map_err(|e| sled_error("write to", &self.dir, e))
+        self.db.insert(key, value).map_err(|e| sled_error("write to", &self.dir, e))?;
+        self.limit_unflushed(key.len() + value.len())
     }
 
     pub(in crate::store) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db.remove(key).map(|_| ()).map_err(|e| sled_error("write to", &self.dir, e))
+        self.db.remove(key).map_err(|e| sled_error("write to", &self.dir, e))?;
+        self.limit_unflushed(key.len())
     }
 
-    /// Applies a batch atomically.
-    pub(in crate::store) fn apply_batch(&self, batch: sled::Batch) -> Result<(), StoreError> {
-        self.db.apply_batch(batch).map_err(|e| sled_error("write to", &self.dir, e))
+    /// Applies a batch atomically. `bytes`: of its keys and records.
+    pub(in crate::store) fn apply_batch(&self, batch: sled::Batch, bytes: usize) -> Result<(), StoreError> {
+        self.db.apply_batch(batch).map_err(|e| sled_error("write to", &self.dir, e))?;
+        self.limit_unflushed(bytes)
     }
 
     /// Removes all records.
@@ -75,7 +86,14 @@ impl Database {
 
     /// Waits until all earlier writes are on disk.
     pub(in crate::store) fn flush(&self) -> Result<(), StoreError> {
+        self.unflushed_bytes.store(0, Ordering::Relaxed);
         self.db.flush().map(|_| ()).map_err(|e| sled_error("flush", &self.dir, e))
+    }
+
+    /// Flushes when too much was written since the last flush.
+    fn limit_unflushed(&self, written_bytes: usize) -> Result<(), StoreError> {
+        let unflushed_bytes = self.unflushed_bytes.fetch_add(written_bytes, Ordering::Relaxed) + written_bytes;
+        if unflushed_bytes > UNFLUSHED_BYTES_MAX { self.flush() } else { Ok(()) }
     }
 }
 
@@ -111,5 +129,25 @@ fn sled_error(operation: &'static str, dir: &Path, source: sled::Error) -> Store
         }
         sled::Error::Corruption { at: None, .. } => StoreError::Damaged { path: db, at: String::new() },
         source => StoreError::Sled { operation, path: db, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_of_any_kind_are_flushed_at_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path(), 16 << 20).unwrap();
+        let unflushed = || db.unflushed_bytes.load(Ordering::Relaxed);
+        db.insert(b"a", &vec![7; UNFLUSHED_BYTES_MAX - 1]).unwrap();
+        assert_eq!(unflushed(), UNFLUSHED_BYTES_MAX);
+        db.remove(b"a").unwrap();
+        assert_eq!(unflushed(), 0);
+        db.apply_batch(sled::Batch::default(), UNFLUSHED_BYTES_MAX).unwrap();
+        assert_eq!(unflushed(), UNFLUSHED_BYTES_MAX);
+        db.insert(b"b", b"").unwrap();
+        assert_eq!(unflushed(), 0);
     }
 }

@@ -25,16 +25,11 @@ use serde::de::DeserializeOwned;
 use super::error::StoreError;
 use super::keys;
 use super::layout::VERSION;
-use crate::store::dir::database::Database;
+use crate::store::dir::database::{Database, UNFLUSHED_BYTES_MAX};
 use crate::store::tree::dirty_keys::DirtyKeys;
 
 /// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
 const CHANGES_PER_BATCH: usize = 4_096;
-
-/// Bytes that are written to the database before it is flushed. Sled 0.34.7 stops for ever if all
-/// its threads write while it waits for one of them to shorten the file: it has seven, and writes
-/// up to 512 KiB with each. The changes of pages take two to three times these bytes.
-const UNFLUSHED_BYTES_MAX: usize = 512 * 1_024;
 
 /// A change of a record: its key and its new value. `None` deletes the record.
 pub(super) type RecordChange = (Vec<u8>, Option<Vec<u8>>);
@@ -281,31 +276,24 @@ impl Tree {
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     ) -> Result<(), StoreError> {
-        in_batches(changes, |changes| self.write_sorted_unlogged(changes))
+        in_batches(changes, |changes| self.write_slice_unlogged(changes))
     }
 
     /// Like [`Tree::write_unlogged`], with all changes in memory.
-    pub(super) fn write_sorted_unlogged(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
+    pub(super) fn write_slice_unlogged(&self, changes: &[RecordChange]) -> Result<(), StoreError> {
         let mut remaining = changes;
-        let mut unflushed = 0;
         while !remaining.is_empty() {
             let run;
             (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
-            unflushed += self.write_run(run)?;
-            if unflushed > UNFLUSHED_BYTES_MAX {
-                self.flush()?;
-                unflushed = 0;
-            }
+            self.write_run(run)?;
         }
         Ok(())
     }
 
-    /// Writes a run of changes of one single record or one leaf ([`Tree::leaf_run_len`]). Returns
-    /// the bytes written.
-    fn write_run(&self, run: &[RecordChange]) -> Result<usize, StoreError> {
+    /// Writes a run of changes of one single record or one leaf ([`Tree::leaf_run_len`]).
+    fn write_run(&self, run: &[RecordChange]) -> Result<(), StoreError> {
         let mut records: Vec<RecordChange> = Vec::new();
         self.encode_run(run, &mut |key, record| records.push((key, record)))?;
-        let bytes = records.iter().map(|(key, record)| key.len() + record.as_ref().map_or(0, Vec::len)).sum();
         match <[RecordChange; 1]>::try_from(records) {
             Ok([(key, Some(record))]) => self.put_sled_record(&key, &record)?,
             Ok([(key, None)]) => self.remove_sled_record(&key)?,
@@ -315,7 +303,7 @@ impl Tree {
                 batch.apply()?;
             }
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// Writes a sled record. `bytes` include the version byte.
@@ -511,7 +499,7 @@ impl Batch<'_> {
     }
 
     fn apply(self) -> Result<(), StoreError> {
-        self.tree.db().apply_batch(self.batch)?;
+        self.tree.db().apply_batch(self.batch, self.bytes)?;
         self.keys.iter().for_each(|key| self.tree.dirty_keys.mark(key));
         Ok(())
     }
@@ -570,13 +558,7 @@ pub(super) mod tests {
     }
 
     pub fn all(tree: &Tree, range: Range<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mut found = Vec::new();
-        tree.for_each_encoded(range, |key, value| {
-            found.push((key.to_owned(), value.to_owned()));
-            Ok(ControlFlow::Continue(()))
-        })
-        .unwrap();
-        found
+        first(tree, range, usize::MAX)
     }
 
     /// The first `most` records of a range.
@@ -593,7 +575,7 @@ pub(super) mod tests {
     fn apply(tree: &Tree, mut changes: Vec<RecordChange>) {
         sort_changes(&mut changes);
         if !tree.apply_sorted(&changes).unwrap() {
-            tree.write_sorted_unlogged(&changes).unwrap();
+            tree.write_slice_unlogged(&changes).unwrap();
         }
     }
 
