@@ -46,7 +46,7 @@ const BUFFERED_DATAGRAM_BYTES: usize = 2_304;
 pub struct Sockets {
     sockets: Vec<Socket>,
     v4_count: usize,
-    /// Datagrams that the receive buffers of all sockets hold together.
+    /// How many small datagrams fit into the receive buffers of the IPv4 sockets.
     buffered_max: usize,
 }
 
@@ -82,7 +82,7 @@ impl Sockets {
         Ok(Sockets { sockets, v4_count: count, buffered_max: granted / BUFFERED_DATAGRAM_BYTES })
     }
 
-    /// Datagrams that the receive buffers hold together; those of IPv4, if there are both.
+    /// How many small datagrams fit into the receive buffers of the IPv4 sockets.
     pub fn buffered_max(&self) -> usize {
         self.buffered_max
     }
@@ -290,7 +290,6 @@ pub struct ReceiveBatch {
 /// A datagram of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedDatagram {
-    slot: usize,
     pub len: usize,
     /// `None`: not an address of the socket's family.
     pub from: Option<SocketAddr>,
@@ -312,10 +311,8 @@ impl Default for ReceiveBatch {
 impl ReceiveBatch {
     /// The datagrams in the order of their arrival.
     pub fn datagrams(&self) -> impl Iterator<Item = (&ReceivedDatagram, &[u8])> {
-        self.received.iter().map(|datagram| {
-            let start = datagram.slot * DATAGRAM_BYTES_MAX;
-            (datagram, &self.slots[start..start + datagram.len])
-        })
+        let slots = self.slots.chunks_exact(DATAGRAM_BYTES_MAX);
+        self.received.iter().zip(slots).map(|(datagram, slot)| (datagram, &slot[..datagram.len]))
     }
 
     pub fn len(&self) -> usize {
@@ -340,13 +337,13 @@ impl ReceiveBatch {
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH_MAX, Some(control));
         let mut parts: Vec<[IoSliceMut; 1]> =
             self.slots.chunks_exact_mut(DATAGRAM_BYTES_MAX).map(|slot| [IoSliceMut::new(slot)]).collect();
-        // An error is that of an earlier packet, and in the error queue, too.
+        // An error belongs to a packet sent earlier, and is in the error queue, too.
         let fd = socket.as_raw_fd();
         let messages = sys::recvmmsg(fd, &mut headers, parts.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
         self.at = Instant::now();
         let Ok(messages) = messages else { return };
         let system_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        for (slot, message) in messages.enumerate() {
+        for message in messages {
             let mut age = Duration::ZERO;
             for cmsg in message.cmsgs().into_iter().flatten() {
                 match cmsg {
@@ -357,7 +354,7 @@ impl ReceiveBatch {
             }
             let from = message.address.as_ref().and_then(address).filter(|from| from.is_ipv6() == is_v6);
             let age = if age > AGE_MAX { Duration::ZERO } else { age };
-            self.received.push(ReceivedDatagram { slot, len: message.bytes.min(DATAGRAM_BYTES_MAX), from, age });
+            self.received.push(ReceivedDatagram { len: message.bytes.min(DATAGRAM_BYTES_MAX), from, age });
         }
     }
 }

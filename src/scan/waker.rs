@@ -38,8 +38,8 @@ impl Waker {
     }
 
     pub fn after_sleep(&self) {
-        // A wake-up that has come meanwhile has written, or is about to; one write too many
-        // costs one turn.
+        // A concurrent `wake` may write to the event after this read. The next sleep then ends at
+        // once, which does no harm.
         self.0.is_asleep.store(false, Ordering::SeqCst);
         let _ = self.0.event.read();
     }

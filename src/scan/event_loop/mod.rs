@@ -64,11 +64,11 @@ pub(super) const OUTCOMES_PER_BATCH: usize = 512;
 /// How soon the thread tries again to hand over outcomes.
 const OUTCOME_RETRY: Duration = Duration::from_millis(5);
 
-/// Requests are accepted while fewer packets than this part of what the receive buffers hold
-/// are sent in a turn: the replies find space, even if all arrive at once.
+/// A turn starts scans until it has sent this fraction (1/4) of the datagrams that fit into the
+/// receive buffers. So the replies fit, even if all arrive at once.
 const SENDS_PER_TURN_DIVISOR: usize = 4;
 
-/// Range of the packets that start scans in a turn. 256 take less than 1 ms, so their times of
+/// Limits of that number of packets. 256 take less than 1 ms, so their times of
 /// sending are exact to that.
 const SENDS_PER_TURN: RangeInclusive<usize> = 16..=256;
 
