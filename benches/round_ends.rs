@@ -215,7 +215,7 @@ fn compare_lists(figures: &mut Figures, truth: &[Vec<(i64, i64, List)>], lists: 
             let mut seen: List = last.map(|(_, list)| list.clone()).unwrap_or_default();
             seen.sort_by(|a, b| (-a.1, &a.0).cmp(&(-b.1, &b.0)));
             let seen_by_name: HashMap<&str, i64> = seen.iter().map(|(name, points)| (&**name, *points)).collect();
-            // Players with equal points may stand in any order.
+            // The order of players with equal points does not matter.
             let is_right = |at: usize| match (seen.get(at), finals.get(at)) {
                 (Some((name, _)), Some((_, points))) => by_name.get(&**name) == Some(points),
                 (_, expected) => expected.is_none(),

@@ -183,7 +183,7 @@ impl Found {
         order.sort_by_key(|(_, points)| -points);
         let mut seen = order.clone();
         seen.sort_by_key(|(name, _)| -points(name));
-        // Players with equal points may stand in any order.
+        // The order of players with equal points does not matter.
         let is_right = |at: usize| last.is_some() && seen[at].1 == order[at].1;
         self.rounds += 1;
         self.whole += usize::from(order.iter().all(|&(name, of)| points(name) == of));

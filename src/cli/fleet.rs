@@ -61,7 +61,7 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 1.0, value_parser = activity)]
     pub activity: f64,
 
-    /// Players on each server at all times, instead of players who join and leave; behaviours may add entries
+    /// Constant number of players on each server, instead of players who join and leave; behaviours may add entries
     #[arg(long, value_name = "N", conflicts_with = "activity", value_parser = clap::value_parser!(u16).range(0..=i64::from(CONSTANT_PLAYERS_MAX)))]
     pub players: Option<u16>,
 
