@@ -106,7 +106,7 @@ CREATE TABLE IF NOT EXISTS server (
   added_ms        BIGINT           NOT NULL COMMENT 'When the server became known, Unix ms',
   last_scan_ms    BIGINT           NULL COMMENT 'When it was last scanned, Unix ms; NULL: never',
   last_seen_ms    BIGINT           NULL COMMENT 'When it last responded, Unix ms; NULL: never',
-  server_rank     INT UNSIGNED     NULL COMMENT 'Rank by player-seconds of server_rank_week, 1 is best; NULL: not ranked',
+  server_rank     INT              NULL COMMENT 'Rank by player-seconds of server_rank_week, 1 is best; NULL: not ranked',
   server_rank_week INT UNSIGNED    NULL COMMENT 'Key of the week that the rank comes from',
   greylist_reason VARCHAR(1000)    NULL COMMENT 'Why it is excluded from rankings, truncated to 1000 characters; NULL: it is not',
   removed         BOOLEAN          NOT NULL COMMENT '1: removed and no longer scanned; its history is kept',
@@ -166,9 +166,14 @@ CREATE TABLE IF NOT EXISTS online_player (
 CREATE TABLE IF NOT EXISTS server_week (
   week        INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
   server      INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
-  server_rank INT UNSIGNED    NULL COMMENT 'Rank by player_ms among all servers, 1 is best; NULL: not ranked, or not yet',
+  server_rank INT             NULL COMMENT 'Rank by player_ms among all servers, 1 is best; NULL: not ranked, or not yet',
   player_ms   BIGINT UNSIGNED NOT NULL COMMENT 'Players x time, player-milliseconds',
   closed      BOOLEAN         NOT NULL COMMENT '1: final, only corrections by an admin change it; 0: the week is running or being closed',
+  clq1_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by clq1',
+  clq2_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by clq2',
+  elo_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by elo',
+  points_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by points',
+  time_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by time',
   PRIMARY KEY (week, server),
   KEY server_week_by_rank (week, server_rank),
   KEY server_week_by_server (server, week)
@@ -189,27 +194,52 @@ CREATE TABLE IF NOT EXISTS player_week (
   elo_rounds      INT UNSIGNED    NOT NULL COMMENT 'Rounds that the rating comes from',
   clq1            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ1: sum of the ten best segments of 720 s, thousandths of a point',
   clq2            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ2: sum of the ten best games',
-  clq1_position   INT UNSIGNED    NULL COMMENT 'Position by clq1, 1 is best; NULL: not ranked',
-  clq2_position   INT UNSIGNED    NULL COMMENT 'Position by clq2, 1 is best; NULL: not ranked',
-  elo_position    INT UNSIGNED    NULL COMMENT 'Position by elo, 1 is best; NULL: not ranked',
-  points_position INT UNSIGNED    NULL COMMENT 'Position by points, 1 is best; NULL: not ranked',
-  time_position   INT UNSIGNED    NULL COMMENT 'Position by time, 1 is best; NULL: not ranked',
+  clq1_order      VARBINARY(26)   NULL COMMENT 'Orders the board by clq1, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked',
+  clq2_order      VARBINARY(26)   NULL COMMENT 'Orders the board by clq2, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked',
+  elo_order       VARBINARY(26)   NULL COMMENT 'Orders the board by elo, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked',
+  points_order    VARBINARY(26)   NULL COMMENT 'Orders the board by points, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked',
+  time_order      VARBINARY(26)   NULL COMMENT 'Orders the board by time, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked',
+  clq1_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in clq1 was reached, ms after the start of the week; NULL: not ranked',
+  clq2_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in clq2 was reached, ms after the start of the week; NULL: not ranked',
+  elo_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in elo was reached, ms after the start of the week; NULL: not ranked',
+  points_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in points was reached, ms after the start of the week; NULL: not ranked',
+  time_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in time was reached, ms after the start of the week; NULL: not ranked',
+  clq1_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(clq1_order) = 4 THEN CAST(CONV(HEX(clq1_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by clq1 in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  clq2_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(clq2_order) = 4 THEN CAST(CONV(HEX(clq2_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by clq2 in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  elo_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(elo_order) = 4 THEN CAST(CONV(HEX(elo_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by elo in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  points_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(points_order) = 4 THEN CAST(CONV(HEX(points_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by points in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  time_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(time_order) = 4 THEN CAST(CONV(HEX(time_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by time in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
   PRIMARY KEY (week, server, player),
-  KEY player_week_by_clq1 (week, server, clq1_position),
-  KEY player_week_by_clq2 (week, server, clq2_position),
-  KEY player_week_by_elo (week, server, elo_position),
-  KEY player_week_by_points (week, server, points_position),
-  KEY player_week_by_time (week, server, time_position),
+  KEY player_week_by_clq1 (week, server, clq1_order),
+  KEY player_week_by_clq2 (week, server, clq2_order),
+  KEY player_week_by_elo (week, server, elo_order),
+  KEY player_week_by_points (week, server, points_order),
+  KEY player_week_by_time (week, server, time_order),
   KEY player_week_by_player (player, week, server)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One player on one server in one week; scores and positions of one server are of one moment';
+
+-- Positions while a week runs. A player who moves shifts all players in between: so rows have
+-- sort keys, and only the sort key at every 32nd position is stored here. clq_position() and
+-- clq_order_at() count from the step before. A board of more than 32,768 players has at most
+-- 2,048 steps, further apart. A closed week has no steps: its rows have positions.
+CREATE TABLE IF NOT EXISTS board_step (
+  week        INT UNSIGNED  NOT NULL COMMENT 'Key of the week',
+  server      INT UNSIGNED  NOT NULL COMMENT 'Key of the server',
+  ranking     ENUM('clq1', 'clq2', 'elo', 'points', 'time') NOT NULL COMMENT 'Ranking of the board',
+  position    INT           NOT NULL COMMENT 'A position, 1 is best',
+  board_order VARBINARY(26) NOT NULL COMMENT 'Sort key of the row at this position, such as player_week.clq1_order',
+  PRIMARY KEY (week, server, ranking, position),
+  KEY board_step_by_order (week, server, ranking, board_order)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Sort keys at some positions of the boards of running weeks';
 
 CREATE TABLE IF NOT EXISTS best_position (
   server   INT UNSIGNED                NOT NULL COMMENT 'Key of the server',
   player   INT UNSIGNED                NOT NULL COMMENT 'Key of the player',
   ranking  ENUM('clq1', 'clq2', 'elo') NOT NULL COMMENT 'The ranking that the position is in',
   ordinal  TINYINT UNSIGNED            NOT NULL COMMENT '1, 2 or 3: the best, second and third best position',
-  position INT UNSIGNED                NOT NULL COMMENT 'Position in the week, 1 is best',
+  position INT                         NOT NULL COMMENT 'Position in the week, 1 is best',
   week     INT UNSIGNED                NOT NULL COMMENT 'Key of the closed week in which it was reached',
   PRIMARY KEY (server, player, ranking, ordinal),
   KEY best_position_by_position (server, ranking, position, week),
@@ -241,10 +271,17 @@ FROM digit a CROSS JOIN digit b CROSS JOIN digit c CROSS JOIN digit e;
 -- Lists for websites -----------------------------------------------------
 
 -- A server's board of a week. By ranking:
---   WHERE week = ? AND server = ? AND clq1_position IS NOT NULL ORDER BY clq1_position LIMIT 20
+--   WHERE week = ? AND server = ? AND clq1_order IS NOT NULL ORDER BY clq1_order LIMIT 20
+-- The next page: AND clq1_order > (the clq1_order of the last row)
+-- A page by number: AND clq1_order >= (the result of SELECT clq_order_at(week, server, 'clq1', 101))
+-- The first position of a page: SELECT clq_position(week, server, 'clq1', (its first clq1_order))
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_player_week AS
 SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, pw.player, p.game, p.name, p.display,
   pw.clq1_position, pw.clq2_position, pw.elo_position, pw.points_position, pw.time_position,
+  pw.clq1_order, pw.clq2_order, pw.elo_order, pw.points_order, pw.time_order,
+  w.start_ms + pw.clq1_reached_after_ms AS clq1_reached_ms, w.start_ms + pw.clq2_reached_after_ms AS clq2_reached_ms,
+  w.start_ms + pw.elo_reached_after_ms AS elo_reached_ms, w.start_ms + pw.points_reached_after_ms AS points_reached_ms,
+  w.start_ms + pw.time_reached_after_ms AS time_reached_ms,
   pw.clq1, pw.clq1 / 7200000e0 AS clq1_points_per_second, pw.clq2,
   pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_rounded, pw.elo_rounds,
   pw.points, pw.points_est, pw.time_ms, pw.time_est_ms, pw.measured_ms, pw.starts
@@ -270,7 +307,8 @@ WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 --   WHERE week = ? AND server_rank IS NOT NULL ORDER BY server_rank LIMIT 100
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_server_ranking AS
 SELECT sw.week, w.label AS week_label, sw.closed, sw.server_rank, sw.server, s.url, s.hostname, s.game,
-  sw.player_ms, sw.player_ms / 3600000e0 AS player_hours
+  sw.player_ms, sw.player_ms / 3600000e0 AS player_hours,
+  sw.clq1_players, sw.clq2_players, sw.elo_players, sw.points_players, sw.time_players
 FROM server_week sw
 JOIN server s ON s.server = sw.server
 JOIN week w ON w.week = sw.week
@@ -312,6 +350,81 @@ SELECT sc.server, s.url, s.hostname, sc.reason, sc.applied_ms
 FROM server_screening sc
 JOIN server s ON s.server = sc.server
 WHERE s.removed = 0;
+
+-- Positions --------------------------------------------------------------
+
+DELIMITER //
+
+DROP FUNCTION IF EXISTS clq_position //
+CREATE FUNCTION clq_position(week_key INT UNSIGNED, server_key INT UNSIGNED, ranking_name VARCHAR(8), row_order VARBINARY(26))
+  RETURNS INT
+  READS SQL DATA SQL SECURITY DEFINER
+  COMMENT 'Position of a row, 1 is best, from its column for the order of a ranking, such as clq1_order. It reads up to 33 rows'
+BEGIN
+  DECLARE step_position, rows_between INT;
+  DECLARE step_order VARBINARY(26);
+  IF LENGTH(row_order) <= 4 THEN
+    RETURN CAST(CONV(HEX(row_order), 16, 10) AS SIGNED);
+  END IF;
+  SELECT position, board_order INTO step_position, step_order FROM board_step
+  WHERE week = week_key AND server = server_key AND ranking = ranking_name AND board_order <= row_order
+  ORDER BY board_order DESC LIMIT 1;
+  CASE ranking_name
+    WHEN 'clq1' THEN
+      SELECT COUNT(*) INTO rows_between FROM player_week
+      WHERE week = week_key AND server = server_key AND clq1_order BETWEEN step_order AND row_order;
+    WHEN 'clq2' THEN
+      SELECT COUNT(*) INTO rows_between FROM player_week
+      WHERE week = week_key AND server = server_key AND clq2_order BETWEEN step_order AND row_order;
+    WHEN 'elo' THEN
+      SELECT COUNT(*) INTO rows_between FROM player_week
+      WHERE week = week_key AND server = server_key AND elo_order BETWEEN step_order AND row_order;
+    WHEN 'points' THEN
+      SELECT COUNT(*) INTO rows_between FROM player_week
+      WHERE week = week_key AND server = server_key AND points_order BETWEEN step_order AND row_order;
+    WHEN 'time' THEN
+      SELECT COUNT(*) INTO rows_between FROM player_week
+      WHERE week = week_key AND server = server_key AND time_order BETWEEN step_order AND row_order;
+  END CASE;
+  RETURN step_position + rows_between - 1;
+END //
+
+DROP FUNCTION IF EXISTS clq_order_at //
+CREATE FUNCTION clq_order_at(week_key INT UNSIGNED, server_key INT UNSIGNED, ranking_name VARCHAR(8), wanted INT)
+  RETURNS VARBINARY(26)
+  READS SQL DATA SQL SECURITY DEFINER
+  COMMENT 'Order of the row at a position of a board, such as its clq1_order; NULL: the board is shorter. It reads up to 33 rows'
+BEGIN
+  DECLARE step_position, rows_wanted INT;
+  DECLARE step_order, found_order VARBINARY(26);
+  SELECT position, board_order INTO step_position, step_order FROM board_step
+  WHERE week = week_key AND server = server_key AND ranking = ranking_name AND position <= wanted
+  ORDER BY position DESC LIMIT 1;
+  IF step_position IS NULL THEN
+    RETURN UNHEX(LPAD(HEX(wanted), 8, '0'));
+  END IF;
+  SET rows_wanted = wanted - step_position + 1;
+  CASE ranking_name
+    WHEN 'clq1' THEN
+      SELECT MAX(o) INTO found_order FROM (SELECT clq1_order AS o FROM player_week
+      WHERE week = week_key AND server = server_key AND clq1_order >= step_order ORDER BY clq1_order LIMIT rows_wanted) AS few;
+    WHEN 'clq2' THEN
+      SELECT MAX(o) INTO found_order FROM (SELECT clq2_order AS o FROM player_week
+      WHERE week = week_key AND server = server_key AND clq2_order >= step_order ORDER BY clq2_order LIMIT rows_wanted) AS few;
+    WHEN 'elo' THEN
+      SELECT MAX(o) INTO found_order FROM (SELECT elo_order AS o FROM player_week
+      WHERE week = week_key AND server = server_key AND elo_order >= step_order ORDER BY elo_order LIMIT rows_wanted) AS few;
+    WHEN 'points' THEN
+      SELECT MAX(o) INTO found_order FROM (SELECT points_order AS o FROM player_week
+      WHERE week = week_key AND server = server_key AND points_order >= step_order ORDER BY points_order LIMIT rows_wanted) AS few;
+    WHEN 'time' THEN
+      SELECT MAX(o) INTO found_order FROM (SELECT time_order AS o FROM player_week
+      WHERE week = week_key AND server = server_key AND time_order >= step_order ORDER BY time_order LIMIT rows_wanted) AS few;
+  END CASE;
+  RETURN found_order;
+END //
+
+DELIMITER ;
 
 -- Series -----------------------------------------------------------------
 
@@ -428,5 +541,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 3, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 4, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

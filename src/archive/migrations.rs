@@ -14,8 +14,11 @@ pub struct MigrationStep {
     pub sql: &'static str,
 }
 
-pub(super) const STEPS: &[MigrationStep] =
-    &[MigrationStep { to: 2, sql: MIGRATION_2 }, MigrationStep { to: 3, sql: MIGRATION_3 }];
+pub(super) const STEPS: &[MigrationStep] = &[
+    MigrationStep { to: 2, sql: MIGRATION_2 },
+    MigrationStep { to: 3, sql: MIGRATION_3 },
+    MigrationStep { to: 4, sql: MIGRATION_4 },
+];
 
 /// Adds estimates, screening, and points that a protocol does not have.
 const MIGRATION_2: &str = "
@@ -93,6 +96,57 @@ ALTER TABLE online_player
 ALTER TABLE server_week
   MODIFY COLUMN closed BOOLEAN NOT NULL
     COMMENT '1: final, only corrections by an admin change it; 0: the week is running or being closed';
+";
+
+/// Orders boards of running weeks by sort keys, so that a player who moves changes one row.
+/// The positions of all weeks become orders. The daemon then writes everything again, which
+/// gives the running week its sort keys.
+const MIGRATION_4: &str = "
+DROP TABLE IF EXISTS clq_state;
+ALTER TABLE player_week
+  ADD COLUMN clq1_order VARBINARY(26) NULL COMMENT 'Orders the board by clq1, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked' AFTER clq2,
+  ADD COLUMN clq2_order VARBINARY(26) NULL COMMENT 'Orders the board by clq2, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked' AFTER clq1_order,
+  ADD COLUMN elo_order VARBINARY(26) NULL COMMENT 'Orders the board by elo, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked' AFTER clq2_order,
+  ADD COLUMN points_order VARBINARY(26) NULL COMMENT 'Orders the board by points, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked' AFTER elo_order,
+  ADD COLUMN time_order VARBINARY(26) NULL COMMENT 'Orders the board by time, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked' AFTER points_order,
+  ADD COLUMN clq1_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in clq1 was reached, ms after the start of the week; NULL: not ranked' AFTER time_order,
+  ADD COLUMN clq2_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in clq2 was reached, ms after the start of the week; NULL: not ranked' AFTER clq1_reached_after_ms,
+  ADD COLUMN elo_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in elo was reached, ms after the start of the week; NULL: not ranked' AFTER clq2_reached_after_ms,
+  ADD COLUMN points_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in points was reached, ms after the start of the week; NULL: not ranked' AFTER elo_reached_after_ms,
+  ADD COLUMN time_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in time was reached, ms after the start of the week; NULL: not ranked' AFTER points_reached_after_ms;
+UPDATE player_week SET
+  clq1_order = COALESCE(clq1_order, UNHEX(LPAD(HEX(clq1_position), 8, '0'))),
+  clq2_order = COALESCE(clq2_order, UNHEX(LPAD(HEX(clq2_position), 8, '0'))),
+  elo_order = COALESCE(elo_order, UNHEX(LPAD(HEX(elo_position), 8, '0'))),
+  points_order = COALESCE(points_order, UNHEX(LPAD(HEX(points_position), 8, '0'))),
+  time_order = COALESCE(time_order, UNHEX(LPAD(HEX(time_position), 8, '0')));
+ALTER TABLE player_week
+  DROP INDEX player_week_by_clq1, DROP COLUMN clq1_position,
+  DROP INDEX player_week_by_clq2, DROP COLUMN clq2_position,
+  DROP INDEX player_week_by_elo, DROP COLUMN elo_position,
+  DROP INDEX player_week_by_points, DROP COLUMN points_position,
+  DROP INDEX player_week_by_time, DROP COLUMN time_position,
+  ADD COLUMN clq1_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(clq1_order) = 4 THEN CAST(CONV(HEX(clq1_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by clq1 in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  ADD COLUMN clq2_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(clq2_order) = 4 THEN CAST(CONV(HEX(clq2_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by clq2 in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  ADD COLUMN elo_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(elo_order) = 4 THEN CAST(CONV(HEX(elo_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by elo in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  ADD COLUMN points_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(points_order) = 4 THEN CAST(CONV(HEX(points_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by points in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  ADD COLUMN time_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(time_order) = 4 THEN CAST(CONV(HEX(time_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by time in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
+  ADD KEY player_week_by_clq1 (week, server, clq1_order),
+  ADD KEY player_week_by_clq2 (week, server, clq2_order),
+  ADD KEY player_week_by_elo (week, server, elo_order),
+  ADD KEY player_week_by_points (week, server, points_order),
+  ADD KEY player_week_by_time (week, server, time_order);
+ALTER TABLE server_week
+  ADD COLUMN clq1_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by clq1',
+  ADD COLUMN clq2_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by clq2',
+  ADD COLUMN elo_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by elo',
+  ADD COLUMN points_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by points',
+  ADD COLUMN time_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by time';
+ALTER TABLE server_week MODIFY COLUMN server_rank INT NULL
+  COMMENT 'Rank by player_ms among all servers, 1 is best; NULL: not ranked, or not yet';
+ALTER TABLE server MODIFY COLUMN server_rank INT NULL
+  COMMENT 'Rank by player-seconds of server_rank_week, 1 is best; NULL: not ranked';
+ALTER TABLE best_position MODIFY COLUMN position INT NOT NULL COMMENT 'Position in the week, 1 is best';
 ";
 
 /// A statement that renames one table, column or index.

@@ -143,6 +143,13 @@ impl Values<'_> {
         })
     }
 
+    pub fn opt_bytes(&mut self, value: Option<&[u8]>) -> &mut Self {
+        match value {
+            Some(value) => self.bytes(value),
+            None => self.null(),
+        }
+    }
+
     fn null(&mut self) -> &mut Self {
         self.put(|text| text.push_str("NULL"))
     }

@@ -125,6 +125,6 @@ mod tests {
             assert!(begins, "{statement}");
         }
         let bodies = all.iter().filter(|s| s.contains("BEGIN") && s.ends_with("END")).count();
-        assert_eq!(bodies, 1);
+        assert_eq!(bodies, 3);
     }
 }

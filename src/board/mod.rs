@@ -64,6 +64,12 @@ fn score_of(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
     Some((Score(score), at_ms))
 }
 
+/// The scores of a row, each with the time at which it was reached, in the order of
+/// `Ranking::ALL`.
+pub fn scores(row: &PlayerRow) -> [Option<(Score, i64)>; 5] {
+    Ranking::ALL.map(|ranking| score_of(row, ranking))
+}
+
 /// A finite `f64` as an integer of the same order.
 fn float_to_ordered(x: f64) -> i64 {
     let bits = (x + 0.0).to_bits() as i64; // -0.0 becomes 0.0

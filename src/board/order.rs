@@ -5,6 +5,7 @@
 
 use super::{BoardEntry, Score, score_of};
 use crate::model::PlayerKey;
+use crate::model::archive::OrderBytes;
 pub use crate::model::board_order::{LowIsBetter, OrderParseError, TieBreaker};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::scope::Scope;
@@ -90,17 +91,43 @@ impl Orders {
     /// The entry of a row in a ranking; `None`: the row has no score and is absent from the
     /// board.
     pub fn entry(&self, player: PlayerKey, row: &PlayerRow, ranking: Ranking) -> Option<BoardEntry> {
-        let (score, at_ms) = score_of(row, ranking)?;
+        self.entry_of(player, |ranking| score_of(row, ranking), ranking)
+    }
+
+    /// As [`Orders::entry`], for the scores of a row in each ranking.
+    pub fn entry_of(
+        &self,
+        player: PlayerKey,
+        score_of: impl Fn(Ranking) -> Option<(Score, i64)>,
+        ranking: Ranking,
+    ) -> Option<BoardEntry> {
+        let (score, at_ms) = score_of(ranking)?;
         let entry = BoardEntry::new(score, at_ms, player);
         let Some((by, direction)) = self.order(ranking).tie else { return Some(entry) };
         // A player without a score in the tie-breaker comes after all players with one.
-        Some(entry.with_tie_break(score_of(row, by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
+        Some(entry.with_tie_break(score_of(by).map_or(u64::MAX, |(score, _)| direction.sort_value(score))))
     }
 
     /// The sort key of an entry on its board.
     pub fn sort_key(&self, ranking: Ranking, entry: &BoardEntry) -> OrderKey {
         let Order { direction, .. } = self.order(ranking);
         (direction.sort_value(entry.score()), entry.tie, entry.at_ms, entry.player)
+    }
+
+    /// A sort key as bytes that compare like it, for a database: score, tie (only on a board
+    /// with a tie-breaker), time and player.
+    pub fn key_bytes(&self, ranking: Ranking, key: OrderKey) -> OrderBytes {
+        let (score, tie, at_ms, player) = key;
+        let mut bytes = OrderBytes::default();
+        bytes.extend(score.to_be_bytes());
+        if self.order(ranking).tie.is_some() {
+            bytes.extend(tie.to_be_bytes());
+        }
+        // 48 bits: until the year 6429.
+        let at_ms = (at_ms.clamp(0, (1 << 48) - 1) as u64).to_be_bytes();
+        bytes.extend(at_ms[2..].iter().copied());
+        bytes.extend(player.0.to_be_bytes());
+        bytes
     }
 
     /// Sorts the entries of one board, best first.
@@ -175,6 +202,19 @@ mod tests {
         assert_eq!(of_scope("points game:baseq3", Some(&race)), Orders::default());
         assert_eq!(of_scope("points game:baseq3", None), Orders::default());
         assert_ne!(of_scope("points", None), Orders::default());
+    }
+
+    #[test]
+    fn key_bytes_compare_like_the_keys() {
+        for tie in [&[][..], &["points time".parse().unwrap()]] {
+            for low in [&[][..], &["points".parse().unwrap()]] {
+                let orders = Orders::for_scope(low, tie, None);
+                let board = orders.board(&rows(), Ranking::Points);
+                let bytes = |entry| orders.key_bytes(Ranking::Points, orders.sort_key(Ranking::Points, entry));
+                assert_eq!(bytes(&board[0]).len(), if tie.is_empty() { 18 } else { 26 });
+                assert!(board.windows(2).all(|pair| bytes(&pair[0]) < bytes(&pair[1])), "{board:?}");
+            }
+        }
     }
 
     #[test]

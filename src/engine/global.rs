@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::boards::cache::BoardCache;
 use super::key_table::KeyTable;
 use super::names::NameCache;
+use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::windows::CurrentWindows;
@@ -35,6 +36,8 @@ pub(super) struct GlobalState {
     /// Windows that are being imported: some of their rows are in the store already.
     pub(super) importing: Vec<WindowKey>,
     pub(super) pending: Pending,
+    /// Rows to archive, of the weeks in the outbox.
+    pub(super) archive_changes: ArchiveChanges,
     /// The first player key without any record in the store: this player and later ones are new
     /// since the last commit.
     pub(super) first_uncommitted_player: PlayerKey,

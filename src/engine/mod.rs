@@ -145,6 +145,7 @@ impl Engine {
                 changed_types: Vec::new(),
                 importing: Vec::new(),
                 pending: pending::Pending::default(),
+                archive_changes: outbox::changes::ArchiveChanges::default(),
                 first_uncommitted_player: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
                 blanked_names: Vec::new(),

@@ -135,14 +135,38 @@ impl GlobalState {
         self.enqueue(OutboxKey::Server(server));
     }
 
-    /// Adds an entry to the outbox. Without an archive, records that everything must be
+    /// Adds an entry to the outbox, and a server's week with all its rows. Without an archive, records that everything must be
     /// archived later.
     pub(super) fn enqueue(&mut self, key: OutboxKey) {
-        if !self.settings.archive_enabled || self.settings.outbox_full {
+        if !self.records_archive_changes() {
             self.require_resync();
             return;
         }
+        self.enqueue_now(key);
+    }
+
+    /// As [`GlobalState::enqueue`], also if the outbox is full.
+    pub(super) fn enqueue_now(&mut self, key: OutboxKey) {
+        if let OutboxKey::Week { week, server } = key {
+            self.archive_changes.add_all_rows(week, server);
+        }
         self.pending.outbox.insert(key);
+    }
+
+    /// Adds a server's week to the outbox of which no rows changed but those that are recorded
+    /// otherwise: see [`ArchiveChanges`](super::outbox::changes::ArchiveChanges).
+    pub(super) fn enqueue_changed_rows(&mut self, week: WeekKey, server: ServerKey) {
+        if !self.records_archive_changes() {
+            self.require_resync();
+            return;
+        }
+        self.archive_changes.add_week(week, server);
+        self.pending.outbox.insert(OutboxKey::Week { week, server });
+    }
+
+    /// Without an archive, and while the outbox drops entries, everything is archived later.
+    pub(super) fn records_archive_changes(&self) -> bool {
+        self.settings.archive_enabled && !self.settings.outbox_full
     }
 
     /// Best positions that are committed. Records that the player will have some, if there are

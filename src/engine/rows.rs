@@ -136,9 +136,15 @@ impl Engine {
 impl GlobalState {
     /// Writes a row to the pending rows, unless its window was deleted.
     pub(super) fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
-        if self.is_kept(key.window) {
-            self.pending.put_row(key, row);
+        if !self.is_kept(key.window) {
+            return;
         }
+        if let Some(week) = key.window.week()
+            && self.records_archive_changes()
+        {
+            self.archive_changes.add_player(week, key.server, key.player);
+        }
+        self.pending.put_row(key, row);
     }
 
     /// A row as the next commit leaves it, without changes that a presence holds.

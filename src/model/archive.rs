@@ -1,6 +1,9 @@
 //! The data that is written to the archive: the absolute values of outbox entries
 //! (docs/rules.md section 12).
 
+use arrayvec::ArrayVec;
+
+use super::row::Ranking;
 use super::server::SeriesRecord;
 use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
 use crate::model::calendar;
@@ -196,12 +199,20 @@ pub struct WeekArchive {
     pub server_rank: Option<u32>,
     /// Player-milliseconds of all maps.
     pub player_ms: u64,
-    /// The range of players in `rows`: the week has no other players in this range.
+    /// Players on each board, in the order of `Ranking::ALL`.
+    pub board_sizes: [u32; 5],
+    /// The range of players that `rows` was taken from.
     pub span: PlayerKeyRange,
+    /// `rows` and `maps` are all that the week has in this range. Otherwise they are those that
+    /// changed since they were archived.
+    pub is_complete: bool,
     /// In order of player key.
     pub rows: Vec<PlayerWeekArchive>,
     /// In order of map key; only in the chunk with the first player.
     pub maps: Vec<MapWeekArchive>,
+    /// All steps of the boards, in order of ranking and position; only in the chunk with the
+    /// first player. A closed week has none: its rows have positions.
+    pub steps: Vec<BoardStep>,
     /// Best positions of the players in `rows`, once the week is closed; in order of player
     /// key. Index 0 to 2: clq1, clq2, elo; best first.
     pub best: Vec<(PlayerKey, BestPositionsByRanking)>,
@@ -226,8 +237,61 @@ pub struct PlayerWeekArchive {
     /// Thousandths of a point.
     pub clq1: u64,
     pub clq2: u64,
-    /// Positions in the order of `Ranking::ALL`; `None`: not ranked.
-    pub positions: [Option<u32>; 5],
+    /// Where the player is on each board, in the order of `Ranking::ALL`; `None`: not ranked.
+    pub places: [Option<BoardPlace>; 5],
+}
+
+/// Where a player is on a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardPlace {
+    /// When the score was reached, Unix ms.
+    pub reached_ms: i64,
+    pub order: BoardOrder,
+}
+
+/// What a board is ordered by in the archive. While a week runs it is the sort key: a player
+/// who moves changes one row, and not those of all players in between. In a closed week it is
+/// the position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BoardOrder {
+    SortKey(OrderBytes),
+    Position(u32),
+}
+
+impl BoardOrder {
+    /// Bytes that compare like the order.
+    pub fn to_bytes(&self) -> OrderBytes {
+        match self {
+            BoardOrder::SortKey(bytes) => bytes.clone(),
+            BoardOrder::Position(position) => position.to_be_bytes().into_iter().collect(),
+        }
+    }
+}
+
+/// A sort key as bytes; see [`Orders::key_bytes`](crate::board::order::Orders::key_bytes).
+pub type OrderBytes = ArrayVec<u8, 26>;
+
+/// The sort key at one position of a board. A board has a step every [`step_spacing`] positions:
+/// the position of any player follows from the step before it and the rows in between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardStep {
+    pub ranking: Ranking,
+    /// 1, 1 + spacing, 1 + 2 x spacing, ...
+    pub position: u32,
+    pub order: OrderBytes,
+}
+
+/// Least positions from a step of a board to the next. One player who moves shifts all steps on
+/// the way: fewer steps are fewer writes, and more rows to read for a position.
+const STEP_SPACING_MIN: u32 = 32;
+
+/// Most steps of a board, so that the cost of a cycle has a limit for a server that invents
+/// players.
+const STEPS_MAX: u32 = 1_024;
+
+/// Positions from a step of a board of this size to the next.
+pub fn step_spacing(board_size: u32) -> u32 {
+    (board_size / STEPS_MAX).next_power_of_two().max(STEP_SPACING_MIN)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,4 +299,22 @@ pub struct MapWeekArchive {
     pub map: MapKey,
     pub played_ms: u64,
     pub player_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_bounded_by_spacing_and_number() {
+        let of = [0, 31, 32_768, 65_535, 65_536, 1_000_000, u32::MAX].map(step_spacing);
+        assert_eq!(of, [32, 32, 32, 64, 64, 1_024, 4_194_304]);
+        assert!([32_767, 65_536, 999_999].iter().all(|&size| size / step_spacing(size) <= STEPS_MAX));
+    }
+
+    #[test]
+    fn orders_of_a_closed_week_compare_like_positions() {
+        let bytes = |position| BoardOrder::Position(position).to_bytes();
+        assert!(bytes(2) < bytes(10) && bytes(255) < bytes(256));
+    }
 }

@@ -48,7 +48,7 @@ impl State {
     fn with_store(mut store: Store, engine: EngineSettings) -> Result<State, StateError> {
         let loaded = store.load()?;
         let mut engine = Engine::new(engine, loaded)?;
-        engine.set_outbox_len(crate::engine::StateReader::outbox_len(&store));
+        engine.load_outbox(&store);
         Ok(State { engine, store })
     }
 

@@ -241,10 +241,11 @@ async fn assert_mysql_agrees(state: &State, database: &Database, week: WeekKey, 
     for (server, ranking) in SERVERS.into_iter().flat_map(|server| Ranking::ALL.map(|ranking| (server, ranking))) {
         let context = format!("{} of {server} in {}", ranking.name(), week_label(week));
         let want = ordered(state, &exported(state, week, server), setting, server, ranking);
-        let column = format!("{}_position", ranking.name());
+        let name = ranking.name();
         let sql = format!(
-            "SELECT w.{column}, p.name FROM player_week w JOIN player p ON p.player = w.player \
-             JOIN server s ON s.server = w.server WHERE s.url = '{server}' AND w.week = {} AND w.{column} IS NOT NULL",
+            "SELECT clq_position(w.week, w.server, '{name}', w.{name}_order), p.name FROM player_week w \
+             JOIN player p ON p.player = w.player JOIN server s ON s.server = w.server \
+             WHERE s.url = '{server}' AND w.week = {} AND w.{name}_order IS NOT NULL",
             week.0
         );
         let rows = database.rows(&sql).await;

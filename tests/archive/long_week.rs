@@ -13,7 +13,7 @@ use crate::scans;
 use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::board;
 use clqd::engine::{EngineSettings, StateReader};
-use clqd::model::archive::{WeekChunk, WeekChunkRequest};
+use clqd::model::archive::{PlayerWeekArchive, WeekChunk, WeekChunkRequest};
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
 use clqd::state::State;
@@ -113,8 +113,8 @@ async fn watch_tables(database: &Database) {
     loop {
         let seen: Vec<(u64, u64, u64, u64)> = mysql_async::prelude::Queryable::query(
             &mut conn,
-            "SELECT COUNT(*), COUNT(points_position), COUNT(DISTINCT points_position), \
-             COALESCE(MAX(points_position), 0) FROM player_week",
+            "SELECT COUNT(*), COUNT(points_order), COUNT(DISTINCT points_order), \
+             COALESCE(MAX(points_position), COUNT(*)) FROM player_week",
         )
         .await
         .unwrap();
@@ -195,6 +195,12 @@ fn chunks_contain_committed_pending_and_live_rows() {
         }
     }
     assert!(steps >= archived.len() / CHUNK_ROWS, "{steps} steps");
+    // Positions are those of the order.
+    let position = |row: &PlayerWeekArchive, ranking: usize| {
+        let order = |row: &PlayerWeekArchive| row.places[ranking].as_ref().map(|place| place.order.to_bytes());
+        let own = order(row)?;
+        Some(1 + archived.iter().filter_map(order).filter(|other| *other < own).count() as u32)
+    };
     let mut rows = Vec::new();
     state.commit().unwrap();
     let label = clqd::model::calendar::week_label(week);
@@ -204,8 +210,10 @@ fn chunks_contain_committed_pending_and_live_rows() {
     };
     state.engine.export(&state.store, &label, each).unwrap();
     let name = |player| state.store.player_record(player).unwrap().unwrap().name.to_string();
-    let mut printed: Vec<_> =
-        archived.iter().map(|row| (name(row.player), row.time_ms, row.points, row.positions)).collect();
+    let mut printed: Vec<_> = archived
+        .iter()
+        .map(|row| (name(row.player), row.time_ms, row.points, std::array::from_fn(|at| position(row, at))))
+        .collect();
     assert!(archived.is_sorted_by_key(|row| row.player) && archived.len() > 90, "{} rows", archived.len());
     printed.sort();
     rows.sort();

@@ -8,9 +8,10 @@ use crate::database::Database;
 use crate::database::world::{Outbox, assert_same, read};
 use clqd::archive::{Archive, ArchiveError, MigrationStep, SCHEMA_SQL, Schema, statements};
 
-const OLDER: [Schema; 2] = [
+const OLDER: [Schema; 3] = [
     Schema { version: 1, sql: include_str!("../fixtures/schema-1.sql"), steps: &[] },
     Schema { version: 2, sql: include_str!("../fixtures/schema-2.sql"), steps: &[] },
+    Schema { version: 3, sql: include_str!("../fixtures/schema-3.sql"), steps: &[] },
 ];
 
 /// Tables that version 3 renamed: the new and the former name.
@@ -46,6 +47,19 @@ async fn filled(outbox: &Outbox) -> Database {
     database
 }
 
+/// Removes what version 3 cannot hold. The state writes everything again after a migration.
+async fn keep_version_3_data(database: &Database) {
+    for sql in [
+        "DELETE FROM board_step",
+        "DELETE FROM clq_state",
+        "UPDATE player_week SET clq1_reached_after_ms = NULL, clq2_reached_after_ms = NULL, elo_reached_after_ms = NULL, \
+         points_reached_after_ms = NULL, time_reached_after_ms = NULL",
+        "UPDATE server_week SET clq1_players = 0, clq2_players = 0, elo_players = 0, points_players = 0, time_players = 0",
+    ] {
+        database.run(sql).await;
+    }
+}
+
 /// Removes what version 1 cannot hold.
 async fn keep_version_1_data(database: &Database) {
     for sql in [
@@ -53,7 +67,6 @@ async fn keep_version_1_data(database: &Database) {
         "UPDATE server SET bots_unidentified = 0",
         "UPDATE online_player SET spectator = 0, points = COALESCE(points, 0)",
         "DELETE FROM server_screening",
-        "DELETE FROM clq_state",
     ] {
         database.run(sql).await;
     }
@@ -79,6 +92,7 @@ async fn with_data_of(new: &Database, version: &Schema) -> Database {
         tables.entry(table).or_default().push(column);
     }
     for (table, columns) in tables {
+        // Version 3 has the new names; none of them is a former name.
         let new_table = TABLES.iter().find(|(_, old)| *old == table).map_or(&*table, |(new, _)| new);
         let new_column = |column: &String| {
             let renamed = COLUMNS.iter().find(|(of, _, old)| *of == new_table && old == column);
@@ -156,6 +170,7 @@ async fn older_database_with_data_equals_new_one_after_migration() {
     for version in &OLDER {
         let outbox = Outbox::new(20);
         let new = filled(&outbox).await;
+        keep_version_3_data(&new).await;
         if version.version == 1 {
             keep_version_1_data(&new).await;
         }
@@ -179,54 +194,61 @@ async fn older_database_with_data_equals_new_one_after_migration() {
     }
 }
 
-/// Runs the migration from version 2 to a kill after `statements` of its step and `schema` of
+/// Runs the migration from a version to the next one to a kill after statements of its step and of
 /// `schema.sql`: the version is not written yet.
-async fn migrate_until_killed(database: &Database, step: &[&str], schema: &[&str]) {
+async fn migrate_until_killed(database: &Database, to: u32, step: &[&str], schema: &[&str]) {
     let script = |statements: &[&str]| -> &'static str {
         // As in schema.sql, so that bodies of routines keep their semicolons.
         let statements = statements.iter().map(|statement| format!("{statement} //\n"));
         format!("DELIMITER //\n{}", statements.collect::<String>()).leak()
     };
-    let steps = vec![MigrationStep { to: Schema::CURRENT.version, sql: script(step) }].leak();
-    let part = Schema { version: Schema::CURRENT.version, sql: script(schema), steps };
+    let steps = vec![MigrationStep { to, sql: script(step) }].leak();
+    let part = Schema { version: to, sql: script(schema), steps };
     let mut archive = open(database).await;
     archive.migrate_to(&part).await.unwrap();
     archive.close().await;
-    database.run(&format!("DELETE FROM clq_schema_version WHERE version = {}", part.version)).await;
+    database.run(&format!("DELETE FROM clq_schema_version WHERE version = {to}")).await;
 }
 
 #[tokio::test]
-async fn migration_to_version_3_killed_after_any_statement_is_completed() {
-    let outbox = Outbox::new(21);
-    let new = filled(&outbox).await;
-    let old = with_data_of(&new, &OLDER[1]).await;
-    let last = Schema::CURRENT.steps.last().unwrap();
-    assert_eq!((last.to, Schema::CURRENT.version), (3, 3));
-    let (step, schema) = (statements(last.sql), statements(SCHEMA_SQL));
-    // Each run begins again at the first statement and is killed after one more.
-    for killed_after in 0..=step.len() {
-        migrate_until_killed(&old, &step[..killed_after], &[]).await;
-        let error = open(&old).await.check_schema().await.unwrap_err().to_string();
-        assert!(error.contains("schema version 2") && error.contains("clqd migrate"), "{error}");
-    }
-    for killed_after in (1..schema.len()).step_by(3) {
-        migrate_until_killed(&old, &step, &schema[..killed_after]).await;
-    }
-    assert_eq!(versions(&old).await, [["2"]]);
-    let mut archive = open(&old).await;
-    assert_eq!(archive.migrate().await.unwrap().from, Some(2));
-    assert_eq!(versions(&old).await, [["2"], ["3"]]);
-    assert_same_structure(&old, &new, "after kills").await;
-    assert_same(&read(&old).await, &read(&new).await, "after kills");
+async fn migration_killed_after_any_statement_is_completed() {
+    let schema = statements(SCHEMA_SQL);
+    for older in &OLDER[1..] {
+        let outbox = Outbox::new(21);
+        let new = filled(&outbox).await;
+        keep_version_3_data(&new).await;
+        let old = with_data_of(&new, older).await;
+        let step = Schema::CURRENT.steps.iter().find(|step| step.to == older.version + 1).unwrap();
+        let (to, step) = (step.to, statements(step.sql));
+        // Each run begins again at the first statement and is killed after one more.
+        for killed_after in 0..=step.len() {
+            migrate_until_killed(&old, to, &step[..killed_after], &[]).await;
+            let error = open(&old).await.check_schema().await.unwrap_err().to_string();
+            let version = format!("schema version {}", older.version);
+            assert!(error.contains(&version) && error.contains("clqd migrate"), "{error}");
+        }
+        if to == Schema::CURRENT.version {
+            for killed_after in (1..schema.len()).step_by(3) {
+                migrate_until_killed(&old, to, &step, &schema[..killed_after]).await;
+            }
+        }
+        assert_eq!(versions(&old).await, [[older.version.to_string()]]);
+        let mut archive = open(&old).await;
+        assert_eq!(archive.migrate().await.unwrap().from, Some(older.version));
+        let all = (older.version..=Schema::CURRENT.version).map(|version| vec![version.to_string()]);
+        assert_eq!(versions(&old).await, all.collect::<Vec<_>>());
+        assert_same_structure(&old, &new, "after kills").await;
+        assert_same(&read(&old).await, &read(&new).await, "after kills");
 
-    // A kill in a run that no other kill preceded.
-    for killed_after in [1, 4, 12, step.len()] {
-        let old = with_data_of(&new, &OLDER[1]).await;
-        migrate_until_killed(&old, &step[..killed_after], &[]).await;
-        open(&old).await.migrate().await.unwrap();
-        let when = format!("after a kill behind statement {killed_after}");
-        assert_same_structure(&old, &new, &when).await;
-        assert_same(&read(&old).await, &read(&new).await, &when);
+        // A kill in a run that no other kill preceded.
+        for killed_after in [1, 4, 12, step.len()].map(|killed_after| killed_after.min(step.len())) {
+            let old = with_data_of(&new, older).await;
+            migrate_until_killed(&old, to, &step[..killed_after], &[]).await;
+            open(&old).await.migrate().await.unwrap();
+            let when = format!("after a kill behind statement {killed_after}");
+            assert_same_structure(&old, &new, &when).await;
+            assert_same(&read(&old).await, &read(&new).await, &when);
+        }
     }
 }
 

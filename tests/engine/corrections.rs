@@ -311,7 +311,7 @@ impl Fixture {
                 return all;
             }
             engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
-            all.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
+            jobs.into_iter().filter_map(|(_, job)| job).for_each(|job| scans::write(&mut all, job));
         }
     }
 
@@ -608,10 +608,10 @@ fn random_corrections_keep_boards_and_archive_consistent() {
                 );
             }
             fixture.boards();
-            archived_jobs.extend(fixture.archived());
+            fixture.archived().into_values().for_each(|job| scans::write(&mut archived_jobs, job));
             fixture.play(2 * rng.below(20) as i64);
             fixture.boards();
-            archived_jobs.extend(fixture.archived());
+            fixture.archived().into_values().for_each(|job| scans::write(&mut archived_jobs, job));
         }
         fixture.state().engine.check_archive_id(None, 1);
         let resynced = fixture.archived();
@@ -620,7 +620,7 @@ fn random_corrections_keep_boards_and_archive_consistent() {
         };
         assert_eq!(players(&archived_jobs), fixture.state().engine.status().players_known as usize, "seed {seed}");
         for (key, job) in resynced {
-            let archived = &archived_jobs[&key];
+            let (archived, job) = (&scans::complete(archived_jobs[&key].clone()), scans::complete(job));
             // The target of the merge may have been removed since; that was archived then.
             let both_removed = [archived, &job].iter().all(|job| matches!(job, ArchiveJob::PlayerRemoved { .. }));
             assert!(both_removed || *archived == job, "seed {seed}: {archived:?}, then {job:?}");

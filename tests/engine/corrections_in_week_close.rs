@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::scans;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::commit::WeekPhase;
 use clqd::model::view::board::PlayerSelector;
@@ -73,9 +74,9 @@ fn finished(state: &mut State) -> Outcomes {
     (archived(state), best)
 }
 
-fn archived(state: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
+fn archived(state: &mut State) -> BTreeMap<OutboxKey, ArchiveJob> {
     let jobs = state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).unwrap();
-    let jobs = jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?)));
+    let jobs = jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, scans::complete(job?))));
     jobs.filter(|(key, _)| matches!(key, OutboxKey::Week { .. } | OutboxKey::Server(_))).collect()
 }
 
@@ -107,7 +108,7 @@ fn check_correction(correct: impl Fn(&mut State)) {
         play(&mut state);
         (0..ticks).for_each(|_| tick(&mut state));
         let is_closed = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(week) if week.closed);
-        if archived(&state).values().any(is_closed) {
+        if archived(&mut state).values().any(is_closed) {
             break;
         }
         assert_eq!(state.engine.weeks()[0].phase, WeekPhase::Closing);

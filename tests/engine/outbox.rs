@@ -2,9 +2,10 @@
 //! a resync, and so is a state that had no archive before. No database is used: the archive
 //! is a map from keys to values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::scans::{self, Archived};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::archive::{ResyncChunk, ResyncStep};
@@ -18,8 +19,6 @@ const FROM_MS: i64 = 1_764_460_800_000; // Sunday 2025-11-30 00:00 UTC
 const SERVERS: u32 = 40;
 /// Names or servers in one chunk of a resync.
 const CHUNK: usize = 20;
-
-type Archived = BTreeMap<OutboxKey, ArchiveJob>;
 
 fn open(dir: &Path, archive: bool, outbox_entries_max: usize) -> State {
     let engine = EngineSettings { archive_enabled: archive, outbox_entries_max, ..EngineSettings::default() };
@@ -54,13 +53,13 @@ fn play(state: &mut State, hours: std::ops::Range<i64>, mut after_commit: impl F
 fn archive_one_batch(state: &mut State, archived: &mut Archived) -> bool {
     let chunk = chunk(state);
     if let Some(chunk) = &chunk {
-        archived.extend(chunk.names.iter().chain(&chunk.records).map(|job| (job.key(), job.clone())));
+        chunk.names.iter().chain(&chunk.records).for_each(|job| scans::write(archived, job.clone()));
         assert!(state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed));
     }
     state.commit().unwrap();
     let jobs = state.engine.archive_jobs(&state.store, None, None, 20, 10_000).unwrap();
     let entries: Vec<_> = jobs.iter().map(|(entry, _)| *entry).collect();
-    archived.extend(jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))));
+    jobs.into_iter().filter_map(|(_, job)| job).for_each(|job| scans::write(archived, job));
     state.engine.acknowledge_archived(&entries);
     state.commit().unwrap();
     chunk.is_some() || !entries.is_empty()
@@ -101,7 +100,8 @@ fn expected() -> Archived {
 /// Removes weeks without rows: they may be archived or not, and nothing is written for them.
 fn without_empty_weeks(archived: Archived) -> Archived {
     let empty = |job: &ArchiveJob| matches!(job, ArchiveJob::Week(w) if w.rows.is_empty() && w.maps.is_empty());
-    archived.into_iter().filter(|(_, job)| !empty(job)).collect()
+    let complete = |(key, job)| (key, scans::complete(job));
+    archived.into_iter().filter(|(_, job)| !empty(job)).map(complete).collect()
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::scans;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
@@ -45,9 +46,9 @@ fn play(state: &mut State) {
     assert!(state.engine.has_week_to_close());
 }
 
-fn archived(state: &State) -> BTreeMap<OutboxKey, ArchiveJob> {
+fn archived(state: &mut State) -> BTreeMap<OutboxKey, ArchiveJob> {
     let jobs = state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).unwrap();
-    jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, job?))).collect()
+    jobs.into_iter().filter_map(|(entry, job)| Some((entry.key, scans::complete(job?)))).collect()
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn close_in_steps_and_restarts_equals_close_at_once() {
     state.handle(Event::Tick { now_ms }).unwrap();
     state.commit().unwrap();
     assert!(!state.engine.has_week_to_close());
-    let want = archived(&state);
+    let want = archived(&mut state);
     let rows = |job: &ArchiveJob| match job {
         ArchiveJob::Week(week) if week.closed => week.best.len(),
         _ => 0,
@@ -90,7 +91,7 @@ fn close_in_steps_and_restarts_equals_close_at_once() {
         state.commit().unwrap();
         eprintln!("{steps} steps a tick: {ticks} ticks, opened {opened} times");
         assert!(opened > 2 || steps == 500);
-        let got = archived(&state);
+        let got = archived(&mut state);
         assert!(got.keys().eq(want.keys()));
         for (key, want) in &want {
             assert_eq!(&got[key], want, "{steps} steps a tick");
@@ -195,7 +196,7 @@ fn play_weeks(steps: usize, mut mid_week: impl FnMut(&mut State, i64)) -> BTreeM
         synthetic::play(&mut state, 3, 12, week, end - 100..end);
         synthetic::close_all(&mut state, synthetic::end_ms(week));
     }
-    let archived = archived(&state);
+    let archived = archived(&mut state);
     assert!(state.engine.weeks().iter().all(|state| state.phase == WeekPhase::Closed));
     archived
 }
@@ -302,7 +303,7 @@ fn reopen_resumes_after_crash() {
         synthetic::play(&mut state, 3, 12, week, 0..300);
         synthetic::close_all(&mut state, synthetic::end_ms(week));
     }
-    let want = archived(&state);
+    let want = archived(&mut state);
     assert_eq!(state.engine.reopen_week(key(1)), Ok(true));
     state.commit().unwrap();
     let now_ms = state.engine.now_ms();
@@ -315,7 +316,7 @@ fn reopen_resumes_after_crash() {
         assert!(phases.len() < 10_000);
     }
     assert!(phases.contains(&WeekPhase::Reopening) && phases.contains(&WeekPhase::Closing), "{phases:?}");
-    assert_same(&archived(&state), &want, "after crashes");
+    assert_same(&archived(&mut state), &want, "after crashes");
 }
 
 #[test]
@@ -367,7 +368,7 @@ fn scans_count_immediately_after_time_reset() {
     assert_eq!(after.snapshots, counts.snapshots + 2 * 60);
     assert_eq!(state.engine.next_due_ms().map(|due_ms| due_ms < state.engine.now_ms() + 600_001), Some(true));
     synthetic::close_all(&mut state, synthetic::end_ms(0));
-    let archived = archived(&state);
+    let archived = archived(&mut state);
     let ArchiveJob::Week(job) = &archived[&OutboxKey::Week { week: key(0), server: clqd::model::ServerKey(1) }] else {
         panic!("a week");
     };

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use clqd::engine::{EngineSettings, StateReader};
-use clqd::model::archive::{ArchiveJob, BestPositionsByRanking, ServerArchive, WeekArchive};
+use clqd::model::archive::{
+    ArchiveJob, BestPositionsByRanking, BoardOrder, PlayerWeekArchive, ServerArchive, WeekArchive,
+};
 use clqd::model::calendar::week_label;
 use clqd::model::row::Ranking;
 use clqd::model::{ServerKey, WeekKey};
@@ -135,7 +137,7 @@ pub struct Archived {
 
 impl Archived {
     /// Reads a state. All changes must be committed.
-    pub fn read(state: &State) -> Archived {
+    pub fn read(state: &mut State) -> Archived {
         let (mut weeks, mut players) = (Vec::new(), Vec::new());
         let mut all = Archived {
             now_ms: state.engine.now_ms(),
@@ -292,6 +294,14 @@ fn check_maps_and_ranks(oracle: &Oracle, got: &Archived, ranks: &BTreeMap<u32, V
     );
 }
 
+/// The position in a closed week.
+fn final_position(row: &PlayerWeekArchive, ranking: Ranking) -> Option<u32> {
+    match row.places[ranking as usize].as_ref()?.order {
+        BoardOrder::Position(position) => Some(position),
+        BoardOrder::SortKey(_) => panic!("a closed week has positions"),
+    }
+}
+
 /// Compares best positions with the archived positions of all closed weeks; those in clq2, which do
 /// not depend on last digits, also with the oracle's.
 fn check_best(oracle: &Oracle, got: &Archived, context: &str) {
@@ -300,7 +310,7 @@ fn check_best(oracle: &Oracle, got: &Archived, context: &str) {
         for row in &archived.rows {
             let lists = positions.entry((server, row.player.0)).or_default();
             for (list, ranking) in lists.iter_mut().zip(Ranking::WITH_BEST_POSITIONS) {
-                list.extend(row.positions[ranking as usize].map(|position| (position, WeekKey(*week))));
+                list.extend(final_position(row, ranking).map(|position| (position, WeekKey(*week))));
             }
         }
     }

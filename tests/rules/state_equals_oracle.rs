@@ -131,7 +131,7 @@ fn check(log: &str, oracle: &Oracle, context: &str, random: &mut Random) -> Segm
         let out = String::from_utf8(out).expect("UTF-8");
         segments.add(check_week(oracle, week, &out, &format!("{context}, week {}", week_label(WeekKey(week)))));
     }
-    check_state(oracle, &Archived::read(&state), context);
+    check_state(oracle, &Archived::read(&mut state), context);
     segments
 }
 

@@ -3,11 +3,13 @@
 
 #![allow(dead_code)] // each test program uses a part
 
+use std::collections::BTreeMap;
+
 use clqd::archive::OutboxQuery;
 use clqd::engine::{Event, Outcome};
 use clqd::model::archive::{ArchiveJob, ResyncStep};
 use clqd::model::name::Name;
-use clqd::model::outbox::OutboxEntry;
+use clqd::model::outbox::{OutboxEntry, OutboxKey};
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::state::State;
 
@@ -52,6 +54,41 @@ pub fn pending_jobs(state: &mut State, query: &OutboxQuery) -> Vec<(OutboxEntry,
 pub fn acknowledge(state: &mut State, entries: &[OutboxEntry]) {
     state.engine.acknowledge_archived(entries);
     state.commit().expect("a store");
+}
+
+/// The content of an archive: the last job of each object.
+pub type Archived = BTreeMap<OutboxKey, ArchiveJob>;
+
+/// Writes a job as the archive does: the changed rows of a week replace those with the same key.
+pub fn write(archived: &mut Archived, job: ArchiveJob) {
+    if let ArchiveJob::Week(changed) = &job
+        && !changed.is_complete
+        && let Some(ArchiveJob::Week(week)) = archived.get_mut(&job.key())
+    {
+        fn replace<T: Clone, K: Ord>(rows: &mut Vec<T>, changed: &[T], key: impl Fn(&T) -> K) {
+            rows.retain(|row| !changed.iter().any(|it| key(it) == key(row)));
+            rows.extend_from_slice(changed);
+            rows.sort_by_key(key);
+        }
+        let mut written = (**changed).clone();
+        (written.rows, written.maps, written.best) =
+            (std::mem::take(&mut week.rows), std::mem::take(&mut week.maps), std::mem::take(&mut week.best));
+        written.is_complete = week.is_complete;
+        replace(&mut written.rows, &changed.rows, |row| row.player);
+        replace(&mut written.maps, &changed.maps, |row| row.map);
+        replace(&mut written.best, &changed.best, |(player, _)| *player);
+        **week = written;
+        return;
+    }
+    archived.insert(job.key(), job);
+}
+
+/// A job that contains all rows of its object since the start, also if they are changed rows.
+pub fn complete(mut job: ArchiveJob) -> ArchiveJob {
+    if let ArchiveJob::Week(week) = &mut job {
+        week.is_complete = true;
+    }
+    job
 }
 
 /// The jobs of a resync in order, acknowledged; none if no resync is due.

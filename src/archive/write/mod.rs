@@ -8,6 +8,7 @@
 //! wait for each other instead of deadlocking.
 
 mod batch;
+mod board_steps;
 mod names;
 mod remove_player;
 mod servers;

@@ -58,8 +58,22 @@ pub(super) const ONLINE_PLAYER: Table = Table {
     columns: &["server", "list_index", "name", "display", "points", "player", "spectator"],
     key_columns: 2,
 };
-pub(super) const SERVER_WEEK: Table =
-    Table { name: "server_week", columns: &["week", "server", "server_rank", "player_ms", "closed"], key_columns: 2 };
+pub(super) const SERVER_WEEK: Table = Table {
+    name: "server_week",
+    columns: &[
+        "week",
+        "server",
+        "server_rank",
+        "player_ms",
+        "closed",
+        "clq1_players",
+        "clq2_players",
+        "elo_players",
+        "points_players",
+        "time_players",
+    ],
+    key_columns: 2,
+};
 pub(super) const PLAYER_WEEK: Table = Table {
     name: "player_week",
     columns: &[
@@ -76,14 +90,21 @@ pub(super) const PLAYER_WEEK: Table = Table {
         "elo_rounds",
         "clq1",
         "clq2",
-        "clq1_position",
-        "clq2_position",
-        "elo_position",
-        "points_position",
-        "time_position",
+        "clq1_order",
+        "clq2_order",
+        "elo_order",
+        "points_order",
+        "time_order",
+        "clq1_reached_after_ms",
+        "clq2_reached_after_ms",
+        "elo_reached_after_ms",
+        "points_reached_after_ms",
+        "time_reached_after_ms",
     ],
     key_columns: 3,
 };
+pub(super) const BOARD_STEP: Table =
+    Table { name: "board_step", columns: &["week", "server", "ranking", "position", "board_order"], key_columns: 4 };
 pub(super) const BEST_POSITION: Table = Table {
     name: "best_position",
     columns: &["server", "player", "ranking", "ordinal", "position", "week"],

@@ -27,6 +27,9 @@ impl Archive {
             for (&server, job) in servers {
                 server_weeks.row(|row| {
                     row.uint(week).uint(server).opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
+                    for size in job.board_sizes {
+                        row.uint(size);
+                    }
                 });
                 for it in &job.rows {
                     players.row(|row| {
@@ -34,8 +37,11 @@ impl Archive {
                         row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).uint(it.time_est_ms);
                         row.int(it.points).double(it.points_est);
                         row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
-                        for position in it.positions {
-                            row.opt_uint(position);
+                        for place in &it.places {
+                            row.opt_bytes(place.as_ref().map(|place| place.order.to_bytes()).as_deref());
+                        }
+                        for place in &it.places {
+                            row.opt_uint(place.as_ref().map(|place| after_ms(place.reached_ms, job.week_start_ms)));
                         }
                     });
                 }
@@ -75,11 +81,14 @@ impl Archive {
         }
 
         for (&week, servers) in &by_week {
+            rows += self.write_board_steps(week, servers).await?;
+            let complete: BTreeMap<u32, &WeekArchive> =
+                servers.iter().filter(|(_, job)| job.is_complete).map(|(&server, job)| (server, *job)).collect();
             let players_of =
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
-            for (span, servers) in by_span(servers) {
+            for (span, servers) in by_span(&complete) {
                 self.delete_surplus_where(
                     &PLAYERS,
                     Some(week),
@@ -107,6 +116,11 @@ impl Archive {
         }
         Ok(rows)
     }
+}
+
+/// Milliseconds from the start of a week to a time in it.
+fn after_ms(at_ms: i64, week_start_ms: i64) -> u32 {
+    at_ms.saturating_sub(week_start_ms).clamp(0, u32::MAX.into()) as u32
 }
 
 /// Groups the servers of a week by the span of players in their jobs. Nearly always every

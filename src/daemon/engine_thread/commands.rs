@@ -130,7 +130,7 @@ impl EngineThread {
                 // Only what is on disk is archived.
                 return Ok(Vec::new());
             }
-            let State { engine, store } = &self.state;
+            let State { engine, store } = &mut self.state;
             let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max)?;
             let deleted: Vec<OutboxEntry> =
                 jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();

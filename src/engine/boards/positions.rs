@@ -12,6 +12,7 @@ use std::collections::binary_heap::PeekMut;
 use crate::board::order::{OrderKey, Orders};
 use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::PlayerKey;
+use crate::model::archive::step_spacing;
 use crate::model::row::{PlayerRow, Ranking};
 
 #[derive(Debug)]
@@ -22,28 +23,41 @@ pub(in crate::engine) struct PositionBuilder<const N: usize> {
     runs: [SortedRuns<OrderKey>; N],
     /// By row index; 0: absent.
     positions: ChunkedVec<[u32; N], ROWS_PER_CHUNK>,
+    sizes: [u32; N],
+    steps: Vec<Step>,
     /// The ranking that is being sorted, and its next position.
     at: usize,
     next: u32,
+}
+
+/// The row at a position, every [`step_spacing`] positions.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Step {
+    pub ranking: Ranking,
+    pub position: u32,
+    pub row_index: usize,
 }
 
 impl<const N: usize> PositionBuilder<N> {
     /// For a server whose boards have these orders.
     pub fn new(orders: Orders, rankings: [Ranking; N]) -> PositionBuilder<N> {
         let runs = std::array::from_fn(|_| SortedRuns::default());
-        PositionBuilder { orders, rankings, runs, positions: ChunkedVec::default(), at: 0, next: 1 }
+        let positions = ChunkedVec::default();
+        PositionBuilder { orders, rankings, runs, positions, sizes: [0; N], steps: Vec::new(), at: 0, next: 1 }
     }
 
     /// Adds the next rows, in order of player key.
     pub fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         let first = self.positions.len() as u32;
-        for (runs, ranking) in self.runs.iter_mut().zip(self.rankings) {
+        for (at, ranking) in self.rankings.into_iter().enumerate() {
             let numbered = (first..).zip(rows);
             let key = |(number, (_, row)): (u32, &(PlayerKey, PlayerRow))| {
                 let entry = self.orders.entry(PlayerKey(number), row, ranking)?;
                 Some(self.orders.sort_key(ranking, &entry))
             };
-            runs.push(numbered.filter_map(key).collect());
+            let run: Vec<OrderKey> = numbered.filter_map(key).collect();
+            self.sizes[at] += run.len() as u32;
+            self.runs[at].push(run);
         }
         rows.iter().for_each(|_| self.positions.push([0; N]));
     }
@@ -55,7 +69,11 @@ impl<const N: usize> PositionBuilder<N> {
         while assigned < most && self.at < N {
             match self.runs[self.at].next() {
                 Some((.., number)) => {
-                    self.positions[number.0 as usize][self.at] = self.next;
+                    let row_index = number.0 as usize;
+                    self.positions[row_index][self.at] = self.next;
+                    if (self.next - 1).is_multiple_of(step_spacing(self.sizes[self.at])) {
+                        self.steps.push(Step { ranking: self.rankings[self.at], position: self.next, row_index });
+                    }
                     self.next += 1;
                     assigned += 1;
                 }
@@ -71,6 +89,16 @@ impl<const N: usize> PositionBuilder<N> {
     /// Whether every added row has its positions.
     pub fn is_complete(&self) -> bool {
         self.at == N
+    }
+
+    /// Rows on each board.
+    pub fn sizes(&self) -> [u32; N] {
+        self.sizes
+    }
+
+    /// In order of ranking and position, once all positions are assigned.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// Positions of the row with this index, in the order of the rankings; `None`: absent.

@@ -2,19 +2,16 @@
 //! in steps, and then returned in chunks.
 //!
 //! In the archive, scores and positions of one server must be consistent (docs/rules.md section 12),
-//! but rows change while the chunks are requested. So the archived values of each row, about 100
+//! but rows change while the chunks are requested. So the archived values of each row, about 200
 //! bytes, are copied here until the whole week is written: the positions belong to exactly
 //! these scores. A row is copied when it is read, so rows may be some seconds apart. Changes
 //! during this time are in the outbox again. The copy is not stored: after a crash the week is
 //! still in the outbox, and is requested from the first chunk again.
 
-use crate::board::order::Orders;
-use crate::engine::boards::positions::{PositionBuilder, ROWS_PER_CHUNK};
-use crate::engine::chunked_vec::ChunkedVec;
+use super::week_rows::WeekRows;
 use crate::engine::{Engine, StateReader};
-use crate::model::archive::{PlayerKeyRange, PlayerWeekArchive, WeekChunk, WeekChunkRequest};
-use crate::model::row::{PlayerRow, Ranking};
-use crate::model::{PlayerKey, ServerKey, WeekKey};
+use crate::model::archive::{WeekChunk, WeekChunkRequest};
+use crate::model::{ServerKey, WeekKey};
 
 /// Positions that are assigned in one step: some milliseconds.
 const POSITIONS_PER_STEP: usize = 20_000;
@@ -25,92 +22,11 @@ pub(in crate::engine) struct LargeWeek {
     pub(super) server: ServerKey,
     /// Identifies this copy and its chunks.
     copy_id: u64,
-    closed: bool,
-    rows: ChunkedVec<ArchiveRow, ROWS_PER_CHUNK>,
-    positions: PositionBuilder<5>,
+    rows: WeekRows,
     is_read: bool,
+    is_complete: bool,
     /// The first chunk was returned.
     first_chunk_sent: bool,
-}
-
-/// The archived values of a row.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ArchiveRow {
-    player: PlayerKey,
-    starts: u32,
-    measured_ms: u64,
-    time_ms: u64,
-    time_est_ms: u64,
-    points: i64,
-    points_est: f64,
-    elo: f64,
-    clq1: u64,
-    clq2: u64,
-    elo_rounds: u32,
-}
-
-impl ArchiveRow {
-    pub fn new(player: PlayerKey, row: &PlayerRow) -> ArchiveRow {
-        ArchiveRow {
-            player,
-            starts: row.starts,
-            measured_ms: row.measured_ms,
-            time_ms: row.time_ms(),
-            time_est_ms: row.time_est_ms,
-            points: row.points,
-            points_est: row.points_est(),
-            elo: row.elo,
-            clq1: row.clq1(),
-            clq2: row.clq2(),
-            elo_rounds: row.elo_rounds,
-        }
-    }
-
-    pub fn into_archive(self, positions: [Option<u32>; 5]) -> PlayerWeekArchive {
-        PlayerWeekArchive {
-            player: self.player,
-            measured_ms: self.measured_ms,
-            starts: self.starts,
-            time_ms: self.time_ms,
-            time_est_ms: self.time_est_ms,
-            points: self.points,
-            points_est: self.points_est,
-            elo: self.elo,
-            elo_rounds: self.elo_rounds,
-            clq1: self.clq1,
-            clq2: self.clq2,
-            positions,
-        }
-    }
-}
-
-impl LargeWeek {
-    fn new(week: WeekKey, server: ServerKey, orders: Orders, copy_id: u64, closed: bool) -> LargeWeek {
-        LargeWeek {
-            week,
-            server,
-            copy_id,
-            closed,
-            rows: ChunkedVec::default(),
-            positions: PositionBuilder::new(orders, Ranking::ALL),
-            is_read: false,
-            first_chunk_sent: false,
-        }
-    }
-
-    fn last_read(&self) -> Option<PlayerKey> {
-        self.rows.len().checked_sub(1).map(|last| self.rows[last].player)
-    }
-
-    /// Returns at most `most` rows after a player, and their key range.
-    fn rows_after(&self, after: Option<PlayerKey>, most: usize) -> (PlayerKeyRange, Vec<PlayerWeekArchive>) {
-        let from = after.map_or(0, |after| self.rows.partition_point(|kept| kept.player <= after));
-        let to = self.rows.len().min(from.saturating_add(most));
-        let rows = (from..to).map(|at| self.rows[at].into_archive(self.positions.get(at)));
-        let rows: Vec<PlayerWeekArchive> = rows.collect();
-        let through = rows.last().map(|row| row.player).filter(|_| to < self.rows.len());
-        (PlayerKeyRange { after, through }, rows)
-    }
 }
 
 impl Engine {
@@ -142,8 +58,8 @@ impl Engine {
         if !self.global.is_kept(large.week.into()) {
             return Ok(WeekChunk::NotAvailable);
         }
-        let (span, rows) = large.rows_after(after, self.global.settings.archive_chunk_rows);
-        let week = self.week_archive(source, large.week, large.server, large.closed, span, rows)?;
+        let most = self.global.settings.archive_chunk_rows;
+        let week = self.week_archive(source, large.week, large.server, &large.rows, after, most)?;
         large.first_chunk_sent = true;
         let copy_id = large.copy_id;
         self.large_week = Some(large);
@@ -167,20 +83,23 @@ impl Engine {
         let closed = self.is_server_closed(week, server);
         let mut large = match begun {
             // Rows of an open week differ from those of the closed one.
-            Some(begun) if begun.closed == closed => begun,
+            Some(begun) if begun.rows.closed == closed => begun,
             _ => {
                 self.last_copy_id += 1;
-                LargeWeek::new(week, server, self.server_orders(server), self.last_copy_id, closed)
+                let copy_id = self.last_copy_id;
+                let changed = self.global.archive_changes.begin_job(week, server);
+                let rows = WeekRows::new(self.server_orders(server), closed, changed);
+                LargeWeek { week, server, copy_id, rows, is_read: false, is_complete: false, first_chunk_sent: false }
             }
         };
         if !large.is_read {
             let most = self.global.settings.archive_chunk_rows;
-            let page = self.rows_after(source, week.into(), server, large.last_read(), most)?;
-            large.positions.push_rows(&page.rows);
-            page.rows.iter().for_each(|(player, row)| large.rows.push(ArchiveRow::new(*player, row)));
+            let page = self.rows_after(source, week.into(), server, large.rows.last_read(), most)?;
+            large.rows.changed.add_players(self.live_players(week, server));
+            large.rows.push_rows(&page.rows);
             large.is_read = page.is_last;
-        } else if !large.positions.is_complete() {
-            large.positions.assign(POSITIONS_PER_STEP);
+        } else if !large.is_complete {
+            large.is_complete = large.rows.assign_positions(POSITIONS_PER_STEP);
         } else {
             return Ok(Some(large));
         }

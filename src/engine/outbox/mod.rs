@@ -2,15 +2,18 @@
 //! all values, for an archive that is new or incomplete.
 
 pub(super) mod changed_orders;
+pub(super) mod changes;
 mod large_week;
 mod resync;
+mod week_rows;
+
+use self::changes::ChangedRows;
+use self::week_rows::WeekRows;
 
 use super::rows::RowPage;
 use super::{Engine, RemovedPlayer, StateReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
-use crate::model::archive::{
-    ArchiveJob, ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive,
-};
+use crate::model::archive::{ArchiveJob, ListEntry, MapWeekArchive, ServerArchive, WeekArchive};
 use crate::model::outbox::{OutboxEntry, OutboxKey};
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
@@ -19,6 +22,21 @@ impl Engine {
     /// Removes archived entries from the outbox, unless they changed since.
     pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
         self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
+        for entry in entries {
+            if let OutboxKey::Week { week, server } = entry.key {
+                self.global.archive_changes.end_job(week, server);
+            }
+        }
+    }
+
+    /// Records what the outbox contains at the start: its weeks are archived completely.
+    pub fn load_outbox<S: StateReader>(&mut self, source: &S) {
+        self.set_outbox_len(source.outbox_len());
+        for entry in source.outbox(None, usize::MAX) {
+            if let OutboxKey::Week { week, server } = entry.key {
+                self.global.archive_changes.add_all_rows(week, server);
+            }
+        }
     }
 
     /// Sets the length of the outbox after a commit.
@@ -30,7 +48,7 @@ impl Engine {
     /// `None` for a deleted object. At most `entries_max`, and none after the entry with which
     /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
     pub fn archive_jobs<S: StateReader>(
-        &self,
+        &mut self,
         source: &S,
         after: Option<OutboxKey>,
         before: Option<OutboxKey>,
@@ -44,7 +62,13 @@ impl Engine {
             if before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
                 break;
             }
-            let job = self.archive_job(source, entry.key)?;
+            let job = match entry.key {
+                OutboxKey::Week { week, server } => {
+                    let changed = self.global.archive_changes.begin_job(week, server);
+                    self.week_job(source, week, server, changed)?
+                }
+                key => self.archive_job(source, key)?,
+            };
             if let Some(ArchiveJob::Week(week)) = &job {
                 rows += week.rows.len() + week.maps.len();
             }
@@ -71,7 +95,7 @@ impl Engine {
                 },
             },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
-            OutboxKey::Week { week, server } => self.week_job(source, week, server)?,
+            OutboxKey::Week { week, server } => self.week_job(source, week, server, ChangedRows::All)?,
         })
     }
 
@@ -130,11 +154,13 @@ impl Engine {
         })
     }
 
+    /// The rows of a server's week that changed, and those of present players.
     fn week_job<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
+        changed: ChangedRows,
     ) -> Result<Option<ArchiveJob>, S::Error> {
         if !self.global.is_kept(week.into()) {
             return Ok(None);
@@ -149,28 +175,37 @@ impl Engine {
         if !is_last {
             return Ok(Some(ArchiveJob::LargeWeek { week, server }));
         }
-        let positions = self.server_orders(server).positions(&rows);
-        let rows = rows.iter().zip(positions);
-        let rows =
-            rows.map(|((player, row), positions)| large_week::ArchiveRow::new(*player, row).into_archive(positions));
-        let closed = self.is_server_closed(week, server);
-        let week = self.week_archive(source, week, server, closed, PlayerKeyRange::ALL, rows.collect())?;
+        let mut week_rows = WeekRows::new(self.server_orders(server), self.is_server_closed(week, server), changed);
+        week_rows.changed.add_players(self.live_players(week, server));
+        week_rows.push_rows(&rows);
+        while !week_rows.assign_positions(usize::MAX) {}
+        let week = self.week_archive(source, week, server, &week_rows, None, usize::MAX)?;
         Ok(Some(ArchiveJob::Week(Box::new(week))))
     }
 
-    /// A server's week with the players of a key range.
+    /// Present players with a row in a week.
+    fn live_players(&self, week: WeekKey, server: ServerKey) -> impl Iterator<Item = PlayerKey> {
+        let presences = self.server_state(server).into_iter().flat_map(|server_state| server_state.record.presences());
+        presences.filter(move |presence| presence.row(week.into()).is_some()).map(|presence| presence.player)
+    }
+
+    /// A server's week with at most `most` of its changed players, after a player.
     fn week_archive<S: StateReader>(
         &self,
         source: &S,
         week: WeekKey,
         server: ServerKey,
-        closed: bool,
-        span: PlayerKeyRange,
-        rows: Vec<PlayerWeekArchive>,
+        week_rows: &WeekRows,
+        after: Option<PlayerKey>,
+        most: usize,
     ) -> Result<WeekArchive, S::Error> {
+        let (span, rows) = week_rows.rows_after(after, most);
+        let closed = week_rows.closed;
         let maps = self.map_rows(source, week, server)?;
         let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
-        let maps = maps.into_iter().filter(|_| span.after.is_none());
+        let map_time = self.server_state(server).and_then(|server_state| server_state.record.map_time);
+        let is_changed = |map| week_rows.changed.has_map(map) || map_time.is_some_and(|live| live.map == map);
+        let maps = maps.into_iter().filter(|(map, _)| after.is_none() && is_changed(*map));
         let maps = maps.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
         let mut best = Vec::new();
         // The archive still has positions of a reopened week.
@@ -190,9 +225,12 @@ impl Engine {
             closed,
             server_rank: if closed { source.rank(week, server)? } else { None },
             player_ms,
+            board_sizes: week_rows.board_sizes(),
             span,
+            is_complete: week_rows.changed.is_all(),
             rows,
             maps: maps.collect(),
+            steps: if after.is_none() { week_rows.steps() } else { Vec::new() },
             best,
         })
     }

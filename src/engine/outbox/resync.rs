@@ -8,6 +8,7 @@
 //! Chunks do not go through the outbox: a million players would be two million
 //! records written here only to be deleted again.
 
+use super::changes::ChangedRows;
 use super::{Engine, StateReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
@@ -110,7 +111,9 @@ impl Engine {
             (state.next, state.repeat) = (ResyncCursor::START, false);
         }
         self.global.pending.meta = true;
-        self.global.pending.outbox.extend(postponed);
+        for &key in postponed {
+            self.global.enqueue_now(key);
+        }
         true
     }
 
@@ -206,7 +209,7 @@ impl<S: StateReader> ChunkReader<'_, S> {
     }
 
     fn week(&mut self, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
-        match self.engine.week_job(self.source, week, server)? {
+        match self.engine.week_job(self.source, week, server, ChangedRows::All)? {
             Some(ArchiveJob::Week(job)) => {
                 self.rows += 1 + job.rows.len() + job.maps.len();
                 self.chunk.records.push(ArchiveJob::Week(job));

@@ -5,7 +5,7 @@ use super::screening::Credible;
 use crate::engine::{GlobalState, ServerState, StateReader};
 use crate::model::server::{LastSnapshot, PlayerEntry};
 use crate::model::snapshot::Snapshot;
-use crate::model::{OutboxKey, ServerKey, WeekKey};
+use crate::model::{ServerKey, WeekKey};
 use crate::rank::{INVISIBLE_GAP_MS, player_list, round};
 use crate::schedule::class_of;
 use crate::schedule::round_end::Transition;
@@ -140,7 +140,7 @@ impl GlobalState {
                     &mut record.screening,
                 )?;
             }
-            self.enqueue(OutboxKey::Week { week, server });
+            self.enqueue_changed_rows(week, server);
             self.board_cache.mark_list_dirty(&self.current_windows.keys, &list.entries);
         }
 

@@ -36,6 +36,9 @@ impl GlobalState {
 
     pub(in crate::engine) fn flush_map_time(&mut self, server: ServerKey, map_time: Option<CurrentMapRow>) {
         if let Some(CurrentMapRow { week, map, row }) = map_time {
+            if self.records_archive_changes() {
+                self.archive_changes.add_map(week, server, map);
+            }
             self.pending.map_rows.entry((week, server)).or_default().insert(map, row);
         }
     }

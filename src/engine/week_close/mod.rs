@@ -393,7 +393,7 @@ impl Engine {
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
             self.global.server_changed(server);
-            self.global.enqueue(OutboxKey::Week { week, server });
+            self.global.enqueue_changed_rows(week, server);
         }
         if (closing.next_to_rank as usize) < self.servers.len() || !budget.has_steps() {
             self.week_close = Some(closing);

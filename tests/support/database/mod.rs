@@ -79,7 +79,7 @@ impl Database {
     pub fn settings(&self) -> ArchiveSettings {
         ArchiveSettings {
             url: self.url(),
-            query_timeout_ms: 10_000,
+            query_timeout_ms: 30_000,
             connect_timeout_ms: 2_000,
             backoff_ms_min: 10,
             backoff_ms_max: 50,

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use clqd::archive::{JobSource, OutboxQuery, SourceClosed};
-use clqd::model::archive::{ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive};
+use clqd::model::archive::{
+    BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive,
+    WeekArchive,
+};
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::BestPositions;
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
-use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Ranking, ServerKey, WeekKey};
 
 use super::Database;
 
@@ -310,11 +313,23 @@ impl World {
         for _ in 0..count / 2 {
             maps.insert(self.random_map());
         }
+        let calendar = Calendar::default();
+        let key = WeekKey(week);
+        let week_start_ms = calendar.week_start_ms(key);
+        let mut steps = Vec::new();
+        for ranking in Ranking::ALL {
+            for number in 0..self.random(3) as u32 {
+                let order = self.random(1 << 31).to_be_bytes().into_iter().collect();
+                steps.push(BoardStep { ranking, position: 1 + 32 * number, order });
+            }
+        }
         let mut rows = Vec::new();
         for (at, &player) in players.iter().enumerate() {
             let measured_ms = self.random(1 << 30);
             let starts = self.random(20) as u32;
             let position = Some(at as u32 + 1);
+            let reached_ms = week_start_ms + self.random(1 << 29) as i64;
+            let place = |position| BoardPlace { reached_ms, order: BoardOrder::Position(position) };
             rows.push(PlayerWeekArchive {
                 player,
                 measured_ms,
@@ -327,29 +342,32 @@ impl World {
                 elo_rounds: self.random(3) as u32,
                 clq1: self.random(1 << 40),
                 clq2: self.random(80),
-                positions: [position, None, position.filter(|it| it % 2 == 0), position, position],
+                places: [position, None, position.filter(|it| it % 2 == 0), position, position]
+                    .map(|position| position.map(place)),
             });
         }
         let mut map_rows = Vec::new();
         for &map in &maps {
             map_rows.push(MapWeekArchive { map, played_ms: self.random(1 << 29), player_ms: self.random(1 << 31) });
         }
-        let calendar = Calendar::default();
-        let key = WeekKey(week);
+        let board_sizes = [(); 5].map(|()| self.random(400) as u32);
         self.weeks.insert(
             (week, server),
             WeekArchive {
                 week: key,
                 server: ServerKey(server),
                 label: week_label(key),
-                week_start_ms: calendar.week_start_ms(key),
+                week_start_ms,
                 week_end_ms: calendar.week_end_ms(key),
                 closed: false,
                 server_rank: None,
                 player_ms: map_rows.iter().map(|row| row.player_ms).sum(),
+                board_sizes,
                 span: PlayerKeyRange::ALL,
+                is_complete: true,
                 rows,
                 maps: map_rows,
+                steps,
                 best: Vec::new(),
             },
         );
@@ -362,11 +380,12 @@ impl World {
         for (rank, key) in (1..).zip(keys) {
             let job = self.weeks.get_mut(&key).unwrap();
             job.closed = true;
+            job.steps.clear();
             job.server_rank = (job.player_ms > 0).then_some(rank);
             for row in &job.rows {
                 let best = self.best.entry((key.1, row.player.0)).or_default();
                 for ranking in 0..3 {
-                    best.set(ranking, row.positions[ranking], job.week);
+                    best.set(ranking, position(row.places[ranking].as_ref()), job.week);
                 }
             }
             self.touch(OutboxKey::Week { week: WeekKey(key.0), server: ServerKey(key.1) });
@@ -443,7 +462,7 @@ impl World {
                         let blobs = [it.ten_minutes, it.hours, it.days, it.weeks, it.ranks];
                         let mut row = vec![key];
                         row.extend(times.map(text));
-                        row.extend(blobs.map(|blob| blob.iter().map(|byte| format!("{byte:02X}")).collect::<String>()));
+                        row.extend(blobs.map(|blob| hex(&blob)));
                         row.push(maybe(it.newest_rank_week));
                         put("server_series", row);
                     }
@@ -452,13 +471,22 @@ impl World {
                 ArchiveJob::Week(it) => {
                     let scope = [text(it.week), text(it.server)];
                     let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();
-                    put("server_week", row(vec![maybe(it.server_rank), text(it.player_ms), text(u8::from(it.closed))]));
+                    let mut rest = vec![maybe(it.server_rank), text(it.player_ms), text(u8::from(it.closed))];
+                    rest.extend(it.board_sizes.map(text));
+                    put("server_week", row(rest));
+                    for step in &it.steps {
+                        put("board_step", row(vec![text(step.ranking.name()), text(step.position), hex(&step.order)]));
+                    }
                     for r in &it.rows {
                         let mut rest = vec![text(r.player), text(r.measured_ms), text(r.starts), text(r.time_ms)];
                         rest.extend([text(r.time_est_ms), text(r.points), format!("{:?}", r.points_est)]);
                         rest.extend([format!("{:?}", r.elo), text(r.elo_rounds)]);
                         rest.extend([text(r.clq1), text(r.clq2)]);
-                        rest.extend(r.positions.map(maybe));
+                        let places = r.places.each_ref().map(Option::as_ref);
+                        rest.extend(places.map(|place| maybe(place.map(|place| hex(&place.order.to_bytes())))));
+                        let after_ms = |place: &BoardPlace| place.reached_ms - it.week_start_ms;
+                        rest.extend(places.map(|place| maybe(place.map(after_ms))));
+                        rest.extend(places.map(|place| maybe(position(place))));
                         put("player_week", row(rest));
                     }
                     for r in &it.maps {
@@ -518,7 +546,7 @@ pub fn new_server(key: u32, url: &str) -> ServerArchive {
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
 /// Tables and the columns that are read; blobs as hex.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 14] = [
     ("game", "*"),
     ("map", "*"),
     ("player", "*"),
@@ -533,7 +561,14 @@ const TABLES: [(&str, &str); 13] = [
          HEX(weeks), HEX(ranks), newest_rank_week",
     ),
     ("server_week", "*"),
-    ("player_week", "*"),
+    (
+        "player_week",
+        "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, clq1, clq2, \
+         HEX(clq1_order), HEX(clq2_order), HEX(elo_order), HEX(points_order), HEX(time_order), clq1_reached_after_ms, \
+         clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, clq1_position, \
+         clq2_position, elo_position, points_position, time_position",
+    ),
+    ("board_step", "week, server, ranking, position, HEX(board_order)"),
     ("best_position", "*"),
     ("map_week", "week, server, map, played_ms, player_ms"),
 ];
@@ -566,6 +601,18 @@ pub fn assert_same(found: &Tables, wanted: &Tables, when: &str) {
             missing.is_empty() && surplus.is_empty(),
             "{when}: table {name}: missing {missing:?}, surplus {surplus:?}"
         );
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+/// The position of a place in a closed week.
+fn position(place: Option<&BoardPlace>) -> Option<u32> {
+    match place?.order {
+        BoardOrder::Position(position) => Some(position),
+        BoardOrder::SortKey(_) => None,
     }
 }
 

@@ -1,0 +1,68 @@
+//! Writes the steps of boards. All steps of a board are known, but few of them change from one
+//! interval to the next: those that are equal in the archive are not written.
+
+use std::collections::BTreeMap;
+
+use super::tables::BOARD_STEP;
+use super::{OperationContext, TransactionError};
+use crate::archive::connect::Archive;
+use crate::archive::sql::{comma_separated, literal};
+use crate::model::archive::WeekArchive;
+
+/// Servers in one SELECT: their steps are some thousand rows.
+const SERVERS_MAX: usize = 500;
+
+/// Server, ranking and position.
+type StepKey = (u32, String, u32);
+
+impl Archive {
+    /// Makes the steps of boards equal to those of the jobs. Returns the number of written rows.
+    pub(super) async fn write_board_steps(
+        &mut self,
+        week: u32,
+        jobs: &BTreeMap<u32, &WeekArchive>,
+    ) -> Result<u64, TransactionError> {
+        let table = BOARD_STEP.name;
+        // Only the first chunk of a large week has steps.
+        let jobs: Vec<(u32, &WeekArchive)> =
+            jobs.iter().filter(|(_, job)| job.span.after.is_none()).map(|(&server, job)| (server, *job)).collect();
+        let mut rows = 0;
+        for jobs in jobs.chunks(SERVERS_MAX) {
+            self.doing = table;
+            let servers = comma_separated(jobs.iter().map(|(server, _)| server));
+            let select = format!(
+                "SELECT server, ranking, position, board_order FROM {table} WHERE week = {week} AND server IN ({servers})"
+            );
+            let found: Vec<(u32, String, u32, Vec<u8>)> = self.rows(&select).await.doing(table)?;
+            // What remains of these is surplus.
+            let mut found: BTreeMap<StepKey, Vec<u8>> = found
+                .into_iter()
+                .map(|(server, ranking, position, order)| ((server, ranking, position), order))
+                .collect();
+            let mut changed = self.upsert(&BOARD_STEP);
+            for (server, job) in jobs {
+                for step in &job.steps {
+                    let key = (*server, step.ranking.name().to_owned(), step.position);
+                    if found.remove(&key).is_none_or(|kept| kept[..] != step.order[..]) {
+                        changed.row(|row| {
+                            row.uint(week).uint(key.0).text(&key.1).uint(key.2).bytes(&step.order);
+                        });
+                    }
+                }
+            }
+            rows += self.execute_upsert(changed).await?;
+            let surplus: Vec<String> = found
+                .keys()
+                .map(|(server, ranking, position)| format!("({server},{},{position})", literal(ranking)))
+                .collect();
+            for surplus in surplus.chunks(SERVERS_MAX) {
+                let delete = format!(
+                    "DELETE FROM {table} WHERE week = {week} AND (server, ranking, position) IN ({})",
+                    comma_separated(surplus)
+                );
+                self.execute(&delete).await.doing(table)?;
+            }
+        }
+        Ok(rows)
+    }
+}
