@@ -2,6 +2,7 @@
 //! MariaDB that the tests start.
 
 mod board_orders;
+mod changed_rows;
 mod long_week;
 mod mysql;
 mod resync;

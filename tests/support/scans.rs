@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use clqd::archive::OutboxQuery;
 use clqd::engine::{Event, Outcome};
-use clqd::model::archive::{ArchiveJob, ResyncStep};
+use clqd::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use clqd::model::name::Name;
 use clqd::model::outbox::{OutboxEntry, OutboxKey};
-use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
+use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WeekKey};
 use clqd::state::State;
 
 /// A full snapshot of players with a ping.
@@ -89,6 +89,29 @@ pub fn complete(mut job: ArchiveJob) -> ArchiveJob {
         week.is_complete = true;
     }
     job
+}
+
+/// A large week in chunks, like the archive's worker.
+pub fn week_chunks(state: &mut State, week: WeekKey, server: ServerKey) -> Vec<ArchiveJob> {
+    let mut chunks = Vec::new();
+    let mut request = WeekChunkRequest::First { week, server };
+    loop {
+        let chunk = state.engine.week_chunk(&state.store, request).expect("a store");
+        state.commit().expect("a store");
+        match chunk {
+            WeekChunk::Preparing => {}
+            WeekChunk::NotAvailable => panic!("the week is available"),
+            WeekChunk::Chunk { copy_id, week } => {
+                let after = week.span.through;
+                chunks.push(ArchiveJob::Week(week));
+                if after.is_none() {
+                    state.engine.week_chunk(&state.store, WeekChunkRequest::Release { copy_id }).expect("a store");
+                    return chunks;
+                }
+                request = WeekChunkRequest::Next { copy_id, after };
+            }
+        }
+    }
 }
 
 /// The jobs of a resync in order, acknowledged; none if no resync is due.
