@@ -10,7 +10,7 @@
 --   CREATE USER 'clqd'@'localhost' IDENTIFIED BY '...';
 --   GRANT ALL PRIVILEGES ON clqd.* TO 'clqd'@'localhost';
 --   CREATE USER 'website'@'localhost' IDENTIFIED BY '...';
---   GRANT SELECT, EXECUTE ON clqd.* TO 'website'@'localhost';
+--   and for it the views and routines, but no tables: docs/database.md lists the statements
 -- If the database keeps a binary log, clqd's account may not create the functions
 -- below: let the administrator run `clqd migrate` once, or set
 -- log_bin_trust_function_creators=1 temporarily.
@@ -72,11 +72,21 @@ CREATE TABLE IF NOT EXISTS player (
   game    INT UNSIGNED NOT NULL COMMENT 'Key of the game: a player is known by name within one game',
   name    VARCHAR(256) NOT NULL COMMENT 'Normalised name: without colour codes, with single spaces, NFC',
   display VARCHAR(256) NOT NULL COMMENT 'Name as last seen, with colour codes; truncated to 256 characters',
+  name_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (name) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
   PRIMARY KEY (player),
   UNIQUE KEY player_game_name (game, name),
-  KEY player_name (name)
+  KEY player_name (name),
+  KEY player_by_search (name_search)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Players';
+
+CREATE TABLE IF NOT EXISTS player_word (
+  word   VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci NOT NULL COMMENT 'A name from its second or a later word on, truncated to 64 characters; compared regardless of case and accents',
+  player INT UNSIGNED NOT NULL COMMENT 'Key of the player',
+  PRIMARY KEY (word, player),
+  KEY player_word_by_player (player)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Beginnings of words in names of players, for searches; the first word is in player.name_search';
 
 CREATE TABLE IF NOT EXISTS week (
   week     INT UNSIGNED NOT NULL COMMENT 'Key of the week: whole weeks since Monday 1969-12-29',
@@ -99,6 +109,7 @@ CREATE TABLE IF NOT EXISTS server (
   slots           INT UNSIGNED     NOT NULL COMMENT 'Player slots; 0: the protocol does not report them',
   class           TINYINT UNSIGNED NOT NULL COMMENT 'Scan class, 1 (every 2 minutes) to 7',
   missed          INT UNSIGNED     NOT NULL COMMENT 'Scans missed since the last snapshot',
+  online          BOOLEAN          NOT NULL DEFAULT 0 COMMENT '1: it responds; 0: three scans in a row were missed, or it has not responded for 20 minutes',
   players         INT UNSIGNED     NOT NULL COMMENT 'Players now, without bots; 0 if the server no longer responds',
   assumed_players INT UNSIGNED     NOT NULL COMMENT 'Median of the last three counts of players',
   total_points    BIGINT           NOT NULL COMMENT 'Sum of the points in the last complete list',
@@ -110,9 +121,15 @@ CREATE TABLE IF NOT EXISTS server (
   server_rank_week INT UNSIGNED    NULL COMMENT 'Key of the week that the rank comes from',
   greylist_reason VARCHAR(1000)    NULL COMMENT 'Why it is excluded from rankings, truncated to 1000 characters; NULL: it is not',
   removed         BOOLEAN          NOT NULL COMMENT '1: removed and no longer scanned; its history is kept',
+  hostname_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (hostname) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
   PRIMARY KEY (server),
   UNIQUE KEY server_url (url),
-  KEY server_by_rank (server_rank)
+  KEY server_by_rank (server_rank),
+  KEY server_by_players (removed, players),
+  KEY server_by_game (game, removed, players),
+  KEY server_by_map (map, removed, players),
+  KEY server_by_added (removed, added_ms),
+  KEY server_by_search (removed, hostname_search)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Servers: what is known of each now';
 
@@ -251,6 +268,7 @@ CREATE TABLE IF NOT EXISTS map_week (
   week            INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
   server          INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
   map             INT UNSIGNED    NOT NULL COMMENT 'Key of the map',
+  game            INT UNSIGNED    NULL COMMENT 'Key of the game in whose totals the row is counted; NULL: in none, such as that of a greylisted server',
   played_ms       BIGINT UNSIGNED NOT NULL COMMENT 'Time that the map was played, ms',
   player_ms       BIGINT UNSIGNED NOT NULL COMMENT 'Players x time on the map, player-milliseconds',
   minutes         DOUBLE GENERATED ALWAYS AS (played_ms / 60000e0) VIRTUAL COMMENT 'Time that the map was played, minutes',
@@ -259,6 +277,19 @@ CREATE TABLE IF NOT EXISTS map_week (
   KEY map_week_by_map (map, week, server)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One map on one server in one week';
+
+CREATE TABLE IF NOT EXISTS map_total (
+  week      INT UNSIGNED NOT NULL COMMENT 'Key of the week',
+  game      INT UNSIGNED NOT NULL COMMENT 'Key of the game; 0: all games',
+  map       INT UNSIGNED NOT NULL COMMENT 'Key of the map',
+  played_ms BIGINT       NOT NULL COMMENT 'Time that the map was played on all servers, ms',
+  player_ms BIGINT       NOT NULL COMMENT 'Players x time on the map on all servers, player-milliseconds',
+  servers   INT          NOT NULL COMMENT 'Servers on which it was played; 0: on none any more',
+  PRIMARY KEY (week, game, map),
+  KEY map_total_by_players (week, game, player_ms),
+  KEY map_total_by_map (map, game, week)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One map on all servers of a game in one week: sums of map_week, changed in the same transaction';
 
 INSERT IGNORE INTO clq_number (n)
 WITH digit (d) AS (
@@ -275,7 +306,7 @@ FROM digit a CROSS JOIN digit b CROSS JOIN digit c CROSS JOIN digit e;
 -- The next page: AND clq1_order > (the clq1_order of the last row)
 -- A page by number: AND clq1_order >= (the result of SELECT clq_order_at(week, server, 'clq1', 101))
 -- The first position of a page: SELECT clq_position(week, server, 'clq1', (its first clq1_order))
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_player_week AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_week AS
 SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, pw.player, p.game, p.name, p.display,
   pw.clq1_position, pw.clq2_position, pw.elo_position, pw.points_position, pw.time_position,
   pw.clq1_order, pw.clq2_order, pw.elo_order, pw.points_order, pw.time_order,
@@ -294,7 +325,7 @@ WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- All-time best on a server, or of a player. By ranking:
 --   WHERE server = ? AND ranking = 'clq1' ORDER BY position, week LIMIT 20
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_best_position AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_best_position AS
 SELECT b.server, s.url, s.hostname, b.player, p.game, p.name, p.display,
   b.ranking, b.ordinal, b.position, b.week, w.label AS week_label
 FROM best_position b
@@ -305,7 +336,7 @@ WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- Servers in order of player time in a week:
 --   WHERE week = ? AND server_rank IS NOT NULL ORDER BY server_rank LIMIT 100
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_server_ranking AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_server_ranking AS
 SELECT sw.week, w.label AS week_label, sw.closed, sw.server_rank, sw.server, s.url, s.hostname, s.game,
   sw.player_ms, sw.player_ms / 3600000e0 AS player_hours,
   sw.clq1_players, sw.clq2_players, sw.elo_players, sw.points_players, sw.time_players
@@ -315,7 +346,7 @@ JOIN week w ON w.week = sw.week
 WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- Maps of a server, or servers of a map, in a week.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_maps AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_maps AS
 SELECT mw.week, w.label AS week_label, sw.closed, mw.server, s.url, s.hostname, mw.map, m.name AS map_name,
   mw.minutes, mw.average_players, mw.played_ms, mw.player_ms
 FROM map_week mw
@@ -325,11 +356,50 @@ JOIN week w ON w.week = mw.week
 JOIN server_week sw ON sw.week = mw.week AND sw.server = mw.server
 WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
--- Current servers. Greylisted ones are included, with the reason.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_servers AS
+-- Maps by the time that players spent on them in a week; game 0 is all games:
+--   WHERE week = ? AND game = 0 ORDER BY player_ms DESC LIMIT 20
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_map_ranking AS
+SELECT mt.week, mt.game, mt.map, m.name AS map_name, mt.played_ms, mt.player_ms, mt.servers,
+  mt.player_ms / NULLIF(mt.played_ms, 0) AS average_players
+FROM map_total mt
+JOIN map m ON m.map = mt.map
+WHERE mt.servers > 0;
+
+-- Players by name, regardless of case and accents, by the beginning of the name or of a later
+-- word in it:
+--   SELECT player FROM clq_players WHERE name_search LIKE 'vis%' LIMIT 200
+--   SELECT player FROM clq_player_words WHERE word LIKE 'vis%' LIMIT 200
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_players AS
+SELECT p.player, p.game, g.name AS game_name, p.name, p.display, p.name_search
+FROM player p
+LEFT JOIN game g ON g.game = p.game;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_words AS
+SELECT pw.word, pw.player, p.game, p.name, p.display
+FROM player_word pw
+JOIN player p ON p.player = pw.player;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_games AS
+SELECT game, name FROM game;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_map_names AS
+SELECT map, name FROM map;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_weeks AS
+SELECT week, label, start_ms, end_ms FROM week;
+
+-- Tags of servers.
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_server_tags AS
+SELECT st.tag, st.server, s.url, s.hostname, s.players
+FROM server_tag st
+JOIN server s ON s.server = st.server
+WHERE s.removed = 0;
+
+-- Current servers. Greylisted ones are included.
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_servers AS
 SELECT s.server, s.url, s.hostname, s.game, g.name AS game_name, s.map, m.name AS map_name, s.players,
   s.assumed_players, s.slots, s.class, s.missed, s.total_points, s.bots_unidentified, s.server_rank, s.server_rank_week,
-  s.added_ms, s.last_scan_ms, s.last_seen_ms, s.greylist_reason
+  s.added_ms, s.last_scan_ms, s.last_seen_ms, s.online, s.hostname_search, s.greylist_reason IS NOT NULL AS greylisted
 FROM server s
 LEFT JOIN game g ON g.game = s.game
 LEFT JOIN map m ON m.map = s.map
@@ -338,14 +408,14 @@ WHERE s.removed = 0;
 -- Current players of each server. A server that no longer responds (three scans missed
 -- in a row, or no response for 20 minutes) has no rows here, and 0 players in
 -- clq_servers.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_online AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online AS
 SELECT o.server, s.url, s.hostname, s.last_seen_ms, s.missed, o.list_index, o.name, o.display, o.points, o.player, o.spectator
 FROM online_player o
 JOIN server s ON s.server = o.server
 WHERE s.removed = 0;
 
 -- Why lists of servers were ignored. A reason is reported for 7 days.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_screening AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_screening AS
 SELECT sc.server, s.url, s.hostname, sc.reason, sc.applied_ms
 FROM server_screening sc
 JOIN server s ON s.server = sc.server
@@ -476,14 +546,14 @@ END;
 
 -- A row for each value: WHERE server = ? ORDER BY time_ms. time_ms is the start of the
 -- interval; players is NULL if there is no data, which is not zero.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_ten_minutes AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_ten_minutes AS
 SELECT s.server, s.newest_ten_minutes_ms - (LENGTH(s.ten_minutes) DIV 5 * 3 - 1 - n.n) * 600000 AS time_ms,
   clq_players13(clq_code13(s.ten_minutes, n.n)) AS players
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.ten_minutes) DIV 5 * 3
 WHERE s.newest_ten_minutes_ms > 0;
 
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_hour AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_hour AS
 SELECT s.server, s.newest_hour_ms - (LENGTH(s.hours) - 1 - n.n) * 3600000 AS time_ms,
   clq_players8(clq_code8(s.hours, n.n)) AS players
 FROM server_series s
@@ -493,14 +563,14 @@ WHERE s.newest_hour_ms > 0;
 -- Days and weeks are local. If clocks were put forward or back between a value and the
 -- newest one, time_ms is off by that hour: use the date of time_ms + 43200000 (noon),
 -- which is always in the right day.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_day AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_day AS
 SELECT s.server, s.newest_day_ms - (LENGTH(s.days) - 1 - n.n) * 86400000 AS time_ms,
   clq_players8(clq_code8(s.days, n.n)) AS players
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.days)
 WHERE s.newest_day_ms > 0;
 
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_week AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_week AS
 SELECT s.server, s.newest_week_ms - (LENGTH(s.weeks) - 1 - n.n) * 604800000 AS time_ms,
   clq_players8(clq_code8(s.weeks, n.n)) AS players
 FROM server_series s
@@ -508,7 +578,7 @@ JOIN clq_number n ON n.n < LENGTH(s.weeks)
 WHERE s.newest_week_ms > 0;
 
 -- Ranks by week: WHERE server = ? ORDER BY week.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW clq_series_rank AS
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_rank AS
 SELECT s.server, CAST(s.newest_rank_week AS SIGNED) - (LENGTH(s.ranks) DIV 2 - 1 - n.n) AS week,
   clq_rank16(s.ranks, n.n) AS server_rank
 FROM server_series s
@@ -519,7 +589,7 @@ DELIMITER //
 
 DROP PROCEDURE IF EXISTS clq_series //
 CREATE PROCEDURE clq_series(IN server_key INT UNSIGNED, IN kind VARCHAR(16))
-  READS SQL DATA SQL SECURITY INVOKER
+  READS SQL DATA SQL SECURITY DEFINER
   COMMENT 'A series of a server, oldest first; kind: ten_minutes, hour, day, week, rank'
 BEGIN
   IF kind = 'ten_minutes' THEN

@@ -147,6 +147,37 @@ ALTER TABLE server_week MODIFY COLUMN server_rank INT NULL
 ALTER TABLE server MODIFY COLUMN server_rank INT NULL
   COMMENT 'Rank by player-seconds of server_rank_week, 1 is best; NULL: not ranked';
 ALTER TABLE best_position MODIFY COLUMN position INT NOT NULL COMMENT 'Position in the week, 1 is best';
+ALTER TABLE player
+  ADD COLUMN name_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (name) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
+  ADD KEY player_by_search (name_search);
+ALTER TABLE server
+  ADD COLUMN online BOOLEAN NOT NULL DEFAULT 0 COMMENT '1: it responds; 0: three scans in a row were missed, or it has not responded for 20 minutes' AFTER missed,
+  ADD COLUMN hostname_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (hostname) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
+  ADD KEY server_by_players (removed, players),
+  ADD KEY server_by_game (game, removed, players),
+  ADD KEY server_by_map (map, removed, players),
+  ADD KEY server_by_added (removed, added_ms),
+  ADD KEY server_by_search (removed, hostname_search);
+ALTER TABLE map_week
+  ADD COLUMN game INT UNSIGNED NULL COMMENT 'Key of the game in whose totals the row is counted; NULL: in none, such as that of a greylisted server' AFTER map;
+UPDATE map_week SET game = (SELECT server.game FROM server WHERE server.server = map_week.server AND server.greylist_reason IS NULL);
+CREATE TABLE IF NOT EXISTS map_total (
+  week      INT UNSIGNED NOT NULL COMMENT 'Key of the week',
+  game      INT UNSIGNED NOT NULL COMMENT 'Key of the game; 0: all games',
+  map       INT UNSIGNED NOT NULL COMMENT 'Key of the map',
+  played_ms BIGINT       NOT NULL COMMENT 'Time that the map was played on all servers, ms',
+  player_ms BIGINT       NOT NULL COMMENT 'Players x time on the map on all servers, player-milliseconds',
+  servers   INT          NOT NULL COMMENT 'Servers on which it was played; 0: on none any more',
+  PRIMARY KEY (week, game, map),
+  KEY map_total_by_players (week, game, player_ms),
+  KEY map_total_by_map (map, game, week)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One map on all servers of a game in one week: sums of map_week, changed in the same transaction';
+DELETE FROM map_total;
+INSERT INTO map_total (week, game, map, played_ms, player_ms, servers)
+SELECT week, game, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week WHERE game IS NOT NULL GROUP BY week, game, map
+UNION ALL
+SELECT week, 0, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week WHERE game IS NOT NULL GROUP BY week, map;
 ";
 
 /// A statement that renames one table, column or index.

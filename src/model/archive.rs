@@ -136,7 +136,8 @@ pub struct ServerArchive {
     pub slots: u32,
     pub class: u8,
     pub missed: u32,
-    /// Players now; 0 if the server does not answer any more.
+    pub online: bool,
+    /// Players now; 0 if the server is offline.
     pub players: u32,
     /// Median of the last three counts.
     pub assumed_players: u32,
@@ -195,6 +196,9 @@ pub struct WeekArchive {
     pub week_end_ms: i64,
     /// The week is closed on the server.
     pub closed: bool,
+    /// The game whose totals the server counts in; `None`: in none, because it was never seen or
+    /// is greylisted.
+    pub game: Option<GameKey>,
     /// Rank of the server in this week, once it is assigned.
     pub server_rank: Option<u32>,
     /// Player-milliseconds of all maps.

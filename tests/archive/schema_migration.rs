@@ -52,6 +52,14 @@ async fn keep_version_3_data(database: &Database) {
     for sql in [
         "DELETE FROM board_step",
         "DELETE FROM clq_state",
+        "DELETE FROM player_word",
+        "UPDATE server SET online = 0",
+        "UPDATE map_week SET game = (SELECT game FROM server WHERE server.server = map_week.server AND greylist_reason IS NULL)",
+        "DELETE FROM map_total",
+        "INSERT INTO map_total SELECT week, game, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week \
+         WHERE game IS NOT NULL GROUP BY week, game, map",
+        "INSERT INTO map_total SELECT week, 0, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week \
+         WHERE game IS NOT NULL GROUP BY week, map",
         "UPDATE player_week SET clq1_reached_after_ms = NULL, clq2_reached_after_ms = NULL, elo_reached_after_ms = NULL, \
          points_reached_after_ms = NULL, time_reached_after_ms = NULL",
         "UPDATE server_week SET clq1_players = 0, clq2_players = 0, elo_players = 0, points_players = 0, time_players = 0",

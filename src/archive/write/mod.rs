@@ -9,6 +9,7 @@
 
 mod batch;
 mod board_steps;
+mod map_totals;
 mod names;
 mod remove_player;
 mod servers;

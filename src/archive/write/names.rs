@@ -1,8 +1,8 @@
 //! Writes the names of games, maps and players, and checks that they belong to this state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::tables::{GAME, MAP, PLAYER};
+use super::tables::{GAME, MAP, PLAYER, PLAYER_WORD};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
@@ -12,6 +12,20 @@ use crate::model::{GameKey, MapKey, PlayerKey};
 
 /// Names in one IN list: at most about 130 KB of text.
 const NAME_LIST_MAX: usize = 500;
+
+/// Width of the column.
+const WORD_CHARS: usize = 64;
+
+/// The rest of a name from its second and each later word on. A word begins with a letter or a
+/// digit behind any other character.
+fn later_words(name: &str) -> impl Iterator<Item = &str> {
+    let mut before = None;
+    name.char_indices().filter_map(move |(at, character)| {
+        let begins = character.is_alphanumeric() && before.is_some_and(|before: char| !before.is_alphanumeric());
+        before = Some(character);
+        begins.then(|| &name[at..])
+    })
+}
 
 impl Archive {
     pub(super) async fn upsert_games(&mut self, games: &[(GameKey, &str)]) -> Result<u64, TransactionError> {
@@ -43,7 +57,17 @@ impl Archive {
         for &(key, game, name, display) in players {
             upsert.row(|row| _ = row.uint(key.0).uint(game.0).text(name).text(truncate_chars(display, NAME_BYTES_MAX)));
         }
-        self.execute_upsert(upsert).await
+        // The name of a key never changes, so neither do its words.
+        let mut words: BTreeSet<(&str, u32)> = BTreeSet::new();
+        for &(key, _, name, _) in players {
+            words.extend(later_words(name).map(|word| (truncate_chars(word, WORD_CHARS), key.0)));
+        }
+        let mut word_rows = self.upsert(&PLAYER_WORD);
+        for (word, player) in words {
+            word_rows.row(|row| _ = row.text(word).uint(player));
+        }
+        let rows = self.execute_upsert(upsert).await?;
+        Ok(rows + self.execute_upsert(word_rows).await?)
     }
 
     /// Checks that names and keys match. An archive in which one of these names has
@@ -133,5 +157,19 @@ impl Archive {
             }));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_begin_behind_other_characters() {
+        let words = |name| later_words(name).collect::<Vec<_>>();
+        assert_eq!(words("[CLAN] Visor_the-2nd"), ["CLAN] Visor_the-2nd", "Visor_the-2nd", "the-2nd", "2nd"]);
+        assert_eq!(words("Visor"), [""; 0]);
+        assert_eq!(words("|été 名前"), ["été 名前", "名前"]);
+        assert_eq!(words("😀 "), [""; 0]);
     }
 }

@@ -31,7 +31,7 @@ impl Archive {
             state.row(|row| {
                 row.uint(key).text(&server.url).text(truncate_chars(&server.hostname, TEXT_BYTES_MAX));
                 row.opt_uint(server.game.map(|game| game.0)).opt_uint(server.map.map(|map| map.0));
-                row.uint(server.slots).uint(server.class).uint(server.missed);
+                row.uint(server.slots).uint(server.class).uint(server.missed).bool(server.online);
                 row.uint(server.players).uint(server.assumed_players).int(server.total_points);
                 row.uint(server.bots_unidentified)
                     .int(server.added_ms)

@@ -6,6 +6,7 @@ pub(super) const GAME: Table = Table { name: "game", columns: &["game", "name"],
 pub(super) const MAP: Table = Table { name: "map", columns: &["map", "name"], key_columns: 1 };
 pub(super) const PLAYER: Table =
     Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
+pub(super) const PLAYER_WORD: Table = Table { name: "player_word", columns: &["word", "player"], key_columns: 2 };
 pub(super) const WEEK: Table =
     Table { name: "week", columns: &["week", "label", "start_ms", "end_ms"], key_columns: 1 };
 pub(super) const SERVER: Table = Table {
@@ -19,6 +20,7 @@ pub(super) const SERVER: Table = Table {
         "slots",
         "class",
         "missed",
+        "online",
         "players",
         "assumed_players",
         "total_points",
@@ -111,7 +113,7 @@ pub(super) const BEST_POSITION: Table = Table {
     key_columns: 4,
 };
 pub(super) const MAP_WEEK: Table =
-    Table { name: "map_week", columns: &["week", "server", "map", "played_ms", "player_ms"], key_columns: 3 };
+    Table { name: "map_week", columns: &["week", "server", "map", "game", "played_ms", "player_ms"], key_columns: 3 };
 
 /// Rows that belong to one object: `group` and `member` are the columns that identify the
 /// object, `key` the rest of the primary key.

@@ -47,7 +47,8 @@ impl Archive {
                 }
                 for it in &job.maps {
                     maps.row(|row| {
-                        _ = row.uint(week).uint(server).uint(it.map.0).uint(it.played_ms).uint(it.player_ms)
+                        row.uint(week).uint(server).uint(it.map.0).opt_uint(job.game.map(|game| game.0));
+                        row.uint(it.played_ms).uint(it.player_ms);
                     });
                 }
             }
@@ -76,6 +77,9 @@ impl Archive {
             }
         }
         let mut rows = 0;
+        for (&week, servers) in &by_week {
+            rows += self.write_map_totals(week, servers).await?;
+        }
         for upsert in [week_rows, server_weeks, players, best, maps] {
             rows += self.execute_upsert(upsert).await?;
         }

@@ -128,6 +128,7 @@ impl Engine {
             slots: record.slots,
             class: record.class.number(),
             missed: record.missed,
+            online: is_online,
             players: if is_online { record.count } else { 0 },
             assumed_players: series::assumed_players(record),
             total_points: record.total_points,
@@ -203,7 +204,9 @@ impl Engine {
         let closed = week_rows.closed;
         let maps = self.map_rows(source, week, server)?;
         let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
-        let map_time = self.server_state(server).and_then(|server_state| server_state.record.map_time);
+        let record = self.server_state(server).map(|server_state| &server_state.record);
+        let counted = record.filter(|record| record.greylist_reason.is_none());
+        let map_time = record.and_then(|record| record.map_time);
         let is_changed = |map| week_rows.changed.has_map(map) || map_time.is_some_and(|live| live.map == map);
         let maps = maps.into_iter().filter(|(map, _)| after.is_none() && is_changed(*map));
         let maps = maps.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
@@ -223,6 +226,7 @@ impl Engine {
             week_start_ms: self.global.calendar.week_start_ms(week),
             week_end_ms: self.global.calendar.week_end_ms(week),
             closed,
+            game: counted.and_then(|record| record.game),
             server_rank: if closed { source.rank(week, server)? } else { None },
             player_ms,
             board_sizes: week_rows.board_sizes(),

@@ -266,6 +266,7 @@ impl World {
         server.map = Some(map);
         server.list = list;
         server.players = random[0] as u32;
+        server.online = random[0] > 0;
         server.class = 1 + (random[1] % 7) as u8;
         server.last_seen_ms = Some(1_763_000_000_000 + random[2] as i64);
         server.greylist_reason = random[3].is_multiple_of(4).then(|| "it's fake".to_owned());
@@ -350,6 +351,8 @@ impl World {
         for &map in &maps {
             map_rows.push(MapWeekArchive { map, played_ms: self.random(1 << 29), player_ms: self.random(1 << 31) });
         }
+        // A greylisted server counts in no game.
+        let game = Some(self.random(self.games.len() as u64 + 1) as u32).filter(|game| *game > 0).map(GameKey);
         let board_sizes = [(); 5].map(|()| self.random(400) as u32);
         self.weeks.insert(
             (week, server),
@@ -360,6 +363,7 @@ impl World {
                 week_start_ms,
                 week_end_ms: calendar.week_end_ms(key),
                 closed: false,
+                game,
                 server_rank: None,
                 player_ms: map_rows.iter().map(|row| row.player_ms).sum(),
                 board_sizes,
@@ -399,6 +403,7 @@ impl World {
         for name in TABLES.map(|(name, _)| name) {
             tables.insert(name, BTreeSet::new());
         }
+        let mut totals: BTreeMap<(WeekKey, GameKey, MapKey), (u64, u64, u32)> = BTreeMap::new();
         let mut put = |table: &'static str, row: Vec<String>| {
             assert!(tables.get_mut(table).unwrap().insert(row), "a duplicate row of {table}");
         };
@@ -407,6 +412,13 @@ impl World {
                 ArchiveJob::Game { key, name } => put("game", vec![text(key), name]),
                 ArchiveJob::Map { key, name } => put("map", vec![text(key), name]),
                 ArchiveJob::Player { key, game, name, display } => {
+                    for at in 1..name.chars().count() {
+                        let (before, rest): (Vec<char>, String) =
+                            (name.chars().take(at).collect(), name.chars().skip(at).collect());
+                        if !before[at - 1].is_alphanumeric() && rest.starts_with(char::is_alphanumeric) {
+                            put("player_word", vec![rest.chars().take(64).collect(), text(key)]);
+                        }
+                    }
                     put("player", vec![text(key), text(game), name, display])
                 }
                 ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key}: no player is removed"),
@@ -423,6 +435,7 @@ impl World {
                             text(it.slots),
                             text(it.class),
                             text(it.missed),
+                            text(u8::from(it.online)),
                             text(it.players),
                             text(it.assumed_players),
                             text(it.total_points),
@@ -490,10 +503,20 @@ impl World {
                         put("player_week", row(rest));
                     }
                     for r in &it.maps {
-                        put("map_week", row(vec![text(r.map), text(r.played_ms), text(r.player_ms)]));
+                        put("map_week", row(vec![text(r.map), maybe(it.game), text(r.played_ms), text(r.player_ms)]));
+                        for game in it.game.map(|game| [game, GameKey(0)]).into_iter().flatten() {
+                            let total = totals.entry((it.week, game, r.map)).or_default();
+                            *total = (total.0 + r.played_ms, total.1 + r.player_ms, total.2 + 1);
+                        }
                     }
                 }
             }
+        }
+        for ((week, game, map), (played_ms, player_ms, servers)) in totals {
+            put(
+                "map_total",
+                [text(week), text(game), text(map), text(played_ms), text(player_ms), text(servers)].to_vec(),
+            );
         }
         let weeks: BTreeSet<u32> = self.weeks.keys().map(|&(week, _)| week).collect();
         for week in weeks {
@@ -524,6 +547,7 @@ pub fn new_server(key: u32, url: &str) -> ServerArchive {
         slots: 0,
         class: 6,
         missed: 0,
+        online: false,
         players: 0,
         assumed_players: 0,
         total_points: 0,
@@ -546,12 +570,17 @@ pub fn new_server(key: u32, url: &str) -> ServerArchive {
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
 /// Tables and the columns that are read; blobs as hex.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 16] = [
     ("game", "*"),
     ("map", "*"),
-    ("player", "*"),
+    ("player", "player, game, name, display"),
+    ("player_word", "*"),
     ("week", "*"),
-    ("server", "*"),
+    (
+        "server",
+        "server, url, hostname, game, map, slots, class, missed, online, players, assumed_players, total_points, \
+         bots_unidentified, added_ms, last_scan_ms, last_seen_ms, server_rank, server_rank_week, greylist_reason, removed",
+    ),
     ("server_tag", "*"),
     ("server_screening", "*"),
     ("online_player", "*"),
@@ -570,14 +599,17 @@ const TABLES: [(&str, &str); 14] = [
     ),
     ("board_step", "week, server, ranking, position, HEX(board_order)"),
     ("best_position", "*"),
-    ("map_week", "week, server, map, played_ms, player_ms"),
+    ("map_week", "week, server, map, game, played_ms, player_ms"),
+    ("map_total", "*"),
 ];
 
 /// The content of the tables.
 pub async fn read(database: &Database) -> Tables {
     let mut tables = Tables::new();
     for (name, columns) in TABLES {
-        let mut rows = database.rows(&format!("SELECT {columns} FROM {name}")).await;
+        // A map that is played on no server any more is kept with 0 servers.
+        let played = if name == "map_total" { " WHERE servers > 0" } else { "" };
+        let mut rows = database.rows(&format!("SELECT {columns} FROM {name}{played}")).await;
         if name == "player_week" {
             for row in &mut rows {
                 // The database and Rust may print the same number differently.

@@ -1,0 +1,85 @@
+//! Keeps the totals of maps equal to the sums of their rows. The rows that a transaction replaces
+//! are read before, and the totals change by the difference: repeating it changes nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{OperationContext, TransactionError};
+use crate::archive::connect::Archive;
+use crate::archive::sql::comma_separated;
+use crate::model::archive::WeekArchive;
+
+/// Servers in one SELECT: some thousand rows.
+const SERVERS_MAX: usize = 500;
+
+/// Totals in one statement.
+const TOTALS_MAX: usize = 2_000;
+
+/// All games together.
+const ALL_GAMES: u32 = 0;
+
+/// Changes of played_ms, player_ms and servers.
+type Change = [i64; 3];
+
+impl Archive {
+    /// Adds the difference that the jobs make to the totals of a week. Call it before their rows
+    /// are written. Returns the number of written rows.
+    pub(super) async fn write_map_totals(
+        &mut self,
+        week: u32,
+        jobs: &BTreeMap<u32, &WeekArchive>,
+    ) -> Result<u64, TransactionError> {
+        let mut totals: BTreeMap<(u32, u32), Change> = BTreeMap::new();
+        let mut count = |game: Option<u32>, map: u32, played_ms: i64, player_ms: i64, sign: i64| {
+            let Some(game) = game else { return };
+            for game in [game, ALL_GAMES] {
+                let total = totals.entry((game, map)).or_default();
+                for (sum, value) in total.iter_mut().zip([played_ms, player_ms, 1]) {
+                    *sum += sign * value;
+                }
+            }
+        };
+        // Only the first chunk of a large week has maps.
+        let jobs: Vec<(u32, &WeekArchive)> =
+            jobs.iter().filter(|(_, job)| job.span.after.is_none()).map(|(&server, job)| (server, *job)).collect();
+        for jobs in jobs.chunks(SERVERS_MAX) {
+            self.doing = "map_week";
+            let by_server: BTreeMap<u32, &WeekArchive> = jobs.iter().copied().collect();
+            let select = format!(
+                "SELECT server, map, game, played_ms, player_ms FROM map_week WHERE week = {week} AND server IN ({})",
+                comma_separated(by_server.keys())
+            );
+            let replaced: Vec<(u32, u32, Option<u32>, i64, i64)> = self.rows(&select).await.doing("map_week")?;
+            for (server, map, game, played_ms, player_ms) in replaced {
+                let job = by_server[&server];
+                if job.is_complete || job.maps.iter().any(|row| row.map.0 == map) {
+                    count(game, map, played_ms, player_ms, -1);
+                }
+            }
+            for job in by_server.values() {
+                for row in &job.maps {
+                    let game = job.game.map(|game| game.0);
+                    count(game, row.map.0, row.played_ms as i64, row.player_ms as i64, 1);
+                }
+            }
+        }
+        totals.retain(|_, change| *change != Change::default());
+        let rows = totals.len() as u64;
+        let totals: Vec<((u32, u32), Change)> = totals.into_iter().collect();
+        for totals in totals.chunks(TOTALS_MAX) {
+            let mut insert =
+                "INSERT INTO map_total (week, game, map, played_ms, player_ms, servers) VALUES ".to_owned();
+            for (number, ((game, map), [played_ms, player_ms, servers])) in totals.iter().enumerate() {
+                let comma = if number == 0 { "" } else { "," };
+                let _ = write!(insert, "{comma}({week},{game},{map},{played_ms},{player_ms},{servers})");
+            }
+            insert.push_str(
+                " ON DUPLICATE KEY UPDATE played_ms = played_ms + VALUES(played_ms), \
+                 player_ms = player_ms + VALUES(player_ms), servers = servers + VALUES(servers)",
+            );
+            self.doing = "map_total";
+            self.execute(&insert).await.doing("map_total")?;
+        }
+        Ok(rows)
+    }
+}
