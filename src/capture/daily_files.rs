@@ -219,6 +219,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::proto::DetailLevel;
     use crate::proto::Nonce;
 
     const DAY_MS: i64 = 86_400_000;
@@ -254,7 +255,7 @@ mod tests {
     fn lines(path: &Path) -> Vec<bool> {
         let mut good = Vec::new();
         let file = io::BufReader::new(File::open(path).unwrap());
-        line::replay(file, |_, result| {
+        line::replay(file, DetailLevel::Summary, |_, result| {
             good.push(result.is_ok());
             Ok(())
         })

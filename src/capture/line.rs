@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::lines::{self, TooLong};
 use crate::model::{ServerKey, ServerUrl};
-use crate::proto::{Nonce, Step, protocol_of};
+use crate::proto::{DetailLevel, Nonce, Step, protocol_of};
 use crate::scan::{Attempt, Capture, Miss, MissReason, ScanOutcome};
 
 /// Longest line: the largest capture in base64, and the other fields.
@@ -64,19 +64,21 @@ pub fn write(out: &mut impl Write, server: &ServerUrl, capture: &Capture) -> io:
     writeln!(out, "{}", crate::api::json::to_string(&line))
 }
 
-/// Calls `each` with the number and the outcome of each line that is not empty.
+/// Calls `each` with the number and the outcome of each line that is not empty. `level`: the
+/// details that outcomes have.
 pub fn replay(
     from: impl BufRead,
+    level: DetailLevel,
     mut each: impl FnMut(usize, Result<(ServerUrl, ScanOutcome), LineError>) -> io::Result<()>,
 ) -> io::Result<()> {
     lines::read(from, LINE_BYTES_MAX, |number, line| match line {
         Err(TooLong) => each(number, Err(LineError::TooLong)),
         Ok(bytes) if bytes.trim_ascii().is_empty() => Ok(()),
-        Ok(bytes) => each(number, decode(bytes)),
+        Ok(bytes) => each(number, decode(bytes, level)),
     })
 }
 
-fn decode(line: &[u8]) -> Result<(ServerUrl, ScanOutcome), LineError> {
+fn decode(line: &[u8], level: DetailLevel) -> Result<(ServerUrl, ScanOutcome), LineError> {
     let line: Line = serde_json::from_slice(line)?;
     let nonce = Some(&line.nonce).filter(|text| text.len() == 16);
     let nonce = nonce.and_then(|text| u64::from_str_radix(text, 16).ok()).map(Nonce);
@@ -86,11 +88,13 @@ fn decode(line: &[u8]) -> Result<(ServerUrl, ScanOutcome), LineError> {
     let mut exchange = protocol.start(nonce, line.address);
     let mut snapshot = None;
     let mut t_ms = 0;
+    let mut last = Vec::new();
     for (number, datagram) in (1..).zip(&line.datagrams) {
         let bytes = BASE64.decode(&datagram.base64).map_err(|error| LineError::Base64(number, error))?;
         t_ms = datagram.t;
         if let Step::Done(done) = exchange.handle_datagram(t_ms, &bytes) {
             snapshot = Some(*done);
+            last = bytes;
             break;
         }
     }
@@ -106,7 +110,7 @@ fn decode(line: &[u8]) -> Result<(ServerUrl, ScanOutcome), LineError> {
         sent_ms: None,
         rtt_ms: None,
         authentication: result.is_ok().then(|| exchange.authentication()),
-        details: result.is_ok().then(|| Box::new(exchange.details())),
+        details: result.is_ok().then(|| Box::new(exchange.details(&last, level))),
         capture: None,
         attempts: vec![Attempt {
             scheme: protocol.scheme,
@@ -144,7 +148,7 @@ mod tests {
             file.extend_from_slice(String::from_utf8(line).unwrap().replace(bad.0, bad.1).as_bytes());
         }
         let mut seen = Vec::new();
-        replay(&file[..], |number, result| {
+        replay(&file[..], DetailLevel::Rules, |number, result| {
             seen.push((number, result));
             Ok(())
         })

@@ -26,7 +26,7 @@ use crate::cli::output::table::{pad, truncate};
 use crate::clock::{Clock, ClockSettings};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
-use crate::proto::{self, AUTO_SCHEME, Details, WireFormat, parse_server_url_or_auto};
+use crate::proto::{self, AUTO_SCHEME, DetailLevel, Details, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
 use crate::scan_log;
@@ -116,11 +116,11 @@ fn replay(file: &Path, args: &QueryArgs, json: bool, rules: &Rules) -> anyhow::R
     let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut failed = 0;
-    capture::replay(BufReader::new(opened), |number, result| match result {
+    capture::replay(BufReader::new(opened), detail_level(args), |number, result| match result {
         Ok((url, mut outcome)) => {
             failed += u64::from(outcome.result.is_err());
             mark_bots(&mut outcome, &url, rules);
-            print(&mut out, json, args.rules, &url, URL_WIDTH_MAX, outcome)
+            print(&mut out, json, &url, URL_WIDTH_MAX, outcome)
         }
         Err(error) => {
             failed += 1;
@@ -179,7 +179,7 @@ async fn query(
                 if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
                     capture::write(file, requested, capture)?;
                 }
-                print(&mut out, json, args.rules, url, width, outcome)?;
+                print(&mut out, json, url, width, outcome)?;
             }
             if outcomes.is_empty() {
                 out.flush()?;
@@ -204,25 +204,23 @@ fn settings(args: &QueryArgs) -> ScanSettings {
         retries: args.retries,
         packets_per_second_max: args.packets_per_second_max.into(),
         allow_private: true,
-        details: true,
+        details: Some(detail_level(args)),
         capture_share: if args.capture.is_some() { 1.0 } else { 0.0 },
         ..ScanSettings::default()
     }
 }
 
-fn print(
-    out: &mut impl Write,
-    json: bool,
-    rules: bool,
-    url: &ServerUrl,
-    width: usize,
-    outcome: ScanOutcome,
-) -> io::Result<()> {
+/// What is printed of the details.
+fn detail_level(args: &QueryArgs) -> DetailLevel {
+    if args.rules { DetailLevel::Rules } else { DetailLevel::Summary }
+}
+
+fn print(out: &mut impl Write, json: bool, url: &ServerUrl, width: usize, outcome: ScanOutcome) -> io::Result<()> {
     if json {
-        return write_json(out, url, outcome, rules);
+        return write_json(out, url, outcome);
     }
     write_text(out, url, width, &outcome)?;
-    outcome.details.iter().try_for_each(|details| write_details(out, details, rules))
+    outcome.details.iter().try_for_each(|details| write_details(out, details))
 }
 
 /// Marks the players that the ranking classifies as bots. The rules depend on the protocol
@@ -239,13 +237,8 @@ fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
 
 /// Writes a scan log line as an object with more fields: first `kind`, last `details`,
 /// `authentication`, and `rtt_ms` if the round-trip time is known.
-fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome, rules: bool) -> io::Result<()> {
-    let details = outcome.details.map(|mut details| {
-        if !rules {
-            details.rules.clear();
-        }
-        format!(",\"details\":{}", json::to_string(&*details))
-    });
+fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
+    let details = outcome.details.map(|details| format!(",\"details\":{}", json::to_string(&*details)));
     let (rtt_ms, authentication) = (outcome.rtt_ms, outcome.authentication);
     let result = match outcome.result {
         Ok(snapshot) => Outcome::Snapshot(snapshot),
@@ -306,9 +299,8 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
     Ok(())
 }
 
-/// Writes what the reply contains beyond the snapshot: one line, and with `rules` a line for each
-/// setting.
-fn write_details(out: &mut impl Write, details: &Details, rules: bool) -> io::Result<()> {
+/// Writes what the reply contains beyond the snapshot: one line, and a line for each of the rules.
+fn write_details(out: &mut impl Write, details: &Details) -> io::Result<()> {
     let named = |name: &str, value: &Option<String>| {
         let value = value.as_deref().filter(|value| !value.trim().is_empty())?;
         Some(format!("{name} {}", truncate(&sanitize(value), NAME_WIDTH_MAX)))
@@ -326,12 +318,7 @@ fn write_details(out: &mut impl Write, details: &Details, rules: bool) -> io::Re
     if !line.is_empty() {
         writeln!(out, "    {line}")?;
     }
-    if rules {
-        for (key, value) in &details.rules {
-            writeln!(out, "    {} = {}", sanitize(key), sanitize(value))?;
-        }
-    }
-    Ok(())
+    details.rules.iter().try_for_each(|(key, value)| writeln!(out, "    {} = {}", sanitize(key), sanitize(value)))
 }
 
 /// Returns the number of players without bots. A full list is counted. For a partial list it
@@ -456,7 +443,7 @@ mod tests {
             mark_bots(&mut outcome, &url("source://h:1"), &rules);
             let (mut text, mut line) = (Vec::new(), Vec::new());
             write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
-            write_json(&mut line, &url("quake3://h"), outcome, false).unwrap();
+            write_json(&mut line, &url("quake3://h"), outcome).unwrap();
             assert_eq!(String::from_utf8(text).unwrap().matches("  bot  ").count(), bots);
             assert_eq!(String::from_utf8(line).unwrap().matches("\"bot\":true").count(), bots);
         }
@@ -470,7 +457,7 @@ mod tests {
         snapshot.players[0].name = "x\u{202e}\u{9b}".repeat(40).into();
         let (mut text, mut line) = (Vec::new(), Vec::new());
         write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
-        write_json(&mut line, &url("quake3://h"), outcome.clone(), false).unwrap();
+        write_json(&mut line, &url("quake3://h"), outcome.clone()).unwrap();
         let (text, line) = (String::from_utf8(text).unwrap(), String::from_utf8(line).unwrap());
         assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 120), "{text}");
         assert!(line.contains("x\\u202e\\u009b") && !line.contains('\u{202e}'), "{line}");
@@ -511,7 +498,7 @@ mod tests {
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(lines, ["         12      bot        bot", "          3    40 ms  blue  a"]);
-        write_json(&mut line, &url("quake3://h"), outcome, false).unwrap();
+        write_json(&mut line, &url("quake3://h"), outcome).unwrap();
         let line = String::from_utf8(line).unwrap();
         assert!(line.contains("\"details\":{\"player_teams\":[\"^4blue\\u001b\",\"\"]}"), "{line}");
     }
@@ -519,7 +506,7 @@ mod tests {
     #[test]
     fn json_output_is_a_scan_log_line() {
         let mut out = Vec::new();
-        write_json(&mut out, &url("quake3://h"), outcome(), false).unwrap();
+        write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
         assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
         let (read, result) = scan_log::parse(line.trim()).unwrap();

@@ -141,7 +141,7 @@ impl Config {
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
             authentication_min: scan.authentication_min,
-            details: false,
+            details: None,
             capture_share: if self.capture.is_enabled() { self.capture.share } else { 0.0 },
             // Validated by the config check.
             opt_out: scan.opt_out.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),

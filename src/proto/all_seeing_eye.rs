@@ -3,7 +3,7 @@
 
 use bytes::Buf;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields;
 use super::text::{player_name, points, short_text};
@@ -21,10 +21,8 @@ const PING: u8 = 16;
 const SECONDS: u8 = 32;
 
 /// One request, one reply.
-#[derive(Clone, Debug, Default)]
-pub struct AllSeeingEyeQuery {
-    details: Details,
-}
+#[derive(Clone, Debug)]
+pub struct AllSeeingEyeQuery;
 
 impl Exchange for AllSeeingEyeQuery {
     fn request(&self) -> Vec<u8> {
@@ -32,75 +30,101 @@ impl Exchange for AllSeeingEyeQuery {
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        match decode(t_ms, bytes) {
-            Ok((snapshot, details)) => {
-                self.details = details;
-                Step::Done(Box::new(snapshot))
-            }
-            Err(reason) => Step::Ignore(reason),
-        }
+        decode(t_ms, bytes).into()
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Address
     }
 
-    fn details(&self) -> Details {
-        self.details.clone()
+    fn details(&self, last_datagram: &[u8], level: DetailLevel) -> Details {
+        details(last_datagram, level).unwrap_or_default()
     }
 }
 
 /// Decodes a reply. One that ends inside the player list gives a partial snapshot.
 ///
 /// Errors: another kind of datagram; it ends before the player list.
-pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<(Snapshot, Details), IgnoreReason> {
-    let mut rest = datagram.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
+pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
+    let mut rest = datagram;
     let rest = &mut rest;
-    let game = short_text(string(rest)?);
-    let _port = string(rest)?;
-    let hostname = short_text(string(rest)?);
-    let game_type = string(rest)?;
-    let map = short_text(string(rest)?);
-    let version = string(rest)?;
-    let password = string(rest)?;
-    let announced = number(string(rest)?);
-    let slots = number(string(rest)?);
-    let mut pairs = vec![(&b"gametype"[..], game_type), (b"version", version), (b"password", password)];
-    loop {
-        let key = string(rest)?;
-        if key.is_empty() {
-            break;
-        }
-        pairs.push((key, string(rest)?));
-    }
+    let header = Header::read(rest)?;
+    while pair(rest)?.is_some() {}
     let mut players = Vec::new();
-    let mut teams = Vec::new();
     let mut is_cut = false;
     while !rest.is_empty() {
         match player(rest) {
-            Ok((player, team)) if players.len() < PLAYERS_MAX => {
-                players.push(player);
-                teams.push(short_text(team));
-            }
+            Ok((player, _)) if players.len() < PLAYERS_MAX => players.push(player),
             _ => {
                 is_cut = true;
                 break;
             }
         }
     }
+    let announced = number(header.players);
+    let game = short_text(header.game);
     let is_full = !is_cut && announced.is_none_or(|announced| announced as usize <= players.len());
-    let snapshot = Snapshot {
+    Ok(Snapshot {
         t_ms,
         game: if game.trim().is_empty() { "ase".to_owned() } else { game },
-        map,
-        hostname,
-        slots: slots.unwrap_or(0),
+        map: short_text(header.map),
+        hostname: short_text(header.hostname),
+        slots: number(header.slots).unwrap_or(0),
         players,
         completeness: Completeness::full_if(is_full),
         count: announced.filter(|_| !is_full),
         bots: None,
-    };
-    Ok((snapshot, Details::from_pairs(pairs.into_iter()).with_player_teams(teams)))
+    })
+}
+
+fn details(datagram: &[u8], level: DetailLevel) -> Result<Details, IgnoreReason> {
+    let mut rest = datagram;
+    let rest = &mut rest;
+    let header = Header::read(rest)?;
+    let mut pairs =
+        vec![(&b"gametype"[..], header.game_type), (b"version", header.version), (b"password", header.password)];
+    while let Some(pair) = pair(rest)? {
+        pairs.push(pair);
+    }
+    let teams = std::iter::from_fn(|| player(rest).ok()).take(PLAYERS_MAX).map(|(_, team)| short_text(team)).collect();
+    Ok(Details::from_pairs(pairs.into_iter(), level).with_player_teams(teams))
+}
+
+/// The values at fixed positions, undecoded.
+struct Header<'a> {
+    game: &'a [u8],
+    hostname: &'a [u8],
+    game_type: &'a [u8],
+    map: &'a [u8],
+    version: &'a [u8],
+    password: &'a [u8],
+    players: &'a [u8],
+    slots: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    fn read(rest: &mut &'a [u8]) -> Result<Header<'a>, IgnoreReason> {
+        *rest = rest.strip_prefix(HEADER).ok_or(IgnoreReason::NotAReply)?;
+        let (game, _port) = (string(rest)?, string(rest)?);
+        Ok(Header {
+            game,
+            hostname: string(rest)?,
+            game_type: string(rest)?,
+            map: string(rest)?,
+            version: string(rest)?,
+            password: string(rest)?,
+            players: string(rest)?,
+            slots: string(rest)?,
+        })
+    }
+}
+
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// The next key and value; `None`: the empty key after the last pair.
+fn pair<'a>(rest: &mut &'a [u8]) -> Result<Option<Pair<'a>>, IgnoreReason> {
+    let key = string(rest)?;
+    if key.is_empty() { Ok(None) } else { Ok(Some((key, string(rest)?))) }
 }
 
 /// A player and their team, which is empty for none.
@@ -158,7 +182,9 @@ mod tests {
             &strings(&["Two", ""]),
         ]
         .concat();
-        let (snapshot, details) = decode(5, &reply(&players)).unwrap();
+        let snapshot = decode(5, &reply(&players)).unwrap();
+        let details = details(&reply(&players), DetailLevel::Rules).unwrap();
+        assert_eq!(details.rules.len(), 4);
         assert_eq!((details.game_type.as_deref(), details.password), (Some("race"), Some(false)));
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("mta", "San Andreas"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 32));
@@ -176,7 +202,7 @@ mod tests {
         let list_start = reply(&[]).len();
         for cut in 0..whole.len() {
             match decode(0, &whole[..cut]) {
-                Ok((snapshot, _)) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
+                Ok(snapshot) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
                 Err(_) => assert!(cut < list_start, "{cut}"),
             }
         }

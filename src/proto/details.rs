@@ -2,11 +2,20 @@
 
 use serde::Serialize;
 
-use super::text::short_name;
+use super::text::{short_name, short_text};
 use crate::model::name::Name;
 
-/// Most rules that are kept; servers of the Quake 3 family send about 60.
+/// Most settings that are read; servers of the Quake 3 family send about 60.
 const RULES_MAX: usize = 1_000;
+
+/// How much of the details is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DetailLevel {
+    /// All but [`Details::rules`].
+    Summary,
+    /// All settings too.
+    Rules,
+}
 
 /// `None` and empty: the reply does not contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,7 +36,8 @@ pub struct Details {
     /// numbers it; empty for a player without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub player_teams: Vec<String>,
-    /// All settings in the order of the reply, by the names of the game.
+    /// All settings in the order of the reply, by the names of the game. Empty for
+    /// [`DetailLevel::Summary`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<(Name, Name)>,
 }
@@ -39,14 +49,21 @@ const SECURE_KEYS: &[&str] = &["sv_punkbuster", "punkbuster", "sv_pure_secure", 
 
 impl Details {
     /// From keys and values as the server sent them.
-    pub(super) fn from_pairs<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Details {
-        let rules: Vec<(Name, Name)> =
-            pairs.take(RULES_MAX).map(|(key, value)| (short_name(key), short_name(value))).collect();
+    pub(super) fn from_pairs<'a>(
+        pairs: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+        level: DetailLevel,
+    ) -> Details {
+        let pairs = pairs.take(RULES_MAX);
         let first = |keys: &[&str]| {
             keys.iter().find_map(|key| {
-                let named = |(name, value): &&(Name, Name)| name.eq_ignore_ascii_case(key) && !value.is_empty();
-                rules.iter().find(named).map(|(_, value)| value.to_string())
+                let named =
+                    |(name, value): &(&[u8], &[u8])| name.eq_ignore_ascii_case(key.as_bytes()) && !value.is_empty();
+                pairs.clone().find(named).map(|(_, value)| short_text(value))
             })
+        };
+        let rules = match level {
+            DetailLevel::Summary => Vec::new(),
+            DetailLevel::Rules => pairs.clone().map(|(key, value)| (short_name(key), short_name(value))).collect(),
         };
         Details {
             game_type: first(GAME_TYPE_KEYS),
@@ -84,10 +101,13 @@ mod tests {
     #[test]
     fn known_settings_are_found_by_the_names_of_the_games() {
         let pairs = [("Version", "ioq3 1.36"), ("g_gametype", "4"), ("g_needpass", "0"), ("sv_punkbuster", "1")];
-        let details = Details::from_pairs(pairs.iter().map(|(k, v)| (k.as_bytes(), v.as_bytes())));
+        let bytes = pairs.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes()));
+        let details = Details::from_pairs(bytes.clone(), DetailLevel::Rules);
         assert_eq!((details.version.as_deref(), details.game_type.as_deref()), (Some("ioq3 1.36"), Some("4")));
         assert_eq!((details.password, details.secure, details.rules.len()), (Some(false), Some(true), 4));
-        let details = Details::from_pairs([(&b"password"[..], &b"maybe"[..])].into_iter());
+        let summary = Details { rules: Vec::new(), ..details };
+        assert_eq!(Details::from_pairs(bytes, DetailLevel::Summary), summary);
+        let details = Details::from_pairs([(&b"password"[..], &b"maybe"[..])].into_iter(), DetailLevel::Rules);
         assert_eq!((details.password, details.version), (None, None));
     }
 }

@@ -6,7 +6,7 @@
 
 use bytes::Buf;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, Pairs, c_str, take};
 use super::nonce::Nonce;
@@ -78,13 +78,11 @@ struct Layout {
 pub struct InfoQuery {
     challenge: [u8; 4],
     form: Form,
-    /// The reply from the words before its settings on.
-    body: Vec<u8>,
 }
 
 impl InfoQuery {
     pub fn new(nonce: Nonce, form: Form) -> Self {
-        InfoQuery { challenge: nonce.bytes4(), form, body: Vec::new() }
+        InfoQuery { challenge: nonce.bytes4(), form }
     }
 }
 
@@ -94,23 +92,17 @@ impl Exchange for InfoQuery {
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        match decode(t_ms, bytes, self.challenge, self.form) {
-            Ok(snapshot) => {
-                self.body = bytes[self.form.reply().len() + 4..].to_vec();
-                Step::Done(Box::new(snapshot))
-            }
-            Err(reason) => Step::Ignore(reason),
-        }
+        decode(t_ms, bytes, self.challenge, self.form).into()
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
     }
 
-    fn details(&self) -> Details {
-        let mut rest = self.body.as_slice();
+    fn details(&self, last_datagram: &[u8], level: DetailLevel) -> Details {
+        let mut rest = last_datagram.get(self.form.reply().len() + 4..).unwrap_or_default();
         let pairs = settings(&mut rest).unwrap_or_default();
-        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)));
+        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)), level);
         let list = self.form.layouts().iter().find_map(|&layout| read_players(rest, layout));
         match list.filter(|_| self.form == Form::QuakeWars) {
             Some((players, after)) => details.with_player_teams(teams(&players, after)),
@@ -331,8 +323,7 @@ mod tests {
         assert_eq!((snapshot.map.as_str(), snapshot.slots, snapshot.completeness), ("valley", 24, Completeness::Full));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.bot)).collect();
         assert_eq!(players, [("One", Some(12), false), ("Two", Some(-1), true)]);
-        let mut query = InfoQuery::new(Nonce(u32::from_be_bytes(CHALLENGE).into()), Form::QuakeWars);
-        assert!(matches!(query.handle_datagram(5, &reply), Step::Done(_)));
-        assert_eq!(query.details().player_teams, ["gdf", "gdf"]);
+        let query = InfoQuery::new(Nonce(u32::from_be_bytes(CHALLENGE).into()), Form::QuakeWars);
+        assert_eq!(query.details(&reply, DetailLevel::Summary).player_teams, ["gdf", "gdf"]);
     }
 }

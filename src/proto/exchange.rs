@@ -4,7 +4,7 @@ use bytes::TryGetError;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use crate::model::Snapshot;
 
 /// One scan of one server, from the first request to the snapshot.
@@ -19,8 +19,10 @@ pub trait Exchange: Send {
     /// How far the reply is known to come from the server.
     fn authentication(&self) -> Authentication;
 
-    /// What the last valid reply contains beyond the snapshot.
-    fn details(&self) -> Details {
+    /// What the reply contains beyond the snapshot. It is decoded only here, so scans without
+    /// details do not pay for it. `last_datagram`: the one that gave [`Step::Done`]; empty for a
+    /// partial snapshot.
+    fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
         Details::default()
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, without_final_zeros};
 use super::player_table::PlayerTable;
@@ -42,7 +42,7 @@ impl StatusQuery {
         // A pair may continue in the next datagram only as a whole: each begins with a key.
         let whole: Vec<u8> = self.datagrams.values().flatten().copied().collect();
         let info = Infostring::read(&whole);
-        let table = player_table(&info);
+        let table = read_table(&info, PlayerTable::default());
         let announced = info.number(&["numplayers"]);
         let (players, unusable) = table.into_players();
         let listed = players.len() + unusable;
@@ -113,12 +113,12 @@ impl Exchange for StatusQuery {
         Authentication::Address
     }
 
-    fn details(&self) -> Details {
+    fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {
         let whole: Vec<u8> = self.datagrams.values().flatten().copied().collect();
         let is_setting = |key: &[u8]| !key.contains(&b'_') && key != b"queryid" && key != b"final";
         let info = Infostring::read(&whole);
-        let teams = player_table(&info).player_teams();
-        Details::from_pairs(info.pairs().filter(|(key, _)| is_setting(key))).with_player_teams(teams)
+        let teams = read_table(&info, PlayerTable::with_teams()).player_teams();
+        Details::from_pairs(info.pairs().filter(|(key, _)| is_setting(key)), level).with_player_teams(teams)
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -126,8 +126,7 @@ impl Exchange for StatusQuery {
     }
 }
 
-fn player_table(info: &Infostring) -> PlayerTable {
-    let mut table = PlayerTable::default();
+fn read_table(info: &Infostring, mut table: PlayerTable) -> PlayerTable {
     for (key, value) in info.pairs() {
         table.set_numbered(key, value);
     }
@@ -166,7 +165,7 @@ mod tests {
             assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A server", 16));
             assert_eq!(snapshot.completeness, Completeness::Full);
             assert_eq!(names(&snapshot), [("One", Some(7), Some(50)), ("Two", Some(-1), Some(60))]);
-            assert_eq!(query.details().player_teams, ["", "0"]);
+            assert_eq!(query.details(b"", DetailLevel::Summary).player_teams, ["", "0"]);
         }
     }
 

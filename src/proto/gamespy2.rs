@@ -3,7 +3,7 @@
 
 use bytes::Buf;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, Pairs, c_str};
 use super::nonce::Nonce;
@@ -18,13 +18,11 @@ const HEADER_BYTES: usize = 5;
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
     nonce: [u8; 4],
-    /// The reply from its settings on.
-    body: Vec<u8>,
 }
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce: nonce.bytes4(), body: Vec::new() }
+        StatusQuery { nonce: nonce.bytes4() }
     }
 }
 
@@ -35,26 +33,20 @@ impl Exchange for StatusQuery {
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        match decode(t_ms, bytes, self.nonce) {
-            Ok(snapshot) => {
-                self.body = bytes[HEADER_BYTES..].to_vec();
-                Step::Done(Box::new(snapshot))
-            }
-            Err(reason) => Step::Ignore(reason),
-        }
+        decode(t_ms, bytes, self.nonce).into()
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Nonce
     }
 
-    fn details(&self) -> Details {
-        let mut rest = self.body.as_slice();
+    fn details(&self, last_datagram: &[u8], level: DetailLevel) -> Details {
+        let mut rest = last_datagram.get(HEADER_BYTES..).unwrap_or_default();
         let pairs = settings(&mut rest).unwrap_or_default();
-        let mut table = PlayerTable::default();
+        let mut table = PlayerTable::with_teams();
         // The rows before the end of a reply that is cut are used, as in the snapshot.
         let _ = read_rows(&mut rest, &mut table);
-        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)));
+        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)), level);
         details.with_player_teams(table.player_teams())
     }
 }
@@ -169,9 +161,8 @@ mod tests {
             assert_eq!(snapshot.completeness, Completeness::Full, "{head:?}");
             let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
             assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-2), Some(80))]);
-            let mut query = StatusQuery::new(Nonce(0x6162_6364));
-            assert!(matches!(query.handle_datagram(5, &bytes), Step::Done(_)));
-            assert_eq!(query.details().player_teams, ["1", "2"]);
+            let query = StatusQuery::new(Nonce(0x6162_6364));
+            assert_eq!(query.details(&bytes, DetailLevel::Summary).player_teams, ["1", "2"]);
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Buf;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str};
 use super::nonce::Nonce;
@@ -90,9 +90,10 @@ impl StatusQuery {
         }
     }
 
-    /// The content of the datagrams received, and whether it ends inside a value.
-    fn reply(&self) -> (Reply, bool) {
-        let mut reply = Reply::default();
+    /// The content of the datagrams received, and whether it ends inside a value. `table`: an
+    /// empty one.
+    fn reply(&self, table: PlayerTable) -> (Reply, bool) {
+        let mut reply = Reply { settings: Vec::new(), players: table };
         let mut section = SECTION_SETTINGS;
         let mut is_cut = false;
         for datagram in self.datagrams.values() {
@@ -106,7 +107,7 @@ impl StatusQuery {
         if self.datagrams.is_empty() {
             return None;
         }
-        let (reply, is_cut) = self.reply();
+        let (reply, is_cut) = self.reply(PlayerTable::default());
         let is_whole = is_complete && !is_cut;
         let announced = reply.number(&["numplayers"]);
         let game = reply.value(&["gamename", "game_id"]).map(short_text);
@@ -162,9 +163,9 @@ impl Exchange for StatusQuery {
         Authentication::Nonce
     }
 
-    fn details(&self) -> Details {
-        let reply = self.reply().0;
-        let details = Details::from_pairs(reply.settings.iter().map(|(key, value)| (&key[..], &value[..])));
+    fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {
+        let reply = self.reply(PlayerTable::with_teams()).0;
+        let details = Details::from_pairs(reply.settings.iter().map(|(key, value)| (&key[..], &value[..])), level);
         details.with_player_teams(reply.players.player_teams())
     }
 
@@ -174,7 +175,6 @@ impl Exchange for StatusQuery {
 }
 
 /// The content of a reply.
-#[derive(Default)]
 struct Reply {
     settings: Vec<(Vec<u8>, Vec<u8>)>,
     players: PlayerTable,
@@ -293,7 +293,7 @@ mod tests {
         let mut query = challenged();
         let Step::Done(snapshot) = query.handle_datagram(2, &bytes) else { panic!("not complete") };
         check(&snapshot);
-        assert_eq!(query.details().player_teams, ["1", "2", "1"]);
+        assert_eq!(query.details(b"", DetailLevel::Summary).player_teams, ["1", "2", "1"]);
     }
 
     #[test]

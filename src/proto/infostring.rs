@@ -21,7 +21,7 @@ impl<'a> Infostring<'a> {
         Infostring { pairs }
     }
 
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + '_ {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + '_ {
         self.pairs.iter().copied()
     }
 

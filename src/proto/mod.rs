@@ -47,7 +47,7 @@ mod teeworlds7;
 mod text;
 mod unreal2;
 
-pub use self::details::Details;
+pub use self::details::{DetailLevel, Details};
 pub use self::exchange::{Authentication, Exchange, IgnoreReason, Step};
 pub use self::nonce::{Nonce, NonceKey};
 pub use self::protocol::{PROTOCOLS, Protocol, WireFormat, protocol_of};

@@ -36,10 +36,16 @@ const NO_TEAM: &[u8] = b"255";
 pub(super) struct PlayerTable {
     rows: BTreeMap<usize, [Option<Vec<u8>>; 4]>,
     /// Apart from the rows: some games also name teams by `team_N`, and a team is no player.
-    teams: BTreeMap<usize, Vec<u8>>,
+    /// `None`: they are not read.
+    teams: Option<BTreeMap<usize, Vec<u8>>>,
 }
 
 impl PlayerTable {
+    /// A table that also reads the teams of the players.
+    pub(super) fn with_teams() -> PlayerTable {
+        PlayerTable { teams: Some(BTreeMap::new()), ..PlayerTable::default() }
+    }
+
     /// Sets a value whose key ends with the player's number: `frags_3`. Other keys are skipped.
     pub(super) fn set_numbered(&mut self, key: &[u8], value: &[u8]) {
         let Some(end) = key.iter().rposition(|&b| b == b'_') else { return };
@@ -51,8 +57,11 @@ impl PlayerTable {
     /// so are players beyond the limit.
     pub(super) fn set(&mut self, column: &[u8], number: usize, value: &[u8]) {
         let column = column.strip_suffix(b"_").unwrap_or(column);
-        if column.eq_ignore_ascii_case(b"team") && number <= PLAYERS_MAX {
-            self.teams.insert(number, value.to_vec());
+        if let Some(teams) = &mut self.teams
+            && column.eq_ignore_ascii_case(b"team")
+            && number <= PLAYERS_MAX
+        {
+            teams.insert(number, value.to_vec());
         }
         let known = COLUMNS.iter().find(|(name, _)| column.eq_ignore_ascii_case(name.as_bytes()));
         let Some(&(_, column)) = known else { return };
@@ -63,9 +72,10 @@ impl PlayerTable {
     }
 
     /// The teams of the players that [`PlayerTable::into_players`] returns, in the same order.
+    /// All are empty unless the table was created by [`PlayerTable::with_teams`].
     pub(super) fn player_teams(&self) -> Vec<String> {
         let players = self.rows.iter().filter(|(_, columns)| player(columns).is_some()).take(PLAYERS_MAX);
-        let team = |number| self.teams.get(number).map(Vec::as_slice).filter(|team| *team != NO_TEAM);
+        let team = |number| self.teams.as_ref()?.get(number).map(Vec::as_slice).filter(|team| *team != NO_TEAM);
         players.map(|(number, _)| short_text(team(number).unwrap_or_default())).collect()
     }
 
@@ -108,7 +118,7 @@ mod tests {
 
     #[test]
     fn columns_become_players_in_the_order_of_their_numbers() {
-        let mut table = PlayerTable::default();
+        let mut table = PlayerTable::with_teams();
         for (key, value) in [
             ("player_10", "ten"),
             ("score_10", "-4"),

@@ -74,7 +74,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol::new("teeworlds", WireFormat::Teeworlds, &[8303], 1, |nonce, _| Box::new(teeworlds::InfoQuery::new(nonce))),
     Protocol::new("teeworlds7", WireFormat::Teeworlds7, &[8303], 2, |nonce, _| Box::new(teeworlds7::InfoQuery::new(nonce))),
     Protocol::new("quakeworld", WireFormat::QuakeWorld, &[27500], 1, |_, _| Box::new(quakeworld::StatusQuery::new())),
-    Protocol::new("quake2", WireFormat::Quake2, &[27910], 1, |_, _| Box::new(quake2::StatusQuery::default())),
+    Protocol::new("quake2", WireFormat::Quake2, &[27910], 1, |_, _| Box::new(quake2::StatusQuery)),
     Protocol::new("samp", WireFormat::Samp, &[7777], 3, |nonce, address| Box::new(samp::SampQuery::new(nonce, address))),
     Protocol::new("unreal2", WireFormat::Unreal2, &[7778], 2, |_, _| Box::new(unreal2::Unreal2Query::new())),
     Protocol::new("gamespy1", WireFormat::GameSpy1, &[7778, 23000], 1, |_, _| Box::new(gamespy1::StatusQuery::new())),
@@ -82,7 +82,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol::new("gamespy3", WireFormat::GameSpy3, &[29900], 2, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
     Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
     Protocol::new("bedrock", WireFormat::Bedrock, &[19132], 1, |nonce, _| Box::new(bedrock::PingQuery::new(nonce))),
-    Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery::default())),
+    Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery)),
     Protocol::new("doom3", WireFormat::Doom3, &[27666, 28004], 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::Doom3))),
     Protocol::new("etqw", WireFormat::QuakeWars, &[27733], 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::QuakeWars))),
 ];

@@ -1,7 +1,7 @@
 //! Quake 2: `status` and its reply, a `print` of the infostring and the player lines. The reply
 //! has no nonce.
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::player_lines::{PlayerLines, player_teams};
@@ -19,10 +19,7 @@ const PLAYER_LINE_BYTES_MAX: usize = 40;
 
 /// One `status` request, one reply.
 #[derive(Clone, Debug, Default)]
-pub struct StatusQuery {
-    /// The settings and the player lines of the reply.
-    body: Vec<u8>,
-}
+pub struct StatusQuery;
 
 impl Exchange for StatusQuery {
     fn request(&self) -> Vec<u8> {
@@ -30,23 +27,18 @@ impl Exchange for StatusQuery {
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        match decode(t_ms, bytes) {
-            Ok(snapshot) => {
-                self.body = without_final_zeros(&bytes[HEADER.len()..]).to_vec();
-                Step::Done(Box::new(snapshot))
-            }
-            Err(reason) => Step::Ignore(reason),
-        }
+        decode(t_ms, bytes).into()
     }
 
     fn authentication(&self) -> Authentication {
         Authentication::Address
     }
 
-    fn details(&self) -> Details {
-        let (infostring, lines) = split_at_line_end(&self.body);
+    fn details(&self, last_datagram: &[u8], level: DetailLevel) -> Details {
+        let body = last_datagram.strip_prefix(HEADER).unwrap_or_default();
+        let (infostring, lines) = split_at_line_end(without_final_zeros(body));
         let teams = player_teams(lines.unwrap_or_default());
-        Details::from_pairs(Infostring::read(infostring).pairs()).with_player_teams(teams)
+        Details::from_pairs(Infostring::read(infostring).pairs(), level).with_player_teams(teams)
     }
 }
 

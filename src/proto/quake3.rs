@@ -5,7 +5,7 @@
 //! The reply repeats our nonce as `challenge`. A server that answers twice without any challenge
 //! is believed by its address alone; a wrong challenge is never believed.
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::nonce::Nonce;
@@ -32,8 +32,6 @@ pub struct StatusQuery {
     /// Arrival of the first reply without a challenge, Unix ms.
     unproven_ms: Option<i64>,
     authentication: Authentication,
-    /// The settings and the player lines of the reply.
-    body: Vec<u8>,
 }
 
 /// Two replies without a challenge that are closer than this are copies of one: a resend is
@@ -42,7 +40,7 @@ const RESEND_MS_MIN: i64 = 1_000;
 
 impl StatusQuery {
     pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce, body: Vec::new() }
+        StatusQuery { nonce, unproven_ms: None, authentication: Authentication::Nonce }
     }
 
     /// Whether the server has now answered twice without a challenge.
@@ -70,7 +68,6 @@ impl Exchange for StatusQuery {
             Ok(_) => return Step::Ignore(IgnoreReason::WrongNonce),
             Err(reason) => return Step::Ignore(reason),
         };
-        self.body = body(bytes).unwrap_or_default().to_vec();
         Step::Done(Box::new(snapshot))
     }
 
@@ -78,10 +75,10 @@ impl Exchange for StatusQuery {
         self.authentication
     }
 
-    fn details(&self) -> Details {
-        let (infostring, lines) = split_at_line_end(&self.body);
+    fn details(&self, last_datagram: &[u8], level: DetailLevel) -> Details {
+        let (infostring, lines) = split_at_line_end(body(last_datagram).unwrap_or_default());
         let teams = player_teams(lines.unwrap_or_default());
-        Details::from_pairs(Infostring::read(infostring).pairs()).with_player_teams(teams)
+        Details::from_pairs(Infostring::read(infostring).pairs(), level).with_player_teams(teams)
     }
 }
 
@@ -194,14 +191,13 @@ mod tests {
 
     #[test]
     fn team_column_is_shown_in_details() {
-        let mut query = StatusQuery::new(NONCE);
+        let query = StatusQuery::new(NONCE);
         let lines = "10 20 5 \"^1red\"\n-666 0 0 \"watcher\"\n3 30 14 \"blue\"\n";
-        assert!(matches!(query.handle_datagram(1, &reply("\\gamename\\Xonotic", lines)), Step::Done(_)));
-        assert_eq!(query.details().player_teams, ["5", "0", "14"]);
+        let details = query.details(&reply("\\gamename\\Xonotic", lines), DetailLevel::Summary);
+        assert_eq!((details.player_teams, details.rules), (vec!["5".into(), "0".into(), "14".into()], vec![]));
         let openarena = include_bytes!("../../tests/fixtures/openarena-six-bots.bin");
-        let mut query = StatusQuery::new(NONCE);
-        assert!(matches!(query.handle_datagram(1, openarena), Step::Done(_)));
-        assert!(query.details().player_teams.is_empty() && !query.details().rules.is_empty());
+        let details = query.details(openarena, DetailLevel::Rules);
+        assert!(details.player_teams.is_empty() && !details.rules.is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the first contains the infostring, and each is filled nearly to the size of a network packet
 //! before the next one begins.
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::quake_text::quake_name;
@@ -115,10 +115,10 @@ impl Exchange for StatusQuery {
         Authentication::Address
     }
 
-    fn details(&self) -> Details {
+    fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {
         let (infostring, _) = split_at_line_end(self.first.as_deref().unwrap_or_default());
         let teams = self.player_lines().teams.into_iter().map(|team| quake_name(team).into_string()).collect();
-        Details::from_pairs(Infostring::read(infostring).pairs()).with_player_teams(teams)
+        Details::from_pairs(Infostring::read(infostring).pairs(), level).with_player_teams(teams)
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -250,7 +250,7 @@ mod tests {
             ]
         );
         assert_eq!(snapshot.players[0].connected_ms, Some(14 * 60_000));
-        assert_eq!(query.details().player_teams, ["red", "", ""]);
+        assert_eq!(query.details(b"", DetailLevel::Summary).player_teams, ["red", "", ""]);
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
             let snapshot = done(query.handle_datagram(2, &datagram(&format!("{second_start}{}", lines(12..14)))));
             assert_eq!((snapshot.players.len(), snapshot.completeness), (15, Completeness::Full), "{second_start:?}");
             assert_eq!((snapshot.players[12].name.as_str(), snapshot.players[12].points), ("name", Some(6)));
-            let teams = query.details().player_teams;
+            let teams = query.details(b"", DetailLevel::Summary).player_teams;
             let team_is_sent = !first_end.is_empty() || second_start.contains("red");
             assert_eq!((teams.len(), teams[12] == "red"), (15, team_is_sent), "{teams:?}");
         }

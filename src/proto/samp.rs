@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Buf;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::take;
 use super::nonce::Nonce;
@@ -120,12 +120,16 @@ impl Exchange for SampQuery {
         Authentication::Nonce
     }
 
-    fn details(&self) -> Details {
+    fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {
         let Some(information) = &self.information else { return Details::default() };
+        let rules = match level {
+            DetailLevel::Summary => Vec::new(),
+            DetailLevel::Rules => vec![("language".into(), information.language.as_str().into())],
+        };
         Details {
             game_type: Some(information.mode.clone()),
             password: Some(information.password),
-            rules: vec![("language".into(), information.language.as_str().into())],
+            rules,
             ..Details::default()
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str};
 use super::nonce::Nonce;
@@ -158,7 +158,7 @@ impl Exchange for InfoQuery {
         Authentication::Nonce
     }
 
-    fn details(&self) -> Details {
+    fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
         let Some(info) = &self.info else { return Details::default() };
         Details {
             game_type: Some(info.game.clone()),

@@ -2,7 +2,7 @@
 //! receive a long reply to a forged request; then `gie3` and its reply, one datagram. Numbers are
 //! variable-length integers.
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{c_str, take};
 use super::nonce::Nonce;
@@ -31,17 +31,12 @@ const BOT: i32 = 2;
 pub struct InfoQuery {
     token: [u8; 4],
     server_token: Option<[u8; 4]>,
-    details: Details,
 }
 
 impl InfoQuery {
     pub fn new(nonce: Nonce) -> Self {
         let token = nonce.bytes4();
-        InfoQuery {
-            token: if token == UNKNOWN_TOKEN { [0; 4] } else { token },
-            server_token: None,
-            details: Details::default(),
-        }
+        InfoQuery { token: if token == UNKNOWN_TOKEN { [0; 4] } else { token }, server_token: None }
     }
 
     /// The token in the request for information; less than 64 fits into one byte.
@@ -86,17 +81,10 @@ impl Exchange for InfoQuery {
                 Err(reason) => Step::Ignore(reason),
             };
         }
-        let result = match (bytes.strip_prefix(&[CONNECTIONLESS]), self.server_token) {
-            (Some(body), Some(_)) => decode(t_ms, body, self.token, self.browser_token()),
-            (Some(_), None) => Err(IgnoreReason::UnexpectedMessage),
-            (None, _) => Err(IgnoreReason::NotAReply),
-        };
-        match result {
-            Ok((snapshot, details)) => {
-                self.details = details;
-                Step::Done(Box::new(snapshot))
-            }
-            Err(reason) => Step::Ignore(reason),
+        match (bytes.strip_prefix(&[CONNECTIONLESS]), self.server_token) {
+            (Some(body), Some(_)) => decode(t_ms, body, self.token, self.browser_token()).into(),
+            (Some(_), None) => Step::Ignore(IgnoreReason::UnexpectedMessage),
+            (None, _) => Step::Ignore(IgnoreReason::NotAReply),
         }
     }
 
@@ -104,31 +92,25 @@ impl Exchange for InfoQuery {
         Authentication::Nonce
     }
 
-    fn details(&self) -> Details {
-        self.details.clone()
+    fn details(&self, last_datagram: &[u8], _level: DetailLevel) -> Details {
+        let mut rest = last_datagram.strip_prefix(&[CONNECTIONLESS]).unwrap_or_default();
+        match Header::read(&mut rest, self.token, self.browser_token()) {
+            Ok(header) => Details {
+                game_type: Some(short_text(header.game)),
+                version: Some(short_text(header.version)),
+                password: Some(header.flags & 1 != 0),
+                ..Details::default()
+            },
+            Err(_) => Details::default(),
+        }
     }
 }
 
 /// Decodes the information, from the token on. A list with fewer clients than announced gives a
 /// partial snapshot.
-fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Result<(Snapshot, Details), IgnoreReason> {
+fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
     let rest = &mut rest;
-    if take(rest, 4)? != token {
-        return Err(IgnoreReason::WrongNonce);
-    }
-    let _server_token = take(rest, 4)?;
-    *rest = rest.strip_prefix(REPLY).ok_or(IgnoreReason::UnexpectedMessage)?;
-    if integer(rest)? != i32::from(browser_token) {
-        return Err(IgnoreReason::WrongNonce);
-    }
-    let version = short_text(c_str(rest)?);
-    let hostname = short_text(c_str(rest)?);
-    let _address = c_str(rest)?;
-    let map = short_text(c_str(rest)?);
-    let game = short_text(c_str(rest)?);
-    let (flags, _skill) = (integer(rest)?, integer(rest)?);
-    let (_players, _player_slots) = (integer(rest)?, integer(rest)?);
-    let (clients, slots) = (count(rest)?, count(rest)?);
+    let Header { hostname, map, game, clients, slots, .. } = Header::read(rest, token, browser_token)?;
     let mut players = Vec::new();
     while !rest.is_empty() && players.len() < PLAYERS_MAX {
         match client(rest) {
@@ -137,24 +119,50 @@ fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Resu
         }
     }
     let is_full = players.len() >= clients as usize;
-    let details = Details {
-        game_type: Some(game.clone()),
-        version: Some(version),
-        password: Some(flags & 1 != 0),
-        ..Details::default()
-    };
-    let snapshot = Snapshot {
+    let game = short_text(game);
+    Ok(Snapshot {
         t_ms,
         game: if game.trim().is_empty() { "teeworlds".to_owned() } else { game },
-        map,
-        hostname,
+        map: short_text(map),
+        hostname: short_text(hostname),
         slots,
         players,
         completeness: Completeness::full_if(is_full),
         count: Some(clients).filter(|_| !is_full),
         bots: None,
-    };
-    Ok((snapshot, details))
+    })
+}
+
+/// The information before the list of clients. Texts are undecoded.
+struct Header<'a> {
+    version: &'a [u8],
+    hostname: &'a [u8],
+    map: &'a [u8],
+    game: &'a [u8],
+    flags: i32,
+    clients: u32,
+    slots: u32,
+}
+
+impl<'a> Header<'a> {
+    /// Reads it from the token on.
+    fn read(rest: &mut &'a [u8], token: [u8; 4], browser_token: u8) -> Result<Header<'a>, IgnoreReason> {
+        if take(rest, 4)? != token {
+            return Err(IgnoreReason::WrongNonce);
+        }
+        let _server_token = take(rest, 4)?;
+        *rest = rest.strip_prefix(REPLY).ok_or(IgnoreReason::UnexpectedMessage)?;
+        if integer(rest)? != i32::from(browser_token) {
+            return Err(IgnoreReason::WrongNonce);
+        }
+        let (version, hostname) = (c_str(rest)?, c_str(rest)?);
+        let _address = c_str(rest)?;
+        let (map, game) = (c_str(rest)?, c_str(rest)?);
+        let (flags, _skill) = (integer(rest)?, integer(rest)?);
+        let (_players, _player_slots) = (integer(rest)?, integer(rest)?);
+        let (clients, slots) = (count(rest)?, count(rest)?);
+        Ok(Header { version, hostname, map, game, flags, clients, slots })
+    }
 }
 
 /// Name, clan, country, score, flags.
@@ -236,6 +244,9 @@ mod tests {
         assert_eq!(query.handle_datagram(1, &token_reply()), Step::Ignore(IgnoreReason::UnexpectedMessage));
         assert_eq!(query.request(), b"\x21SRVTwxyz\xff\xff\xff\xffgie3\x3a");
         let Step::Done(snapshot) = query.handle_datagram(2, &info_reply(3, list)) else { panic!() };
+        let details = query.details(&info_reply(3, list), DetailLevel::Summary);
+        assert_eq!((details.game_type.as_deref(), details.version.as_deref()), (Some("DM"), Some("0.7.5")));
+        assert_eq!((details.password, details.player_teams.len()), (Some(false), 0));
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("DM", "dm1"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 16));
         let players: Vec<_> =

@@ -6,7 +6,7 @@
 
 use bytes::Buf;
 
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::take;
 use super::text::{player_name, points, short_text};
@@ -107,7 +107,7 @@ impl Exchange for Unreal2Query {
         Authentication::Address
     }
 
-    fn details(&self) -> Details {
+    fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
         let game_type = self.details.as_ref().map(|details| details.game_type.clone());
         Details { game_type, ..Details::default() }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cidr::IpCidr;
 
-use crate::proto::Authentication;
+use crate::proto::{Authentication, DetailLevel};
 use crate::scan::request::ScanMode;
 use crate::scan::target;
 
@@ -48,8 +48,8 @@ pub struct ScanSettings {
     pub allow_private: bool,
     /// The least proof that a reply comes from the server, for its players to be ranked.
     pub authentication_min: Authentication,
-    /// Outcomes have the details of replies.
-    pub details: bool,
+    /// The details of replies that outcomes have; `None`: none.
+    pub details: Option<DetailLevel>,
     /// Share of the scans whose outcomes have the datagrams received, 0 to 1.
     pub capture_share: f64,
     /// Addresses and networks that are never queried.
@@ -73,7 +73,7 @@ impl Default for ScanSettings {
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,
             authentication_min: Authentication::Address,
-            details: false,
+            details: None,
             capture_share: 0.0,
             opt_out: Vec::new(),
         }

@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::socket::ReceiveBatch;
 use super::*;
 use crate::model::{Completeness, ServerKey, ServerUrl};
-use crate::proto::Authentication;
+use crate::proto::{Authentication, DetailLevel};
 
 /// Received packets with their arrival times.
 type Log = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
@@ -153,6 +153,18 @@ async fn quake3_server_gives_full_snapshot() {
     assert!(outcome.rtt_ms.is_some());
     assert_eq!(outcome.attempts, [Attempt { scheme: "quake3", port: server.address.port(), result: Ok(()) }]);
     assert_eq!((counts.packets_sent, counts.packets_received, counts.snapshots), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn outcome_has_the_details_that_the_settings_ask_for() {
+    let server = Server::start(|_, packet| vec![status(packet, "5 40 2 \"me\"\n")]);
+    for (details, want) in
+        [(None, None), (Some(DetailLevel::Summary), Some((1, 0))), (Some(DetailLevel::Rules), Some((1, 3)))]
+    {
+        let (outcome, _) = scan(ScanSettings { details, ..patient() }, server.url("quake3")).await;
+        let counts = outcome.details.map(|details| (details.player_teams.len(), details.rules.len()));
+        assert_eq!(counts, want, "{details:?}");
+    }
 }
 
 #[tokio::test]

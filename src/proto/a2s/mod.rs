@@ -14,7 +14,7 @@ mod players;
 use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
 use self::info::Info;
 use self::players::PlayerReply;
-use super::details::Details;
+use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::text::{player_name, points, short_text};
 use crate::model::{Completeness, Snapshot};
@@ -131,7 +131,7 @@ impl Exchange for A2sQuery {
         Authentication::Challenge
     }
 
-    fn details(&self) -> Details {
+    fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
         let Some(info) = &self.info else { return Details::default() };
         let tags = short_text(&info.tags);
         Details {

@@ -184,7 +184,7 @@ impl EventLoop {
                 scan.sends = 0;
                 self.send(token);
             }
-            Step::Done(snapshot) => self.finish_scan(token, Ok(*snapshot)),
+            Step::Done(snapshot) => self.complete_scan(token, Ok(*snapshot), bytes),
         }
     }
 
@@ -201,14 +201,21 @@ impl EventLoop {
         self.begin_target(token);
     }
 
+    /// Ends a scan that no datagram completes.
     pub(super) fn finish_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>) {
+        self.complete_scan(token, result, b"");
+    }
+
+    /// Ends a scan. `last_datagram`: the one that completed it.
+    fn complete_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>, last_datagram: &[u8]) {
         self.release_address(token);
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
         self.held_bytes -= scan.held_bytes;
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
-        let exchange = scan.exchange.as_ref().filter(|_| self.settings.details && result.is_ok());
-        let details = exchange.map(|exchange| Box::new(exchange.details()));
+        let exchange = scan.exchange.as_ref().filter(|_| result.is_ok());
+        let details = self.settings.details.zip(exchange);
+        let details = details.map(|(level, exchange)| Box::new(exchange.details(last_datagram, level)));
         let mut result = result;
         if let Ok(snapshot) = &mut result {
             snapshot.drop_impossible_values();

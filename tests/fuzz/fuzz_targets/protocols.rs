@@ -4,7 +4,7 @@
 
 mod common;
 
-use clqd::proto::{Nonce, PROTOCOLS, Step, WireFormat};
+use clqd::proto::{DetailLevel, Nonce, PROTOCOLS, Step, WireFormat};
 use libfuzzer_sys::fuzz_target;
 
 const NONCE: Nonce = Nonce(7);
@@ -49,9 +49,10 @@ fuzz_target!(|input: &[u8]| {
         let Some((&choice, rest)) = datagram.split_first() else { continue };
         // The last choice is a datagram without an opening.
         let opening = openings.get(usize::from(choice) % (openings.len() + 1)).copied().unwrap_or_default();
-        if let Step::Done(snapshot) = exchange.handle_datagram(t_ms * 1_000, &[opening, rest].concat()) {
+        let datagram = [opening, rest].concat();
+        if let Step::Done(snapshot) = exchange.handle_datagram(t_ms * 1_000, &datagram) {
             common::check(&snapshot);
-            let _ = exchange.details();
+            let _ = exchange.details(&datagram, DetailLevel::Rules);
             return;
         }
         assert!(exchange.request().len() <= 1_024);
@@ -59,5 +60,5 @@ fuzz_target!(|input: &[u8]| {
     if let Some(snapshot) = exchange.partial_snapshot() {
         common::check(&snapshot);
     }
-    let _ = exchange.details();
+    let _ = exchange.details(b"", DetailLevel::Rules);
 });
