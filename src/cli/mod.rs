@@ -30,6 +30,7 @@ pub mod query;
 pub mod replay;
 mod rescan_progress;
 pub mod run;
+mod scan_once;
 pub mod server_list;
 pub mod week;
 

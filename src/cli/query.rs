@@ -11,7 +11,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -23,12 +22,12 @@ use crate::capture;
 use crate::cli::context::CliContext;
 use crate::cli::output::format::{sanitize, sanitize_name};
 use crate::cli::output::table::{pad, truncate};
-use crate::clock::{Clock, ClockSettings};
+use crate::cli::scan_once::{ScanEvent, scan_once};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::proto::{self, AUTO_SCHEME, DetailLevel, Details, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
-use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, Scanner, TIMEOUT_MS};
+use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, TIMEOUT_MS};
 use crate::scan_log;
 
 /// Largest width of the URL column, bytes. A longer URL shifts the rest of its line.
@@ -102,13 +101,9 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             urls.refused += 1;
         }
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let out = io::BufWriter::new(io::stdout().lock());
-    let missed = runtime.block_on(query(args, app.json(), &rules, &urls.urls, out));
-    // A DNS server that does not respond must not delay the exit.
-    runtime.shutdown_background();
-    Ok(if missed? + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let missed = query(args, app.json(), &rules, &urls.urls, out)?;
+    Ok(if missed + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Prints what the datagrams of a capture contain.
@@ -139,16 +134,7 @@ fn is_stdin(file: &Path) -> bool {
 
 /// Queries the servers and prints the results. Returns the number of servers without a
 /// usable response.
-async fn query(
-    args: &QueryArgs,
-    json: bool,
-    rules: &Rules,
-    urls: &[ServerUrl],
-    mut out: impl Write,
-) -> anyhow::Result<u64> {
-    let clock = Arc::new(Clock::new(0, ClockSettings::default()));
-    let (_scanner, requests, mut outcomes) =
-        Scanner::start(settings(args), Arc::new(move || clock.now_ms())).context("cannot open query sockets")?;
+fn query(args: &QueryArgs, json: bool, rules: &Rules, urls: &[ServerUrl], mut out: impl Write) -> anyhow::Result<u64> {
     let mut captures = match &args.capture {
         Some(path) => {
             let options = File::options().append(true).create(true).mode(0o600).open(path);
@@ -157,45 +143,29 @@ async fn query(
         None => None,
     };
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };
-    let sending = async {
-        for (id, url) in urls.iter().enumerate() {
-            let request = ScanRequest { id: id as u64, server: ServerKey(id as u32), url: url.clone(), mode };
-            if !requests.send(request).await {
-                break;
+    let requests = (0..).zip(urls).map(|(id, url)| {
+        let (server, url) = (ServerKey(id), url.clone());
+        ScanRequest { id: id.into(), server, url, mode }
+    });
+    let mut missed = 0;
+    let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
+    scan_once(settings(args), requests, |event| {
+        let ScanEvent::Outcomes(outcomes) = event else { return out.flush() };
+        for mut outcome in outcomes {
+            missed += u64::from(outcome.result.is_err());
+            let requested = &urls[outcome.id as usize];
+            let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
+            let url = found.as_ref().unwrap_or(requested);
+            mark_bots(&mut outcome, url, rules);
+            if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
+                capture::write(file, requested, capture)?;
             }
+            print(&mut out, json, url, width, outcome)?;
         }
-        drop(requests);
-    };
-    let printing = async {
-        let mut missed = 0;
-        let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
-        while let Some(batch) = outcomes.recv().await {
-            for mut outcome in batch {
-                missed += u64::from(outcome.result.is_err());
-                let requested = &urls[outcome.id as usize];
-                let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
-                let url = found.as_ref().unwrap_or(requested);
-                mark_bots(&mut outcome, url, rules);
-                if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
-                    capture::write(file, requested, capture)?;
-                }
-                print(&mut out, json, url, width, outcome)?;
-            }
-            if outcomes.is_empty() {
-                out.flush()?;
-            }
-        }
-        captures.iter_mut().try_for_each(Write::flush)?;
-        Ok::<_, io::Error>(missed)
-    };
-    // `select!` ends when printing fails, so the remaining servers are not queried.
-    tokio::pin!(sending);
-    tokio::pin!(printing);
-    let missed = tokio::select! {
-        missed = &mut printing => missed,
-        () = &mut sending => printing.await,
-    };
-    Ok(missed?)
+        Ok(())
+    })?;
+    captures.iter_mut().try_for_each(Write::flush)?;
+    Ok(missed)
 }
 
 fn settings(args: &QueryArgs) -> ScanSettings {
