@@ -11,7 +11,8 @@ use crate::store::StoreError;
 
 /// Answers read-only requests. Any other request is a bug in the caller.
 pub trait Reader {
-    /// Returns the same rows, in the same order, as the daemon would.
+    /// Returns the same rows, in the same order, as the daemon would, without what only a
+    /// running daemon knows.
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
 }
 
@@ -38,9 +39,45 @@ impl Reader for State {
         if let Request::Windows { bytes: true } = request {
             add_stored_sizes(&self.store.reader(), &mut rows)?;
         }
-        for row in rows {
+        for mut row in rows {
+            if let Row::ServerDetail(detail) = &mut row {
+                // It is learned from scans and not stored.
+                detail.round_end = None;
+            }
             each(row)?;
         }
         Ok(ResponseEnd::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineSettings;
+    use crate::model::ServerUrl;
+    use crate::store::StoreSettings;
+
+    #[test]
+    fn round_end_is_absent_without_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+        let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+        state.engine.add_server(url.clone(), Vec::new(), 1_763_942_400_000).unwrap();
+        state.commit().unwrap();
+        let request = Request::ServersShow { url };
+        let round_end = |row: &Row| match row {
+            Row::ServerDetail(detail) => detail.round_end.clone(),
+            row => panic!("{row:?}"),
+        };
+        assert!(respond(&state, &request).unwrap().iter().all(|row| round_end(row).is_some()), "the daemon's answer");
+        let mut rows = Vec::new();
+        let mut keep = |row| {
+            rows.push(row);
+            Ok(())
+        };
+        state.ask(&request, &mut keep).unwrap();
+        assert_eq!(rows.iter().map(round_end).collect::<Vec<_>>(), [None]);
+        assert!(!serde_json::to_string(&rows).unwrap().contains("round_end"));
     }
 }

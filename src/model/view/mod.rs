@@ -101,7 +101,8 @@ pub struct ServerDetail {
     pub summary: ServerSummary,
     /// The time of the next scan; absent if the server is scanned on request only.
     pub next_scan_ms: Option<i64>,
-    /// Extra scans at the ends of rounds. Absent: the setting turns them off.
+    /// Extra scans at the ends of rounds. Absent: the setting turns them off, or the state was
+    /// read without the daemon, which keeps them in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_end: Option<RoundEndView>,
     pub total_points: i64,
