@@ -60,6 +60,10 @@ pub const SERVERS_MAX: usize = 4_000_000;
 /// servers as clqd is designed for. Each takes 32 bytes.
 pub const MASTER_ADDRESSES_MAX: usize = 1_000_000;
 
+/// Largest list of servers that is fetched from a website, bytes. DDNet's has about
+/// 2 MB, and this is room for 160,000 servers of Steam's Web API.
+pub const HTTP_LIST_BYTES_MAX: usize = 64 << 20;
+
 /// Most tags of one server. A rated round changes a rating in each of them, and a server's
 /// players have entries on the boards of each.
 pub const TAGS_MAX: usize = 16;

@@ -23,10 +23,10 @@ impl LogFilter {
 }
 
 /// Restricts a bare level to clqd's own modules: the embedded database would fill the
-/// journal with its own lines.
+/// journal with its own lines. At level `trace` the HTTP client would log URLs with API keys.
 fn limit_to_clqd(filter: &str) -> String {
     match filter.contains([',', '=', '[']) {
-        true => filter.to_owned(),
+        true => format!("{filter},ureq=info"),
         false => format!("warn,clqd={filter}"),
     }
 }

@@ -58,6 +58,7 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
         ],
         "only the clock reads the time; an Instant may measure how long something takes",
     ),
+    (&["ureq::"], &["master"], "HTTP is behind the lists of servers"),
     (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine creates a commit"),
 ];
 

@@ -1,5 +1,5 @@
 //! `clqd servers import`: adds the servers of a list, which is a file or comes from master
-//! servers.
+//! servers or websites.
 //!
 //! A line of a text file is a URL, then its tags, separated by spaces; text after `#` is
 //! ignored. An invalid line is reported with file, line and reason; all others are added. A
@@ -24,19 +24,19 @@ use crate::cli::import_progress::ImportProgress;
 use crate::cli::output::format::{group_digits, sanitize};
 use crate::control::{Request, Row};
 use crate::limits::TAGS_MAX;
-use crate::master::{AddressRules, DroppedCounts, JsonList, Selection, Timing, check_scheme, fetch};
+use crate::master::{
+    AddressRules, DroppedCounts, JsonList, ListUrl, Selection, ServerList, check_scheme, fetch, user_agent,
+};
 use crate::model::url::ServerUrl;
-use crate::proto::master::{MasterList, MasterUrl, MasterUrlError};
 use crate::proto::parse_server_url;
 
 /// Largest JSON list read, bytes. DDNet's has about 2 MB, Steam's some 400 bytes a server.
 const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 
-/// Add the servers of a list: a file, or what master servers return
+/// Add the servers of a list: a file, or what master servers or websites return
 ///
 /// A file has a URL and its tags on each line; text after # is ignored. It may also be JSON: the answer of Steam's Web
-/// API (IGameServersService/GetServerList), or DDNet's servers.json. To import a list that is on a website:
-/// curl -s URL | clqd servers import -
+/// API (IGameServersService/GetServerList), or DDNet's servers.json.
 ///
 /// Master URLs:
 ///
@@ -52,6 +52,9 @@ const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 ///
 ///   teeworldsmaster://HOST[:8300]             Teeworlds 0.6
 ///
+///   https://HOST/PATH                         a JSON list, such as https://master1.ddnet.org/ddnet/15/servers.json; also
+///                                             http://. Its query, which may hold an API key, is not printed
+///
 /// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have no port,
 /// are dropped and counted.
 #[derive(Debug, Args)]
@@ -59,9 +62,10 @@ pub struct ImportArgs {
     /// The file; - is standard input
     #[arg(required_unless_present = "masters", conflicts_with = "masters")]
     file: Option<PathBuf>,
-    /// Query this master server instead; may be repeated
-    #[arg(long = "master", value_name = "URL", value_parser = parse_master)]
-    masters: Vec<MasterUrl>,
+    /// Query this master server, or fetch this JSON list, instead; may be repeated
+    // Parsed later: clap prints a value that it refuses, and this one may contain an API key.
+    #[arg(long = "master", value_name = "URL")]
+    masters: Vec<String>,
     /// Scheme of the servers of a master or a JSON list, such as darkplaces [default: by the kind of the list: quake3,
     /// quakeworld, quake2, source or teeworlds]
     #[arg(long, value_parser = parse_scheme)]
@@ -73,6 +77,9 @@ pub struct ImportArgs {
 
 pub fn run(args: &ImportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.file {
+        if file.to_str().is_some_and(ListUrl::is_http) {
+            return Err(UsageError("the list is a URL, not a file; use --master URL".to_owned()).into());
+        }
         let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
         let list = read_file(file, args, app).with_context(|| format!("cannot read {name}"))?;
         return add(&name, list, app);
@@ -136,38 +143,41 @@ fn add(name: &str, list: ImportList, app: &CliContext) -> anyhow::Result<ExitCod
 /// Queries the masters one after another. Returns their servers, and how many of the masters
 /// returned no list. Error: none returned one.
 fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportList, usize)> {
-    let scheme_of = |master: &MasterUrl| match &args.scheme {
-        Some(scheme) => scheme.clone(),
-        None => master.kind().server_scheme().to_owned(),
-    };
-    for master in &args.masters {
-        check_scheme(&scheme_of(master)).map_err(|error| UsageError(format!("{master}: {error}")))?;
+    let masters = args.masters.iter().map(|text| text.parse().map_err(|error| UsageError(format!("{error}"))));
+    let masters = masters.collect::<Result<Vec<ListUrl>, UsageError>>()?;
+    for master in &masters {
+        if let Some(scheme) = args.scheme.as_deref().or(master.server_scheme()) {
+            check_scheme(scheme).map_err(|error| UsageError(format!("{master}: {error}")))?;
+        }
     }
-    let rules = app.config()?.address_rules();
+    let config = app.config()?;
+    let (rules, user_agent) = (config.address_rules(), user_agent(&config.scan.contact));
     // Without a daemon the query would be in vain.
     drop(app.connect()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // The same server may be on several masters.
     let mut addresses = BTreeMap::<String, BTreeSet<SocketAddr>>::new();
     let mut failures = Vec::new();
-    for master in &args.masters {
+    let mut list = ImportList::default();
+    for master in &masters {
         let progress = ImportProgress::querying(&master.to_string());
-        let fetched = runtime.block_on(fetch(master, Timing::default(), |addresses| progress.received(addresses)));
+        let fetched = runtime.block_on(fetch(master, &user_agent, |addresses| progress.received(addresses)));
         drop(progress);
         match fetched {
-            Ok(list) => {
-                eprintln!("clqd: {master}: {}", list_summary(&list));
-                addresses.entry(scheme_of(master)).or_default().extend(list.addresses);
+            Ok(fetched) => {
+                eprintln!("clqd: {master}: {}", list_summary(&fetched));
+                let scheme = args.scheme.as_deref().unwrap_or(fetched.scheme);
+                addresses.entry(scheme.to_owned()).or_default().extend(fetched.addresses);
+                list.add_invalid(fetched.invalid);
             }
             Err(error) => failures.push(anyhow::Error::new(error).context(master.to_string())),
         }
     }
-    let last = if failures.len() == args.masters.len() { failures.pop() } else { None };
+    let last = if failures.len() == masters.len() { failures.pop() } else { None };
     failures.iter().for_each(|failure| eprintln!("clqd: {failure:#}"));
     if let Some(last) = last {
         return Err(last);
     }
-    let mut list = ImportList::default();
     for (scheme, addresses) in addresses {
         list.add_addresses(addresses, &scheme, &rules, &args.tags)?;
     }
@@ -175,7 +185,7 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
 }
 
 /// `1,234 addresses`
-fn list_summary(list: &MasterList) -> String {
+fn list_summary(list: &ServerList) -> String {
     let noun = if list.addresses.len() == 1 { "address" } else { "addresses" };
     let note = if list.is_complete { "" } else { "; the end of the list is missing, so it may be incomplete" };
     format!("{} {noun}{note}", group_digits(list.addresses.len() as u64))
@@ -202,15 +212,8 @@ fn read_file(file: &Path, args: &ImportArgs, app: &CliContext) -> anyhow::Result
     check_scheme(scheme).map_err(|error| UsageError(error.to_string()))?;
     let mut list = ImportList::default();
     list.add_addresses(json.addresses, scheme, &app.config()?.address_rules(), &args.tags)?;
-    list.bad.extend(json.invalid.into_iter().map(|text| {
-        let reason = Some("not an address with a port".to_owned());
-        (None, ServerChange { url: text, outcome: ChangeOutcome::Refused, reason })
-    }));
+    list.add_invalid(json.invalid);
     Ok(list)
-}
-
-fn parse_master(text: &str) -> Result<MasterUrl, MasterUrlError> {
-    text.parse()
 }
 
 fn parse_scheme(text: &str) -> Result<String, String> {
@@ -238,6 +241,14 @@ impl ImportList {
             }
         })?;
         Ok(list)
+    }
+
+    /// Adds texts of a list that are not addresses, as refused.
+    fn add_invalid(&mut self, texts: Vec<String>) {
+        self.bad.extend(texts.into_iter().map(|url| {
+            let reason = Some("not an address with a port".to_owned());
+            (None, ServerChange { url, outcome: ChangeOutcome::Refused, reason })
+        }));
     }
 
     fn add_addresses(

@@ -10,10 +10,9 @@ use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::limits::TEXT_BYTES_MAX;
-use crate::master::check_scheme;
+use crate::master::{ListUrl, check_scheme};
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
-use crate::proto::master::MasterUrl;
 use crate::rank::screen::SpectatorPoints;
 use crate::scan;
 
@@ -199,7 +198,7 @@ fn not_empty(text: &str) -> Result<(), String> {
 }
 
 fn master_url(text: &str) -> Result<(), String> {
-    text.parse::<MasterUrl>().map(|_| ()).map_err(|error| error.to_string())
+    text.parse::<ListUrl>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn server_scheme(text: &str) -> Result<(), String> {

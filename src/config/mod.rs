@@ -22,8 +22,8 @@ use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
 use crate::config::validate::KeyLines;
 pub use crate::config::validate::Problem;
+use crate::master::ListUrl;
 use crate::proto::Authentication;
-use crate::proto::master::MasterUrl;
 use crate::rank::Quarter;
 
 /// The shipped file: all keys, with their defaults.
@@ -262,12 +262,13 @@ impl CaptureConfig {
     }
 }
 
-/// A scheduled import of the servers of a master: an `[[import]]` section.
+/// A scheduled import of the servers of a list: an `[[import]]` section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportConfig {
-    pub master: MasterUrl,
-    /// `None`: by the kind of the master.
+    /// A master, or a JSON list on a website.
+    pub master: ListUrl,
+    /// `None`: by the kind of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
     #[serde(default)]
@@ -278,13 +279,6 @@ pub struct ImportConfig {
 
 fn import_every_s() -> u64 {
     86_400
-}
-
-impl ImportConfig {
-    /// The scheme of the servers' URLs.
-    pub fn server_scheme(&self) -> &str {
-        self.scheme.as_deref().unwrap_or(self.master.kind().server_scheme())
-    }
 }
 
 /// Why the configuration could not be loaded.

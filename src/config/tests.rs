@@ -214,14 +214,16 @@ fn unclosed_header_is_one_problem() {
 #[test]
 fn import_sections_are_checked_and_reloaded() {
     let text = "[[import]]\nmaster = \"dpmaster://h/Xonotic/3\"\nscheme = \"darkplaces\"\ntags = [\"a\"]\nevery_s = 3600\n\
-                [[import]]\nmaster = \"steammaster://h/\\\\appid\\\\440\"\n";
+                [[import]]\nmaster = \"steammaster://h/\\\\appid\\\\440\"\n\
+                [[import]]\nmaster = \"https://h/list?key=SECRET\"\n";
     let config = Config::parse(text).expect("valid");
-    let of: Vec<_> = config.import.iter().map(|i| (i.master.to_string(), i.server_scheme(), i.every_s)).collect();
+    let of: Vec<_> = config.import.iter().map(|i| (i.master.to_string(), i.scheme.as_deref(), i.every_s)).collect();
     assert_eq!(
         of,
         [
-            ("dpmaster://h:27950/Xonotic/3".to_owned(), "darkplaces", 3_600),
-            ("steammaster://h:27011/\\appid\\440".to_owned(), "source", 86_400)
+            ("dpmaster://h:27950/Xonotic/3".to_owned(), Some("darkplaces"), 3_600),
+            ("steammaster://h:27011/\\appid\\440".to_owned(), None, 86_400),
+            ("https://h/list".to_owned(), None, 86_400)
         ]
     );
     let plan = Config::default().plan_reload(&config);
@@ -238,13 +240,17 @@ fn import_sections_are_checked_and_reloaded() {
     problems(&format!("[[imports]]\n{master}"), &["1: imports: unknown section; did you mean [[import]]?"]);
     problems(&format!("[import]\n{master}"), &["1: import: is a list of sections; write [[import]]"]);
     problems("import = [5]\n", &["1: import: is a list of sections; write [[import]]"]);
-    problems("[[import]]\nevery_s = 3600\n", &["1: import: has no key master, the URL of a master server"]);
+    problems(
+        "[[import]]\nevery_s = 3600\n",
+        &["1: import: has no key master, the URL of a master server or of a JSON list"],
+    );
     problems(
         &format!("[[import]]\n{master}tags = [\"a b\"]\n"),
         &[&format!("3: import.tags: {}", crate::api::check_tag("a b").expect("an invalid tag"))],
     );
     for (text, want) in [
         ("[[import]]\nmaster = \"dpmaster://h\"\n", "2: import.master: "),
+        ("[[import]]\nmaster = \"https://h/ ?key=SECRET\"\n", "2: import.master: URL of a list \"https://h/ \": "),
         ("[[import]]\nmaster = \"dpmaster://h/68\"\nscheme = \"xonotik\"\n", "3: import.scheme: "),
     ] {
         let problems = Config::parse(text).expect_err("an invalid value");

@@ -11,9 +11,8 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{IMPORT_KEYS, KEYS, KeySpec, ValueType, sections};
 use super::renamed;
 use crate::limits::TAGS_MAX;
-use crate::master::check_scheme;
+use crate::master::{ListUrl, check_scheme};
 use crate::nearest::nearest;
-use crate::proto::master::MasterUrl;
 
 /// A problem in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,13 +236,18 @@ impl Validator<'_> {
             self.problem(tags.span(), format!("{IMPORT}.tags"), format!("expected at most {TAGS_MAX} tags"));
         }
         let Some(master) = value_of("master") else {
-            return self.problem(span, IMPORT.to_owned(), "has no key master, the URL of a master server".to_owned());
+            return self.problem(
+                span,
+                IMPORT.to_owned(),
+                "has no key master, the URL of a master server or of a JSON list".to_owned(),
+            );
         };
         // With a scheme of its own, the import does not depend on the kind of the master.
         if problems == self.problems.len()
             && value_of("scheme").is_none()
-            && let Some(Ok(url)) = master.get_ref().as_str().map(str::parse::<MasterUrl>)
-            && let Err(error) = check_scheme(url.kind().server_scheme())
+            && let Some(Ok(url)) = master.get_ref().as_str().map(str::parse::<ListUrl>)
+            && let Some(scheme) = url.server_scheme()
+            && let Err(error) = check_scheme(scheme)
         {
             self.problem(master.span(), format!("{IMPORT}.master"), error.to_string());
         }

@@ -1,5 +1,5 @@
-//! The `[[import]]` sections of the configuration: queries of master servers at regular
-//! intervals. A task for each; the servers are added like those of `clqd servers import`.
+//! The `[[import]]` sections of the configuration: lists of master servers and websites, fetched
+//! at regular intervals. A task for each; the servers are added like those of `clqd servers import`.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 
 use super::engine_thread::Command;
 use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
-use crate::config::ImportConfig;
-use crate::master::{AddressRules, Selection, Timing, fetch};
+use crate::config::{Config, ImportConfig};
+use crate::master::{AddressRules, Selection, fetch, user_agent};
 use crate::model::ServerUrl;
 
 /// Time from the start, or from a reload, to the first import of a section, and between the
@@ -23,9 +23,16 @@ pub(super) struct ImportTasks(Vec<ImportTask>);
 
 #[derive(Debug)]
 struct ImportTask {
+    import: Import,
+    task: JoinHandle<()>,
+}
+
+/// What a task does.
+#[derive(Clone, Debug, PartialEq)]
+struct Import {
     config: ImportConfig,
     rules: AddressRules,
-    task: JoinHandle<()>,
+    user_agent: String,
 }
 
 impl Drop for ImportTask {
@@ -35,18 +42,23 @@ impl Drop for ImportTask {
 }
 
 impl ImportTasks {
-    /// Starts and stops imports so that exactly these run. Unchanged ones continue. Must be
-    /// called inside a tokio runtime.
-    pub(super) fn apply(&mut self, configs: &[ImportConfig], rules: &AddressRules, commands: &mpsc::Sender<Command>) {
+    /// Starts and stops imports so that exactly those of the configuration run. Unchanged ones
+    /// continue. Must be called inside a tokio runtime.
+    pub(super) fn apply(&mut self, config: &Config, commands: &mpsc::Sender<Command>) {
         let mut old = std::mem::take(&mut self.0);
         let mut first_delay = FIRST_DELAY;
-        for config in configs {
-            if let Some(at) = old.iter().position(|task| task.config == *config && task.rules == *rules) {
+        for section in &config.import {
+            let import = Import {
+                config: section.clone(),
+                rules: config.address_rules(),
+                user_agent: user_agent(&config.scan.contact),
+            };
+            if let Some(at) = old.iter().position(|task| task.import == import) {
                 self.0.push(old.swap_remove(at));
                 continue;
             }
-            let task = tokio::spawn(run(config.clone(), rules.clone(), first_delay, commands.clone()));
-            self.0.push(ImportTask { config: config.clone(), rules: rules.clone(), task });
+            let task = tokio::spawn(run(import.clone(), first_delay, commands.clone()));
+            self.0.push(ImportTask { import, task });
             first_delay += FIRST_DELAY;
         }
     }
@@ -56,25 +68,30 @@ impl ImportTasks {
     }
 }
 
-async fn run(config: ImportConfig, rules: AddressRules, first_delay: Duration, commands: mpsc::Sender<Command>) {
+async fn run(import: Import, first_delay: Duration, commands: mpsc::Sender<Command>) {
     tokio::time::sleep(first_delay).await;
     loop {
-        import(&config, &rules, &commands).await;
-        tokio::time::sleep(Duration::from_secs(config.every_s)).await;
+        import_once(&import, &commands).await;
+        tokio::time::sleep(Duration::from_secs(import.config.every_s)).await;
     }
 }
 
 /// Imports the list once and logs the result.
-async fn import(config: &ImportConfig, rules: &AddressRules, commands: &mpsc::Sender<Command>) {
+async fn import_once(import: &Import, commands: &mpsc::Sender<Command>) {
+    let Import { config, rules, user_agent } = import;
     let master = &config.master;
-    let list = match fetch(master, Timing::default(), |_| ()).await {
+    let list = match fetch(master, user_agent, |_| ()).await {
         Ok(list) => list,
         Err(error) => {
             let error = anyhow::Error::new(error);
             return tracing::warn!(%master, "import of servers failed: {error:#}");
         }
     };
-    let selection = match Selection::new(list.addresses, config.server_scheme(), rules) {
+    for text in &list.invalid {
+        tracing::debug!(%master, text, "not an address with a port");
+    }
+    let scheme = config.scheme.as_deref().unwrap_or(list.scheme);
+    let selection = match Selection::new(list.addresses, scheme, rules) {
         Ok(selection) => selection,
         Err(error) => return tracing::error!(%master, "import of servers failed: {error}"),
     };
@@ -89,7 +106,7 @@ async fn import(config: &ImportConfig, rules: &AddressRules, commands: &mpsc::Se
         %master,
         new = added.new,
         known = added.known,
-        refused = added.refused,
+        refused = added.refused + list.invalid.len() as u64,
         dropped,
         incomplete = !list.is_complete,
         "servers imported"

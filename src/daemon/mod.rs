@@ -302,7 +302,7 @@ impl Shared {
 
     fn apply_imports(&self, config: &Config) {
         let mut imports = self.imports.lock().expect("imports lock poisoned");
-        imports.apply(&config.import, &config.address_rules(), &self.commands);
+        imports.apply(config, &self.commands);
     }
 
     /// Reads the configuration file again. On an error all settings stay as they are.

@@ -1,4 +1,4 @@
-//! Files with a server list that other programs write: the answer of Steam's Web API
+//! Server lists that other programs write, in a file or on a website: the answer of Steam's Web API
 //! (`IGameServersService/GetServerList`) and DDNet's `servers.json`. Both are one JSON object.
 //!
 //! ```json

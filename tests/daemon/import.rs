@@ -1,5 +1,8 @@
 //! `clqd servers import --master` and the scheduled imports: a fleet whose master server lists
-//! its servers, a daemon, and the command.
+//! its servers, or a website with a JSON list, a daemon, and the command.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 
 use crate::sandbox::{Sandbox, fleet, wait_until};
 use clqd::fleet::FaultShares;
@@ -73,6 +76,59 @@ fn json_list_is_imported_and_bad_arguments_are_refused() {
     let refused = sandbox.run(["servers", "import", "--master", &format!("dpmaster://{closed}/68")]);
     assert_eq!((refused.status.code(), refused.out.as_str()), (Some(1), ""));
     assert!(refused.err.contains(&format!("dpmaster://{closed}/68: cannot query {closed}")), "{}", refused.err);
+    daemon.stop();
+}
+
+/// Gives each response to one request, in order.
+fn website(responses: &'static [&'static str]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for response in responses {
+            let (mut stream, _) = listener.accept().unwrap();
+            let lines = BufReader::new(&stream).lines().map(Result::unwrap);
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            stream.write_all(response.as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+const JSON_LIST: &str = concat!(
+    "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    r#"{"response":{"servers":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"host:1"}]}}"#
+);
+
+#[test]
+fn json_list_of_a_website_is_imported_and_its_key_is_not_printed() {
+    let address = website(&["HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", JSON_LIST]);
+    let url = format!("http://{address}/list?key=SECRET");
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let failed = sandbox.run(["servers", "import", "--master", &url]);
+    assert_eq!((failed.status.code(), failed.out.as_str()), (Some(1), ""));
+    let want = format!("http://{address}/list: the website responded with status 404 Not Found");
+    assert!(failed.err.contains(&want) && !failed.err.contains("SECRET"), "{}", failed.err);
+    let imported = sandbox.run(["servers", "import", "--master", &url, "--tag", "steam"]);
+    assert_eq!(imported.out, "2 added, 0 already known, 1 refused\n", "{}", imported.err);
+    assert!(imported.err.contains("host:1: not an address") && !imported.err.contains("SECRET"), "{}", imported.err);
+    assert_eq!(sandbox.list(&["--tag", "steam"])[0]["url"], "source://127.0.0.1:1");
+    for arguments in [&["--master", "https://h/ ?key=SECRET"][..], &["http://h/?key=SECRET"]] {
+        let refused = sandbox.run([&["servers", "import"], arguments].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", refused.err);
+        assert!(!refused.err.contains("SECRET"), "{}", refused.err);
+    }
+    daemon.stop();
+}
+
+#[test]
+fn scheduled_import_fetches_a_json_list() {
+    let address = website(&[JSON_LIST]);
+    let sandbox = Sandbox::new(&format!("[[import]]\nmaster = \"http://{address}/list?key=SECRET\"\n"));
+    let daemon = sandbox.start();
+    let log = daemon.wait_for_log("new=2 known=0 refused=1 dropped=\"none\"");
+    assert!(log.contains(&format!("http://{address}/list")) && !log.contains("SECRET"), "{log}");
+    assert_eq!(sandbox.list(&[]).len(), 2);
     daemon.stop();
 }
 

@@ -92,7 +92,9 @@ impl FromStr for MasterUrl {
 
     fn from_str(text: &str) -> Result<MasterUrl, MasterUrlError> {
         let parsed = parse(text);
-        parsed.map_err(|problem| MasterUrlError { url: text.chars().take(SERVER_URL_BYTES_MAX).collect(), problem })
+        // A mistyped URL of a website may have an API key in its query.
+        let shown = text.split('?').next().unwrap_or_default();
+        parsed.map_err(|problem| MasterUrlError { url: shown.chars().take(SERVER_URL_BYTES_MAX).collect(), problem })
     }
 }
 
@@ -180,7 +182,7 @@ fn filter(path: &str) -> Result<String, String> {
 
 fn forms() -> &'static str {
     "dpmaster://HOST/PROTOCOL, dpmaster://HOST/GAME/PROTOCOL, quakeworldmaster://HOST, quake2master://HOST, \
-     steammaster://HOST/FILTER, teeworldsmaster://HOST"
+     steammaster://HOST/FILTER, teeworldsmaster://HOST, or the http:// or https:// URL of a JSON list"
 }
 
 /// The canonical text, with the port.
