@@ -75,8 +75,8 @@ pub struct FleetArgs {
     #[arg(long, default_value = "default")]
     pub behaviours: BehaviourShares,
 
-    /// Limit each Quake 3 server as ioquake3 does: 10 replies in a burst, then 1 per
-    /// second
+    /// Limit the replies of each server as its program does by default: ioquake3, QuakeForge, Q2PRO, Source and DDNet.
+    /// Servers of other protocols have no limit
     #[arg(long)]
     pub rate_limit: bool,
 
@@ -185,7 +185,7 @@ fn start(args: &FleetArgs) -> anyhow::Result<Fleet> {
         live_from_ms: now_ms,
         speed: args.speed,
         faults: args.faults,
-        rate_limit: args.rate_limit.then_some(RateLimit::IOQUAKE3),
+        rate_limit: if args.rate_limit { RateLimit::of } else { RateLimit::none },
     };
     Fleet::start(world, settings).context("cannot start the fleet")
 }

@@ -21,19 +21,36 @@ pub struct Peers {
     pub client: u64,
 }
 
-/// Adds a server's reply at the time that it has reached to `out`. `missing` players are
-/// announced but not listed. `None`: the server does not reply to this query.
+/// Which of the players are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// All; this many more are announced.
+    Missing(usize),
+    /// None; their number is announced.
+    Withheld,
+}
+
+/// Adds a server's reply at the time that it has reached to `out`. `None`: the server does not
+/// reply to this query.
 pub fn reply(
     world: &mut World,
     peers: Peers,
     query: &[u8],
-    missing: usize,
+    listing: Listing,
     rng: &mut SplitMix64,
     out: &mut Datagrams,
 ) -> Option<Answer> {
     let Peers { server, port, client } = peers;
     let seed = world.settings().seed;
-    let snapshot = world.snapshot(server);
+    let mut snapshot = world.snapshot(server);
+    let missing = match listing {
+        Listing::Missing(missing) => missing,
+        Listing::Withheld => {
+            snapshot.count = snapshot.count.or(Some(snapshot.players.len() as u32));
+            snapshot.players.clear();
+            0
+        }
+    };
     let profile = world.profile(server);
     let view = ServerView {
         snapshot: &snapshot,

@@ -10,7 +10,7 @@ use clqd::board::window;
 use clqd::clock::system_ms;
 use clqd::config::Config;
 use clqd::engine::{Outcome, StateReader};
-use clqd::fleet::{FaultShares, Fleet, Ports, ServeSettings, SimulatedHistory, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, RateLimit, ServeSettings, SimulatedHistory, World, world};
 use clqd::model::calendar::HOUR_MS;
 use clqd::model::view::board::{BoardSelector, WindowPhase};
 use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
@@ -108,7 +108,7 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
         live_from_ms,
         speed: 20.0,
         faults: FaultShares::default(),
-        rate_limit: None,
+        rate_limit: RateLimit::none,
     };
     let fleet = Fleet::start(world(), serve).expect("a fleet on free ports");
     let urls: Vec<ServerUrl> = fleet.urls().iter().map(|url| ServerUrl::parse(url).expect("canonical")).collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::process::Command;
 
 use crate::sandbox::rows;
-use clqd::fleet::{FaultShares, Fleet, Ports, Protocol, ProtocolShares, ServeSettings, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, Protocol, ProtocolShares, RateLimit, ServeSettings, World, world};
 use clqd::model::Completeness;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn query_prints_the_truth_of_every_protocol() {
         live_from_ms: start_ms + 3_600_000,
         speed: 1e-9,
         faults: FaultShares::NONE,
-        rate_limit: None,
+        rate_limit: RateLimit::none,
     };
     let fleet = Fleet::start(World::new(settings), serve).expect("a fleet on free ports");
     let printed = query(&fleet);

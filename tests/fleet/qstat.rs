@@ -22,7 +22,7 @@ use std::process::Command;
 
 use crate::sandbox::rows;
 use clqd::fleet::wire::{ProtocolVariant, SplitFormat};
-use clqd::fleet::{FaultShares, Fleet, Ports, ServeSettings, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, RateLimit, ServeSettings, World, world};
 use serde_json::Value;
 
 const SEED: u64 = 5;
@@ -55,7 +55,7 @@ fn clqd_query_agrees_with_qstat() {
         live_from_ms: start_ms + 86_400_000,
         speed: 1e-9, // the time does not pass
         faults: FaultShares::NONE,
-        rate_limit: None,
+        rate_limit: RateLimit::none,
     };
     let fleet = Fleet::start(World::new(settings), serve).expect("a fleet on free ports");
 

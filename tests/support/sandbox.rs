@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::control::{Client, ClientError, Request, Row};
-use clqd::fleet::{FaultShares, Fleet, Ports, ServeSettings, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, RateLimit, ServeSettings, World, world};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -359,8 +359,13 @@ pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, 
 pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet {
     let start_ms = 1_763_683_200_000;
     let settings = world::WorldSettings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };
-    let serve =
-        ServeSettings { ports: Ports::ANY, live_from_ms: start_ms + 86_400_000, speed, faults, rate_limit: None };
+    let serve = ServeSettings {
+        ports: Ports::ANY,
+        live_from_ms: start_ms + 86_400_000,
+        speed,
+        faults,
+        rate_limit: RateLimit::none,
+    };
     Fleet::start(World::new(settings), serve).expect("a fleet on free ports")
 }
 

@@ -23,7 +23,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::engine::{Event, Outcome};
-use crate::fleet::serve::{Fleet, ServeSettings};
+use crate::fleet::serve::{Fleet, RateLimit, ServeSettings};
 use crate::fleet::{FaultShares, Ports, Protocol, SimulatedHistory, World, WorldSettings, address};
 use crate::model::ServerUrl;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
@@ -94,7 +94,13 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
     let fleet = Fleet::start(
         world,
-        ServeSettings { ports, live_from_ms: now_ms, speed: 20.0, faults: FaultShares::default(), rate_limit: None },
+        ServeSettings {
+            ports,
+            live_from_ms: now_ms,
+            speed: 20.0,
+            faults: FaultShares::default(),
+            rate_limit: RateLimit::none,
+        },
     )
     .context("cannot start the fleet")?;
     runtime.block_on(run_live(args, config, &urls, &stop))?;

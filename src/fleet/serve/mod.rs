@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{setsockopt, sockopt};
 use strum::VariantArray;
 
-pub use self::rate_limiter::RateLimit;
+pub use self::rate_limiter::{Excess, RateLimit, RateLimitOf, TokenBucket};
 use self::responder::Responder;
 pub use self::shared::ServeSettings;
 use self::shared::{Counters, Shared};
@@ -51,7 +51,7 @@ pub struct FleetStats {
     /// Replies built, each of one or more datagrams.
     pub replies: u64,
     pub datagrams_sent: u64,
-    /// Queries not answered because of the rate limit.
+    /// Queries not answered, or answered without the list, because of the rate limit.
     pub rate_limited: u64,
     /// Queries that are invalid, or for no server.
     pub rejected: u64,

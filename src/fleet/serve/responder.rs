@@ -13,14 +13,14 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, sendmsg};
 
 use super::query_receiver::{QueryReceiver, ReceivedQuery};
-use super::rate_limiter::RateLimiter;
+use super::rate_limiter::{Excess, RateLimiter};
 use super::shared::Shared;
 use crate::fleet::address;
 use crate::fleet::faults::{Fault, OutgoingDatagram, apply_fault, loses_datagram};
 use crate::fleet::protocol::Protocol;
-use crate::fleet::reply::{self, Peers, Spoofing};
+use crate::fleet::reply::{self, Listing, Peers, Spoofing};
 use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
-use crate::fleet::wire::Datagrams;
+use crate::fleet::wire::{Datagrams, ProtocolVariant};
 use crate::fleet::world::World;
 
 /// Maximum number of delayed datagrams; further ones are dropped and counted.
@@ -67,7 +67,7 @@ impl SendBuffer {
 
 impl Responder {
     pub(super) fn new(protocol: Protocol, socket: UdpSocket, port: u16, shared: Arc<Shared>) -> Responder {
-        let rate_limit = shared.settings.rate_limit.filter(|_| protocol == Protocol::Quake3);
+        let rate_limit = (shared.settings.rate_limit)(protocol);
         Responder {
             protocol,
             port,
@@ -120,16 +120,24 @@ impl Responder {
         if lost || fault == Some(Fault::Silent) {
             return;
         }
-        if self.rate_limiter.as_mut().is_some_and(|limiter| !limiter.allows(server, *client.ip())) {
-            return increment(&shared.counters.rate_limited);
+        let excess = self.rate_limiter.as_mut().filter(|_| has_rate_limit(world, server));
+        let excess = excess.and_then(|limiter| (!limiter.allows(server, *client.ip())).then_some(limiter.excess()));
+        if excess.is_some() {
+            increment(&shared.counters.rate_limited);
+        }
+        if excess == Some(Excess::Ignored) {
+            return;
         }
         world.advance(server, now_ms);
         self.reply.clear();
         let partial = fault == Some(Fault::Partial) && self.rng.bool(0.5);
         let client_id = hash_parts(&[u64::from(client.ip().to_bits()), u64::from(client.port())]);
         let peers = Peers { server, port: self.port, client: client_id };
-        let missing = usize::from(partial);
-        if reply::reply(world, peers, query, missing, &mut self.rng, &mut self.reply).is_none() {
+        let listing = match excess {
+            Some(_) => Listing::Withheld,
+            None => Listing::Missing(usize::from(partial)),
+        };
+        if reply::reply(world, peers, query, listing, &mut self.rng, &mut self.reply).is_none() {
             return increment(&shared.counters.rejected);
         }
         let spoofed = (fault == Some(Fault::Spoofed)).then(|| {
@@ -195,6 +203,13 @@ impl Responder {
         let counters = &self.shared.counters;
         increment(if sent.is_ok() { &counters.datagrams_sent } else { &counters.send_failures });
     }
+}
+
+/// Whether a server is of the program whose limit its protocol has.
+fn has_rate_limit(world: &World, server: u32) -> bool {
+    let profile = world.profile(server);
+    profile.game.protocol != Protocol::Teeworlds
+        || ProtocolVariant::of(world.settings().seed, server, profile).teeworlds_extended
 }
 
 fn increment(counter: &AtomicU64) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::rate_limiter::RateLimit;
+use super::rate_limiter::{RateLimit, RateLimitOf};
 use crate::fleet::faults::FaultShares;
 use crate::fleet::protocol::Ports;
 use crate::fleet::world::World;
@@ -18,8 +18,8 @@ pub struct ServeSettings {
     /// World time per real time, above 0; 1 is real time.
     pub speed: f64,
     pub faults: FaultShares,
-    /// Rate limit of each Quake 3 server; `None`: no limit.
-    pub rate_limit: Option<RateLimit>,
+    /// The rate limit of each server: [`RateLimit::of`], [`RateLimit::none`] or another.
+    pub rate_limit: RateLimitOf,
 }
 
 impl Default for ServeSettings {
@@ -29,7 +29,7 @@ impl Default for ServeSettings {
             live_from_ms: 0,
             speed: 1.0,
             faults: FaultShares::default(),
-            rate_limit: None,
+            rate_limit: RateLimit::none,
         }
     }
 }

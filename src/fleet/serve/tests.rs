@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::fleet::faults::{FaultShares, SPOOFED_NAME};
+use crate::fleet::protocol::ProtocolShares;
 use crate::fleet::wire::{ProtocolVariant, SplitFormat};
 use crate::fleet::world;
 use crate::model::calendar::HOUR_MS;
@@ -183,6 +184,49 @@ fn each_fault_shows_on_the_wire() {
     assert!(foreign > 5 && guessed > 5 && foreign + guessed == 40);
 }
 
+/// For any protocol: three replies for each client of a server.
+fn three_replies(_: Protocol, excess: Excess) -> Option<RateLimit> {
+    let burst = NonZeroU32::new(3)?;
+    Some(RateLimit { client: Some(TokenBucket { burst, per_second: 0.001 }), server: None, excess })
+}
+
+#[test]
+fn ddnet_servers_above_their_limit_reply_without_the_list() {
+    let protocols = ProtocolShares::only(Protocol::Teeworlds);
+    let world =
+        World::new(world::WorldSettings { servers: 120, activity: 12.0, protocols, ..world::WorldSettings::default() });
+    let settings = ServeSettings {
+        ports: Ports::ANY,
+        live_from_ms: world.settings().start_ms + HOUR_MS,
+        speed: 0.000_1,
+        faults: FaultShares::NONE,
+        rate_limit: |protocol| three_replies(protocol, Excess::WithoutList),
+    };
+    let fleet = Fleet::start(world, settings).unwrap();
+    let socket = client(2_000);
+    let (mut ddnet, mut vanilla) = (0, 0);
+    for (server, at) in of_protocol(&fleet, Protocol::Teeworlds) {
+        let players = fleet.snapshot(server).players;
+        if players.is_empty() || players.len() > 10 {
+            continue;
+        }
+        let replies: Vec<_> =
+            (0..4).map(|_| request(&socket, at, b"xe\0\0\0\0\xFF\xFF\xFF\xFFgie3\x07").unwrap().1).collect();
+        assert!(replies[..3].iter().all(|reply| *reply == replies[0]));
+        let count = format!("\0{}\0", players.len());
+        assert!(replies[3].windows(count.len()).any(|window| window == count.as_bytes()), "the number stays");
+        let name = players[0].name.as_bytes();
+        let lists = |reply: &[u8]| reply.windows(name.len()).any(|window| window == name);
+        assert!(lists(&replies[0]));
+        match replies[0].starts_with(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFiext") {
+            true => ddnet += usize::from(!lists(&replies[3])),
+            false => vanilla += usize::from(replies[3] == replies[0]),
+        }
+    }
+    assert!(ddnet > 5 && vanilla > 5, "{ddnet} of DDNet, {vanilla} others");
+    assert_eq!(fleet.stats().rate_limited, ddnet as u64);
+}
+
 #[test]
 fn rate_limit_is_a_token_bucket_per_server() {
     let world = World::new(world::WorldSettings::default());
@@ -190,7 +234,7 @@ fn rate_limit_is_a_token_bucket_per_server() {
         ports: Ports::ANY,
         live_from_ms: world.settings().start_ms,
         faults: FaultShares::NONE,
-        rate_limit: Some(RateLimit { burst: NonZeroU32::new(3).unwrap(), per_second: 0.001 }),
+        rate_limit: |protocol| three_replies(protocol, Excess::Ignored),
         ..ServeSettings::default()
     };
     let fleet = Fleet::start(world, settings).unwrap();

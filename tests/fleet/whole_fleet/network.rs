@@ -11,7 +11,7 @@ use std::net::SocketAddrV4;
 use clqd::fleet::address;
 use clqd::fleet::faults::{Fault, FaultShares, OutgoingDatagram, apply_fault, loses_datagram};
 use clqd::fleet::protocol::Protocol;
-use clqd::fleet::reply::{self, Peers, Spoofing};
+use clqd::fleet::reply::{self, Listing, Peers, Spoofing};
 use clqd::fleet::rng::{RngExt, SplitMix64, hash_parts};
 use clqd::fleet::wire::{Answer, Datagrams};
 use clqd::fleet::world::World;
@@ -183,7 +183,7 @@ impl VirtualNetwork {
         let missing = usize::from(fault == Some(Fault::Partial) && self.rng.bool(0.5));
         let peers = Peers { server, port: to.port(), client: u64::from(instance) };
         let mut reply = Datagrams::default();
-        let answer = reply::reply(&mut self.world, peers, query, missing, &mut self.rng, &mut reply);
+        let answer = reply::reply(&mut self.world, peers, query, Listing::Missing(missing), &mut self.rng, &mut reply);
         let Some(answer) = answer else { return };
         if answer == Answer::Players {
             let players = self.world.snapshot(server).players;
