@@ -63,6 +63,7 @@ impl Behaviour {
                     | Protocol::GameSpy2
                     | Protocol::SaMp
                     | Protocol::Doom3
+                    | Protocol::Etqw
                     | Protocol::Teeworlds
                     | Protocol::Teeworlds7
                     | Protocol::Bedrock

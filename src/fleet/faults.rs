@@ -33,7 +33,7 @@ pub enum Fault {
     Malformed,
     /// One reply in two is detectably incomplete: a fragment is missing, a line is
     /// truncated (Quake 3), or more players are announced than listed. No effect on QuakeWorld,
-    /// Quake 2, Doom 3 and Bedrock, whose replies announce nothing that could be missing.
+    /// Quake 2, Doom 3, Quake Wars and Bedrock, whose replies announce nothing that could be missing.
     Partial,
 }
 

@@ -62,6 +62,7 @@ const MTA_MAPS: &[&str] = &["None", "San Andreas", "race-hotring", "race-glendal
 const SAMP_MODES: &[&str] = &["Freeroam", "Roleplay", "Team Deathmatch", "Stunt"];
 const DOOM3_MAPS: &[&str] = &["game/mp/d3dm1", "game/mp/d3dm3", "game/mp/d3dm5", "game/mp/d3ctf1"];
 const QUAKE4_MAPS: &[&str] = &["mp/q4dm1", "mp/q4dm7", "mp/q4tourney1", "mp/q4ctf2"];
+const ETQW_MAPS: &[&str] = &["valley", "area22", "sewer", "refinery", "salvage"];
 const TEEWORLDS_MAPS: &[&str] = &["dm1", "dm2", "dm6", "dm7", "dm8", "dm9"];
 const CTF_MAPS: &[&str] = &["ctf1", "ctf2", "ctf3", "ctf5", "ctf7"];
 const MINECRAFT_MAPS: &[&str] = &["world", "lobby", "survival"];
@@ -116,6 +117,7 @@ pub static GAMES: &[Game] = &[
     other(Protocol::Teeworlds7, "CTF", CTF_MAPS, 1.5, 1, 0.5),
     without_points(Protocol::Minecraft, "MINECRAFT", MINECRAFT_MAPS, 1.0),
     without_points(Protocol::Bedrock, "minecraft", BEDROCK_MAPS, 1.0),
+    other(Protocol::Etqw, "baseETQW-1", ETQW_MAPS, 1.0, 1, 1.0),
 ];
 
 #[expect(clippy::too_many_arguments)]

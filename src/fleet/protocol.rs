@@ -32,6 +32,8 @@ pub enum Protocol {
     Minecraft,
     /// Minecraft (Bedrock), by the ping of RakNet.
     Bedrock,
+    /// Enemy Territory: Quake Wars.
+    Etqw,
 }
 
 /// Number of protocols.
@@ -111,6 +113,7 @@ impl Protocol {
             Protocol::Teeworlds7 => 8_304,
             Protocol::Minecraft => 25_565,
             Protocol::Bedrock => 19_132,
+            Protocol::Etqw => 27_733,
         }
     }
 
@@ -125,7 +128,7 @@ impl Protocol {
             Protocol::Quake2 => format(Ascii(15), true),
             Protocol::SaMp => format(Ascii(24), true),
             Protocol::GameSpy1 | Protocol::GameSpy2 | Protocol::GameSpy3 => format(Plain, true),
-            Protocol::Unreal2 | Protocol::Ase | Protocol::Doom3 => format(Plain, true),
+            Protocol::Unreal2 | Protocol::Ase | Protocol::Doom3 | Protocol::Etqw => format(Plain, true),
             Protocol::Teeworlds | Protocol::Teeworlds7 => format(Short(15), false),
             Protocol::Minecraft => format(Word, false),
             Protocol::Bedrock => format(Plain, false),
@@ -137,9 +140,14 @@ impl Protocol {
         matches!(self, Protocol::QuakeWorld | Protocol::Teeworlds | Protocol::Teeworlds7)
     }
 
+    /// Whether a flag in the list shows which entries are bots.
+    pub fn marks_bots(self) -> bool {
+        matches!(self, Protocol::Teeworlds7 | Protocol::Etqw)
+    }
+
     /// Whether replies identify bots, by a ping of 0 or by a flag.
     pub fn shows_bots(self) -> bool {
-        matches!(self, Protocol::Quake3 | Protocol::Teeworlds7)
+        self == Protocol::Quake3 || self.marks_bots()
     }
 
     /// Player slots of a server that would have this many in another protocol.
@@ -148,7 +156,7 @@ impl Protocol {
             // Most servers are large; the largest have 1,000 slots.
             Protocol::SaMp => slots * 8,
             // Ids end at 32; real servers have fewer.
-            Protocol::Doom3 => slots.min(16),
+            Protocol::Doom3 | Protocol::Etqw => slots.min(16),
             _ => slots,
         }
     }

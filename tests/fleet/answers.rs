@@ -157,9 +157,8 @@ fn full_snapshot_is_correct_under_every_fault() {
     }
 }
 
-/// Schemes with the wire format of another one, and those whose servers the fleet does not
-/// simulate.
-const NOT_SIMULATED: &[&str] = &["darkplaces", "etqw"];
+/// Schemes with the wire format of another one.
+const NOT_SIMULATED: &[&str] = &["darkplaces"];
 
 #[test]
 fn every_scanned_protocol_is_simulated() {
@@ -235,7 +234,7 @@ fn every_protocol_is_decoded_exactly() {
         assert!(full >= full_min && partial >= partial_min, "{protocol:?}: {full} full, {partial} partial");
         assert!(players > 200 || protocol == Protocol::Bedrock, "{protocol:?}: {players}");
         assert_eq!(spectators > 20, protocol.marks_spectators(), "{protocol:?}: {spectators}");
-        assert_eq!(bots > 0, protocol == Protocol::Teeworlds7, "{protocol:?}: {bots}");
+        assert_eq!(bots > 0, protocol.marks_bots(), "{protocol:?}: {bots}");
         match protocol {
             Protocol::Doom3 | Protocol::Minecraft => assert_eq!(without_points, players),
             Protocol::Ase => assert!((50..players - 50).contains(&without_points)),

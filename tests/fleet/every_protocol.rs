@@ -63,7 +63,7 @@ fn query_prints_the_truth_of_every_protocol() {
         assert_eq!(*printed, ServerView { game, map, hostname, slots, players }, "{url}");
         protocols.insert(protocol);
     }
-    assert_eq!(protocols.len(), 15);
+    assert_eq!(protocols.len(), 16);
     assert!(partial < 50 && points > 300, "{partial} partial, {points} points");
 }
 

@@ -74,7 +74,8 @@ impl RateLimit {
             | Protocol::Doom3
             | Protocol::Teeworlds7
             | Protocol::Minecraft
-            | Protocol::Bedrock => None,
+            | Protocol::Bedrock
+            | Protocol::Etqw => None,
         }
     }
 

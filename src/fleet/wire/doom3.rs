@@ -7,7 +7,7 @@ use super::{Answer, ServerView};
 use crate::fleet::rng::SplitMix64;
 
 /// The id that ends the list: the greatest number of clients.
-const LIST_END: u8 = 32;
+pub(super) const LIST_END: u8 = 32;
 
 /// Version of the network protocol: 1.41.
 const PROTOCOL_VERSION: u32 = 1 << 16 | 41;
@@ -52,7 +52,7 @@ pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, ou
 }
 
 /// A name, every second one with colour codes.
-fn put_coloured(bytes: &mut Vec<u8>, name: &str) {
+pub(super) fn put_coloured(bytes: &mut Vec<u8>, name: &str) {
     bytes.extend_from_slice(if name.len().is_multiple_of(2) { b"^1" } else { b"" });
     put_text_c_str(bytes, name);
 }

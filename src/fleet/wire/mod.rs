@@ -11,6 +11,7 @@ mod all_seeing_eye;
 mod bedrock;
 mod datagrams;
 mod doom3;
+mod etqw;
 mod fragments;
 mod gamespy1;
 mod gamespy2;
@@ -114,6 +115,7 @@ fn wire_format(protocol: Protocol) -> WireFormat {
         Protocol::Teeworlds7 => WireFormat { reply: teeworlds7::reply, nonce: teeworlds7::nonce },
         Protocol::Minecraft => WireFormat { reply: minecraft::reply, nonce: |_| Some(3..7) },
         Protocol::Bedrock => WireFormat { reply: bedrock::reply, nonce: |_| Some(1..9) },
+        Protocol::Etqw => WireFormat { reply: etqw::reply, nonce: |_| Some(12..16) },
     }
 }
 

@@ -164,7 +164,7 @@ impl World {
                 },
                 ping: list.has_ping.then_some(ping),
                 connected_ms: list.connected_unit_ms.map(|unit_ms| connected_ms as u64 / unit_ms * unit_ms),
-                bot: p.person.is_bot() && protocol == Protocol::Teeworlds7,
+                bot: p.person.is_bot() && protocol.marks_bots(),
                 spectator: p.spectating && protocol.marks_spectators(),
             }
         };
