@@ -21,14 +21,27 @@ const REPLY_HEADER: [u8; 4] = [0x80, 0, 0, 0];
 /// Id of entries that are no players: scores of teams.
 const TEAM_ID: i32 = 0;
 
+/// Teams in UT2004: bits of the last number of an entry (qstat, `ut2003_player_packet`). Other
+/// games set neither.
+const RED_TEAM: i32 = 1 << 29;
+const BLUE_TEAM: i32 = 1 << 30;
+
 /// A details and a players request.
 #[derive(Clone, Debug, Default)]
 pub struct Unreal2Query {
     details: Option<ServerInfo>,
-    players: Vec<(i32, Player)>,
+    entries: Vec<Entry>,
     /// The list has an entry that could not be decoded.
     is_cut: bool,
     last_received_ms: i64,
+}
+
+/// An entry of the player list.
+#[derive(Clone, Debug)]
+struct Entry {
+    id: i32,
+    player: Player,
+    stats_id: i32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +60,7 @@ impl Unreal2Query {
 
     fn snapshot(&self, details: &ServerInfo) -> Snapshot {
         // By now a player with a ping of 0 need not be a bot: all entries count.
-        let is_full = !self.is_cut && self.players.len() >= details.players as usize;
+        let is_full = !self.is_cut && self.entries.len() >= details.players as usize;
         let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
         Snapshot {
             t_ms: self.last_received_ms,
@@ -55,7 +68,7 @@ impl Unreal2Query {
             map: details.map.clone(),
             hostname: details.hostname.clone(),
             slots: details.slots,
-            players: self.players.iter().map(|(_, player)| player.clone()).collect(),
+            players: self.entries.iter().map(|entry| entry.player.clone()).collect(),
             completeness: Completeness::full_if(is_full),
             count: Some(details.players).filter(|_| !is_full),
             bots: None,
@@ -63,7 +76,7 @@ impl Unreal2Query {
     }
 
     fn done_if_complete(&self) -> Step {
-        let humans = self.players.iter().filter(|(_, player)| !player.bot).count();
+        let humans = self.entries.iter().filter(|entry| !entry.player.bot).count();
         match &self.details {
             Some(details) if humans >= details.players as usize && !self.is_cut => {
                 Step::Done(Box::new(self.snapshot(details)))
@@ -109,7 +122,8 @@ impl Exchange for Unreal2Query {
 
     fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
         let game_type = self.details.as_ref().map(|details| details.game_type.clone());
-        Details { game_type, ..Details::default() }
+        let teams = self.entries.iter().map(|entry| team(entry.stats_id).to_owned()).collect();
+        Details { game_type, ..Details::default() }.with_player_teams(teams)
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
@@ -121,10 +135,10 @@ impl Unreal2Query {
     /// Adds the entries of a datagram. Entries of a repeated request are known by their ids.
     fn add_players(&mut self, mut rest: &[u8]) {
         while !rest.is_empty() {
-            match player(&mut rest) {
-                Ok((TEAM_ID, _)) => {}
-                Ok((id, _)) if self.players.iter().any(|(known, _)| *known == id) => {}
-                Ok(entry) if self.players.len() < PLAYERS_MAX => self.players.push(entry),
+            match entry(&mut rest) {
+                Ok(Entry { id: TEAM_ID, .. }) => {}
+                Ok(entry) if self.entries.iter().any(|known| known.id == entry.id) => {}
+                Ok(entry) if self.entries.len() < PLAYERS_MAX => self.entries.push(entry),
                 _ => {
                     self.is_cut = true;
                     return;
@@ -155,12 +169,21 @@ fn count(value: i32) -> Result<u32, IgnoreReason> {
     }
 }
 
-fn player(rest: &mut &[u8]) -> Result<(i32, Player), IgnoreReason> {
+/// The team of a player; empty for none.
+fn team(stats_id: i32) -> &'static str {
+    match stats_id {
+        red if red & RED_TEAM != 0 => "red",
+        blue if blue & BLUE_TEAM != 0 => "blue",
+        _ => "",
+    }
+}
+
+fn entry(rest: &mut &[u8]) -> Result<Entry, IgnoreReason> {
     let id = rest.try_get_i32_le()?;
     let name = player_name(text(rest)?.as_bytes());
     let ping = rest.try_get_i32_le()?;
     let score = rest.try_get_i32_le()?;
-    let _stats_id = rest.try_get_i32_le()?;
+    let stats_id = rest.try_get_i32_le()?;
     let player = Player {
         name,
         points: Some(points(score.into())),
@@ -169,7 +192,7 @@ fn player(rest: &mut &[u8]) -> Result<(i32, Player), IgnoreReason> {
         bot: ping == 0,
         spectator: false,
     };
-    Ok((id, player))
+    Ok(Entry { id, player, stats_id })
 }
 
 /// A string: a length (bit 7: UTF-16, in characters), the text with its terminating zero, and
@@ -269,6 +292,24 @@ mod tests {
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
         assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-1), Some(40))]);
         assert_eq!((snapshot.completeness, snapshot.t_ms), (Completeness::Full, 3));
+    }
+
+    #[test]
+    fn teams_of_ut2004_are_shown_in_details() {
+        let in_team = |id, stats_id: i32| {
+            let mut bytes = entry(id, b"n", 0);
+            bytes.truncate(bytes.len() - 4);
+            [bytes, stats_id.to_le_bytes().to_vec()].concat()
+        };
+        let teams_of = |entries: &[Vec<u8>]| {
+            let mut query = Unreal2Query::new();
+            assert_eq!(query.handle_datagram(1, &details_reply(entries.len() as i32)), Step::Send);
+            assert!(matches!(query.handle_datagram(2, &list(entries)), Step::Done(_)));
+            query.details(b"", DetailLevel::Summary).player_teams
+        };
+        let entries = [in_team(1, RED_TEAM | 77), in_team(2, 77), in_team(3, BLUE_TEAM)];
+        assert_eq!(teams_of(&entries), ["red", "", "blue"]);
+        assert!(teams_of(&[in_team(1, 77)]).is_empty());
     }
 
     #[test]
