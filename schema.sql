@@ -291,6 +291,63 @@ CREATE TABLE IF NOT EXISTS map_total (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One map on all servers of a game in one week: sums of map_week, changed in the same transaction';
 
+-- Published boards ------------------------------------------------------
+
+CREATE TABLE IF NOT EXISTS top_board (
+  board        BIGINT UNSIGNED NOT NULL COMMENT 'Key of the board, derived from scope, window and ranking',
+  scope_type   ENUM('all', 'game', 'tag') NOT NULL COMMENT 'Whose board it is: of all games, of a game, of the servers with a tag',
+  scope        VARCHAR(256)    NOT NULL COMMENT 'Name of the game or tag; empty for all games',
+  window_type  VARCHAR(64)     NOT NULL COMMENT 'Type of the window, such as week, day or all-time',
+  window_label VARCHAR(64)     NOT NULL COMMENT 'Label of the window, such as 2026-W47',
+  start_ms     BIGINT          NULL COMMENT 'First moment of the window, Unix ms; NULL: it has none',
+  end_ms       BIGINT          NULL COMMENT 'First moment after the window, Unix ms; NULL: it has none',
+  ranking      ENUM('clq1', 'clq2', 'elo', 'points', 'time') NOT NULL COMMENT 'Ranking of the board',
+  players      INT UNSIGNED    NOT NULL COMMENT 'Players on the whole board',
+  closed       BOOLEAN         NOT NULL COMMENT '1: the window has ended',
+  published_ms BIGINT          NOT NULL COMMENT 'When the board last changed here, Unix ms',
+  PRIMARY KEY (board),
+  KEY top_board_by_scope (scope_type, scope, window_type, window_label)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Published boards of games, tags and all games';
+
+CREATE TABLE IF NOT EXISTS top_board_row (
+  board      BIGINT UNSIGNED NOT NULL COMMENT 'Key of the board',
+  position   INT             NOT NULL COMMENT 'Position, 1 is best, up to 1000',
+  player     INT UNSIGNED    NOT NULL COMMENT 'Key of the player',
+  score      DOUBLE          NOT NULL COMMENT 'Score: points per second (clq1), points (clq2, points), rating (elo), seconds (time)',
+  reached_ms BIGINT          NOT NULL COMMENT 'When the score was reached, Unix ms',
+  PRIMARY KEY (board, position),
+  KEY top_board_row_by_player (player, board)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='The 1000 best players of each published board, of one moment';
+
+CREATE TABLE IF NOT EXISTS online_total (
+  game    INT UNSIGNED NOT NULL COMMENT 'Key of the game; 0: all games',
+  at_ms   BIGINT       NOT NULL COMMENT 'Start of ten minutes, Unix ms',
+  players INT UNSIGNED NOT NULL COMMENT 'Players on online servers at the last publication within these ten minutes',
+  servers INT UNSIGNED NOT NULL COMMENT 'Online servers at that time',
+  PRIMARY KEY (game, at_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Players and servers online over time, of each game and of all';
+
+CREATE TABLE IF NOT EXISTS site_total (
+  singleton          TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
+  at_ms              BIGINT           NOT NULL COMMENT 'When the totals were counted, Unix ms',
+  players_known      BIGINT UNSIGNED  NOT NULL COMMENT 'Known players',
+  servers            BIGINT UNSIGNED  NOT NULL COMMENT 'Known servers that are not removed',
+  servers_online     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers that respond',
+  servers_greylisted BIGINT UNSIGNED  NOT NULL COMMENT 'Servers that are excluded from rankings',
+  servers_class1     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 1',
+  servers_class2     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 2',
+  servers_class3     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 3',
+  servers_class4     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 4',
+  servers_class5     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 5',
+  servers_class6     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 6',
+  servers_class7     BIGINT UNSIGNED  NOT NULL COMMENT 'Servers of scan class 7',
+  PRIMARY KEY (singleton)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Totals of all servers now';
+
 INSERT IGNORE INTO clq_number (n)
 WITH digit (d) AS (
   SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
@@ -387,6 +444,26 @@ SELECT map, name FROM map;
 
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_weeks AS
 SELECT week, label, start_ms, end_ms FROM week;
+
+-- Published boards of games, tags and all games. The top of one:
+--   WHERE scope_type = 'all' AND scope = '' AND window_type = 'week' AND window_label = '2026-W47' AND ranking = 'clq1'
+--   ORDER BY position LIMIT 20
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_top_board AS
+SELECT b.scope_type, b.scope, b.window_type, b.window_label, b.start_ms, b.end_ms, b.ranking, b.players, b.closed,
+  b.published_ms, b.board, r.position, r.player, p.game, p.name, p.display, r.score, r.reached_ms
+FROM top_board b
+JOIN top_board_row r ON r.board = b.board
+JOIN player p ON p.player = r.player;
+
+-- Players and servers online over time; game 0 is all games:
+--   WHERE game = 0 AND at_ms >= ? ORDER BY at_ms
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online_total AS
+SELECT game, at_ms, players, servers FROM online_total;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_site_total AS
+SELECT at_ms, players_known, servers, servers_online, servers_greylisted, servers_class1, servers_class2, servers_class3,
+  servers_class4, servers_class5, servers_class6, servers_class7
+FROM site_total;
 
 -- Tags of servers.
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_server_tags AS

@@ -3,6 +3,7 @@
 use crate::model::ServerKey;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
 
 /// Most entries of one fetch: the database writes them in a few seconds.
 const FETCH_ENTRIES_MAX: usize = 1_000;
@@ -98,6 +99,19 @@ pub trait JobSource: Send + Sync {
         _request: WeekChunkRequest,
     ) -> impl Future<Output = Result<WeekChunk, SourceClosed>> + Send {
         async { Ok(WeekChunk::NotAvailable) }
+    }
+
+    /// Returns the next published boards after a key. An empty list means that there are no more.
+    fn top_boards(
+        &self,
+        _after: Option<TopBoardKey>,
+    ) -> impl Future<Output = Result<Vec<TopBoard>, SourceClosed>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Returns the totals of all servers; `None`: there are none to publish.
+    fn site_totals(&self) -> impl Future<Output = Result<Option<SiteTotals>, SourceClosed>> + Send {
+        async { Ok(None) }
     }
 
     /// Acknowledges entries that are in the archive. They are removed from the outbox if

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::daemon::engine_thread::Command;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
 
 /// A running worker.
 pub(super) struct Worker {
@@ -98,6 +99,14 @@ impl JobSource for EngineJobSource {
 
     async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
         self.send(|reply| Command::NextWeekChunk { request, reply }).await
+    }
+
+    async fn top_boards(&self, after: Option<TopBoardKey>) -> Result<Vec<TopBoard>, SourceClosed> {
+        self.send(|reply| Command::TopBoards { after, reply }).await
+    }
+
+    async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
+        self.send(|reply| Command::SiteTotals { reply }).await.map(Some)
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {

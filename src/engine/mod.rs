@@ -28,6 +28,7 @@ mod settings;
 mod snapshot;
 mod state_reader;
 mod tags;
+mod top_boards;
 mod view;
 mod week_close;
 mod windows;

@@ -16,6 +16,7 @@ pub mod row;
 pub mod scope;
 pub mod server;
 pub mod snapshot;
+pub mod top_board;
 pub mod url;
 pub mod view;
 pub mod window;

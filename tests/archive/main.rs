@@ -7,6 +7,7 @@ mod long_week;
 mod mysql;
 mod resync;
 mod schema_migration;
+mod top_boards;
 
 #[path = "../support/database/mod.rs"]
 mod database;

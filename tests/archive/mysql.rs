@@ -22,6 +22,8 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, ListEntry, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
 use clqd::model::server::SeriesRecord;
+use clqd::model::top_board::{SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
+use clqd::model::view::board::WindowView;
 use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use mysql_async::prelude::Queryable;
 use tokio::sync::{oneshot, watch};
@@ -1119,11 +1121,22 @@ async fn website_account_needs_only_views_and_routines() {
     let outbox = Outbox::new(15);
     outbox.with(|world| (0..100).for_each(|_| world.step()));
     archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
+    let ranking = clqd::model::Ranking::Clq1;
+    let board = TopBoard {
+        key: TopBoardKey { window: WeekKey(2_916).into(), scope: TopScope::All, ranking },
+        scope_name: String::new(),
+        window_type: "week".into(),
+        window: WindowView { window: "2025-W47".into(), start_ms: None, end_ms: None, closed: false },
+        size: 1,
+        entries: vec![TopEntry { player: PlayerKey(1), score: 1.5, reached_ms: 3 }],
+    };
+    archive.write_top_board(&board, 4).await.unwrap();
+    archive.write_site_totals(&SiteTotals::default()).await.unwrap();
     let mut conn = website_account(&database).await;
     let views = database
         .rows("SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY table_name")
         .await;
-    assert_eq!(views.len(), 19, "{views:?}");
+    assert_eq!(views.len(), 22, "{views:?}");
     for view in views.iter().flatten() {
         let query = format!("SELECT * FROM {view}");
         let rows: Vec<mysql_async::Row> = mysql_async::prelude::Queryable::query(&mut conn, query).await.unwrap();

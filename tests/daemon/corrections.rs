@@ -139,6 +139,11 @@ fn corrections_survive_crashes_in_state_and_archive() {
     wait_until("rounds are rated", || rounds(&sandbox, "Bones") >= 2);
     wait_until("all rows are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
 
+    let of_all =
+        "SELECT COUNT(*) FROM clq_top_board WHERE scope_type = 'all' AND window_type = 'week' AND ranking = 'time'";
+    wait_until("boards of all games are in MySQL", || value(of_all) == "6");
+    wait_until("totals are in MySQL", || value("SELECT players_known FROM clq_site_total") == "6");
+
     // Greylist, and a crash.
     assert_eq!(times(&sandbox, &two).len(), 4);
     sandbox.ok(["greylist", &two.url, "--reason", "fake"]);

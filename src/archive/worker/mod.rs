@@ -16,6 +16,7 @@
 
 mod jobs;
 mod large_week;
+mod publish;
 mod resync;
 
 use std::any::Any;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 
+use self::publish::Published;
 use self::resync::ResyncOutcome;
 use super::connect::Archive;
 use super::error::ArchiveError;
@@ -42,7 +44,7 @@ const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the worker until `stop` resolves. Then it writes what is pending, for at most
 /// `drain_timeout_s` seconds. It also returns when the source closes. `now_ms` returns the
-/// time, Unix ms, and is used for the status only.
+/// time, Unix ms, and is used for the status and for the interval of published boards only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
     source: S,
@@ -54,7 +56,15 @@ pub async fn run<S: JobSource>(
     let wake = Notify::new();
     let drain_timeout_s = settings.drain_timeout_s;
     let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
-    let mut worker = Worker { settings, source, report, previous: None, rejected: BTreeMap::new(), wait_ms: 0 };
+    let mut worker = Worker {
+        settings,
+        source,
+        report,
+        previous: None,
+        rejected: BTreeMap::new(),
+        wait_ms: 0,
+        published: Published::default(),
+    };
     let drain_deadline = async {
         stop.await;
         stopping.store(true, Ordering::Relaxed);
@@ -82,6 +92,7 @@ struct Worker<S> {
     previous: Option<u32>,
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
+    published: Published,
     /// The back-off after the last failure; 0 after a pass without one.
     wait_ms: u32,
 }
@@ -170,10 +181,14 @@ impl<S: JobSource> Worker<S> {
         let mut rejected = BTreeMap::new();
         self.write_names(&mut archive, &mut rejected).await?;
         let new_id = Some(id).filter(|_| found != Some(id));
+        if new_id.is_some() {
+            self.published = Published::default();
+        }
         let resynced = self.resync(&mut archive, &mut rejected, new_id).await?;
         archive.checks_names = true;
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(&mut archive, &mut rejected).await?;
+            self.publish(&mut archive, &mut rejected).await?;
         }
         archive.close().await;
         self.previous = None;

@@ -1,6 +1,7 @@
 //! The transactions that jobs are written in.
 
 use crate::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
+use crate::model::top_board::{SiteTotals, TopBoard};
 use crate::model::{GameKey, MapKey, PlayerKey};
 
 /// The content of one transaction.
@@ -12,6 +13,9 @@ pub(super) enum Batch<'a> {
     Players(Vec<(PlayerKey, GameKey, &'a str, &'a str)>),
     Servers(Vec<&'a ServerArchive>),
     Weeks(Vec<&'a WeekArchive>),
+    /// A board, and the time of its publication, Unix ms.
+    TopBoard(&'a TopBoard, i64),
+    SiteTotals(&'a SiteTotals),
 }
 
 /// Sorts jobs by table and key and groups them into transactions.

@@ -15,6 +15,7 @@ mod remove_player;
 mod servers;
 mod surplus;
 mod tables;
+mod top_boards;
 mod week_chunks;
 mod weeks;
 
@@ -26,6 +27,7 @@ use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
 use super::sql::{Table, Upsert};
 use crate::model::archive::ArchiveJob;
+use crate::model::top_board::{SiteTotals, TopBoard};
 
 /// Most attempts of a transaction that loses conflicts.
 pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
@@ -55,6 +57,16 @@ impl Archive {
             rows += self.write_batch(&batch).await?;
         }
         Ok(rows)
+    }
+
+    /// Publishes a board: its positions of one moment. Returns the number of written rows.
+    pub async fn write_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<u64, ArchiveError> {
+        self.write_batch(&Batch::TopBoard(board, now_ms)).await
+    }
+
+    /// Publishes the totals of all servers.
+    pub async fn write_site_totals(&mut self, totals: &SiteTotals) -> Result<u64, ArchiveError> {
+        self.write_batch(&Batch::SiteTotals(totals)).await
     }
 
     async fn write_batch(&mut self, batch: &Batch<'_>) -> Result<u64, ArchiveError> {
@@ -92,6 +104,8 @@ impl Archive {
             Batch::Players(players) => self.upsert_players(players).await?,
             Batch::Servers(servers) => self.upsert_servers(servers).await?,
             Batch::Weeks(weeks) => self.upsert_weeks(weeks).await?,
+            Batch::TopBoard(board, now_ms) => self.upsert_top_board(board, *now_ms).await?,
+            Batch::SiteTotals(totals) => self.upsert_site_totals(totals).await?,
         };
         self.doing = "commit";
         self.execute("COMMIT").await.doing("commit")?;

@@ -31,7 +31,7 @@ impl Archive {
             }
             None => "name = '', display = '', player = NULL".to_owned(),
         };
-        for table in ["player_week", "best_position", "player_word"] {
+        for table in ["player_week", "best_position", "player_word", "top_board_row"] {
             self.execute(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
         }
         let listed = format!("UPDATE online_player SET {listed} WHERE player = {player}");

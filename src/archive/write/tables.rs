@@ -112,6 +112,46 @@ pub(super) const BEST_POSITION: Table = Table {
     columns: &["server", "player", "ranking", "ordinal", "position", "week"],
     key_columns: 4,
 };
+pub(super) const TOP_BOARD: Table = Table {
+    name: "top_board",
+    columns: &[
+        "board",
+        "scope_type",
+        "scope",
+        "window_type",
+        "window_label",
+        "start_ms",
+        "end_ms",
+        "ranking",
+        "players",
+        "closed",
+        "published_ms",
+    ],
+    key_columns: 1,
+};
+pub(super) const TOP_BOARD_ROW: Table =
+    Table { name: "top_board_row", columns: &["board", "position", "player", "score", "reached_ms"], key_columns: 2 };
+pub(super) const SITE_TOTAL: Table = Table {
+    name: "site_total",
+    columns: &[
+        "singleton",
+        "at_ms",
+        "players_known",
+        "servers",
+        "servers_online",
+        "servers_greylisted",
+        "servers_class1",
+        "servers_class2",
+        "servers_class3",
+        "servers_class4",
+        "servers_class5",
+        "servers_class6",
+        "servers_class7",
+    ],
+    key_columns: 1,
+};
+pub(super) const ONLINE_TOTAL: Table =
+    Table { name: "online_total", columns: &["game", "at_ms", "players", "servers"], key_columns: 2 };
 pub(super) const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "game", "played_ms", "player_ms"], key_columns: 3 };
 

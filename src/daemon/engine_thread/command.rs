@@ -11,6 +11,7 @@ use crate::daemon::rescan_results::ScanResults;
 use crate::engine::EngineSettings;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
 use crate::scan::ScanMode;
 use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 
@@ -65,6 +66,13 @@ pub(in crate::daemon) enum Command {
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
         reply: oneshot::Sender<bool>,
+    },
+    TopBoards {
+        after: Option<TopBoardKey>,
+        reply: oneshot::Sender<Vec<TopBoard>>,
+    },
+    SiteTotals {
+        reply: oneshot::Sender<SiteTotals>,
     },
     Acknowledge {
         entries: Vec<OutboxEntry>,

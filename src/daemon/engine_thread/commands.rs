@@ -20,6 +20,9 @@ const RESYNC_STEPS_MAX: usize = 2_000;
 /// Rows of weeks after which a chunk of a resync ends: 10 ms.
 const RESYNC_ROWS_MAX: usize = 5_000;
 
+/// Published boards in one answer: 1 ms.
+const TOP_BOARDS_MAX: usize = 50;
+
 impl EngineThread {
     pub(super) fn handle_command(&mut self, command: Command) -> anyhow::Result<()> {
         match command {
@@ -65,6 +68,17 @@ impl EngineThread {
             Command::AcknowledgeResyncChunk { from, next, postponed, reply } => {
                 _ = reply.send(self.state.engine.acknowledge_resync(from, next, &postponed));
             }
+            Command::TopBoards { after, reply } => {
+                // Boards that are not in memory yet are published the next time: a new daemon has
+                // none before the first scan.
+                for window in self.state.engine.running_windows() {
+                    if self.state.engine.boards(window).is_none() {
+                        self.boards.enqueue(window);
+                    }
+                }
+                _ = reply.send(self.state.engine.top_boards(after, TOP_BOARDS_MAX));
+            }
+            Command::SiteTotals { reply } => _ = reply.send(self.state.engine.site_totals()),
             Command::Acknowledge { entries, reply } => {
                 self.state.engine.acknowledge_archived(&entries);
                 self.commit()?;

@@ -66,6 +66,11 @@ impl WindowBoards {
         self.boards.get(&group).map(|boards| &boards.0[ranking as usize])
     }
 
+    /// Groups that have boards, in no order.
+    pub fn groups(&self) -> impl Iterator<Item = Group> + '_ {
+        self.boards.keys().copied()
+    }
+
     /// How the boards of a group are ordered.
     pub fn orders(&self, group: Group) -> Orders {
         self.orders.for_group(group)

@@ -269,7 +269,7 @@ impl Engine {
         })
     }
 
-    fn window_view(&self, window: WindowKey) -> WindowView {
+    pub(in crate::engine) fn window_view(&self, window: WindowKey) -> WindowView {
         let span = self.global.settings.windows.span(window);
         let known = self.global.meta.windows.iter().find(|state| state.window == window);
         let span = known.map(|state| state.start_ms..state.end_ms).or(span);

@@ -1,0 +1,88 @@
+//! Writes published boards and totals of the site. A board is one transaction: readers see its old
+//! or its new positions. Rows that are equal in the archive are not written.
+
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher24;
+
+use super::tables::{ONLINE_TOTAL, SITE_TOTAL, TOP_BOARD, TOP_BOARD_ROW};
+use super::{OperationContext, TransactionError};
+use crate::archive::connect::Archive;
+use crate::archive::sql::truncate_chars;
+use crate::limits::NAME_BYTES_MAX;
+use crate::model::calendar::MINUTE_MS;
+use crate::model::top_board::{SiteTotals, TopBoard};
+
+/// Time between two values of the online totals.
+const ONLINE_STEP_MS: i64 = 10 * MINUTE_MS;
+
+/// All games together.
+const ALL_GAMES: u32 = 0;
+
+/// Key of a board: the same for the same scope, window and ranking in every state.
+fn board_key(board: &TopBoard) -> u64 {
+    let mut hasher = SipHasher24::new();
+    for part in [board.key.scope.name(), &board.scope_name, &board.window.window, board.key.ranking.name()] {
+        hasher.write(part.as_bytes());
+        hasher.write_u8(0xff);
+    }
+    hasher.finish()
+}
+
+impl Archive {
+    pub(super) async fn upsert_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<u64, TransactionError> {
+        let (key, table) = (board_key(board), TOP_BOARD_ROW.name);
+        self.doing = table;
+        let select = format!("SELECT position, player, score, reached_ms FROM {table} WHERE board = {key}");
+        let found: Vec<(u32, u32, f64, i64)> = self.rows(&select).await.doing(table)?;
+        let found: BTreeMap<u32, (u32, f64, i64)> = found
+            .into_iter()
+            .map(|(position, player, score, reached_ms)| (position, (player, score, reached_ms)))
+            .collect();
+        let mut head = self.upsert(&TOP_BOARD);
+        head.row(|row| {
+            row.uint(key).text(board.key.scope.name()).text(truncate_chars(&board.scope_name, NAME_BYTES_MAX));
+            row.text(&board.window_type).text(&board.window.window);
+            row.opt_int(board.window.start_ms).opt_int(board.window.end_ms).text(board.key.ranking.name());
+            row.uint(board.size).bool(board.window.closed).int(now_ms);
+        });
+        let mut rows = self.upsert(&TOP_BOARD_ROW);
+        for (position, entry) in (1..).zip(&board.entries) {
+            let wanted = (entry.player.0, entry.score, entry.reached_ms);
+            if found.get(&position) != Some(&wanted) {
+                rows.row(|row| _ = row.uint(key).uint(position).uint(wanted.0).double(wanted.1).int(wanted.2));
+            }
+        }
+        let written = self.execute_upsert(head).await? + self.execute_upsert(rows).await?;
+        let size = board.entries.len() as u32;
+        if found.last_key_value().is_some_and(|(last, _)| *last > size) {
+            self.doing = table;
+            let delete = format!("DELETE FROM {table} WHERE board = {key} AND position > {size}");
+            self.execute(&delete).await.doing(table)?;
+        }
+        Ok(written)
+    }
+
+    pub(super) async fn upsert_site_totals(&mut self, totals: &SiteTotals) -> Result<u64, TransactionError> {
+        let mut site = self.upsert(&SITE_TOTAL);
+        site.row(|row| {
+            row.uint(1_u32).int(totals.now_ms).uint(totals.players_known).uint(totals.servers);
+            row.uint(totals.servers_online).uint(totals.servers_greylisted);
+            for servers in totals.servers_by_class {
+                row.uint(servers);
+            }
+        });
+        // A value is that of the last publication within its ten minutes.
+        let at_ms = totals.now_ms - totals.now_ms.rem_euclid(ONLINE_STEP_MS);
+        let all = totals.online.iter().fold((0_u64, 0_u64), |(players, servers), of_game| {
+            (players + u64::from(of_game.players), servers + u64::from(of_game.servers))
+        });
+        let games = totals.online.iter().map(|it| (it.game.0, (it.players.into(), it.servers.into())));
+        let mut online = self.upsert(&ONLINE_TOTAL);
+        for (game, (players, servers)) in [(ALL_GAMES, all)].into_iter().chain(games) {
+            online.row(|row| _ = row.uint(game).int(at_ms).uint(players).uint(servers));
+        }
+        Ok(self.execute_upsert(site).await? + self.execute_upsert(online).await?)
+    }
+}

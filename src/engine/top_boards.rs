@@ -1,0 +1,110 @@
+//! Boards and totals that the archive publishes: see [`crate::model::top_board`].
+
+use std::collections::BTreeMap;
+
+use super::Engine;
+use super::boards::group::{Group, WindowBoards};
+use crate::board::score_unit::display_score;
+use crate::board::{BoardEntry, window};
+use crate::model::GameKey;
+use crate::model::row::Ranking;
+use crate::model::top_board::{
+    OnlineTotal, SiteTotals, TOP_BOARD_PLAYERS_MAX, TopBoard, TopBoardKey, TopEntry, TopScope,
+};
+
+impl Engine {
+    /// At most `most` boards of games, tags and all games after a key, in every window whose boards
+    /// are in memory. They contain only durable data.
+    pub fn top_boards(&self, after: Option<TopBoardKey>, most: usize) -> Vec<TopBoard> {
+        let mut keys: Vec<TopBoardKey> = Vec::new();
+        let windows = self.global.meta.kept_windows().chain(self.running_windows());
+        for boards in windows.filter_map(|window| self.boards(window)) {
+            let groups = boards.groups().map(|group| match group {
+                Group::Game(game) => TopScope::Game(game),
+                Group::Tag(tag) => TopScope::Tag(tag),
+            });
+            let scopes = groups.chain([TopScope::All]);
+            keys.extend(
+                scopes.flat_map(|scope| {
+                    Ranking::ALL.map(|ranking| TopBoardKey { window: boards.window(), scope, ranking })
+                }),
+            );
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let next = keys.into_iter().filter(|key| after.is_none_or(|after| *key > after));
+        next.take(most).filter_map(|key| self.top_board(key)).collect()
+    }
+
+    fn top_board(&self, key: TopBoardKey) -> Option<TopBoard> {
+        let boards = self.boards(key.window)?;
+        let (scope_name, size, entries) = match key.scope {
+            TopScope::All => {
+                let (size, entries) = self.all_games(boards, key.ranking);
+                (String::new(), size, entries)
+            }
+            TopScope::Game(game) => {
+                let (size, entries) = best(boards, Group::Game(game), key.ranking)?;
+                (self.global.games.name(game.0).to_owned(), size, entries)
+            }
+            TopScope::Tag(tag) => {
+                let (size, entries) = best(boards, Group::Tag(tag), key.ranking)?;
+                (self.global.tags.name(tag.0).to_owned(), size, entries)
+            }
+        };
+        let entry = |entry: BoardEntry| TopEntry {
+            player: entry.player,
+            score: display_score(key.ranking, entry.score()),
+            reached_ms: entry.at_ms,
+        };
+        Some(TopBoard {
+            key,
+            scope_name,
+            window_type: window::type_name(key.window.kind),
+            window: self.window_view(key.window),
+            size,
+            entries: entries.into_iter().map(entry).collect(),
+        })
+    }
+
+    /// The best players of all games, in the default order. A player belongs to one game.
+    fn all_games(&self, boards: &WindowBoards, ranking: Ranking) -> (u32, Vec<BoardEntry>) {
+        let games = boards.groups().filter(|group| group.tag().is_none());
+        let (mut size, mut entries) = (0, Vec::new());
+        for (of_game, best) in games.filter_map(|group| best(boards, group, ranking)) {
+            size += of_game;
+            entries.extend(best);
+        }
+        self.global.settings.orders(None).sort(ranking, &mut entries);
+        entries.truncate(TOP_BOARD_PLAYERS_MAX);
+        (size, entries)
+    }
+
+    pub fn site_totals(&self) -> SiteTotals {
+        let status = self.status();
+        let mut totals = SiteTotals {
+            now_ms: status.now_ms,
+            players_known: status.players_known,
+            servers: status.servers,
+            servers_greylisted: status.greylisted,
+            servers_by_class: status.servers_by_class,
+            ..SiteTotals::default()
+        };
+        let mut by_game: BTreeMap<GameKey, OnlineTotal> = BTreeMap::new();
+        for record in self.servers.iter().flatten().map(|server_state| &server_state.record) {
+            let Some(game) = record.game.filter(|_| self.is_online(record)) else { continue };
+            totals.servers_online += 1;
+            let total = by_game.entry(game).or_insert(OnlineTotal { game, servers: 0, players: 0 });
+            total.servers += 1;
+            total.players = total.players.saturating_add(record.count);
+        }
+        totals.online = by_game.into_values().collect();
+        totals
+    }
+}
+
+/// The size of a board, and its best players.
+fn best(boards: &WindowBoards, group: Group, ranking: Ranking) -> Option<(u32, Vec<BoardEntry>)> {
+    let board = boards.board(group, ranking)?;
+    Some((board.len(), board.iter().take(TOP_BOARD_PLAYERS_MAX).collect()))
+}

@@ -1,0 +1,84 @@
+//! The published boards: the best players of a game, of a tag or of all games in one window; and
+//! totals of the whole site. Both are computed from memory and written by the archive as a whole,
+//! without the outbox.
+
+use crate::model::keys::{GameKey, PlayerKey, TagKey};
+use crate::model::row::Ranking;
+use crate::model::view::board::WindowView;
+use crate::model::window::WindowKey;
+
+/// Most players of a published board.
+pub const TOP_BOARD_PLAYERS_MAX: usize = 1_000;
+
+/// Whose board it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TopScope {
+    /// All games, in the default order.
+    All,
+    Game(GameKey),
+    Tag(TagKey),
+}
+
+impl TopScope {
+    /// The name of its type.
+    pub fn name(self) -> &'static str {
+        match self {
+            TopScope::All => "all",
+            TopScope::Game(_) => "game",
+            TopScope::Tag(_) => "tag",
+        }
+    }
+}
+
+/// Identifies a published board, in the order of publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopBoardKey {
+    pub window: WindowKey,
+    pub scope: TopScope,
+    pub ranking: Ranking,
+}
+
+/// The best players of a board at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopBoard {
+    pub key: TopBoardKey,
+    /// Name of the game or tag; empty for all games.
+    pub scope_name: String,
+    /// Such as `week`.
+    pub window_type: String,
+    pub window: WindowView,
+    /// Players on the whole board.
+    pub size: u32,
+    /// Best first.
+    pub entries: Vec<TopEntry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopEntry {
+    pub player: PlayerKey,
+    /// In the displayed unit of the ranking: points per second, points, rating, points, seconds.
+    pub score: f64,
+    /// When the score was reached, Unix ms.
+    pub reached_ms: i64,
+}
+
+/// Totals of all servers at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteTotals {
+    pub now_ms: i64,
+    pub players_known: u64,
+    pub servers: u64,
+    pub servers_online: u64,
+    pub servers_greylisted: u64,
+    /// Servers by class 1 to 7.
+    pub servers_by_class: [u64; 7],
+    /// Online servers and their players by game, in order of game.
+    pub online: Vec<OnlineTotal>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnlineTotal {
+    pub game: GameKey,
+    pub servers: u32,
+    pub players: u32,
+}

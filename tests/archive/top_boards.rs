@@ -1,0 +1,123 @@
+//! Published boards and totals: they equal the engine's, and only changed rows are written.
+
+use crate::database::Database;
+use crate::scans;
+use clqd::archive::Archive;
+use clqd::engine::EngineSettings;
+use clqd::model::Ranking;
+use clqd::model::calendar::MINUTE_MS;
+use clqd::model::top_board::{TopBoard, TopScope};
+use clqd::model::view::board::PlayerSelector;
+use clqd::state::State;
+use clqd::store::StoreSettings;
+
+const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
+
+/// Two servers of one game and one of another; the first has a tag.
+fn play(state: &mut State, from_ms: i64, minutes: i64) {
+    for minute in (0..minutes).step_by(2) {
+        for (number, game) in [(1, "baseq3"), (2, "baseq3"), (3, "cstrike")] {
+            let players = (0..8 + number).map(|n| (format!("{game} {n}"), (n + number) * (minute % 60) / 3));
+            let mut snapshot = scans::snapshot(from_ms + minute * MINUTE_MS, players);
+            snapshot.game = game.to_owned();
+            scans::apply_snapshot(state, &format!("quake3://10.0.0.{number}:27960"), snapshot);
+        }
+    }
+}
+
+/// All boards, as the archive's worker requests them.
+fn boards(state: &mut State) -> Vec<TopBoard> {
+    for window in state.engine.running_windows() {
+        state.commit_and_build_boards(window).unwrap();
+    }
+    let mut all: Vec<TopBoard> = Vec::new();
+    loop {
+        let some = state.engine.top_boards(all.last().map(|board| board.key), 4);
+        if some.is_empty() {
+            return all;
+        }
+        all.extend(some);
+    }
+}
+
+async fn write(archive: &mut Archive, boards: &[TopBoard]) -> u64 {
+    let mut rows = 0;
+    for board in boards {
+        rows += archive.write_top_board(board, 5).await.unwrap();
+    }
+    rows
+}
+
+/// Name and score in the order of positions.
+async fn published(database: &Database, scope: &str, ranking: Ranking) -> Vec<Vec<String>> {
+    let sql = format!(
+        "SELECT position, name, score FROM clq_top_board WHERE scope_type = '{}' AND scope = '{scope}' \
+         AND window_type = 'week' AND ranking = '{}' ORDER BY position",
+        match scope {
+            "" => "all",
+            "ctf" => "tag",
+            _ => "game",
+        },
+        ranking.name()
+    );
+    database.rows(&sql).await
+}
+
+#[tokio::test]
+async fn published_boards_equal_the_boards_of_the_engine() {
+    let (database, dir) = (Database::new().await, tempfile::tempdir().unwrap());
+    database.migrate().await;
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let engine = EngineSettings { archive_enabled: true, ..EngineSettings::default() };
+    let mut state = State::open(dir.path(), store, engine).unwrap();
+    let url = clqd::model::ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+    state.engine.add_server(url, vec!["ctf".to_owned()], MONDAY_MS).unwrap();
+    play(&mut state, MONDAY_MS, 120);
+    state.commit().unwrap();
+    let jobs = state.engine.archive_jobs(&state.store, None, None, 1_000, 10_000).unwrap();
+    archive.write(&jobs.into_iter().filter_map(|(_, job)| job).collect::<Vec<_>>()).await.unwrap();
+
+    let all = boards(&mut state);
+    // Two games, a tag and all games, five rankings each, in the running week.
+    assert_eq!(all.len(), 20);
+    write(&mut archive, &all).await;
+    let games = ["baseq3", "cstrike", "ctf", ""];
+    let mut worldwide = 0;
+    for (scope, ranking) in games.into_iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
+        let rows = published(&database, scope, ranking).await;
+        let positions = rows.iter().map(|row| row[0].parse::<usize>().unwrap());
+        assert!(!rows.is_empty() && positions.eq(1..=rows.len()), "{scope} {ranking:?}: {rows:?}");
+        let scores: Vec<f64> = rows.iter().map(|row| row[2].parse().unwrap()).collect();
+        assert!(scores.is_sorted_by(|a, b| a >= b), "{scope} {ranking:?}: {scores:?}");
+        let of = |board: &&TopBoard| board.scope_name == scope && board.key.ranking == ranking;
+        let board = all.iter().find(of).unwrap();
+        assert_eq!(board.entries.iter().map(|entry| entry.score).collect::<Vec<_>>(), scores, "{scope} {ranking:?}");
+        if board.key.scope == TopScope::All {
+            worldwide += rows.len();
+        }
+    }
+    assert!(worldwide > 80, "each player of both games in most rankings: {worldwide}");
+    let of_game = published(&database, "baseq3", Ranking::Points).await;
+    assert_eq!((of_game[0][1].as_str(), of_game.len()), ("baseq3 8", 10), "{of_game:?}");
+
+    // Nothing has changed: one row for each board says when it was published.
+    assert_eq!(write(&mut archive, &boards(&mut state)).await, 20);
+    // A forgotten player leaves every board; the positions behind are written again.
+    let forgotten = PlayerSelector::Name("baseq3 8".to_owned());
+    let State { engine, store } = &mut state;
+    engine.forget_player(store, "baseq3", &forgotten, MONDAY_MS + 119 * MINUTE_MS).unwrap();
+    write(&mut archive, &boards(&mut state)).await;
+    let of_game = published(&database, "baseq3", Ranking::Points).await;
+    assert_eq!((of_game[0][1].as_str(), of_game.len()), ("baseq3 7", 9), "{of_game:?}");
+
+    let totals = state.engine.site_totals();
+    assert_eq!((totals.servers_online, totals.online.len()), (3, 2));
+    for _ in 0..2 {
+        archive.write_site_totals(&totals).await.unwrap();
+    }
+    let online = database.rows("SELECT game, players, servers FROM clq_online_total ORDER BY game").await;
+    assert_eq!(online, [["0", "30", "3"], ["1", "19", "2"], ["2", "11", "1"]]);
+    let site = database.rows("SELECT players_known, servers, servers_online FROM clq_site_total").await;
+    assert_eq!(site, [["20", "3", "3"]]);
+}
