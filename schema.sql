@@ -316,7 +316,10 @@ CREATE TABLE IF NOT EXISTS top_board_row (
   player     INT UNSIGNED    NOT NULL COMMENT 'Key of the player',
   score      DOUBLE          NOT NULL COMMENT 'Score: points per second (clq1), points (clq2, points), rating (elo), seconds (time)',
   reached_ms BIGINT          NOT NULL COMMENT 'When the score was reached, Unix ms',
+  previous_position INT      NULL COMMENT 'Position on the published board of the window before; NULL: not among its best 1000',
+  moved      INT GENERATED ALWAYS AS (previous_position - position) VIRTUAL COMMENT 'Positions gained since the window before; NULL: not among its best 1000',
   PRIMARY KEY (board, position),
+  KEY top_board_row_by_moved (board, moved),
   KEY top_board_row_by_player (player, board)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='The 1000 best players of each published board, of one moment';
@@ -450,7 +453,8 @@ SELECT week, label, start_ms, end_ms FROM week;
 --   ORDER BY position LIMIT 20
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_top_board AS
 SELECT b.scope_type, b.scope, b.window_type, b.window_label, b.start_ms, b.end_ms, b.ranking, b.players, b.closed,
-  b.published_ms, b.board, r.position, r.player, p.game, p.name, p.display, r.score, r.reached_ms
+  b.published_ms, b.board, r.position, r.player, p.game, p.name, p.display, r.score, r.reached_ms,
+  r.previous_position, r.moved
 FROM top_board b
 JOIN top_board_row r ON r.board = b.board
 JOIN player p ON p.player = r.player;

@@ -83,8 +83,6 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         ("clqd servers tag nonsense --add ctf", "scheme://host:port"),
         ("clqd servers import", "required"),
         ("clqd servers import list --master dpmaster://h/68", "cannot be used with"),
-        ("clqd servers import --master dpmaster://h", "is not a protocol number"),
-        ("clqd servers import --master quake3://h/68", "scheme \"quake3\" is not known"),
         ("clqd servers import - --scheme xonotik", "did you mean xonotic://?"),
         ("clqd player", "required"),
         ("clqd player merge Visor --game baseq3", "INTO"),

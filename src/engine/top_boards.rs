@@ -11,6 +11,7 @@ use crate::model::row::Ranking;
 use crate::model::top_board::{
     OnlineTotal, SiteTotals, TOP_BOARD_PLAYERS_MAX, TopBoard, TopBoardKey, TopEntry, TopScope,
 };
+use crate::model::window::{WindowKey, WindowType};
 
 impl Engine {
     /// At most `most` boards of games, tags and all games after a key, in every window whose boards
@@ -61,6 +62,7 @@ impl Engine {
             key,
             scope_name,
             window_type: window::type_name(key.window.kind),
+            previous_window: previous(key.window).map(window::label),
             window: self.window_view(key.window),
             size,
             entries: entries.into_iter().map(entry).collect(),
@@ -101,6 +103,13 @@ impl Engine {
         totals.online = by_game.into_values().collect();
         totals
     }
+}
+
+/// The window before, if windows of this type follow each other.
+fn previous(window: WindowKey) -> Option<WindowKey> {
+    let follows = [WindowType::HOUR, WindowType::DAY, WindowType::WEEK, WindowType::MONTH].contains(&window.kind);
+    let index = window.index.checked_sub(1).filter(|_| follows)?;
+    Some(WindowKey { index, ..window })
 }
 
 /// The size of a board, and its best players.

@@ -46,6 +46,8 @@ pub struct TopBoard {
     pub scope_name: String,
     /// Such as `week`.
     pub window_type: String,
+    /// Label of the window before, if windows of this type follow each other.
+    pub previous_window: Option<String>,
     pub window: WindowView,
     /// Players on the whole board.
     pub size: u32,

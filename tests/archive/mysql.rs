@@ -1126,6 +1126,7 @@ async fn website_account_needs_only_views_and_routines() {
         key: TopBoardKey { window: WeekKey(2_916).into(), scope: TopScope::All, ranking },
         scope_name: String::new(),
         window_type: "week".into(),
+        previous_window: Some("2025-W46".into()),
         window: WindowView { window: "2025-W47".into(), start_ms: None, end_ms: None, closed: false },
         size: 1,
         entries: vec![TopEntry { player: PlayerKey(1), score: 1.5, reached_ms: 3 }],

@@ -5,7 +5,7 @@ use crate::scans;
 use clqd::archive::Archive;
 use clqd::engine::EngineSettings;
 use clqd::model::Ranking;
-use clqd::model::calendar::MINUTE_MS;
+use clqd::model::calendar::{MINUTE_MS, WEEK_MS};
 use clqd::model::top_board::{TopBoard, TopScope};
 use clqd::model::view::board::PlayerSelector;
 use clqd::state::State;
@@ -110,6 +110,21 @@ async fn published_boards_equal_the_boards_of_the_engine() {
     write(&mut archive, &boards(&mut state)).await;
     let of_game = published(&database, "baseq3", Ranking::Points).await;
     assert_eq!((of_game[0][1].as_str(), of_game.len()), ("baseq3 7", 9), "{of_game:?}");
+
+    // The next week shows who moved.
+    let next_ms = MONDAY_MS + WEEK_MS;
+    play(&mut state, next_ms, 120);
+    let next = boards(&mut state);
+    let is_new = |board: &&TopBoard| board.window.start_ms == Some(next_ms);
+    write(&mut archive, &next.iter().filter(is_new).cloned().collect::<Vec<_>>()).await;
+    let moved = "SELECT position, previous_position, moved FROM clq_top_board WHERE scope = 'baseq3' AND ranking = 'time' \
+                 AND previous_position IS NOT NULL ORDER BY moved DESC";
+    let moved = database.rows(moved).await;
+    assert_eq!(moved.len(), 9, "all but the forgotten player, who is new: {moved:?}");
+    for row in &moved {
+        let number = |at: usize| row[at].parse::<i64>().unwrap();
+        assert_eq!(number(2), number(1) - number(0), "{row:?}");
+    }
 
     let totals = state.engine.site_totals();
     assert_eq!((totals.servers_online, totals.online.len()), (3, 2));

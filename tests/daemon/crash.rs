@@ -597,15 +597,21 @@ fn kills_during_week_close_change_no_result() {
         let rows = check_archive_equals_state(&killed, &databases[0]).await;
         assert_eq!(check_archive_equals_state(&uninterrupted, &databases[1]).await, rows);
         let mut compared = 0;
-        for (table, order) in [
-            ("week", "week"),
-            ("player", "player"),
-            ("server_week", "week, server"),
-            ("player_week", "week, server, player"),
-            ("map_week", "week, server, map"),
-            ("best_position", "server, player, ranking, ordinal"),
+        let player_week = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, \
+                           elo_rounds, clq1, clq2, clq1_position, clq2_position, elo_position, points_position, \
+                           time_position, clq1_reached_after_ms, clq2_reached_after_ms, elo_reached_after_ms, \
+                           points_reached_after_ms, time_reached_after_ms";
+        for (table, columns, order) in [
+            ("week", "*", "week"),
+            ("player", "*", "player"),
+            ("player_word", "*", "word, player"),
+            ("server_week", "*", "week, server"),
+            ("player_week", player_week, "week, server, player"),
+            ("map_week", "*", "week, server, map"),
+            ("map_total", "*", "week, game, map"),
+            ("best_position", "*", "server, player, ranking, ordinal"),
         ] {
-            let sql = format!("SELECT * FROM {table} ORDER BY {order}");
+            let sql = format!("SELECT {columns} FROM {table} ORDER BY {order}");
             let (a, b) = (databases[0].rows(&sql).await, databases[1].rows(&sql).await);
             assert!(!a.is_empty() && a == b, "{table} is equal in both");
             compared += a.len();
@@ -667,8 +673,9 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
     let mut got = database
         .rows(
             "SELECT w.label, s.url, g.name, p.name, measured_ms, starts, time_ms, points, clq1, clq2, elo_rounds, elo, \
-             clq1_position, clq2_position, elo_position, points_position, time_position \
-             FROM player_week JOIN week w USING (week) JOIN server s USING (server) JOIN player p USING (player) \
+             clq_position(week, server, 'clq1', clq1_order), clq_position(week, server, 'clq2', clq2_order), \
+             clq_position(week, server, 'elo', elo_order), clq_position(week, server, 'points', points_order), \
+             clq_position(week, server, 'time', time_order) FROM player_week JOIN week w USING (week) JOIN server s USING (server) JOIN player p USING (player) \
              JOIN game g ON g.game = p.game",
         )
         .await;
@@ -687,7 +694,7 @@ async fn check_archive_equals_state(sandbox: &Sandbox, database: &Database) -> u
         "SELECT game, name FROM player GROUP BY game, name HAVING COUNT(*) > 1",
         "SELECT name FROM game GROUP BY name HAVING COUNT(*) > 1",
         "SELECT name FROM map GROUP BY name HAVING COUNT(*) > 1",
-        "SELECT week, server, points_position FROM player_week GROUP BY 1, 2, 3 HAVING COUNT(*) > 1",
+        "SELECT week, server, HEX(points_order) FROM player_week WHERE points_order IS NOT NULL GROUP BY 1, 2, 3 HAVING COUNT(*) > 1",
         "SELECT pw.week, pw.server FROM player_week pw LEFT JOIN server_week sw USING (week, server) WHERE sw.week IS NULL",
     ] {
         assert_eq!(database.rows(twice).await, Vec::<Vec<String>>::new(), "{twice}");

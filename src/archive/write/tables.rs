@@ -129,8 +129,11 @@ pub(super) const TOP_BOARD: Table = Table {
     ],
     key_columns: 1,
 };
-pub(super) const TOP_BOARD_ROW: Table =
-    Table { name: "top_board_row", columns: &["board", "position", "player", "score", "reached_ms"], key_columns: 2 };
+pub(super) const TOP_BOARD_ROW: Table = Table {
+    name: "top_board_row",
+    columns: &["board", "position", "player", "score", "reached_ms", "previous_position"],
+    key_columns: 2,
+};
 pub(super) const SITE_TOTAL: Table = Table {
     name: "site_total",
     columns: &[

@@ -20,10 +20,10 @@ const ONLINE_STEP_MS: i64 = 10 * MINUTE_MS;
 /// All games together.
 const ALL_GAMES: u32 = 0;
 
-/// Key of a board: the same for the same scope, window and ranking in every state.
-fn board_key(board: &TopBoard) -> u64 {
+/// Key of a board in a window: the same for the same scope, window and ranking in every state.
+fn board_key(board: &TopBoard, window: &str) -> u64 {
     let mut hasher = SipHasher24::new();
-    for part in [board.key.scope.name(), &board.scope_name, &board.window.window, board.key.ranking.name()] {
+    for part in [board.key.scope.name(), &board.scope_name, window, board.key.ranking.name()] {
         hasher.write(part.as_bytes());
         hasher.write_u8(0xff);
     }
@@ -32,13 +32,19 @@ fn board_key(board: &TopBoard) -> u64 {
 
 impl Archive {
     pub(super) async fn upsert_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<u64, TransactionError> {
-        let (key, table) = (board_key(board), TOP_BOARD_ROW.name);
+        let (key, table) = (board_key(board, &board.window.window), TOP_BOARD_ROW.name);
         self.doing = table;
-        let select = format!("SELECT position, player, score, reached_ms FROM {table} WHERE board = {key}");
-        let found: Vec<(u32, u32, f64, i64)> = self.rows(&select).await.doing(table)?;
-        let found: BTreeMap<u32, (u32, f64, i64)> = found
+        let mut previous: BTreeMap<u32, u32> = BTreeMap::new();
+        if let Some(window) = &board.previous_window {
+            let select = format!("SELECT player, position FROM {table} WHERE board = {}", board_key(board, window));
+            previous.extend(self.rows::<(u32, u32)>(&select).await.doing(table)?);
+        }
+        let select =
+            format!("SELECT position, player, score, reached_ms, previous_position FROM {table} WHERE board = {key}");
+        let found: Vec<(u32, u32, f64, i64, Option<u32>)> = self.rows(&select).await.doing(table)?;
+        let found: BTreeMap<u32, _> = found
             .into_iter()
-            .map(|(position, player, score, reached_ms)| (position, (player, score, reached_ms)))
+            .map(|(position, player, score, reached_ms, previous)| (position, (player, score, reached_ms, previous)))
             .collect();
         let mut head = self.upsert(&TOP_BOARD);
         head.row(|row| {
@@ -49,9 +55,11 @@ impl Archive {
         });
         let mut rows = self.upsert(&TOP_BOARD_ROW);
         for (position, entry) in (1..).zip(&board.entries) {
-            let wanted = (entry.player.0, entry.score, entry.reached_ms);
+            let wanted = (entry.player.0, entry.score, entry.reached_ms, previous.get(&entry.player.0).copied());
             if found.get(&position) != Some(&wanted) {
-                rows.row(|row| _ = row.uint(key).uint(position).uint(wanted.0).double(wanted.1).int(wanted.2));
+                rows.row(|row| {
+                    row.uint(key).uint(position).uint(wanted.0).double(wanted.1).int(wanted.2).opt_uint(wanted.3);
+                });
             }
         }
         let written = self.execute_upsert(head).await? + self.execute_upsert(rows).await?;
