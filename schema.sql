@@ -306,7 +306,7 @@ CREATE TABLE IF NOT EXISTS top_board (
   closed       BOOLEAN         NOT NULL COMMENT '1: the window has ended',
   published_ms BIGINT          NOT NULL COMMENT 'When the board last changed here, Unix ms',
   PRIMARY KEY (board),
-  KEY top_board_by_scope (scope_type, scope, window_type, window_label)
+  UNIQUE KEY top_board_by_scope (scope_type, scope, window_type, window_label, ranking)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Published boards of games, tags and all games';
 
@@ -378,9 +378,10 @@ SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, 
   pw.points, pw.points_est, pw.time_ms, pw.time_est_ms, pw.measured_ms, pw.starts
 FROM player_week pw
 JOIN server s ON s.server = pw.server
-JOIN player p ON p.player = pw.player
-JOIN week w ON w.week = pw.week
-JOIN server_week sw ON sw.week = pw.week AND sw.server = pw.server
+-- Every row has these. A left join is left out of the plan if a query uses none of its columns.
+LEFT JOIN player p ON p.player = pw.player
+LEFT JOIN week w ON w.week = pw.week
+LEFT JOIN server_week sw ON sw.week = pw.week AND sw.server = pw.server
 WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- All-time best on a server, or of a player. By ranking:

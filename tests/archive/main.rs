@@ -5,6 +5,7 @@ mod board_orders;
 mod changed_rows;
 mod long_week;
 mod mysql;
+mod pages;
 mod resync;
 mod schema_migration;
 mod top_boards;

@@ -1102,18 +1102,6 @@ async fn website_queries_use_indexes() {
     }
 }
 
-/// An account that may read the views and nothing else, as docs/database.md describes.
-async fn website_account(database: &Database) -> mysql_async::Conn {
-    let user = format!("{}w", database.name);
-    database.run(&format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'w'")).await;
-    database.run(&format!("GRANT EXECUTE ON {}.* TO '{user}'@'%'", database.name)).await;
-    let views = "SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE()";
-    for view in database.rows(views).await.iter().flatten() {
-        database.run(&format!("GRANT SELECT ON {}.{view} TO '{user}'@'%'", database.name)).await;
-    }
-    database.conn_as(Some((&user, "w"))).await
-}
-
 #[tokio::test]
 async fn website_account_needs_only_views_and_routines() {
     let database = migrated().await;
@@ -1133,7 +1121,7 @@ async fn website_account_needs_only_views_and_routines() {
     };
     archive.write_top_board(&board, 4).await.unwrap();
     archive.write_site_totals(&SiteTotals::default()).await.unwrap();
-    let mut conn = website_account(&database).await;
+    let mut conn = crate::pages::website_account(&database).await;
     let views = database
         .rows("SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY table_name")
         .await;
@@ -1152,21 +1140,6 @@ async fn website_account_needs_only_views_and_routines() {
     for table in ["server", "player_week", "clq_state"] {
         let refused = mysql_async::prelude::Queryable::query_drop(&mut conn, format!("SELECT * FROM {table}")).await;
         assert!(refused.unwrap_err().to_string().contains("denied"), "{table}");
-    }
-}
-
-/// Runs every query of the section for websites in docs/database.md.
-#[tokio::test]
-async fn documented_queries_run() {
-    let database = migrated().await;
-    let page = std::fs::read_to_string("docs/database.md").unwrap();
-    let section = page.split("## Queries for a website").nth(1).unwrap();
-    let script = section.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let queries = clqd::archive::statements(script);
-    assert!(queries.len() >= 8, "{queries:?}");
-    let mut conn = website_account(&database).await;
-    for query in queries {
-        let _: Vec<mysql_async::Row> = mysql_async::prelude::Queryable::query(&mut conn, query).await.unwrap();
     }
 }
 

@@ -68,6 +68,8 @@ const USAGE_ERRORS: &[(&str, &str)] = &[
     ("fleet --source-share 2", "expected a number from 0 to 1"),
     ("fleet --activity -1", ""),
     ("fleet --faults x", "--faults"),
+    ("servers import --master dpmaster://h", "is not a protocol number"),
+    ("servers import --master quake3://h/68", "quake3"),
     ("demo --days 71", "--days"),
 ];
 

@@ -1,0 +1,220 @@
+//! The pages of a website: each query of docs/database.md runs with an account that may only read
+//! the views, and reads few rows more than it returns.
+
+use crate::database::Database;
+use crate::database::world::new_server;
+use clqd::archive::Archive;
+use clqd::model::archive::{
+    BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, OrderBytes, PlayerKeyRange, PlayerWeekArchive,
+    ServerArchive, WeekArchive, step_spacing,
+};
+use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::server::SeriesRecord;
+use clqd::model::top_board::{OnlineTotal, SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
+use clqd::model::view::board::WindowView;
+use clqd::model::{ArchiveJob, GameKey, MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+/// 2026-W47.
+const RUNNING: u32 = 2_968;
+/// With these many servers, player 12 has 2,400 rows.
+const WEEKS: u32 = 60;
+const SERVERS: u32 = 40;
+/// On each server; server 7 has more.
+const PLAYERS: u32 = 20;
+const PLAYERS_OF_7: u32 = 300;
+
+/// An account that may read the views and nothing else, as docs/database.md describes.
+pub async fn website_account(database: &Database) -> Conn {
+    let user = format!("{}w", database.name);
+    database.run(&format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'w'")).await;
+    database.run(&format!("GRANT EXECUTE ON {}.* TO '{user}'@'%'", database.name)).await;
+    let views = "SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE()";
+    for view in database.rows(views).await.iter().flatten() {
+        database.run(&format!("GRANT SELECT ON {}.{view} TO '{user}'@'%'", database.name)).await;
+    }
+    database.conn_as(Some((&user, "w"))).await
+}
+
+/// The queries of docs/database.md.
+pub fn queries() -> Vec<String> {
+    let page = std::fs::read_to_string("docs/database.md").unwrap();
+    let section = page.split("## Queries for a website").nth(1).unwrap();
+    let script = section.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    clqd::archive::statements(script).into_iter().map(str::to_owned).collect()
+}
+
+fn sort_key(position: u32) -> OrderBytes {
+    [[0; 14].as_slice(), &position.to_be_bytes()].concat().into_iter().collect()
+}
+
+fn week(week: u32, server: u32) -> WeekArchive {
+    let (key, players) = (WeekKey(week), if server == 7 { PLAYERS_OF_7 } else { PLAYERS });
+    let (calendar, closed) = (Calendar::default(), week < RUNNING);
+    let start_ms = calendar.week_start_ms(key);
+    // Each week has another player first.
+    let position = |player: u32| (player + week) % players + 1;
+    let row = |player: u32| {
+        let order = match closed {
+            true => BoardOrder::Position(position(player)),
+            false => BoardOrder::SortKey(sort_key(position(player))),
+        };
+        PlayerWeekArchive {
+            player: PlayerKey(player),
+            measured_ms: 600_000,
+            starts: 1,
+            time_ms: 660_000,
+            time_est_ms: 700_000,
+            points: 100,
+            points_est: 110.5,
+            elo: 1_000.0,
+            elo_rounds: 3,
+            clq1: 7_200_000 - u64::from(position(player)),
+            clq2: 10,
+            places: [(); 5].map(|()| Some(BoardPlace { reached_ms: start_ms + 5_000, order: order.clone() })),
+        }
+    };
+    let spacing = step_spacing(players) as usize;
+    let steps = Ranking::ALL.into_iter().flat_map(|ranking| {
+        let positions = (1..=players).step_by(spacing).filter(|_| !closed);
+        positions.map(move |position| BoardStep { ranking, position, order: sort_key(position) })
+    });
+    let map = |map| MapWeekArchive { map: MapKey(map), played_ms: 1_000, player_ms: u64::from(1_000 + map) };
+    let best = |player: u32| {
+        let three: Vec<_> = (0..3).map(|n| (position(player) + n, WeekKey(week.saturating_sub(n)))).collect();
+        (PlayerKey(player), std::array::from_fn(|_| three.clone()))
+    };
+    WeekArchive {
+        week: key,
+        server: ServerKey(server),
+        label: week_label(key),
+        week_start_ms: start_ms,
+        week_end_ms: calendar.week_end_ms(key),
+        closed,
+        game: Some(GameKey(1)),
+        server_rank: closed.then_some(server),
+        player_ms: 1_000_000,
+        board_sizes: [players; 5],
+        span: PlayerKeyRange::ALL,
+        is_complete: true,
+        rows: (1..=players).map(row).collect(),
+        maps: (1..=30).map(map).collect(),
+        steps: steps.collect(),
+        best: if week + 1 == RUNNING { (1..=players).map(best).collect() } else { Vec::new() },
+    }
+}
+
+fn server(key: u32) -> ServerArchive {
+    let listed = ListEntry {
+        name: "Visor".into(),
+        display: "^1Visor".into(),
+        points: Some(3),
+        player: Some(PlayerKey(12)),
+        spectator: false,
+    };
+    let url = if key == 7 { "quake3://game.example.org:27960".into() } else { format!("quake3://h{key}:1") };
+    ServerArchive {
+        hostname: format!("House {key}"),
+        game: Some(GameKey(1)),
+        map: Some(MapKey(key % 4)),
+        players: key,
+        online: true,
+        added_ms: key.into(),
+        tags: if key.is_multiple_of(2) { vec!["ctf".into()] } else { Vec::new() },
+        list: if key == 7 { vec![listed] } else { Vec::new() },
+        series: Some(SeriesRecord {
+            newest_ten_minutes_ms: 1_763_000_400_000,
+            newest_hour_ms: 1_762_999_200_000,
+            newest_day_ms: 1_762_905_600_000,
+            newest_week_ms: 1_762_700_000_000,
+            ten_minutes: vec![1; 250],
+            hours: vec![1; 768],
+            days: vec![1; 365],
+            weeks: vec![1; 60],
+            ranks: vec![1; 110],
+            newest_rank_week: Some(WeekKey(RUNNING - 1)),
+        }),
+        ..new_server(key, &url)
+    }
+}
+
+async fn fill(archive: &mut Archive) {
+    let mut jobs = vec![ArchiveJob::Game { key: GameKey(1), name: "baseq3".into() }];
+    jobs.extend((0..=30).map(|key| ArchiveJob::Map { key: MapKey(key), name: format!("m{key}") }));
+    jobs.extend((1..=2_000).map(|key| {
+        let name = match key {
+            12 => "Visor".into(),
+            _ if key % 40 == 0 => format!("clan Vision {key}"),
+            _ => format!("p{key}"),
+        };
+        ArchiveJob::Player { key: PlayerKey(key), game: GameKey(1), display: name.clone(), name }
+    }));
+    jobs.extend((1..=2_000).map(|key| ArchiveJob::Server(Box::new(server(key)))));
+    archive.write(&jobs).await.unwrap();
+    for number in 0..WEEKS {
+        let weeks = (1..=SERVERS).map(|key| ArchiveJob::Week(Box::new(week(RUNNING - WEEKS + 1 + number, key))));
+        archive.write(&weeks.collect::<Vec<_>>()).await.unwrap();
+    }
+    for (number, scope, name) in [(0, TopScope::All, ""), (0, TopScope::Game(GameKey(1)), "baseq3")]
+        .into_iter()
+        .flat_map(|(_, scope, name)| [(1, scope, name), (0, scope, name)])
+    {
+        let entry =
+            |n: u32| TopEntry { player: PlayerKey((n * 7 + number * 3) % 1_999 + 1), score: 1.5, reached_ms: 3 };
+        let key = TopBoardKey { window: WeekKey(RUNNING - number).into(), scope, ranking: Ranking::Clq1 };
+        let board = TopBoard {
+            key,
+            scope_name: name.into(),
+            window_type: "week".into(),
+            previous_window: Some(week_label(WeekKey(RUNNING - number - 1))),
+            window: WindowView {
+                window: week_label(WeekKey(RUNNING - number)),
+                start_ms: None,
+                end_ms: None,
+                closed: number > 0,
+            },
+            size: 5_000,
+            entries: (0..1_000).map(entry).collect(),
+        };
+        archive.write_top_board(&board, 4).await.unwrap();
+    }
+    for number in 0..300 {
+        let online = vec![OnlineTotal { game: GameKey(1), servers: 4, players: 9 }];
+        let totals = SiteTotals { now_ms: 1_794_600_000_000 + number * 600_000, online, ..SiteTotals::default() };
+        archive.write_site_totals(&totals).await.unwrap();
+    }
+}
+
+/// Rows that this connection has read.
+async fn rows_read(conn: &mut Conn) -> u64 {
+    let status: Vec<(String, u64)> = conn.query("SHOW SESSION STATUS LIKE 'Handler_read%'").await.unwrap();
+    status.into_iter().map(|(_, count)| count).sum()
+}
+
+#[tokio::test]
+async fn pages_read_few_rows_more_than_they_return() {
+    let database = Database::new().await;
+    database.migrate().await;
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    fill(&mut archive).await;
+    let tables = "player, player_word, map, server, server_tag, online_player, server_week, player_week, best_position, \
+                  map_week, map_total, board_step, top_board, top_board_row, online_total, server_series";
+    database.run(&format!("ANALYZE TABLE {tables}")).await;
+    assert_eq!(database.value("SELECT COUNT(*) FROM player_week WHERE player = 12").await, "2400");
+    let mut conn = website_account(&database).await;
+    let before = rows_read(&mut conn).await;
+    let of_status = rows_read(&mut conn).await - before;
+    let mut excess = Vec::new();
+    for query in queries() {
+        let before = rows_read(&mut conn).await;
+        let rows: Vec<mysql_async::Row> = conn.query(&query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        let read = rows_read(&mut conn).await - before - of_status;
+        assert!(!rows.is_empty() || query.starts_with("SET"), "{query} returns no rows");
+        if read > 3 * rows.len() as u64 + 50 {
+            let plan = database.rows(&format!("EXPLAIN {}", query.replace("@", "@x"))).await;
+            excess.push(format!("{read} read for {} rows: {query}: {plan:?}", rows.len()));
+        }
+    }
+    assert!(excess.is_empty(), "{}", excess.join("\n"));
+}
