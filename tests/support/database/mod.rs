@@ -59,6 +59,14 @@ impl Database {
         database
     }
 
+    /// Another database with tables on the same server.
+    pub async fn beside(&self, name: &str) -> Database {
+        self.run(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4")).await;
+        let database = Database { name: name.into(), root_url: self.root_url.clone(), server: self.server.clone() };
+        database.migrate().await;
+        database
+    }
+
     /// Creates the tables.
     pub async fn migrate(&self) {
         let mut archive = Archive::connect(&self.settings()).await.unwrap();

@@ -1,0 +1,189 @@
+//! Writes a running week to MariaDB: `cargo bench --bench archive`.
+//!
+//! Starts a private MariaDB and writes `CLQD_ROWS` rows (default
+//! 200,000) of players, 200 on each server:
+//!
+//! - all of them to an empty database, as in a resync, beside `LOAD DATA LOCAL INFILE` of the same
+//!   rows into the same tables by the `mariadb` client;
+//! - then what changes when 8 players of each server play on: only the changed rows, and, as a
+//!   comparison, all rows of each server's week.
+//!
+//! The results are in docs/benchmarks.md.
+
+#[path = "../tests/support/database/mod.rs"]
+mod database;
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clqd::archive::Archive;
+use clqd::model::archive::{
+    BoardOrder, BoardPlace, BoardStep, OrderBytes, PlayerKeyRange, PlayerWeekArchive, WeekArchive, step_spacing,
+};
+use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::{ArchiveJob, GameKey, PlayerKey, Ranking, ServerKey, WeekKey};
+use database::{Database, Server};
+
+const WEEK: WeekKey = WeekKey(2_968);
+const PLAYERS: u32 = 200;
+/// Players of each server who play on.
+const CHANGED: u32 = 8;
+/// Servers whose jobs are written at once, as the archive's worker fetches them.
+const SERVERS_PER_WRITE: u32 = 100;
+
+fn main() -> anyhow::Result<()> {
+    let rows: u32 = std::env::var("CLQD_ROWS").ok().map_or(Ok(200_000), |text| text.parse()).context("CLQD_ROWS")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(run(rows / PLAYERS))
+}
+
+async fn run(servers: u32) -> anyhow::Result<()> {
+    let options = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--local-infile=1"];
+    let server = Arc::new(Server::start_with(&options));
+    let first = Database::on_server(server.clone()).await;
+    first.migrate().await;
+    let mut archive = Archive::connect(&first.settings()).await?;
+    let rows = f64::from(servers * PLAYERS);
+
+    let (fill, written) = write(&mut archive, servers, |server| week(server, 0, 0..PLAYERS)).await?;
+    println!(
+        "first fill: {:.0} rows/s ({written} rows with steps, {:.1} s)",
+        rows / fill.as_secs_f64(),
+        fill.as_secs_f64()
+    );
+    let load = load_data(&first).await?;
+    println!("LOAD DATA LOCAL INFILE of the same rows: {:.0} rows/s", rows / load.as_secs_f64());
+    println!("ratio: {:.2}", load.as_secs_f64() / fill.as_secs_f64());
+    println!("bytes per row on disk, with indexes: {}", bytes_per_row(&first).await);
+
+    let (delta, written) = write(&mut archive, servers, |server| week(server, 1, 0..CHANGED)).await?;
+    let (all, written_all) = write(&mut archive, servers, |server| week(server, 2, 0..PLAYERS)).await?;
+    let changed = f64::from(servers * CHANGED);
+    println!("{CHANGED} of {PLAYERS} players of each server play on:");
+    println!(
+        "  changed rows only: {:.2} s, {:.2} rows written for each changed row",
+        delta.as_secs_f64(),
+        written as f64 / changed
+    );
+    println!(
+        "  all rows: {:.2} s, {:.2} rows written for each changed row",
+        all.as_secs_f64(),
+        written_all as f64 / changed
+    );
+    println!("  ratio of time: {:.1}", all.as_secs_f64() / delta.as_secs_f64());
+    Ok(())
+}
+
+/// Writes the weeks of all servers. Returns the time, and the number of written rows.
+async fn write(
+    archive: &mut Archive,
+    servers: u32,
+    week: impl Fn(u32) -> WeekArchive,
+) -> anyhow::Result<(Duration, u64)> {
+    let (began, mut rows) = (Instant::now(), 0);
+    for first in (1..=servers).step_by(SERVERS_PER_WRITE as usize) {
+        let last = servers.min(first + SERVERS_PER_WRITE - 1);
+        let jobs: Vec<_> = (first..=last).map(|server| ArchiveJob::Week(Box::new(week(server)))).collect();
+        rows += archive.write(&jobs).await?;
+    }
+    Ok((began.elapsed(), rows))
+}
+
+/// A server's week after some rounds, with the rows of some players. In each round the first
+/// [`CHANGED`] players move up by some places.
+fn week(server: u32, round: u32, players: std::ops::Range<u32>) -> WeekArchive {
+    let start_ms = Calendar::default().week_start_ms(WEEK);
+    let score = |player: u32| {
+        let gain = if player < CHANGED { round * 25 } else { 0 };
+        u64::from((player * 7_919 + server * 31) % 10_000 + gain)
+    };
+    let key = |player: u32| -> OrderBytes {
+        let (score, player) = ((!score(player)).to_be_bytes(), player.to_be_bytes());
+        [score.as_slice(), &[1, 2, 3, 4, 5, 6], &player].concat().into_iter().collect()
+    };
+    let mut keys: Vec<OrderBytes> = (0..PLAYERS).map(key).collect();
+    keys.sort();
+    let steps = Ranking::ALL.into_iter().flat_map(|ranking| {
+        let at = (0..PLAYERS).step_by(step_spacing(PLAYERS) as usize);
+        at.map(|index| BoardStep { ranking, position: index + 1, order: keys[index as usize].clone() })
+            .collect::<Vec<_>>()
+    });
+    let row = |player: u32| PlayerWeekArchive {
+        player: PlayerKey(server * PLAYERS + player),
+        measured_ms: score(player) * 1_000,
+        starts: 1,
+        time_ms: score(player) * 1_000 + 60_000,
+        time_est_ms: score(player) * 1_001,
+        points: score(player) as i64,
+        points_est: score(player) as f64 * 1.1,
+        elo: 1_000.0 + score(player) as f64 / 7.0,
+        elo_rounds: round + 1,
+        clq1: score(player) * 720,
+        clq2: score(player),
+        places: [(); 5]
+            .map(|()| Some(BoardPlace { reached_ms: start_ms + 1_000, order: BoardOrder::SortKey(key(player)) })),
+    };
+    WeekArchive {
+        week: WEEK,
+        server: ServerKey(server),
+        label: week_label(WEEK),
+        week_start_ms: start_ms,
+        week_end_ms: Calendar::default().week_end_ms(WEEK),
+        closed: false,
+        game: Some(GameKey(1)),
+        server_rank: None,
+        player_ms: 1_000,
+        board_sizes: [PLAYERS; 5],
+        span: PlayerKeyRange::ALL,
+        is_complete: players.len() as u32 == PLAYERS,
+        rows: players.map(row).collect(),
+        maps: Vec::new(),
+        steps: steps.collect(),
+        best: Vec::new(),
+    }
+}
+
+/// Loads the rows of one database into another with the `mariadb` client. Returns the time.
+async fn load_data(from: &Database) -> anyhow::Result<Duration> {
+    let columns = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
+                   clq1, clq2, clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, \
+                   clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms";
+    let steps = "week, server, ranking, position, board_order";
+    let dir = tempfile::tempdir()?;
+    // The server writes the file, as another user.
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+    let mut sql = String::new();
+    for (table, columns) in [("player_week", columns), ("board_step", steps)] {
+        let file = dir.path().join(table);
+        from.run(&format!("SELECT {columns} INTO OUTFILE '{}' CHARACTER SET binary FROM {table}", file.display()))
+            .await;
+        sql += &format!(
+            "LOAD DATA LOCAL INFILE '{}' INTO TABLE {table} CHARACTER SET binary ({columns});",
+            file.display()
+        );
+    }
+    let to = from.beside("clqd_loaded").await;
+    let address = to.address();
+    let began = Instant::now();
+    let mut client = Command::new("mariadb");
+    client.args(["--no-defaults", "--local-infile=1", "--protocol=tcp", "-utest", "-ptest"]);
+    client.args([format!("-h{}", address.ip()), format!("-P{}", address.port()), to.name.clone(), "-e".into(), sql]);
+    let done = client.output().context("the mariadb client")?;
+    ensure!(done.status.success(), "mariadb: {}", String::from_utf8_lossy(&done.stderr));
+    let took = began.elapsed();
+    let count = "SELECT COUNT(*) FROM player_week";
+    ensure!(to.value(count).await == from.value(count).await, "all rows are loaded");
+    Ok(took)
+}
+
+async fn bytes_per_row(database: &Database) -> String {
+    database.run("ANALYZE TABLE player_week").await;
+    database
+        .value(
+            "SELECT ROUND((data_length + index_length) / (SELECT COUNT(*) FROM player_week)) FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_name = 'player_week'",
+        )
+        .await
+}
