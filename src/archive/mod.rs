@@ -11,7 +11,7 @@
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.
-//! - [`settings`], [`error`], [`status`]: configuration, errors and the reported status.
+//! - [`settings`], [`hosts`], [`error`], [`status`]: configuration, errors and the reported status.
 //!
 //! All writes are idempotent. A commit whose acknowledgement was lost is written again:
 //! jobs contain values, never differences.
@@ -20,6 +20,7 @@
 
 mod connect;
 mod error;
+mod hosts;
 mod job_source;
 mod migrations;
 mod schema;

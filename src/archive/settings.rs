@@ -7,11 +7,14 @@ use std::time::Duration;
 use mysql_async::{Opts, OptsBuilder};
 use serde::Deserialize;
 
+use super::hosts::ArchiveUrl;
+
 /// The `[archive]` section.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveSettings {
-    /// `mysql://user@host:3306/database`, or with `?socket=/path` for a Unix socket.
+    /// `mysql://user@host:3306/database`, or with `?socket=/path` for a Unix socket. The
+    /// nodes of a cluster are separated by commas: `mysql://user@db1,db2:3307/database`.
     /// Empty: no archive.
     pub url: String,
     /// A file that contains only the password. Empty: no file.
@@ -95,30 +98,25 @@ impl ArchiveSettings {
             return Err(SettingsError::ConflictingPasswordSources);
         }
         if self.is_on() {
-            self.opts_from_url()?;
+            self.parsed_url()?;
         }
         Ok(())
     }
 
     /// Returns the address of the archive without the password, for messages:
-    /// `user@host:3306/database`. Returns `(no archive)` if the URL is empty or invalid.
+    /// `user@host:3306/database`, with every host. Returns `(no archive)` if the URL is empty or
+    /// invalid.
     pub fn target(&self) -> String {
-        let Ok(opts) = self.opts_from_url() else { return "(no archive)".into() };
-        let user = opts.user().unwrap_or("");
-        let address = match opts.socket() {
-            Some(socket) => socket.to_owned(),
-            None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
-        };
-        format!("{user}@{address}/{}", opts.db_name().unwrap_or(""))
+        self.parsed_url().map_or_else(|_| "(no archive)".into(), |url| url.target())
     }
 
-    /// Returns the connection options. Reads the password from its file or credential, which
-    /// take precedence over a password in the URL.
+    /// Returns the connection options for the first host. Reads the password from its file or
+    /// credential, which take precedence over a password in the URL.
     pub(super) fn opts(&self) -> Result<Opts, SettingsError> {
         self.validate()?;
-        let opts = self.opts_from_url()?;
-        let password = self.password()?.or_else(|| opts.pass().map(str::to_owned));
-        Ok(OptsBuilder::from_opts(opts)
+        let url = self.parsed_url()?;
+        let password = self.password()?.or_else(|| url.opts().pass().map(str::to_owned));
+        Ok(OptsBuilder::from_opts(url.opts().clone())
             .pass(password)
             // By default the driver silently replaces a connection to a loopback address by
             // one to the server's Unix socket. Behind a proxy or in a container, that
@@ -129,15 +127,11 @@ impl ArchiveSettings {
             .into())
     }
 
-    fn opts_from_url(&self) -> Result<Opts, SettingsError> {
+    pub(super) fn parsed_url(&self) -> Result<ArchiveUrl, SettingsError> {
         if self.url.is_empty() {
             return Err(SettingsError::NoUrl);
         }
-        let opts = Opts::from_url(&self.url).map_err(|error| SettingsError::Url(error.to_string()))?;
-        if opts.db_name().is_none() {
-            return Err(SettingsError::NoDatabase);
-        }
-        Ok(opts)
+        ArchiveUrl::parse(&self.url)
     }
 
     fn password(&self) -> Result<Option<String>, SettingsError> {
@@ -194,6 +188,7 @@ mod tests {
         let settings = with_url("mysql://clqd:secret@db.example.org:3307/clqd");
         assert_eq!(settings.target(), "clqd@db.example.org:3307/clqd");
         assert!(!format!("{settings:?}").contains("secret"));
+        assert_eq!(with_url("mysql://c:secret@a,b:3307/d").target(), "c@a:3306,b:3307/d");
         let settings = with_url("mysql://clqd@localhost/clqd?socket=/run/mysqld/mysqld.sock");
         assert_eq!(settings.target(), "clqd@/run/mysqld/mysqld.sock/clqd");
     }
