@@ -41,9 +41,12 @@ pub struct DaemonStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveStatus {
-    /// `user@host:port/database`.
+    /// `user@host:port/database`, with every host.
     pub target: String,
     pub connected: bool,
+    /// The host of the last connection, if the archive has several: `host:port`.
+    #[serde(default)]
+    pub host: Option<String>,
     /// Time of the last pass that wrote everything pending, Unix ms.
     pub last_complete_ms: Option<i64>,
     pub last_error: Option<String>,

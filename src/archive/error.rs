@@ -3,6 +3,7 @@
 use mysql_async::{DriverError, Error as MysqlError, ServerError};
 
 use super::settings::SettingsError;
+use super::status::FaultKind;
 
 /// Why the archive could not be written. No data is lost: unwritten entries remain
 /// pending.
@@ -23,6 +24,13 @@ pub enum ArchiveError {
     /// The server responds but is unavailable: full, read-only, shutting down.
     #[error("archive {target} is unavailable ({doing}): {why}")]
     Unavailable { target: String, doing: &'static str, why: String },
+    /// A node of a cluster sends its data to a new node. It is used if no other node is ready.
+    #[error("archive {target} is unavailable (connect): the node sends its data to a new node of the cluster")]
+    Donor { target: String },
+    /// None of several hosts can be used. `kind` is the kind of their faults, or `Unreachable`
+    /// if they differ.
+    #[error("no host of archive {target} can be used: {reasons}")]
+    AllHosts { target: String, kind: FaultKind, reasons: String },
     /// Authentication failed or a privilege is missing.
     #[error("archive {target} denies access ({doing}): {why}")]
     AccessDenied { target: String, doing: &'static str, why: String },
@@ -51,6 +59,14 @@ impl ArchiveError {
     /// Whether only the written row is at fault, and not the archive.
     pub fn is_rejected(&self) -> bool {
         matches!(self, ArchiveError::Rejected { .. })
+    }
+
+    /// Whether only the connected host is at fault: another host may be able to write.
+    pub(super) fn is_of_host(&self) -> bool {
+        matches!(
+            self,
+            ArchiveError::Unreachable { .. } | ArchiveError::Unavailable { .. } | ArchiveError::Blocked { .. }
+        )
     }
 }
 

@@ -7,7 +7,7 @@
 //! - [`job_source`]: where the jobs come from; [`worker`]: the loop. Fetches pending jobs,
 //!   writes and acknowledges them; backs off while the database is unavailable.
 //! - [`mod@write`]: jobs to rows, in transactions.
-//! - [`connect`]: a connection with clqd's session settings and lock.
+//! - [`connect`]: a connection with clqd's session settings and lock, to one of several hosts.
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.

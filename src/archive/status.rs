@@ -9,10 +9,12 @@ use crate::model::view::ResyncProgress;
 /// Status of the archive. Counts are since the worker started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerStatus {
-    /// `user@host:port/database`.
+    /// `user@host:port/database`, with every host.
     pub target: String,
     /// The last attempt connected and could write.
     pub connected: bool,
+    /// The host of the last connection, if the archive has several: `host:port`.
+    pub host: Option<String>,
     /// The current fault, until a complete pass has succeeded.
     pub fault: Option<WorkerFault>,
     /// Progress of a resync; `None`: none is in progress.
@@ -27,6 +29,8 @@ pub struct WorkerStatus {
     pub failures: u64,
     pub entries_written: u64,
     pub rows_written: u64,
+    /// Times that a host failed while it was written and the next one was used.
+    pub failovers: u64,
     /// Entries that the database rejects; they remain pending.
     pub rejected: u64,
     /// Number of restarts of the worker after a panic.
@@ -86,7 +90,8 @@ impl ArchiveError {
             ArchiveError::Settings(_) => FaultKind::Settings,
             ArchiveError::Unreachable { .. } => FaultKind::Unreachable,
             ArchiveError::Blocked { .. } => FaultKind::Blocked,
-            ArchiveError::Unavailable { .. } => FaultKind::Unavailable,
+            ArchiveError::Unavailable { .. } | ArchiveError::Donor { .. } => FaultKind::Unavailable,
+            ArchiveError::AllHosts { kind, .. } => *kind,
             ArchiveError::AccessDenied { .. } => FaultKind::AccessDenied,
             ArchiveError::Schema { .. } => FaultKind::Schema,
             ArchiveError::Charset { .. } => FaultKind::Charset,
@@ -117,19 +122,32 @@ impl StatusReporter {
         (self.now_ms)()
     }
 
+    pub fn entries_written(&self) -> u64 {
+        self.status.borrow().entries_written
+    }
+
     pub fn update(&self, change: impl FnOnce(&mut WorkerStatus)) {
         self.status.send_modify(change);
     }
 
-    pub fn connected(&self) {
+    /// Reports a connection. `host` is its host, if the archive has several.
+    pub fn connected(&self, host: Option<String>) {
         let is_first = self.status.send_if_modified(|it| {
             let is_first = !it.connected && it.fault.is_none();
             it.connected = true;
+            it.host = host;
             is_first
         });
         if is_first {
-            tracing::info!(archive = self.status.borrow().target, "archive connected");
+            let WorkerStatus { target, host, .. } = &*self.status.borrow();
+            tracing::info!(archive = target, host, "archive connected");
         }
+    }
+
+    /// Reports that a host failed while it was written. The next one is used.
+    pub fn failover(&self, error: &ArchiveError) {
+        self.status.send_modify(|it| it.failovers += 1);
+        tracing::warn!("a host of the archive failed: {error}; clqd continues with the next one");
     }
 
     /// Reports that a fault began or continues.

@@ -87,6 +87,7 @@ impl Shared {
         Some(ArchiveStatus {
             target: status.target,
             connected: status.connected,
+            host: status.host,
             last_complete_ms: status.last_success_ms,
             last_error: status.last_error,
             last_error_ms: status.last_error_ms,
@@ -112,6 +113,7 @@ impl Shared {
             for (name, value) in [
                 ("passes", archive.passes),
                 ("failures", archive.failures),
+                ("failovers", archive.failovers),
                 ("entries_written", archive.entries_written),
                 ("rows_written", archive.rows_written),
                 ("rejected", archive.rejected),

@@ -5,6 +5,8 @@
 //! at most one interval old. A pass visits the keys once, in their order, so that rows
 //! that change all the time cannot prolong it. While the database is unavailable the
 //! worker backs off up to a limit. Nothing is lost: pending entries remain in the source.
+//! If the archive has several hosts, the pass continues on the next one when one fails; the
+//! worker backs off when all have failed.
 //!
 //! An archive that is new or incomplete gets a resync, chunk by chunk, in the same
 //! passes: names, then servers, then all players, then weeks. A name is the name of a game,
@@ -32,7 +34,7 @@ use tokio::sync::{Notify, watch};
 
 use self::publish::Published;
 use self::resync::ResyncOutcome;
-use super::connect::Archive;
+use super::connect::{Archive, HostOrder};
 use super::error::ArchiveError;
 use super::job_source::{JobSource, SourceClosed};
 use super::settings::ArchiveSettings;
@@ -56,11 +58,13 @@ pub async fn run<S: JobSource>(
     let wake = Notify::new();
     let drain_timeout_s = settings.drain_timeout_s;
     let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
+    let host_count = settings.parsed_url().map_or(1, |url| url.host_count());
     let mut worker = Worker {
         settings,
         source,
         report,
-        previous: None,
+        host_count,
+        hosts: HostOrder::default(),
         rejected: BTreeMap::new(),
         wait_ms: 0,
         published: Published::default(),
@@ -87,9 +91,9 @@ struct Worker<S> {
     settings: ArchiveSettings,
     source: S,
     report: Arc<StatusReporter>,
-    /// The database's id of the last connection, if it was not closed. The database may
-    /// still keep it open, and with it the lock on the archive.
-    previous: Option<u32>,
+    /// Number of hosts of the archive.
+    host_count: usize,
+    hosts: HostOrder,
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
     published: Published,
@@ -168,11 +172,36 @@ impl<S: JobSource> Worker<S> {
         Duration::from_millis(u64::from(self.settings.interval_s) * 500)
     }
 
-    /// Writes everything pending once, and half an interval's worth of a resync.
+    /// Writes everything pending once, and half an interval's worth of a resync. When a host
+    /// fails, it continues with the next one at once, until all hosts have failed in a row
+    /// without an entry written in between.
+    ///
+    /// Continuing is safe at any point. Entries that are not acknowledged are written again,
+    /// and each transaction may be repeated, also if it was committed and its reply was lost.
     async fn run_pass(&mut self) -> Result<ResyncOutcome, PassError> {
-        let mut archive = Archive::reconnect(&self.settings, &mut self.previous).await?;
+        let mut failures = Vec::new();
+        loop {
+            let written_before = self.report.entries_written();
+            let error = match self.run_pass_on_host().await {
+                Err(PassError::Archive(error)) if error.is_of_host() && self.host_count > 1 => error,
+                result => return result,
+            };
+            if self.report.entries_written() > written_before {
+                failures.clear();
+            }
+            self.hosts.first_failed(self.host_count);
+            failures.push(error);
+            if failures.len() == self.host_count {
+                return Err(ArchiveError::all_hosts(self.settings.target(), failures).into());
+            }
+            self.report.failover(&failures[failures.len() - 1]);
+        }
+    }
+
+    async fn run_pass_on_host(&mut self) -> Result<ResyncOutcome, PassError> {
+        let mut archive = Archive::reconnect(&self.settings, &mut self.hosts).await?;
         archive.check_schema().await?;
-        self.report.connected();
+        self.report.connected(Some(archive.host.clone()).filter(|_| self.host_count > 1));
         let report = self.report.clone();
         archive
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
@@ -191,7 +220,7 @@ impl<S: JobSource> Worker<S> {
             self.publish(&mut archive, &mut rejected).await?;
         }
         archive.close().await;
-        self.previous = None;
+        self.hosts.closed();
         self.record_pass(rejected, resynced);
         Ok(resynced)
     }

@@ -108,7 +108,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
                     let age = duration(now_ms.saturating_sub(fault.since_ms).max(0).unsigned_abs());
                     format!("FAULT for {age}")
                 }
-                None if archive.connected => "connected".to_owned(),
+                None if archive.connected => match &archive.host {
+                    Some(host) => format!("connected to {}", sanitize(host)),
+                    None => "connected".to_owned(),
+                },
                 None => "connecting".to_owned(),
             };
             let last_complete = relative_time(archive.last_complete_ms, now_ms);

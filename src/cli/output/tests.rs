@@ -446,6 +446,7 @@ fn status_prints_every_line() {
         archive: Some(ArchiveStatus {
             target: "mysql://clqd@db/clqd".into(),
             connected: false,
+            host: None,
             last_complete_ms: Some(NOW_MS - 60_000),
             last_error: Some("refused".into()),
             last_error_ms: Some(NOW_MS - 2_000),

@@ -1,0 +1,226 @@
+//! A connection to the archive with clqd's session settings: text as utf8mb4 (which is
+//! verified), a timeout on everything, and an exclusive lock.
+//!
+//! - [`host_order`]: which host of `archive.url` is tried next, and the error if all fail.
+//! - [`session`]: the settings of a session, the check of the character set, and the named lock
+//!   that keeps two daemons from one database server.
+//! - [`node`]: whether a host is a node of a cluster, and whether that node can be written.
+//!
+//! Only one daemon writes an archive. On one database server the lock sees to it: a connection
+//! that was abandoned cannot overwrite newer rows, because its successor holds the lock. A
+//! cluster has no common locks.
+
+mod host_order;
+mod node;
+mod session;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::prelude::{FromRow, Queryable};
+use mysql_async::{Conn, DriverError, Error as MysqlError, Opts, Row};
+
+use self::host_order::Attempt;
+pub(super) use self::host_order::HostOrder;
+use super::error::{ArchiveError, StatementError};
+use super::hosts::ArchiveUrl;
+use super::settings::ArchiveSettings;
+
+/// A running statement is reported after this time without a response.
+const SLOW_STATEMENT_AFTER: Duration = Duration::from_secs(5);
+
+/// An open archive: a connection to one host. After an error other than `Rejected`,
+/// `KeyMismatch` or `Blocked` drop it and connect again.
+pub struct Archive {
+    conn: Conn,
+    /// `user@host:port/database`, with the host of this connection.
+    pub(super) target: String,
+    /// `host:port`.
+    pub(super) host: String,
+    pub(super) batch_rows_max: usize,
+    pub(super) statement_bytes_max: usize,
+    query_timeout: Duration,
+    /// Whether the database is a node of a cluster: a lock of its own protects only this node,
+    /// and large transactions stall the others.
+    pub(super) is_cluster: bool,
+    /// Whether names are compared with the stored ones before they are written. Not
+    /// needed while a resync fills an archive that belongs to this state.
+    pub(super) checks_names: bool,
+    /// Object of the running statement, for messages.
+    pub(super) doing: &'static str,
+    waits: Option<BlockedReporter>,
+}
+
+/// Receives reports of waits that are not errors yet.
+pub(super) type BlockedReporter = Arc<dyn Fn(ArchiveError) + Send + Sync>;
+
+impl Archive {
+    /// Connects to the first host that can be written, and waits for the archive's lock for a
+    /// few seconds at most.
+    pub async fn connect(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
+        Archive::reconnect(settings, &mut HostOrder::default()).await
+    }
+
+    /// As `connect`, but begins with the host that is first in `order`.
+    pub(super) async fn reconnect(settings: &ArchiveSettings, order: &mut HostOrder) -> Result<Archive, ArchiveError> {
+        let url = settings.parsed_url()?;
+        let opts = settings.opts()?;
+        let mut search = order.search(url.host_count());
+        while let Some(attempt) = search.next() {
+            let connected = match Archive::open(&url, &opts, attempt.index, settings).await {
+                Ok(archive) => archive.prepare(settings, &attempt, url.host_count(), order).await,
+                Err(error) => Err(error),
+            };
+            match connected {
+                Ok(archive) => {
+                    order.connected(attempt.index);
+                    return Ok(archive);
+                }
+                Err(error) => search.failed(attempt, error)?,
+            }
+        }
+        Err(search.into_error(url.target()))
+    }
+
+    async fn open(
+        url: &ArchiveUrl,
+        opts: &Opts,
+        index: usize,
+        settings: &ArchiveSettings,
+    ) -> Result<Archive, ArchiveError> {
+        let target = url.target_of(index);
+        let opts = url.at_host(opts, index);
+        let within = Duration::from_millis(settings.connect_timeout_ms.into());
+        let conn = match tokio::time::timeout(within, Conn::new(opts)).await {
+            Ok(Ok(conn)) => conn,
+            Ok(Err(error)) => return Err(StatementError::from(error).classify(&target, "connect")),
+            Err(_) => {
+                let why = "no response within archive.connect_timeout_ms".to_owned();
+                return Err(ArchiveError::Unreachable { target, doing: "connect", why });
+            }
+        };
+        Ok(Archive {
+            conn,
+            target,
+            host: url.host(index).to_string(),
+            batch_rows_max: settings.batch_rows_max as usize,
+            statement_bytes_max: session::STATEMENT_BYTES_MAX,
+            query_timeout: Duration::from_millis(settings.query_timeout_ms.into()),
+            is_cluster: false,
+            checks_names: true,
+            doing: "connect",
+            waits: None,
+        })
+    }
+
+    async fn prepare(
+        mut self,
+        settings: &ArchiveSettings,
+        attempt: &Attempt,
+        host_count: usize,
+        order: &mut HostOrder,
+    ) -> Result<Archive, ArchiveError> {
+        // First: a node that is not ready answers most other statements with an error.
+        self.check_node(host_count, attempt.accepts_donor).await?;
+        self.prepare_session(settings).await?;
+        if !self.is_cluster {
+            self.acquire_lock(settings, order.open_connection(attempt.index)).await?;
+        }
+        Ok(self)
+    }
+
+    /// Closes the connection, which releases the lock immediately.
+    pub async fn close(self) {
+        let within = Duration::from_secs(2).min(self.query_timeout);
+        let _ = tokio::time::timeout(within, self.conn.disconnect()).await;
+    }
+
+    /// Sets the callback that receives reports of waits.
+    pub(super) fn set_blocked_reporter(&mut self, waits: BlockedReporter) {
+        self.waits = Some(waits);
+    }
+
+    /// Reports a conflict with another transaction.
+    pub(super) fn report_conflict(&self, fault: &StatementError) {
+        report_blocked(
+            self.waits.as_ref(),
+            &self.target,
+            self.doing,
+            format!("a conflict with another transaction ({fault})"),
+        );
+    }
+
+    /// Runs a statement.
+    pub(super) async fn run(&mut self, doing: &'static str, sql: &str) -> Result<(), ArchiveError> {
+        self.doing = doing;
+        self.execute(sql).await.map_err(|fault| fault.classify(&self.target, doing))
+    }
+
+    /// Returns the first row of a result.
+    pub(super) async fn first<T>(&mut self, doing: &'static str, sql: &str) -> Result<Option<T>, ArchiveError>
+    where
+        T: FromRow + Send + 'static,
+    {
+        Ok(self.all(doing, sql).await?.into_iter().next())
+    }
+
+    /// Returns all rows of a result.
+    pub(super) async fn all<T>(&mut self, doing: &'static str, sql: &str) -> Result<Vec<T>, ArchiveError>
+    where
+        T: FromRow + Send + 'static,
+    {
+        self.doing = doing;
+        self.rows(sql).await.map_err(|fault| fault.classify(&self.target, doing))
+    }
+
+    /// Runs a statement; the error is not yet classified.
+    pub(super) async fn execute(&mut self, sql: &str) -> Result<(), StatementError> {
+        let Archive { conn, target, doing, waits, query_timeout, .. } = self;
+        let report = |why| report_blocked(waits.as_ref(), target, doing, why);
+        with_timeout(conn.query_drop(sql), *query_timeout, report).await
+    }
+
+    /// Returns all rows of a result; the error is not yet classified.
+    pub(super) async fn rows<T>(&mut self, sql: &str) -> Result<Vec<T>, StatementError>
+    where
+        T: FromRow + Send + 'static,
+    {
+        let Archive { conn, target, doing, waits, query_timeout, .. } = self;
+        let report = |why| report_blocked(waits.as_ref(), target, doing, why);
+        let rows: Vec<Row> = with_timeout(conn.query(sql), *query_timeout, report).await?;
+        rows.into_iter()
+            .map(|row| {
+                T::from_row_opt(row)
+                    .map_err(|error| StatementError::Mysql(DriverError::FromRow { row: error.0 }.into()))
+            })
+            .collect()
+    }
+}
+
+/// Waits for a response up to a limit, and reports a long wait before that.
+async fn with_timeout<T>(
+    answer: impl Future<Output = Result<T, MysqlError>>,
+    limit: Duration,
+    report: impl Fn(String),
+) -> Result<T, StatementError> {
+    let mut answer = pin!(answer);
+    let reported_after = SLOW_STATEMENT_AFTER.min(limit / 4);
+    if let Ok(result) = tokio::time::timeout(reported_after, &mut answer).await {
+        return result.map_err(StatementError::from);
+    }
+    report(format!(
+        "no response for {} s; the table may be locked by another connection",
+        reported_after.as_secs_f32()
+    ));
+    match tokio::time::timeout(limit - reported_after, answer).await {
+        Ok(result) => result.map_err(StatementError::from),
+        Err(_) => Err(StatementError::Timeout),
+    }
+}
+
+fn report_blocked(waits: Option<&BlockedReporter>, target: &str, doing: &'static str, why: String) {
+    if let Some(waits) = waits {
+        waits(ArchiveError::Blocked { target: target.to_owned(), doing, why });
+    }
+}
