@@ -45,6 +45,16 @@ CREATE TABLE IF NOT EXISTS clq_state (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='Which state directory of clqd fills this archive';
 
+CREATE TABLE IF NOT EXISTS clq_writer (
+  singleton TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
+  epoch     BIGINT UNSIGNED  NOT NULL COMMENT 'Number of the writer; each connection that writes takes the next one',
+  beat      BIGINT UNSIGNED  NOT NULL COMMENT 'Transactions of this epoch; each one adds 1 and requires its epoch, so an earlier writer cannot commit',
+  beat_ms   BIGINT           NULL     COMMENT 'When the last one began, Unix ms on the clock of its node; NULL: the writer has closed its connection',
+  state_id  BIGINT UNSIGNED  NULL     COMMENT 'clq_state.state_id of the writer; NULL: it has none yet',
+  PRIMARY KEY (singleton)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Which connection of clqd may write';
+
 CREATE TABLE IF NOT EXISTS clq_number (
   n INT NOT NULL COMMENT 'A whole number, 0 to 9999',
   PRIMARY KEY (n)

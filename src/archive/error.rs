@@ -43,6 +43,9 @@ pub enum ArchiveError {
          or if it no longer runs: KILL {connection}"
     )]
     InUse { target: String, connection: u64 },
+    /// Another writer has the epoch, on any host.
+    #[error("archive {target} is being written by another clqd: {why}")]
+    OtherWriter { target: String, why: String },
     /// The archive was written from another state: a name has another key there, or a key
     /// another name.
     #[error(

@@ -65,6 +65,12 @@ pub trait JobSource: Send + Sync {
         query: OutboxQuery,
     ) -> impl Future<Output = Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed>> + Send;
 
+    /// Returns the id of the archive that the source fills; `None`: none so far. It identifies
+    /// the state directory to other daemons.
+    fn archive_id(&self) -> impl Future<Output = Result<Option<u64>, SourceClosed>> + Send {
+        async { Ok(None) }
+    }
+
     /// `found` is the id in the archive: it identifies the daemon's state directory that
     /// last filled it. Returns the id that the archive must have from now on; the returned
     /// id is durable. If it differs from `found`, a resync begins.

@@ -100,7 +100,7 @@ ALTER TABLE server_week
 
 /// Orders boards of running weeks by sort keys, so that a player who moves changes one row.
 /// The positions of all weeks become orders. The daemon then writes everything again, which
-/// gives the running week its sort keys.
+/// gives the running week its sort keys. `schema.sql` creates `clq_writer`.
 const MIGRATION_4: &str = "
 DROP TABLE IF EXISTS clq_state;
 ALTER TABLE player_week

@@ -7,7 +7,8 @@
 //! - [`job_source`]: where the jobs come from; [`worker`]: the loop. Fetches pending jobs,
 //!   writes and acknowledges them; backs off while the database is unavailable.
 //! - [`mod@write`]: jobs to rows, in transactions.
-//! - [`connect`]: a connection with clqd's session settings and lock, to one of several hosts.
+//! - [`connect`]: a connection with clqd's session settings and lock, to one of several hosts;
+//!   [`writer_epoch`]: only the last writer can commit.
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.
@@ -30,6 +31,7 @@ mod sql_script;
 mod status;
 mod worker;
 mod write;
+mod writer_epoch;
 
 pub use connect::Archive;
 pub use error::ArchiveError;

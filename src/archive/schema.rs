@@ -64,6 +64,9 @@ const NO_RIGHT_TO_ROUTINES: [u16; 5] = [1044, 1227, 1370, 1418, 1419];
 /// The table, column or index already exists, or was already dropped.
 const ALREADY_DONE: [u16; 4] = [1050, 1060, 1061, 1091];
 
+/// The version that added `clq_writer`.
+const WRITER_SINCE_VERSION: u32 = 4;
+
 const NO_SUCH_TABLE: u16 = 1146;
 const NO_SUCH_ROUTINE: u16 = 1305;
 
@@ -78,6 +81,10 @@ impl Archive {
         let from = self.schema_version().await?;
         if let Some(found) = from {
             self.refuse_newer(found, schema)?;
+            if self.is_cluster && found >= WRITER_SINCE_VERSION {
+                // On one server, the named lock keeps a daemon that writes away.
+                self.become_writer(None).await?;
+            }
             for step in schema.steps.iter().filter(|step| step.to > found) {
                 self.apply_step(step).await?;
                 if step.to < schema.version {
@@ -141,7 +148,7 @@ impl Archive {
         let upsert = format!(
             "INSERT INTO clq_state (singleton, state_id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE state_id = VALUES(state_id)"
         );
-        self.run("clq_state", &upsert).await
+        self.run_fenced("clq_state", &upsert).await
     }
 
     async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {
@@ -231,7 +238,7 @@ mod tests {
         let stamp = format!("SELECT {}, FLOOR(UNIX_TIMESTAMP", Schema::CURRENT.version);
         assert!(statements(SCHEMA_SQL).last().is_some_and(|last| last.contains(&stamp)));
         let steps = Schema::CURRENT.steps;
-        assert!(steps.windows(2).all(|pair| pair[0].to < pair[1].to));
+        assert!(steps.windows(2).all(|pair| pair[0].to <= pair[1].to));
         assert!(steps.last().is_none_or(|last| last.to == Schema::CURRENT.version));
     }
 }

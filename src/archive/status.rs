@@ -95,7 +95,7 @@ impl ArchiveError {
             ArchiveError::AccessDenied { .. } => FaultKind::AccessDenied,
             ArchiveError::Schema { .. } => FaultKind::Schema,
             ArchiveError::Charset { .. } => FaultKind::Charset,
-            ArchiveError::InUse { .. } => FaultKind::InUse,
+            ArchiveError::InUse { .. } | ArchiveError::OtherWriter { .. } => FaultKind::InUse,
             ArchiveError::KeyMismatch { .. } => FaultKind::KeyMismatch,
             ArchiveError::Rejected { .. } => FaultKind::Rejected,
         }

@@ -78,6 +78,10 @@ impl JobSource for EngineJobSource {
         self.send(|reply| Command::PendingJobs { query, reply }).await
     }
 
+    async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
+        self.send(|reply| Command::ArchiveId { reply }).await
+    }
+
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
         // Random: no other state may ever use the same id.
         let fresh = RandomState::new().build_hasher().finish();

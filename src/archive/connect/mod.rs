@@ -8,7 +8,8 @@
 //!
 //! Only one daemon writes an archive. On one database server the lock sees to it: a connection
 //! that was abandoned cannot overwrite newer rows, because its successor holds the lock. A
-//! cluster has no common locks.
+//! cluster has no common locks; there, and wherever else the lock fails, the epoch of
+//! [`writer_epoch`](super::writer_epoch) does.
 
 mod host_order;
 mod node;
@@ -26,6 +27,7 @@ pub(super) use self::host_order::HostOrder;
 use super::error::{ArchiveError, StatementError};
 use super::hosts::ArchiveUrl;
 use super::settings::ArchiveSettings;
+use super::writer_epoch::WriterEpoch;
 
 /// A running statement is reported after this time without a response.
 const SLOW_STATEMENT_AFTER: Duration = Duration::from_secs(5);
@@ -44,6 +46,8 @@ pub struct Archive {
     /// Whether the database is a node of a cluster: a lock of its own protects only this node,
     /// and large transactions stall the others.
     pub(super) is_cluster: bool,
+    /// The right to write.
+    pub(super) writer: WriterEpoch,
     /// Whether names are compared with the stored ones before they are written. Not
     /// needed while a resync fills an archive that belongs to this state.
     pub(super) checks_names: bool,
@@ -108,6 +112,7 @@ impl Archive {
             statement_bytes_max: session::STATEMENT_BYTES_MAX,
             query_timeout: Duration::from_millis(settings.query_timeout_ms.into()),
             is_cluster: false,
+            writer: WriterEpoch::default(),
             checks_names: true,
             doing: "connect",
             waits: None,
@@ -130,10 +135,14 @@ impl Archive {
         Ok(self)
     }
 
-    /// Closes the connection, which releases the lock immediately.
-    pub async fn close(self) {
+    /// Closes the connection, which releases the lock and the epoch immediately.
+    pub async fn close(mut self) {
         let within = Duration::from_secs(2).min(self.query_timeout);
-        let _ = tokio::time::timeout(within, self.conn.disconnect()).await;
+        let closed = async {
+            self.release_epoch().await;
+            self.conn.disconnect().await
+        };
+        let _ = tokio::time::timeout(within, closed).await;
     }
 
     /// Sets the callback that receives reports of waits.
@@ -179,6 +188,11 @@ impl Archive {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
         let report = |why| report_blocked(waits.as_ref(), target, doing, why);
         with_timeout(conn.query_drop(sql), *query_timeout, report).await
+    }
+
+    /// The number of rows that the last statement changed.
+    pub(super) fn affected_rows(&self) -> u64 {
+        self.conn.affected_rows()
     }
 
     /// Returns all rows of a result; the error is not yet classified.

@@ -81,7 +81,9 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<Option<u64>, PassError> {
         let mut first = Some(first);
         for _ in 0..CONFLICT_TRIES_MAX {
-            archive.begin_week_chunks().await?;
+            if archive.begin_week_chunks().await? == WriteOutcome::Conflict {
+                continue;
+            }
             let (mut rows, mut after) = (0, None);
             let has_conflict = loop {
                 let chunk = match first.take() {

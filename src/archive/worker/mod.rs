@@ -65,6 +65,7 @@ pub async fn run<S: JobSource>(
         report,
         host_count,
         hosts: HostOrder::default(),
+        last_epoch: None,
         rejected: BTreeMap::new(),
         wait_ms: 0,
         published: Published::default(),
@@ -94,6 +95,8 @@ struct Worker<S> {
     /// Number of hosts of the archive.
     host_count: usize,
     hosts: HostOrder,
+    /// The last epoch of this worker.
+    last_epoch: Option<u64>,
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
     published: Published,
@@ -205,8 +208,11 @@ impl<S: JobSource> Worker<S> {
         let report = self.report.clone();
         archive
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
+        // First: the archive is claimed only while no other daemon writes it.
+        archive.take_over(&mut self.last_epoch, self.source.archive_id().await?).await?;
         let found = archive.state_id().await?;
         let id = self.source.claim_archive(found).await?;
+        archive.set_writer_state(id);
         let mut rejected = BTreeMap::new();
         self.write_names(&mut archive, &mut rejected).await?;
         let new_id = Some(id).filter(|_| found != Some(id));

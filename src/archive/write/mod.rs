@@ -33,7 +33,7 @@ use crate::model::top_board::{SiteTotals, TopBoard};
 pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
 
 /// Why a transaction failed.
-enum TransactionError {
+pub(super) enum TransactionError {
     Fault { fault: StatementError, doing: &'static str },
     Error(ArchiveError),
 }
@@ -80,23 +80,13 @@ impl Archive {
                     tokio::time::sleep(Duration::from_millis(10 << tries)).await;
                     tries += 1;
                 }
-                Err(TransactionError::Fault { fault, doing }) => {
-                    if !fault.is_fatal() {
-                        let _ = self.execute("ROLLBACK").await;
-                    }
-                    return Err(fault.classify(&self.target, doing));
-                }
-                Err(TransactionError::Error(error)) => {
-                    self.run("rollback", "ROLLBACK").await?;
-                    return Err(error);
-                }
+                Err(failure) => return Err(self.roll_back(failure).await),
             }
         }
     }
 
     async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, TransactionError> {
-        self.doing = "begin";
-        self.execute("START TRANSACTION").await.doing("begin")?;
+        self.begin().await?;
         let rows = match batch {
             Batch::Games(games) => self.upsert_games(games).await?,
             Batch::Maps(maps) => self.upsert_maps(maps).await?,

@@ -18,8 +18,11 @@ pub(in crate::archive) enum WriteOutcome {
 
 impl Archive {
     /// Starts writing a week in chunks.
-    pub(in crate::archive) async fn begin_week_chunks(&mut self) -> Result<(), ArchiveError> {
-        self.run("begin", "START TRANSACTION").await
+    pub(in crate::archive) async fn begin_week_chunks(&mut self) -> Result<WriteOutcome, ArchiveError> {
+        match self.begin().await {
+            Ok(()) => Ok(WriteOutcome::Done { rows: 0 }),
+            Err(failure) => self.roll_back_after(failure).await,
+        }
     }
 
     /// Writes a chunk. After an error the whole week is rolled back.
@@ -47,11 +50,6 @@ impl Archive {
         self.run("rollback", "ROLLBACK").await
     }
 
-    /// Keeps the database from closing the connection as idle.
-    pub(in crate::archive) async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
-        self.run("keep-alive", "DO 0").await
-    }
-
     async fn roll_back_after(&mut self, failure: TransactionError) -> Result<WriteOutcome, ArchiveError> {
         match failure {
             TransactionError::Fault { fault, .. } if fault.is_conflict() => {
@@ -59,16 +57,7 @@ impl Archive {
                 self.rollback().await?;
                 Ok(WriteOutcome::Conflict)
             }
-            TransactionError::Fault { fault, doing } => {
-                if !fault.is_fatal() {
-                    let _ = self.execute("ROLLBACK").await;
-                }
-                Err(fault.classify(&self.target, doing))
-            }
-            TransactionError::Error(error) => {
-                self.rollback().await?;
-                Err(error)
-            }
+            failure => Err(self.roll_back(failure).await),
         }
     }
 }

@@ -51,6 +51,10 @@ pub(in crate::daemon) enum Command {
         rounds: u32,
         reply: oneshot::Sender<Result<Option<FinalChanges>, StoreError>>,
     },
+    /// Returns the id of the archive that the state fills.
+    ArchiveId {
+        reply: oneshot::Sender<Option<u64>>,
+    },
     /// Determines which state fills the archive; `fresh` is an id that no state has.
     ClaimArchive {
         found: Option<u64>,

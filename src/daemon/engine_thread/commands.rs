@@ -45,6 +45,7 @@ impl EngineThread {
                 }
                 _ = reply.send(chunk);
             }
+            Command::ArchiveId { reply } => _ = reply.send(self.state.engine.archive_id()),
             Command::ClaimArchive { found, fresh, reply } => {
                 let id = self.state.engine.check_archive_id(found, fresh);
                 if found != Some(id) {

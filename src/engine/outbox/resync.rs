@@ -32,6 +32,11 @@ impl GlobalState {
 }
 
 impl Engine {
+    /// The ID of the archive that this state fills; `None`: none so far.
+    pub fn archive_id(&self) -> Option<u64> {
+        self.global.meta.resync_state.archive_id
+    }
+
     /// Compares the ID of the archive with the ID of the archive that this state fills. Returns
     /// the ID that the archive must have from now on. If that is `fresh`, everything is
     /// archived again. `fresh` must not have been used by any state.
