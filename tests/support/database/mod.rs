@@ -8,6 +8,7 @@
 
 #![allow(dead_code)] // each test program uses a part
 
+pub mod cluster;
 pub mod proxy;
 pub mod world;
 
