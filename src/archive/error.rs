@@ -207,4 +207,23 @@ mod tests {
             assert_eq!(kind(code), want, "{code}");
         }
     }
+
+    #[test]
+    fn another_host_is_tried_unless_the_data_or_account_is_at_fault() {
+        let of_host = |error: StatementError| error.classify("t", "player").is_of_host();
+        let server =
+            |code: u16| MysqlError::Server(ServerError { code, message: "m".into(), state: "HY000".into() }).into();
+        // Not ready, shutting down, killed, read-only, conflicts that did not end.
+        for code in [1047, 1053, 1927, 1290, 1205, 1213] {
+            assert!(of_host(server(code)), "{code}");
+        }
+        // Where other clients report 2002, 2003 and 2013, the driver has no number.
+        let lost = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        assert!(of_host(MysqlError::from(lost).into()));
+        assert!(of_host(MysqlError::from(DriverError::ConnectionClosed).into()));
+        assert!(of_host(StatementError::Timeout));
+        for code in [1045, 1146, 1264] {
+            assert!(!of_host(server(code)), "{code}");
+        }
+    }
 }
