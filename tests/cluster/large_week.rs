@@ -8,7 +8,9 @@ use crate::database::Database;
 use crate::database::cluster::{Cluster, Fault, NODES};
 use crate::failover::settings;
 use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
-use clqd::model::archive::{PlayerKeyRange, PlayerWeekArchive, WeekArchive, WeekChunk, WeekChunkRequest};
+use clqd::model::archive::{
+    BoardOrder, BoardPlace, PlayerKeyRange, PlayerWeekArchive, WeekArchive, WeekChunk, WeekChunkRequest,
+};
 use clqd::model::{ArchiveJob, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use mysql_async::prelude::Queryable;
 use tokio::sync::watch;
@@ -49,7 +51,8 @@ impl Source {
             elo_rounds: 1,
             clq1: 7_200_000,
             clq2: 8,
-            positions: [Some(player); 5],
+            places: [(); 5]
+                .map(|()| Some(BoardPlace { reached_ms: 1_763_337_600_000, order: BoardOrder::Position(player) })),
         };
         let week = WeekArchive {
             week: WEEK,
@@ -58,14 +61,18 @@ impl Source {
             week_start_ms: 1_763_337_600_000,
             week_end_ms: 1_763_942_400_000,
             closed: false,
+            game: None,
             server_rank: None,
             player_ms: 0,
+            board_sizes: [ROWS; 5],
             span: PlayerKeyRange {
                 after: Some(PlayerKey(after)).filter(|_| after > 0),
                 through: Some(PlayerKey(last)).filter(|_| last < ROWS),
             },
+            is_complete: true,
             rows: (after + 1..=last).map(row).collect(),
             maps: Vec::new(),
+            steps: Vec::new(),
             best: Vec::new(),
         };
         WeekChunk::Chunk { copy_id: 1, week: Box::new(week) }
