@@ -12,7 +12,8 @@
 //! inserts only rows that are always the same.
 //!
 //! Each of them may be repeated when the reply to its commit was lost: jobs and the id are
-//! absolute values, a removed player has no rows the second time, and an epoch that was taken
+//! absolute values, totals of maps change by the difference to the rows that the same
+//! transaction reads and replaces, a removed player has no rows the second time, and an epoch that was taken
 //! in vain is followed by another.
 //!
 //! A new epoch also makes the reads of its transactions current: its commit follows every
