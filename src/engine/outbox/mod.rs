@@ -64,6 +64,8 @@ impl Engine {
             }
             let job = match entry.key {
                 OutboxKey::Week { week, server } => {
+                    // A copy that was begun for an earlier job lacks changes since.
+                    self.large_week.take_if(|large| (large.week, large.server) == (week, server));
                     let changed = self.global.archive_changes.begin_job(week, server);
                     self.week_job(source, week, server, changed)?
                 }
