@@ -1,6 +1,7 @@
 //! Requests and responses, shared by the control socket, the commands and later the
 //! website. [`protocol`] is their form on the control socket.
 
+mod archive;
 mod error;
 pub mod json;
 pub mod protocol;
@@ -9,6 +10,7 @@ mod row;
 mod status;
 pub mod validate;
 
+pub use self::archive::{ResendRow, WeekRange};
 pub use self::error::{ApiError, ErrorCode};
 pub use self::protocol::{
     PROTOCOL_VERSION, Progress, Response, ResponseBody, ResponseEnd, decode_request, encode_request,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::archive::WeekRange;
 use crate::model::NameHash;
 use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
@@ -150,13 +151,20 @@ pub enum Request {
     /// One `Row::Correction`.
     #[serde(rename = "week.reopen")]
     WeekReopen { week: String },
+    /// One `Row::ArchiveResend`. Writes all rows of kept weeks to the archive again; without
+    /// `weeks`, everything.
+    #[serde(rename = "archive.resend")]
+    ArchiveResend {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weeks: Option<WeekRange>,
+    },
     /// No row; changes and settings that need a restart are in the notes.
     #[serde(rename = "reload")]
     Reload {},
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 27] = [
+pub(super) const COMMANDS: [&str; 28] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -183,6 +191,7 @@ pub(super) const COMMANDS: [&str; 27] = [
     "clock.accept",
     "clock.reset",
     "week.reopen",
+    "archive.resend",
     "reload",
 ];
 
@@ -216,6 +225,7 @@ impl Request {
             | Request::ClockAccept {}
             | Request::ClockReset { .. }
             | Request::WeekReopen { .. }
+            | Request::ArchiveResend { .. }
             | Request::Reload {} => false,
         }
     }

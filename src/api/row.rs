@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::archive::ResendRow;
 use super::status::Status;
 use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
@@ -34,6 +35,7 @@ pub enum Row {
     ForgottenName(ForgottenName),
     Backup(BackupRow),
     Clock(ClockStatus),
+    ArchiveResend(ResendRow),
 }
 
 impl From<BoardRow> for Row {

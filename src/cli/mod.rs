@@ -10,6 +10,7 @@
 //! standard error.
 
 pub mod admin;
+mod archive;
 pub mod backup;
 pub mod board;
 pub mod check_config;
@@ -83,6 +84,9 @@ pub enum Command {
     /// Reopen a week that was closed too early
     #[command(subcommand)]
     Week(week::WeekCommand),
+    /// Write weeks to the archive in MySQL again
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Reload the configuration file
     Reload,
     Backup(backup::BackupArgs),
@@ -116,6 +120,7 @@ impl Cli {
             Command::Boost(args) => admin::boost(args, &app),
             Command::Clock(command) => clock::run(command, &app),
             Command::Week(command) => week::run(command, &app),
+            Command::Archive(command) => archive::run(command, &app),
             Command::Reload => admin::reload(&app),
             Command::Backup(args) => backup::backup(&args, &app),
             Command::Restore(args) => backup::restore(&args, &app),

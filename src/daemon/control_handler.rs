@@ -14,6 +14,7 @@ impl RequestHandler for Shared {
         match request {
             Request::Reload {} => self.reload().await,
             Request::Rescan { servers } => self.rescan(servers, replies).await,
+            Request::ArchiveResend { weeks } => self.resend(weeks, replies).await.map(|()| ResponseEnd::default()),
             Request::Backup { dir } => self.backup(dir, replies).await.map(|()| ResponseEnd::default()),
             request => {
                 for row in self.ask(request).await? {

@@ -5,6 +5,7 @@
 //! Start order: state, scanner, archive, socket, then READY. Stop order: socket, scanner
 //! (scans in flight may complete), last commit, archive (drained up to a limit), state.
 
+mod archive_resend;
 mod archive_task;
 mod backup;
 mod board_builder;

@@ -47,6 +47,7 @@ pub use self::error::{AdminError, ViewError};
 pub use self::event::{Event, Notice, Outcome, Probe};
 use self::global::GlobalState;
 use self::key_table::KeyTable;
+pub use self::outbox::WeekRangeError;
 pub use self::servers::{Added, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
 pub use self::state_reader::{LoadedState, StateReader};

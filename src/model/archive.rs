@@ -40,6 +40,10 @@ pub enum ArchiveJob {
         week: WeekKey,
         server: ServerKey,
     },
+    /// The totals of maps in a week are computed again from the rows in the archive.
+    MapTotals {
+        week: WeekKey,
+    },
 }
 
 impl ArchiveJob {
@@ -52,6 +56,7 @@ impl ArchiveJob {
             ArchiveJob::Server(server) => OutboxKey::Server(server.key),
             ArchiveJob::Week(week) => OutboxKey::Week { week: week.week, server: week.server },
             ArchiveJob::LargeWeek { week, server } => OutboxKey::Week { week: *week, server: *server },
+            ArchiveJob::MapTotals { week } => OutboxKey::MapTotals(*week),
         }
     }
 }
@@ -98,6 +103,15 @@ pub struct ResyncChunk {
     pub records: Vec<ArchiveJob>,
     /// Not in this chunk: added to the outbox when the chunk is acknowledged.
     pub postponed: Vec<OutboxKey>,
+}
+
+/// A step of queueing a week for the archive again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResendStep {
+    /// `next`: the first server of the next step; `None`: this was the last.
+    Queued { servers: u64, next: Option<ServerKey> },
+    /// The outbox has more than half of the entries that it may have. Nothing was queued.
+    OutboxTooLong,
 }
 
 /// A request for a chunk of a large week.

@@ -22,6 +22,8 @@ pub enum OutboxKey {
         week: WeekKey,
         server: ServerKey,
     },
+    /// The totals of maps in a week, computed again from the rows in the archive.
+    MapTotals(WeekKey),
 }
 
 /// An outbox key and the sequence number of its last change. The entry may only be removed

@@ -83,6 +83,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         | Request::ClockAccept {}
         | Request::ClockReset { .. }
         | Request::WeekReopen { .. }
+        | Request::ArchiveResend { .. }
         | Request::Reload {} => Err(ApiError::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }

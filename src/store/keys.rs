@@ -175,6 +175,7 @@ pub fn outbox(entry: OutboxKey) -> Vec<u8> {
         OutboxKey::Player(key) => (3, [key.0, 0]),
         OutboxKey::Server(key) => (4, [key.0, 0]),
         OutboxKey::Week { week, server } => (5, [week.0, server.0]),
+        OutboxKey::MapTotals(week) => (6, [week.0, 0]),
     };
     let mut bytes = vec![OUTBOX, kind];
     bytes.extend(numbers.iter().flat_map(|n| n.to_be_bytes()));
@@ -193,6 +194,7 @@ pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
         3 => OutboxKey::Player(PlayerKey(a)),
         4 => OutboxKey::Server(ServerKey(a)),
         5 => OutboxKey::Week { week: WeekKey(a), server: ServerKey(b) },
+        6 => OutboxKey::MapTotals(WeekKey(a)),
         _ => return None,
     })
 }
@@ -227,6 +229,7 @@ pub mod tests {
             OutboxKey::Server(ServerKey(3)),
             OutboxKey::Week { week: WeekKey(2), server: ServerKey(9) },
             OutboxKey::Week { week: WeekKey(3), server: ServerKey(1) },
+            OutboxKey::MapTotals(WeekKey(2)),
         ];
         let bytes: Vec<_> = entries.iter().map(|&e| outbox(e)).collect();
         assert!(entries.is_sorted() && bytes.is_sorted());

@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::scans::{self, Archived};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
-use clqd::model::archive::{ResyncChunk, ResyncStep};
+use clqd::model::archive::{ResendStep, ResyncChunk, ResyncStep};
 use clqd::model::calendar::HOUR_MS;
 use clqd::model::outbox::ResyncCursor;
-use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl};
+use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl, WeekKey};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
@@ -126,6 +126,57 @@ fn entries_dropped_by_full_outbox_are_archived_by_resync() {
     assert!(state.engine.status().players_known > before + 60);
     archive_all(&mut state, &mut archived);
     assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
+}
+
+#[test]
+fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path(), true, 1_000_000);
+    play(&mut state, 12..26, |_| {});
+    play(&mut state, 26..30, |_| {});
+    let mut archived = Archived::new();
+    archive_all(&mut state, &mut archived);
+    let complete = archived.clone();
+    let weeks = state.engine.archived_weeks(None).unwrap();
+    assert_eq!(weeks.len(), 2);
+    let (closed, running) = (weeks[0], weeks[1]);
+    for (first, last, refused) in [
+        (WeekKey(closed.0 - 3), running, "2025-W45 to 2025-W47; it keeps 2025-W48 to 2025-W49"),
+        (closed, WeekKey(running.0 + 1), "2025-W50; it keeps"),
+        (WeekKey(running.0 + 2), WeekKey(running.0 + 3), "2025-W51 to 2025-W52; it keeps"),
+    ] {
+        let error = state.engine.archived_weeks(Some((first, last))).unwrap_err().to_string();
+        assert!(error.contains(refused), "{error}");
+    }
+    archived.retain(|key, _| !matches!(key, OutboxKey::Week { week, .. } if *week == closed));
+    let (mut from, mut queued, mut steps) = (Some(ServerKey(1)), 0, 0);
+    while let Some(server) = from {
+        let step = state.engine.resend_week(&state.store, closed, server, 7);
+        let ResendStep::Queued { servers, next } = step else { panic!("{step:?}") };
+        assert!(servers <= 7);
+        (from, queued, steps) = (next, queued + servers, steps + 1);
+        state.commit().unwrap();
+    }
+    assert_eq!((queued, steps), (u64::from(SERVERS), 6));
+    drop(state);
+    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
+    let mut state = open(dir.path(), true, 1_000_000);
+    archive_all(&mut state, &mut archived);
+    assert_eq!(archived.remove(&OutboxKey::MapTotals(closed)), Some(ArchiveJob::MapTotals { week: closed }));
+    assert_eq!(without_empty_weeks(archived), without_empty_weeks(complete));
+
+    drop(state);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let mut state = open(dir.path(), true, 60);
+    for step in 0..10 {
+        if state.engine.resend_week(&state.store, closed, ServerKey(1), 20) == ResendStep::OutboxTooLong {
+            assert!(step > 0 && state.engine.resync_position().is_none(), "no entry was dropped");
+            return;
+        }
+        state.engine.resend_week(&state.store, running, ServerKey(1), 20);
+        state.commit().unwrap();
+    }
+    panic!("the outbox has no limit");
 }
 
 #[test]

@@ -163,6 +163,7 @@ impl Archived {
                 }
                 ArchiveJob::Week(week) => weeks.push(*week),
                 ArchiveJob::LargeWeek { server, .. } => panic!("server {server} has too many rows for a test"),
+                ArchiveJob::MapTotals { week } => panic!("week {week}: nothing was resent"),
             }
         }
         for (key, game, name, display) in players {

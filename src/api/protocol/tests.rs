@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::{
-    ArchiveStatus, ChangeOutcome, RescanSelector, ServerChange, ServerFilter, Status, URLS_PER_REQUEST_MAX,
+    ArchiveStatus, ChangeOutcome, RescanSelector, ServerChange, ServerFilter, Status, URLS_PER_REQUEST_MAX, WeekRange,
 };
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -61,6 +61,7 @@ fn every_request_round_trips_and_is_listed() {
         Request::ClockAccept {},
         Request::ClockReset { force: true },
         Request::WeekReopen { week: "2026-W47".into() },
+        Request::ArchiveResend { weeks: Some(WeekRange { first: "2026-W45".into(), last: "2026-W47".into() }) },
         Request::Reload {},
     ];
     assert_eq!(all.len(), COMMANDS.len());

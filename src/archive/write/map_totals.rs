@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::sql::comma_separated;
+use crate::model::WeekKey;
 use crate::model::archive::WeekArchive;
 
 /// Servers in one SELECT: some thousand rows.
@@ -81,5 +82,24 @@ impl Archive {
             self.execute(&insert).await.doing("map_total")?;
         }
         Ok(rows)
+    }
+
+    /// Computes the totals of a week again from its rows. Returns the number of written rows.
+    /// Whether that happens before or after those rows are written again makes no difference:
+    /// each write changes the totals by its difference.
+    pub(super) async fn rewrite_map_totals(&mut self, week: WeekKey) -> Result<u64, TransactionError> {
+        self.doing = "map_total";
+        self.execute(&format!("DELETE FROM map_total WHERE week = {week}")).await.doing("map_total")?;
+        for (game, group) in [("game", "game, map"), ("0", "map")] {
+            let insert = format!(
+                "INSERT INTO map_total (week, game, map, played_ms, player_ms, servers) \
+                 SELECT week, {game}, map, SUM(played_ms), SUM(player_ms), COUNT(*) \
+                 FROM map_week WHERE week = {week} AND game IS NOT NULL GROUP BY week, {group}"
+            );
+            self.execute(&insert).await.doing("map_total")?;
+        }
+        let count = format!("SELECT COUNT(*) FROM map_total WHERE week = {week}");
+        let rows: Vec<(u64,)> = self.rows(&count).await.doing("map_total")?;
+        Ok(rows.first().map_or(0, |(rows,)| *rows))
     }
 }

@@ -96,6 +96,7 @@ impl Archive {
             Batch::Weeks(weeks) => self.upsert_weeks(weeks).await?,
             Batch::TopBoard(board, now_ms) => self.upsert_top_board(board, *now_ms).await?,
             Batch::SiteTotals(totals) => self.upsert_site_totals(totals).await?,
+            Batch::MapTotals(week) => self.rewrite_map_totals(*week).await?,
         };
         self.doing = "commit";
         self.execute("COMMIT").await.doing("commit")?;

@@ -1,5 +1,6 @@
 //! Prints rows as tables for people, or as JSON lines for programs.
 
+mod archive;
 mod board;
 mod clock;
 mod correction;
@@ -69,6 +70,7 @@ impl<W: Write> Printer<W> {
                     group_digits(backup.bytes)
                 )
             }
+            Row::ArchiveResend(resend) => archive::print_resend(&mut self.out, &resend),
             Row::BoardHead(_)
             | Row::Entry(_)
             | Row::Absent(_)

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::api::{ApiError, Request, RescanSelector, Row};
+use crate::api::{ApiError, Request, RescanSelector, Row, WeekRange};
 use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::EngineSettings;
-use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::archive::{ArchiveJob, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
+use crate::model::{ServerKey, WeekKey};
 use crate::scan::ScanMode;
 use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 
@@ -81,6 +82,21 @@ pub(in crate::daemon) enum Command {
     Acknowledge {
         entries: Vec<OutboxEntry>,
         reply: oneshot::Sender<()>,
+    },
+    /// The kept weeks of a range, or all.
+    ArchivedWeeks {
+        weeks: Option<WeekRange>,
+        reply: oneshot::Sender<Result<Vec<WeekKey>, ApiError>>,
+    },
+    /// Queues a week of some servers for the archive. The reply comes when that is on disk.
+    ResendWeek {
+        week: WeekKey,
+        from: ServerKey,
+        reply: oneshot::Sender<Result<ResendStep, ApiError>>,
+    },
+    /// Begins a resync. Replies with the number of weeks of servers that it writes.
+    ResendAll {
+        reply: oneshot::Sender<Result<u64, ApiError>>,
     },
     Reload {
         engine: Box<EngineSettings>,

@@ -85,6 +85,9 @@ impl EngineThread {
                 self.commit()?;
                 _ = reply.send(());
             }
+            Command::ArchivedWeeks { weeks, reply } => _ = reply.send(self.archived_weeks(weeks)),
+            Command::ResendWeek { week, from, reply } => _ = reply.send(self.resend_week(week, from)?),
+            Command::ResendAll { reply } => _ = reply.send(self.resend_all()?),
             Command::Reload { engine, store, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
                 _ = reply.send(notes);

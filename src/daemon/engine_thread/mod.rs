@@ -4,6 +4,7 @@
 //! interval, and replies only after a commit, so that a crash never undoes what a client
 //! was shown.
 
+mod archive_requests;
 mod board_requests;
 mod command;
 mod commands;

@@ -4,6 +4,7 @@
 pub(super) mod changed_orders;
 pub(super) mod changes;
 mod large_week;
+mod resend;
 mod resync;
 mod week_rows;
 
@@ -13,6 +14,7 @@ use self::week_rows::WeekRows;
 use super::rows::RowPage;
 use super::{Engine, RemovedPlayer, StateReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
+pub use crate::engine::outbox::resend::WeekRangeError;
 use crate::model::archive::{ArchiveJob, ListEntry, MapWeekArchive, ServerArchive, WeekArchive};
 use crate::model::outbox::{OutboxEntry, OutboxKey};
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
@@ -98,6 +100,7 @@ impl Engine {
             },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
             OutboxKey::Week { week, server } => self.week_job(source, week, server, ChangedRows::All)?,
+            OutboxKey::MapTotals(week) => Some(ArchiveJob::MapTotals { week }),
         })
     }
 

@@ -160,6 +160,7 @@ impl World {
                 let (game, name, display) = self.players[key.0 as usize - 1].clone();
                 ArchiveJob::Player { key, game, name, display }
             }
+            OutboxKey::MapTotals(week) => ArchiveJob::MapTotals { week },
             OutboxKey::Server(key) => ArchiveJob::Server(Box::new(self.servers[key.0 as usize - 1].clone())),
             OutboxKey::Week { week, server } => {
                 let mut week = self.weeks[&(week.0, server.0)].clone();
@@ -421,6 +422,7 @@ impl World {
                     }
                     put("player", vec![text(key), text(game), name, display])
                 }
+                ArchiveJob::MapTotals { week } => panic!("week {week}: no totals are queued"),
                 ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key}: no player is removed"),
                 ArchiveJob::Server(it) => {
                     let key = text(it.key);

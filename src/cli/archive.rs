@@ -1,0 +1,43 @@
+//! `clqd archive`: writes weeks to the archive again.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::admin::send;
+use crate::api::WeekRange;
+use crate::cli::context::CliContext;
+use crate::control::Request;
+use crate::model::calendar::parse_week_label;
+
+#[derive(Debug, Subcommand)]
+pub enum ArchiveCommand {
+    /// Write all rows of kept weeks to the archive again
+    ///
+    /// Use it after rows were lost or changed in MySQL. Surplus rows are deleted. The daemon queues the weeks at once and
+    /// writes them in the background: `clqd status` shows the length of the queue. Without --weeks it writes everything
+    /// again: names, servers, players and all kept weeks.
+    Resend(WeeksArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct WeeksArgs {
+    /// Such as 2026-W45..2026-W47, or one week [default: all that the state keeps]
+    #[arg(long, value_name = "LABEL[..LABEL]", value_parser = parse_weeks)]
+    weeks: Option<WeekRange>,
+}
+
+pub fn run(command: ArchiveCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
+    match command {
+        ArchiveCommand::Resend(WeeksArgs { weeks }) => send(app, &Request::ArchiveResend { weeks }),
+    }
+}
+
+fn parse_weeks(text: &str) -> Result<WeekRange, String> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let week = |label: &str| parse_week_label(label).map_err(|error| error.to_string());
+    if week(first)? > week(last)? {
+        return Err(format!("the first week, {first}, is after the last, {last}"));
+    }
+    Ok(WeekRange { first: first.to_owned(), last: last.to_owned() })
+}

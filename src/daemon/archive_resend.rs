@@ -1,0 +1,43 @@
+//! `clqd archive resend`: queues weeks for the archive, in steps.
+
+use super::Shared;
+use crate::api::{ApiError, ErrorCode, ResendRow, Row, WeekRange};
+use crate::control::ResponseWriter;
+use crate::daemon::engine_thread::Command;
+use crate::model::ServerKey;
+use crate::model::archive::ResendStep;
+use crate::model::calendar::week_label;
+
+impl Shared {
+    /// Replies when everything that it reports is on disk.
+    pub(super) async fn resend(&self, range: Option<WeekRange>, replies: &mut ResponseWriter) -> Result<(), ApiError> {
+        let everything = range.is_none();
+        let weeks = self.send_command(|reply| Command::ArchivedWeeks { weeks: range, reply }).await??;
+        let labels: Vec<String> = weeks.iter().copied().map(week_label).collect();
+        let mut server_weeks = 0;
+        if everything {
+            server_weeks = self.send_command(|reply| Command::ResendAll { reply }).await??;
+        }
+        for &week in weeks.iter().filter(|_| !everything) {
+            let mut from = Some(ServerKey(1));
+            while let Some(server) = from {
+                match self.send_command(|reply| Command::ResendWeek { week, from: server, reply }).await?? {
+                    ResendStep::Queued { servers, next } => {
+                        server_weeks += servers;
+                        from = next;
+                    }
+                    ResendStep::OutboxTooLong => {
+                        let message = format!(
+                            "the outbox has more than half of archive.outbox_entries_max; {server_weeks} weeks of servers \
+                             were queued, up to {}: repeat the rest when the archive has caught up",
+                            week_label(week)
+                        );
+                        return Err(ApiError::new(ErrorCode::Busy, message));
+                    }
+                }
+            }
+        }
+        tracing::info!(weeks = labels.join(", "), server_weeks, everything, "an admin had weeks archived again");
+        Ok(replies.row(Row::ArchiveResend(ResendRow { weeks: labels, server_weeks, everything })).await?)
+    }
+}

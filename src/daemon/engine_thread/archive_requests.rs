@@ -1,0 +1,56 @@
+//! Handles commands of `clqd archive`: each is a step of some milliseconds.
+
+use super::EngineThread;
+use crate::api::{ApiError, ErrorCode, WeekRange};
+use crate::engine::WeekRangeError;
+use crate::model::archive::ResendStep;
+use crate::model::calendar::parse_week_label;
+use crate::model::{ServerKey, WeekKey};
+use crate::state::State;
+
+/// Servers whose week is queued in one step: some milliseconds.
+const SERVERS_PER_RESEND_STEP: u32 = 2_000;
+
+impl EngineThread {
+    pub(super) fn archived_weeks(&self, weeks: Option<WeekRange>) -> Result<Vec<WeekKey>, ApiError> {
+        let parse = |label: &str| {
+            parse_week_label(label).map_err(|error| ApiError::new(ErrorCode::BadRequest, error.to_string()))
+        };
+        let range = match weeks {
+            Some(WeekRange { first, last }) => Some((parse(&first)?, parse(&last)?)),
+            None => None,
+        };
+        self.state.engine.archived_weeks(range).map_err(|error| {
+            let code = match error {
+                WeekRangeError::NoArchive => ErrorCode::Refused,
+                WeekRangeError::Reversed { .. } => ErrorCode::BadRequest,
+                WeekRangeError::NotKept { .. } => ErrorCode::NotFound,
+            };
+            ApiError::new(code, error.to_string())
+        })
+    }
+
+    pub(super) fn resend_week(
+        &mut self,
+        week: WeekKey,
+        from: ServerKey,
+    ) -> anyhow::Result<Result<ResendStep, ApiError>> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            return Ok(Err(self.disk.refusal()));
+        }
+        let State { engine, store } = &mut self.state;
+        let step = engine.resend_week(store, week, from, SERVERS_PER_RESEND_STEP);
+        self.commit()?;
+        Ok(Ok(step))
+    }
+
+    pub(super) fn resend_all(&mut self) -> anyhow::Result<Result<u64, ApiError>> {
+        if !self.disk.check(self.clock.now_ms()) {
+            return Ok(Err(self.disk.refusal()));
+        }
+        let server_weeks = self.state.engine.resend_all();
+        self.commit()?;
+        Ok(Ok(server_weeks))
+    }
+}
