@@ -20,3 +20,62 @@ pub struct ResendRow {
     /// Names and servers are written, too: a resync.
     pub everything: bool,
 }
+
+/// A row of the archive that differs from the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveDifference {
+    pub difference: DifferenceKind,
+    /// Absent for names of players.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub week: Option<String>,
+    /// URL; absent for names of players and totals of maps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    pub table: String,
+    /// The primary key without week and server, such as `player=12`; empty if it has no other
+    /// columns.
+    pub key: String,
+    /// Of a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// What the state has, as a literal of SQL; of a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What the archive has, as a literal of SQL; of a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DifferenceKind {
+    /// A column has another value.
+    Value,
+    /// The archive does not have the row.
+    Missing,
+    /// The state does not have the row.
+    Surplus,
+}
+
+/// The result of a comparison of the archive with the state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyRow {
+    /// Labels of the weeks that were compared, in order.
+    pub weeks: Vec<String>,
+    /// Weeks of servers that were compared.
+    pub server_weeks: u64,
+    pub rows: u64,
+    pub differences: u64,
+    /// Differences that were listed; the others were only counted.
+    pub listed: u64,
+    /// Weeks of servers that were not compared, because they changed or waited in the outbox each
+    /// time.
+    pub server_weeks_skipped: u64,
+    /// Names of players that were not compared, because they waited in the outbox.
+    pub names_skipped: u64,
+    /// Weeks with differences that `clqd archive resend --weeks` repairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend_weeks: Option<WeekRange>,
+    /// Names differ: only a resend of everything writes names.
+    pub resend_everything: bool,
+}

@@ -10,7 +10,7 @@ mod row;
 mod status;
 pub mod validate;
 
-pub use self::archive::{ResendRow, WeekRange};
+pub use self::archive::{ArchiveDifference, DifferenceKind, ResendRow, VerifyRow, WeekRange};
 pub use self::error::{ApiError, ErrorCode};
 pub use self::protocol::{
     PROTOCOL_VERSION, Progress, Response, ResponseBody, ResponseEnd, decode_request, encode_request,

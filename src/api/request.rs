@@ -158,13 +158,21 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         weeks: Option<WeekRange>,
     },
+    /// A `Row::ArchiveDifference` for each of the first 5,000 differences, then one
+    /// `Row::ArchiveVerified`. Compares kept weeks in the archive with the state; without `weeks`,
+    /// all.
+    #[serde(rename = "archive.verify")]
+    ArchiveVerify {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weeks: Option<WeekRange>,
+    },
     /// No row; changes and settings that need a restart are in the notes.
     #[serde(rename = "reload")]
     Reload {},
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 28] = [
+pub(super) const COMMANDS: [&str; 29] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -192,6 +200,7 @@ pub(super) const COMMANDS: [&str; 28] = [
     "clock.reset",
     "week.reopen",
     "archive.resend",
+    "archive.verify",
     "reload",
 ];
 
@@ -226,6 +235,7 @@ impl Request {
             | Request::ClockReset { .. }
             | Request::WeekReopen { .. }
             | Request::ArchiveResend { .. }
+            | Request::ArchiveVerify { .. }
             | Request::Reload {} => false,
         }
     }

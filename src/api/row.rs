@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::archive::ResendRow;
+use super::archive::{ArchiveDifference, ResendRow, VerifyRow};
 use super::status::Status;
 use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
@@ -36,6 +36,8 @@ pub enum Row {
     Backup(BackupRow),
     Clock(ClockStatus),
     ArchiveResend(ResendRow),
+    ArchiveDifference(Box<ArchiveDifference>),
+    ArchiveVerified(VerifyRow),
 }
 
 impl From<BoardRow> for Row {

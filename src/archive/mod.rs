@@ -9,6 +9,7 @@
 //! - [`mod@write`]: jobs to rows, in transactions.
 //! - [`connect`]: a connection with clqd's session settings and lock, to one of several hosts;
 //!   [`writer_epoch`]: only the last writer can commit.
+//! - [`verify`]: compares rows with the values that the state expects.
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.
@@ -29,6 +30,7 @@ mod settings;
 mod sql;
 mod sql_script;
 mod status;
+mod verify;
 mod worker;
 mod write;
 mod writer_epoch;
@@ -39,6 +41,7 @@ pub use job_source::{JobSource, OutboxQuery, SourceClosed};
 pub use migrations::MigrationStep;
 pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, SettingsError};
+pub use verify::{RowDifference, Verification};
 pub use worker::run;
 
 pub use crate::archive::sql_script::statements;

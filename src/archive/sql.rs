@@ -6,6 +6,9 @@
 
 use std::fmt::Write as _;
 
+use mysql_async::consts::ColumnType;
+use mysql_async::{Column, Value};
+
 /// A table to write: the first `key_columns` are its primary key.
 pub(super) struct Table {
     pub name: &'static str,
@@ -37,7 +40,7 @@ impl Upsert {
             self.current.push(',');
         }
         self.current.push('(');
-        let mut values = Values { text: &mut self.current, count: 0 };
+        let mut values = Values { text: &mut self.current, ends: None, count: 0 };
         fill(&mut values);
         assert_eq!(values.count, self.table.columns.len(), "a value for each column of {}", self.table.name);
         self.current.push(')');
@@ -83,7 +86,37 @@ impl Upsert {
 /// The values of one row.
 pub(super) struct Values<'a> {
     text: &'a mut String,
+    /// Where each value ends in the text; `None`: not needed.
+    ends: Option<&'a mut Vec<usize>>,
     count: usize,
+}
+
+/// The values of one row as literals, for a comparison with a row that was read.
+pub(super) fn literals(fill: impl FnOnce(&mut Values<'_>)) -> Vec<String> {
+    let (mut text, mut ends) = (String::new(), Vec::new());
+    fill(&mut Values { text: &mut text, ends: Some(&mut ends), count: 0 });
+    let starts = std::iter::once(0).chain(ends.iter().map(|end| end + 1));
+    starts.zip(&ends).map(|(start, &end)| text[start..end].to_owned()).collect()
+}
+
+/// A value that was read, as the literal that [`literals`] makes of the same value.
+pub(super) fn read_literal(value: &Value, column: &Column) -> String {
+    const BINARY: u16 = 63;
+    let Value::Bytes(bytes) = value else { return value.as_sql(false) };
+    let text = || String::from_utf8_lossy(bytes);
+    match column.column_type() {
+        ColumnType::MYSQL_TYPE_DOUBLE => match text().parse::<f64>() {
+            Ok(number) => format!("{number:e}"),
+            Err(_) => text().into_owned(),
+        },
+        number if number.is_numeric_type() => text().into_owned(),
+        _ if column.character_set() == BINARY => {
+            let mut literal = String::new();
+            Values { text: &mut literal, ends: None, count: 0 }.bytes(bytes);
+            literal
+        }
+        _ => literal(&text()),
+    }
 }
 
 impl Values<'_> {
@@ -160,13 +193,16 @@ impl Values<'_> {
         }
         self.count += 1;
         push(self.text);
+        if let Some(ends) = &mut self.ends {
+            ends.push(self.text.len());
+        }
         self
     }
 }
 
 /// Text as a literal, including quotes. The session does not set NO_BACKSLASH_ESCAPES.
 pub(super) fn literal(value: &str) -> String {
-    mysql_async::Value::from(value).as_sql(false)
+    Value::from(value).as_sql(false)
 }
 
 /// `a,b,c`.
@@ -215,7 +251,7 @@ mod tests {
     #[test]
     fn values_become_sql_literals() {
         let mut text = String::new();
-        let mut values = Values { text: &mut text, count: 0 };
+        let mut values = Values { text: &mut text, ends: None, count: 0 };
         values.double(887.5).double(-0.1).double(f64::NAN).bytes(&[0, 0xFE]).opt_uint(None).bool(true).int(-3);
         assert_eq!(text, "8.875e2,-1e-1,NULL,X'00FE',NULL,1,-3");
         assert_eq!(truncate_chars("añb", 2), "añ");

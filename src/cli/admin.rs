@@ -284,6 +284,7 @@ fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
         Row::Change(change) if matches!(change.outcome, ChangeOutcome::Refused | ChangeOutcome::NotFound) => {
             ExitCode::FAILURE
         }
+        Row::ArchiveVerified(verified) if verified.differences > 0 => ExitCode::FAILURE,
         _ => code,
     }
 }

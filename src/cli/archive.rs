@@ -1,4 +1,4 @@
-//! `clqd archive`: writes weeks to the archive again.
+//! `clqd archive`: compares the archive with the state, and writes weeks to it again.
 
 use std::process::ExitCode;
 
@@ -18,6 +18,12 @@ pub enum ArchiveCommand {
     /// writes them in the background: `clqd status` shows the length of the queue. Without --weeks it writes everything
     /// again: names, servers, players and all kept weeks.
     Resend(WeeksArgs),
+    /// Compare the archive with the state row by row and list the differences
+    ///
+    /// The daemon compares while it works. Weeks of servers that change, or that wait to be archived, are compared again
+    /// after the next two passes of the archive, so it may take an interval (archive.interval_s); what changes each time
+    /// is skipped and counted. Exits with 1 if there are differences. `clqd archive resend` repairs them.
+    Verify(WeeksArgs),
 }
 
 #[derive(Debug, Args)]
@@ -30,6 +36,7 @@ pub struct WeeksArgs {
 pub fn run(command: ArchiveCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ArchiveCommand::Resend(WeeksArgs { weeks }) => send(app, &Request::ArchiveResend { weeks }),
+        ArchiveCommand::Verify(WeeksArgs { weeks }) => send(app, &Request::ArchiveVerify { weeks }),
     }
 }
 

@@ -84,7 +84,7 @@ pub enum Command {
     /// Reopen a week that was closed too early
     #[command(subcommand)]
     Week(week::WeekCommand),
-    /// Write weeks to the archive in MySQL again
+    /// Compare the archive in MySQL with the state, or write weeks to it again
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
     /// Reload the configuration file

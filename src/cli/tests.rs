@@ -58,6 +58,7 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd servers tag quake3://a source://b:1 --add ctf --remove duel",
         "clqd servers tag --drop ctf --yes --json",
         "clqd greylist quake3://a --reason fake",
+        "clqd archive verify --weeks 2026-W45..2026-W47 --json",
         "clqd archive resend",
         "clqd archive resend --weeks 2026-W47",
         "clqd archive resend --weeks 2026-W45..2026-W47 --json",

@@ -15,6 +15,9 @@ impl RequestHandler for Shared {
             Request::Reload {} => self.reload().await,
             Request::Rescan { servers } => self.rescan(servers, replies).await,
             Request::ArchiveResend { weeks } => self.resend(weeks, replies).await.map(|()| ResponseEnd::default()),
+            Request::ArchiveVerify { weeks } => {
+                self.verify_archive(weeks, replies).await.map(|()| ResponseEnd::default())
+            }
             Request::Backup { dir } => self.backup(dir, replies).await.map(|()| ResponseEnd::default()),
             request => {
                 for row in self.ask(request).await? {
@@ -101,7 +104,7 @@ impl Shared {
         })
     }
 
-    fn archive_worker_status(&self) -> Option<crate::archive::WorkerStatus> {
+    pub(super) fn archive_worker_status(&self) -> Option<crate::archive::WorkerStatus> {
         self.archive.lock().expect("archive lock poisoned").as_ref().map(|worker| worker.status())
     }
 

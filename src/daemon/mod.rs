@@ -7,6 +7,7 @@
 
 mod archive_resend;
 mod archive_task;
+mod archive_verify;
 mod backup;
 mod board_builder;
 mod control_handler;
@@ -68,6 +69,8 @@ struct Shared {
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive_task::Worker>>,
+    /// Held while the archive is verified.
+    verifying: tokio::sync::Mutex<()>,
     imports: Mutex<import_task::ImportTasks>,
     /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
@@ -197,6 +200,7 @@ impl Daemon {
             captures: capture_counters,
             rescans_dropped,
             archive: Mutex::new(archive),
+            verifying: tokio::sync::Mutex::default(),
             imports: Mutex::default(),
             reload_scan,
             config: Mutex::new(config.clone()),

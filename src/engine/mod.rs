@@ -94,6 +94,8 @@ pub struct Engine {
     reopening: Option<Reopening>,
     /// A week of a server that is being archived in chunks.
     large_week: Option<outbox::LargeWeek>,
+    /// A week of a server that is being compared with the archive in chunks.
+    verified_week: Option<outbox::LargeWeek>,
     /// Identifies the last copy of a large week.
     last_copy_id: u64,
     /// Servers that had a deleted tag and were not written since.
@@ -128,6 +130,7 @@ impl Engine {
             close_limit_ms: i64::MAX,
             reopening: None,
             large_week: None,
+            verified_week: None,
             last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),

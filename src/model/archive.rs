@@ -114,6 +114,38 @@ pub enum ResendStep {
     OutboxTooLong,
 }
 
+/// The values that the archive should have of some servers in one week.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExpectedStep {
+    /// `next`: the first server of the next step; `None`: these were the last.
+    Weeks { weeks: Vec<ExpectedWeek>, next: Option<ServerKey> },
+    /// The week is not kept any more.
+    NotKept,
+    /// A resync is in progress, so the archive is incomplete.
+    Resync,
+}
+
+/// The values that the archive should have of a server's week.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedWeek {
+    pub server: ServerKey,
+    pub url: String,
+    /// Not all of them are in the archive yet.
+    pub is_pending: bool,
+    /// All rows; `None`: there are too many for one step, see [`WeekChunkRequest`].
+    pub values: Option<Box<WeekArchive>>,
+}
+
+/// A player whose name should be in the archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedName {
+    pub player: PlayerKey,
+    /// Not in the archive yet.
+    pub is_pending: bool,
+    /// `None`: the player was removed.
+    pub job: Option<ArchiveJob>,
+}
+
 /// A request for a chunk of a large week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeekChunkRequest {

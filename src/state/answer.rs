@@ -84,6 +84,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         | Request::ClockReset { .. }
         | Request::WeekReopen { .. }
         | Request::ArchiveResend { .. }
+        | Request::ArchiveVerify { .. }
         | Request::Reload {} => Err(ApiError::new(ErrorCode::Refused, "this needs the running daemon")),
     }
 }

@@ -107,6 +107,7 @@ fn failure_exits_1_without_daemon() {
         ("greylist quake3://127.0.0.1:1 --lift".to_owned(), "not running"),
         ("reload".to_owned(), "not running"),
         ("archive resend --weeks 2026-W47".to_owned(), "not running"),
+        ("archive verify".to_owned(), "not running"),
         ("player forgotten".to_owned(), "not running"),
         ("check-config /no/config".to_owned(), "/no/config"),
         ("query --file /no/list".to_owned(), "/no/list"),

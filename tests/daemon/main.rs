@@ -1,6 +1,7 @@
 //! Tests the program as a user runs it: the daemon in a temporary directory, its commands, files
 //! and signals.
 
+mod archive_verify;
 mod backup;
 mod boards;
 mod captures;

@@ -62,6 +62,7 @@ fn every_request_round_trips_and_is_listed() {
         Request::ClockReset { force: true },
         Request::WeekReopen { week: "2026-W47".into() },
         Request::ArchiveResend { weeks: Some(WeekRange { first: "2026-W45".into(), last: "2026-W47".into() }) },
+        Request::ArchiveVerify { weeks: None },
         Request::Reload {},
     ];
     assert_eq!(all.len(), COMMANDS.len());

@@ -87,6 +87,40 @@ impl Archive {
         Err(search.into_error(url.target()))
     }
 
+    /// Connects to the first host that can be written, but without the archive's lock: to read
+    /// only. On a cluster, each transaction sees all that were committed before it on any node.
+    pub async fn connect_to_read(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
+        let url = settings.parsed_url()?;
+        let opts = settings.opts()?;
+        let order = HostOrder::default();
+        let mut search = order.search(url.host_count());
+        while let Some(attempt) = search.next() {
+            let connected = match Archive::open(&url, &opts, attempt.index, settings).await {
+                Ok(archive) => archive.prepare_to_read(settings, &attempt, url.host_count()).await,
+                Err(error) => Err(error),
+            };
+            match connected {
+                Ok(archive) => return Ok(archive),
+                Err(error) => search.failed(attempt, error)?,
+            }
+        }
+        Err(search.into_error(url.target()))
+    }
+
+    async fn prepare_to_read(
+        mut self,
+        settings: &ArchiveSettings,
+        attempt: &Attempt,
+        host_count: usize,
+    ) -> Result<Archive, ArchiveError> {
+        self.check_node(host_count, attempt.accepts_donor).await?;
+        self.prepare_session(settings).await?;
+        if self.is_cluster {
+            self.run("session", "SET SESSION wsrep_sync_wait = 1").await?;
+        }
+        Ok(self)
+    }
+
     async fn open(
         url: &ArchiveUrl,
         opts: &Opts,

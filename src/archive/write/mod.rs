@@ -14,10 +14,10 @@ mod names;
 mod remove_player;
 mod servers;
 mod surplus;
-mod tables;
+pub(super) mod tables;
 mod top_boards;
 mod week_chunks;
-mod weeks;
+pub(super) mod weeks;
 
 use std::time::Duration;
 

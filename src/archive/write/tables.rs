@@ -4,7 +4,7 @@ use crate::archive::sql::Table;
 
 pub(super) const GAME: Table = Table { name: "game", columns: &["game", "name"], key_columns: 1 };
 pub(super) const MAP: Table = Table { name: "map", columns: &["map", "name"], key_columns: 1 };
-pub(super) const PLAYER: Table =
+pub(in crate::archive) const PLAYER: Table =
     Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
 pub(super) const PLAYER_WORD: Table = Table { name: "player_word", columns: &["word", "player"], key_columns: 2 };
 pub(super) const WEEK: Table =
@@ -60,7 +60,7 @@ pub(super) const ONLINE_PLAYER: Table = Table {
     columns: &["server", "list_index", "name", "display", "points", "player", "spectator"],
     key_columns: 2,
 };
-pub(super) const SERVER_WEEK: Table = Table {
+pub(in crate::archive) const SERVER_WEEK: Table = Table {
     name: "server_week",
     columns: &[
         "week",
@@ -76,7 +76,7 @@ pub(super) const SERVER_WEEK: Table = Table {
     ],
     key_columns: 2,
 };
-pub(super) const PLAYER_WEEK: Table = Table {
+pub(in crate::archive) const PLAYER_WEEK: Table = Table {
     name: "player_week",
     columns: &[
         "week",
@@ -105,9 +105,9 @@ pub(super) const PLAYER_WEEK: Table = Table {
     ],
     key_columns: 3,
 };
-pub(super) const BOARD_STEP: Table =
+pub(in crate::archive) const BOARD_STEP: Table =
     Table { name: "board_step", columns: &["week", "server", "ranking", "position", "board_order"], key_columns: 4 };
-pub(super) const BEST_POSITION: Table = Table {
+pub(in crate::archive) const BEST_POSITION: Table = Table {
     name: "best_position",
     columns: &["server", "player", "ranking", "ordinal", "position", "week"],
     key_columns: 4,
@@ -155,7 +155,7 @@ pub(super) const SITE_TOTAL: Table = Table {
 };
 pub(super) const ONLINE_TOTAL: Table =
     Table { name: "online_total", columns: &["game", "at_ms", "players", "servers"], key_columns: 2 };
-pub(super) const MAP_WEEK: Table =
+pub(in crate::archive) const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "game", "played_ms", "player_ms"], key_columns: 3 };
 
 /// Rows that belong to one object: `group` and `member` are the columns that identify the

@@ -6,9 +6,9 @@ use super::TransactionError;
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
 use crate::archive::connect::Archive;
-use crate::archive::sql::literal;
-use crate::model::Ranking;
-use crate::model::archive::{BestPositionsByRanking, PlayerKeyRange, WeekArchive};
+use crate::archive::sql::{Values, literal};
+use crate::model::archive::{BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive};
+use crate::model::{Ranking, WeekKey};
 
 impl Archive {
     pub(super) async fn upsert_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, TransactionError> {
@@ -24,32 +24,13 @@ impl Archive {
         for (&week, servers) in &by_week {
             let Some(first) = servers.values().next() else { continue };
             week_rows.row(|row| _ = row.uint(week).text(&first.label).int(first.week_start_ms).int(first.week_end_ms));
-            for (&server, job) in servers {
-                server_weeks.row(|row| {
-                    row.uint(week).uint(server).opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
-                    for size in job.board_sizes {
-                        row.uint(size);
-                    }
-                });
+            for job in servers.values() {
+                server_weeks.row(|row| server_week_values(row, job));
                 for it in &job.rows {
-                    players.row(|row| {
-                        row.uint(week).uint(server).uint(it.player.0);
-                        row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).uint(it.time_est_ms);
-                        row.int(it.points).double(it.points_est);
-                        row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
-                        for place in &it.places {
-                            row.opt_bytes(place.as_ref().map(|place| place.order.to_bytes()).as_deref());
-                        }
-                        for place in &it.places {
-                            row.opt_uint(place.as_ref().map(|place| after_ms(place.reached_ms, job.week_start_ms)));
-                        }
-                    });
+                    players.row(|row| player_week_values(row, job, it));
                 }
                 for it in &job.maps {
-                    maps.row(|row| {
-                        row.uint(week).uint(server).uint(it.map.0).opt_uint(job.game.map(|game| game.0));
-                        row.uint(it.played_ms).uint(it.player_ms);
-                    });
+                    maps.row(|row| map_week_values(row, job, it));
                 }
             }
         }
@@ -62,17 +43,8 @@ impl Archive {
         }
         for (&server, by_player) in &by_server {
             for (&player, three) in by_player {
-                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(three.iter()) {
-                    for (ordinal, &(position, week)) in (1_u32..).zip(positions) {
-                        best.row(|row| {
-                            row.uint(server)
-                                .uint(player)
-                                .text(ranking.name())
-                                .uint(ordinal)
-                                .uint(position)
-                                .uint(week.0);
-                        });
-                    }
+                for (ranking, ordinal, position, week) in best_rows(three) {
+                    best.row(|row| best_position_values(row, server, player, (ranking, ordinal, position, week)));
                 }
             }
         }
@@ -122,6 +94,55 @@ impl Archive {
     }
 }
 
+/// The values of a row of `server_week`.
+pub(in crate::archive) fn server_week_values(row: &mut Values<'_>, job: &WeekArchive) {
+    row.uint(job.week.0).uint(job.server.0).opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
+    for size in job.board_sizes {
+        row.uint(size);
+    }
+}
+
+/// The values of a row of `player_week`.
+pub(in crate::archive) fn player_week_values(row: &mut Values<'_>, job: &WeekArchive, it: &PlayerWeekArchive) {
+    row.uint(job.week.0).uint(job.server.0).uint(it.player.0);
+    row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).uint(it.time_est_ms);
+    row.int(it.points).double(it.points_est);
+    row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
+    for place in &it.places {
+        row.opt_bytes(place.as_ref().map(|place| place.order.to_bytes()).as_deref());
+    }
+    for place in &it.places {
+        row.opt_uint(place.as_ref().map(|place| after_ms(place.reached_ms, job.week_start_ms)));
+    }
+}
+
+/// The values of a row of `map_week`.
+pub(in crate::archive) fn map_week_values(row: &mut Values<'_>, job: &WeekArchive, it: &MapWeekArchive) {
+    row.uint(job.week.0).uint(job.server.0).uint(it.map.0).opt_uint(job.game.map(|game| game.0));
+    row.uint(it.played_ms).uint(it.player_ms);
+}
+
+/// Ranking, ordinal, position and week of a best position.
+type BestRow = (Ranking, u32, u32, WeekKey);
+
+/// The rows of `best_position` of one player.
+pub(in crate::archive) fn best_rows(three: &BestPositionsByRanking) -> impl Iterator<Item = BestRow> {
+    let by_ranking = Ranking::WITH_BEST_POSITIONS.iter().zip(three);
+    by_ranking.flat_map(|(&ranking, positions)| {
+        (1_u32..).zip(positions).map(move |(ordinal, &(position, week))| (ranking, ordinal, position, week))
+    })
+}
+
+/// The values of a row of `best_position`.
+pub(in crate::archive) fn best_position_values(
+    row: &mut Values<'_>,
+    server: u32,
+    player: u32,
+    (ranking, ordinal, position, week): BestRow,
+) {
+    row.uint(server).uint(player).text(ranking.name()).uint(ordinal).uint(position).uint(week.0);
+}
+
 /// Milliseconds from the start of a week to a time in it.
 fn after_ms(at_ms: i64, week_start_ms: i64) -> u32 {
     at_ms.saturating_sub(week_start_ms).clamp(0, u32::MAX.into()) as u32
@@ -141,7 +162,7 @@ fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u3
 }
 
 /// The condition that selects rows of these players.
-fn player_range_condition(span: PlayerKeyRange) -> String {
+pub(in crate::archive) fn player_range_condition(span: PlayerKeyRange) -> String {
     let after = span.after.map(|player| format!("player > {player} AND "));
     let through = span.through.map(|player| format!("player <= {player} AND "));
     after.into_iter().chain(through).collect()

@@ -70,6 +70,8 @@ impl<W: Write> Printer<W> {
                     group_digits(backup.bytes)
                 )
             }
+            Row::ArchiveDifference(difference) => archive::print_difference(&mut self.out, &difference),
+            Row::ArchiveVerified(verified) => archive::print_verified(&mut self.out, &verified),
             Row::ArchiveResend(resend) => archive::print_resend(&mut self.out, &resend),
             Row::BoardHead(_)
             | Row::Entry(_)

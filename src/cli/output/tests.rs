@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
+use crate::api::{
+    ArchiveDifference, ArchiveFault, ArchiveStatus, DaemonStatus, DifferenceKind, ResendRow, Status, StoreStatus,
+    VerifyRow, WeekRange,
+};
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;
@@ -540,6 +543,69 @@ fn json_prints_one_object_per_line() {
     let text = String::from_utf8(out).expect("text");
     assert!(text.starts_with(r#"{"kind":"server","key":1,"url":"quake3://127.0.0.1:27960","class":1,"#), "{text}");
     assert_eq!(text.lines().count(), 1);
+}
+
+#[test]
+fn archive_differences_print_with_summary_and_repair() {
+    let difference = |kind, key: &str, column: Option<&str>| {
+        Row::ArchiveDifference(Box::new(ArchiveDifference {
+            difference: kind,
+            week: Some("2026-W47".into()),
+            server: Some("quake3://a:1".into()),
+            table: "player_week".into(),
+            key: key.into(),
+            column: column.map(str::to_owned),
+            expected: column.map(|_| "12".to_owned()),
+            found: column.map(|_| "NULL".to_owned()),
+        }))
+    };
+    let name = ArchiveDifference {
+        difference: DifferenceKind::Missing,
+        week: None,
+        server: None,
+        table: "player".into(),
+        key: "player=7".into(),
+        column: None,
+        expected: None,
+        found: None,
+    };
+    let verified = VerifyRow {
+        weeks: vec!["2026-W46".into(), "2026-W47".into()],
+        server_weeks: 1,
+        rows: 1_234,
+        differences: 5_001,
+        listed: 5_000,
+        server_weeks_skipped: 2,
+        names_skipped: 1,
+        resend_weeks: Some(WeekRange { first: "2026-W47".into(), last: "2026-W47".into() }),
+        resend_everything: false,
+    };
+    let everything = ResendRow { weeks: Vec::new(), server_weeks: 1, everything: true };
+    printed(
+        vec![
+            difference(DifferenceKind::Value, "player=3", Some("clq1")),
+            difference(DifferenceKind::Surplus, "player=4", None),
+            Row::ArchiveDifference(Box::new(name)),
+            Row::ArchiveVerified(verified.clone()),
+            Row::ArchiveVerified(VerifyRow { weeks: vec!["2026-W47".into()], ..VerifyRow::default() }),
+            Row::ArchiveVerified(VerifyRow { resend_everything: true, differences: 1, listed: 1, ..verified }),
+            Row::ArchiveResend(everything),
+        ],
+        "2026-W47 quake3://a:1 player_week player=3: clq1 is NULL, expected 12\n\
+         2026-W47 quake3://a:1 player_week player=4: surplus\n\
+         player player=7: missing\n\
+         1,234 rows of 1 week of a server compared (2026-W46 to 2026-W47): 5,001 differences\n\
+         only the first 5,000 are listed\n\
+         2 weeks of servers not compared: changing, or waiting in the outbox\n\
+         1 name not compared: waiting in the outbox\n\
+         repair: clqd archive resend --weeks 2026-W47\n\
+         0 rows of 0 weeks of servers compared (2026-W47): 0 differences\n\
+         1,234 rows of 1 week of a server compared (2026-W46 to 2026-W47): 1 difference\n\
+         2 weeks of servers not compared: changing, or waiting in the outbox\n\
+         1 name not compared: waiting in the outbox\n\
+         repair: clqd archive resend\n\
+         everything is written again, also names; 1 week of a server is queued for the archive (no week)\n",
+    );
 }
 
 #[test]

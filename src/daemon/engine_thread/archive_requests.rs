@@ -1,15 +1,23 @@
 //! Handles commands of `clqd archive`: each is a step of some milliseconds.
 
+use std::collections::BTreeSet;
+
 use super::EngineThread;
 use crate::api::{ApiError, ErrorCode, WeekRange};
 use crate::engine::WeekRangeError;
-use crate::model::archive::ResendStep;
+use crate::model::archive::{ExpectedName, ExpectedStep, ResendStep};
 use crate::model::calendar::parse_week_label;
-use crate::model::{ServerKey, WeekKey};
+use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::state::State;
 
 /// Servers whose week is queued in one step: some milliseconds.
 const SERVERS_PER_RESEND_STEP: u32 = 2_000;
+
+/// Servers in one step of a verification.
+const VERIFIED_SERVERS_MAX: usize = 500;
+
+/// Rows of weeks after which a step of a verification ends: 10 ms.
+const VERIFIED_ROWS_MAX: usize = 5_000;
 
 impl EngineThread {
     pub(super) fn archived_weeks(&self, weeks: Option<WeekRange>) -> Result<Vec<WeekKey>, ApiError> {
@@ -52,5 +60,31 @@ impl EngineThread {
         let server_weeks = self.state.engine.resend_all();
         self.commit()?;
         Ok(Ok(server_weeks))
+    }
+
+    pub(super) fn expected_weeks(
+        &mut self,
+        week: WeekKey,
+        from: ServerKey,
+        only: Option<&BTreeSet<ServerKey>>,
+    ) -> anyhow::Result<Result<ExpectedStep, ApiError>> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            // Nothing is archived meanwhile.
+            return Ok(Err(self.disk.refusal()));
+        }
+        let State { engine, store } = &mut self.state;
+        Ok(Ok(engine.expected_weeks(store, week, from, only, VERIFIED_SERVERS_MAX, VERIFIED_ROWS_MAX)?))
+    }
+
+    pub(super) fn expected_names(
+        &mut self,
+        players: &[PlayerKey],
+    ) -> anyhow::Result<Result<Vec<ExpectedName>, ApiError>> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            return Ok(Err(self.disk.refusal()));
+        }
+        Ok(Ok(self.state.engine.expected_names(&self.state.store, players)?))
     }
 }

@@ -1,5 +1,7 @@
 //! The commands to the engine thread. Each has a channel for its reply.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
@@ -9,10 +11,12 @@ use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::EngineSettings;
-use crate::model::archive::{ArchiveJob, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::archive::{
+    ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
+};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
-use crate::model::{ServerKey, WeekKey};
+use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::scan::ScanMode;
 use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 
@@ -97,6 +101,31 @@ pub(in crate::daemon) enum Command {
     /// Begins a resync. Replies with the number of weeks of servers that it writes.
     ResendAll {
         reply: oneshot::Sender<Result<u64, ApiError>>,
+    },
+    /// Reads values that the archive should have, from a server on.
+    ExpectedWeeks {
+        week: WeekKey,
+        from: ServerKey,
+        /// `None`: all.
+        only: Option<Arc<BTreeSet<ServerKey>>>,
+        reply: oneshot::Sender<Result<ExpectedStep, ApiError>>,
+    },
+    ExpectedWeekChunk {
+        request: WeekChunkRequest,
+        reply: oneshot::Sender<WeekChunk>,
+    },
+    /// Which of these weeks changed since the last `ExpectedWeeks`.
+    ChangedWeeks {
+        week: WeekKey,
+        servers: Vec<ServerKey>,
+        reply: oneshot::Sender<Vec<ServerKey>>,
+    },
+    ExpectedNames {
+        players: Vec<PlayerKey>,
+        reply: oneshot::Sender<Result<Vec<ExpectedName>, ApiError>>,
+    },
+    EndVerification {
+        reply: oneshot::Sender<()>,
     },
     Reload {
         engine: Box<EngineSettings>,

@@ -88,6 +88,20 @@ impl EngineThread {
             Command::ArchivedWeeks { weeks, reply } => _ = reply.send(self.archived_weeks(weeks)),
             Command::ResendWeek { week, from, reply } => _ = reply.send(self.resend_week(week, from)?),
             Command::ResendAll { reply } => _ = reply.send(self.resend_all()?),
+            Command::ExpectedWeeks { week, from, only, reply } => {
+                _ = reply.send(self.expected_weeks(week, from, only.as_deref())?);
+            }
+            Command::ExpectedWeekChunk { request, reply } => {
+                _ = reply.send(self.state.engine.expected_week_chunk(&self.state.store, request)?);
+            }
+            Command::ChangedWeeks { week, servers, reply } => {
+                _ = reply.send(self.state.engine.changed_weeks(week, &servers));
+            }
+            Command::ExpectedNames { players, reply } => _ = reply.send(self.expected_names(&players)?),
+            Command::EndVerification { reply } => {
+                self.state.engine.end_verification();
+                _ = reply.send(());
+            }
             Command::Reload { engine, store, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
                 _ = reply.send(notes);

@@ -77,7 +77,7 @@ impl Engine {
     /// be assigned to another player before the outbox has space.
     pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], removal: RemovedPlayer) {
         // It may hold rows of the player.
-        self.large_week = None;
+        self.drop_large_weeks();
         self.restart_server_close();
         let global = &mut self.global;
         global.meta.players_removed += 1;

@@ -27,7 +27,7 @@ impl Engine {
         }
         self.global.pending.meta = true;
         // It has positions in the previous order.
-        self.large_week = None;
+        self.drop_large_weeks();
         let differ = |scope: Option<&Scope>| {
             Orders::for_scope(&before.low_is_better, &before.tie_breakers, scope)
                 != Orders::for_scope(&orders.low_is_better, &orders.tie_breakers, scope)

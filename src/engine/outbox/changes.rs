@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey};
 
@@ -83,16 +83,21 @@ pub(in crate::engine) struct ArchiveChanges {
     weeks: FxHashMap<(WeekKey, ServerKey), WeekChanges>,
     /// Recorded rows in `since_job`, in total.
     rows: usize,
+    /// Weeks that changed since a verification read values; `None`: none is in progress. At most
+    /// one entry for each kept week of a server.
+    changed_since_read: Option<FxHashSet<(WeekKey, ServerKey)>>,
 }
 
 impl ArchiveChanges {
     /// Something changed that no row contains, or only rows of present players.
     pub fn add_week(&mut self, week: WeekKey, server: ServerKey) {
+        self.note_change(week, server);
         self.weeks.entry((week, server)).or_default().since_job.get_or_insert(ChangedRows::NONE);
     }
 
     /// All rows changed, or rows were deleted.
     pub fn add_all_rows(&mut self, week: WeekKey, server: ServerKey) {
+        self.note_change(week, server);
         let since_job = &mut self.weeks.entry((week, server)).or_default().since_job;
         let before = since_job.replace(ChangedRows::All);
         self.rows -= before.map_or(0, |before| before.len());
@@ -115,10 +120,31 @@ impl ArchiveChanges {
         if self.rows >= ROWS_MAX {
             return self.add_all_rows(week, server);
         }
+        self.note_change(week, server);
         let since_job = &mut self.weeks.entry((week, server)).or_default().since_job;
         if let ChangedRows::Some { players, maps } = since_job.get_or_insert(ChangedRows::NONE) {
             self.rows += usize::from(insert(players, maps));
         }
+    }
+
+    fn note_change(&mut self, week: WeekKey, server: ServerKey) {
+        if let Some(changed) = &mut self.changed_since_read {
+            changed.insert((week, server));
+        }
+    }
+
+    /// A verification reads values now.
+    pub fn begin_watch(&mut self) {
+        self.changed_since_read.get_or_insert_default().clear();
+    }
+
+    pub fn end_watch(&mut self) {
+        self.changed_since_read = None;
+    }
+
+    /// Whether a week changed since the last [`begin_watch`](Self::begin_watch).
+    pub fn has_changed(&self, week: WeekKey, server: ServerKey) -> bool {
+        self.changed_since_read.as_ref().is_none_or(|changed| changed.contains(&(week, server)))
     }
 
     /// The rows that a job must contain which is read now. A week without changes is in the
@@ -170,6 +196,23 @@ mod tests {
         assert_eq!(changes.begin_job(WEEK, SERVER), some(&[3]));
         changes.end_job(WEEK, SERVER);
         assert!(changes.weeks.is_empty() && changes.rows == 0);
+    }
+
+    #[test]
+    fn change_during_watch_is_reported_until_next_watch() {
+        let mut changes = ArchiveChanges::default();
+        assert!(changes.has_changed(WEEK, SERVER), "nothing is known without a watch");
+        for add in [ArchiveChanges::add_week, ArchiveChanges::add_all_rows] {
+            changes.begin_watch();
+            assert!(!changes.has_changed(WEEK, SERVER));
+            add(&mut changes, WEEK, SERVER);
+            changes.begin_job(WEEK, SERVER);
+            changes.end_job(WEEK, SERVER);
+            assert!(changes.has_changed(WEEK, SERVER) && !changes.has_changed(WEEK, ServerKey(8)));
+        }
+        changes.begin_watch();
+        changes.add_map(WEEK, SERVER, MapKey(1));
+        assert!(changes.has_changed(WEEK, SERVER));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! during this time are in the outbox again. The copy is not stored: after a crash the week is
 //! still in the outbox, and is requested from the first chunk again.
 
+use super::changes::ChangedRows;
 use super::week_rows::WeekRows;
 use crate::engine::{Engine, StateReader};
 use crate::model::archive::{WeekChunk, WeekChunkRequest};
@@ -29,16 +30,51 @@ pub(in crate::engine) struct LargeWeek {
     first_chunk_sent: bool,
 }
 
+/// Which rows the chunks contain.
+#[derive(Clone, Copy)]
+enum RowSelection {
+    /// Those that changed since they were archived. Preparing the chunks begins an archive job.
+    Changed,
+    All,
+}
+
 impl Engine {
     /// Returns a chunk of a large week, or does a step towards the first chunk. The copy may
     /// contain uncommitted changes: the caller must commit before it passes on a chunk.
     pub fn week_chunk<S: StateReader>(&mut self, source: &S, request: WeekChunkRequest) -> Result<WeekChunk, S::Error> {
+        self.week_chunk_of(source, request, RowSelection::Changed)
+    }
+
+    /// As [`Engine::week_chunk`], but with all rows, from a copy of its own: to compare them with
+    /// the archive.
+    pub fn expected_week_chunk<S: StateReader>(
+        &mut self,
+        source: &S,
+        request: WeekChunkRequest,
+    ) -> Result<WeekChunk, S::Error> {
+        std::mem::swap(&mut self.large_week, &mut self.verified_week);
+        let chunk = self.week_chunk_of(source, request, RowSelection::All);
+        std::mem::swap(&mut self.large_week, &mut self.verified_week);
+        chunk
+    }
+
+    /// Deletes the copies: they may contain rows of a removed player, or positions of another order.
+    pub(in crate::engine) fn drop_large_weeks(&mut self) {
+        (self.large_week, self.verified_week) = (None, None);
+    }
+
+    fn week_chunk_of<S: StateReader>(
+        &mut self,
+        source: &S,
+        request: WeekChunkRequest,
+        selection: RowSelection,
+    ) -> Result<WeekChunk, S::Error> {
         let current = self.large_week.take();
         let (large, after) = match request {
             WeekChunkRequest::First { week, server } => {
                 let begun =
                     current.filter(|large| (large.week, large.server, large.first_chunk_sent) == (week, server, false));
-                let Some(large) = self.prepare_step(source, week, server, begun)? else {
+                let Some(large) = self.prepare_step(source, week, server, begun, selection)? else {
                     return Ok(match self.large_week {
                         Some(_) => WeekChunk::Preparing,
                         None => WeekChunk::NotAvailable,
@@ -74,6 +110,7 @@ impl Engine {
         week: WeekKey,
         server: ServerKey,
         begun: Option<LargeWeek>,
+        selection: RowSelection,
     ) -> Result<Option<LargeWeek>, S::Error> {
         let counted =
             self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, week.into(), server));
@@ -87,7 +124,10 @@ impl Engine {
             _ => {
                 self.last_copy_id += 1;
                 let copy_id = self.last_copy_id;
-                let changed = self.global.archive_changes.begin_job(week, server);
+                let changed = match selection {
+                    RowSelection::Changed => self.global.archive_changes.begin_job(week, server),
+                    RowSelection::All => ChangedRows::All,
+                };
                 let rows = WeekRows::new(self.server_orders(server), closed, changed);
                 LargeWeek { week, server, copy_id, rows, is_read: false, is_complete: false, first_chunk_sent: false }
             }

@@ -6,6 +6,7 @@ pub(super) mod changes;
 mod large_week;
 mod resend;
 mod resync;
+mod verify;
 mod week_rows;
 
 use self::changes::ChangedRows;

@@ -69,7 +69,7 @@ impl Engine {
     pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
         self.week_close.take_if(|closing| closing.is_for(week));
         // It holds the positions of a closed week.
-        self.large_week = None;
+        self.drop_large_weeks();
         self.global.set_week_phase(week, WeekPhase::Reopening);
         let reopened = &mut self.global.meta.reopened_weeks;
         if let Err(at) = reopened.binary_search(&week) {
