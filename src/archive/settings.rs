@@ -34,6 +34,12 @@ pub struct ArchiveSettings {
     /// Most rows in one transaction. 1 to 100,000. The rows of a server, or of a server's
     /// week, are never split, so their transaction may have more.
     pub batch_rows_max: u32,
+    /// Weeks whose rows of players, maps and servers are kept, before the newest. 0: all.
+    pub keep_weeks: u32,
+    /// Days for which players and servers online are kept. 0: for ever.
+    pub keep_online_days: u32,
+    /// Days for which a published board is kept after its window has ended. 0: for ever.
+    pub keep_top_board_days: u32,
     /// Back-off after the first failure, ms. 10 to 600,000. Each further failure doubles it.
     pub backoff_ms_min: u32,
     /// Longest back-off, ms. `backoff_ms_min` to 3,600,000.
@@ -70,6 +76,9 @@ impl Default for ArchiveSettings {
             connect_timeout_ms: 5_000,
             query_timeout_ms: 30_000,
             batch_rows_max: 2_000,
+            keep_weeks: 0,
+            keep_online_days: 0,
+            keep_top_board_days: 0,
             backoff_ms_min: 1_000,
             backoff_ms_max: 60_000,
         }

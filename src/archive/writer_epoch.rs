@@ -135,6 +135,30 @@ impl Archive {
         Ok(())
     }
 
+    /// Deletes rows with one statement in a transaction of its own. Returns how many.
+    pub(super) async fn delete_rows(&mut self, table: &'static str, sql: &str) -> Result<u64, ArchiveError> {
+        for tries in 1.. {
+            match self.try_delete_rows(table, sql).await {
+                Ok(deleted) => return Ok(deleted),
+                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
+                    self.report_conflict(&fault);
+                    self.run("rollback", "ROLLBACK").await?;
+                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
+                }
+                Err(failure) => return Err(self.roll_back(failure).await),
+            }
+        }
+        Ok(0)
+    }
+
+    async fn try_delete_rows(&mut self, table: &'static str, sql: &str) -> Result<u64, TransactionError> {
+        self.begin().await?;
+        self.execute_in(table, sql).await?;
+        let deleted = self.affected_rows();
+        self.execute_in("commit", "COMMIT").await?;
+        Ok(deleted)
+    }
+
     /// Keeps the database from closing the connection as idle, and the lease from expiring.
     pub(super) async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
         self.run_fenced("keep-alive", "DO 0").await

@@ -191,6 +191,9 @@ pub struct ArchiveConfig {
     pub outbox_entries_max: u64,
     pub connect_timeout_ms: u64,
     pub query_timeout_ms: u64,
+    pub keep_weeks: u32,
+    pub keep_online_days: u32,
+    pub keep_top_board_days: u32,
     pub backoff_s_max: u64,
 }
 

@@ -116,6 +116,13 @@ impl Config {
             drain_timeout_s: archive.drain_timeout_s as u32,
             connect_timeout_ms: archive.connect_timeout_ms as u32,
             query_timeout_ms: archive.query_timeout_ms as u32,
+            // Weeks of the state are written again by a resync: they are kept.
+            keep_weeks: match archive.keep_weeks {
+                0 => 0,
+                weeks => weeks.max(self.store.keep_weeks + 1),
+            },
+            keep_online_days: archive.keep_online_days,
+            keep_top_board_days: archive.keep_top_board_days,
             backoff_ms_max: archive.backoff_s_max as u32 * 1_000,
             ..ArchiveSettings::default()
         }

@@ -7,6 +7,7 @@ mod long_week;
 mod mysql;
 mod pages;
 mod resync;
+mod retention;
 mod schema_migration;
 mod top_boards;
 

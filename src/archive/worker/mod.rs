@@ -20,6 +20,7 @@ mod jobs;
 mod large_week;
 mod publish;
 mod resync;
+mod retention;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -224,6 +225,7 @@ impl<S: JobSource> Worker<S> {
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(&mut archive, &mut rejected).await?;
             self.publish(&mut archive, &mut rejected).await?;
+            self.delete_old_rows(&mut archive).await?;
         }
         archive.close().await;
         self.hosts.closed();

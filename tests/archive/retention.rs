@@ -1,0 +1,69 @@
+//! Old rows are deleted as far as the settings limit them, and no others.
+
+use crate::database::Database;
+use crate::database::world::Outbox;
+use clqd::archive::{ArchiveSettings, WorkerStatus};
+use clqd::model::calendar::DAY_MS;
+use tokio::sync::watch;
+
+const NOW_MS: i64 = 1_800_000_000_000;
+const WEEK_TABLES: [&str; 4] = ["player_week", "map_week", "server_week", "map_total"];
+
+/// Runs passes of the worker until nothing is pending. Returns the number of deleted rows.
+async fn archive(settings: ArchiveSettings, outbox: &Outbox) -> u64 {
+    let (status, seen) = watch::channel(WorkerStatus::default());
+    clqd::archive::run(settings, outbox.clone(), || NOW_MS, async {}, status).await;
+    let status = seen.borrow().clone();
+    assert_eq!(status.fault, None);
+    status.rows_deleted
+}
+
+async fn weeks(database: &Database, table: &str) -> Vec<Vec<String>> {
+    database.rows(&format!("SELECT DISTINCT week FROM {table} ORDER BY week")).await
+}
+
+#[tokio::test]
+async fn rows_older_than_the_settings_are_deleted() {
+    let database = Database::new().await;
+    database.migrate().await;
+    let outbox = Outbox::new(31);
+    outbox.with(|world| (0..600).for_each(|_| world.step()));
+    assert_eq!(archive(database.settings(), &outbox).await, 0, "by default everything is kept");
+    for (name, end_ms) in [("old", NOW_MS - 31 * DAY_MS), ("new", NOW_MS - 29 * DAY_MS), ("endless", 0)] {
+        let end_ms = if end_ms == 0 { "NULL".to_owned() } else { end_ms.to_string() };
+        let key = name.len() * 1_000 + name.as_bytes()[0] as usize;
+        database
+            .run(&format!(
+                "INSERT INTO top_board VALUES ({key}, 'game', '{name}', 'day', 'd', 1, {end_ms}, 'elo', 2, 1, 1)"
+            ))
+            .await;
+        // More rows than one transaction deletes.
+        let rows = format!(
+            "INSERT INTO top_board_row (board, position, player, score, reached_ms) SELECT {key}, n + 1, 1, 1, 1 FROM clq_number \
+             WHERE n < 1500"
+        );
+        database.run(&rows).await;
+    }
+    for days in [11, 9] {
+        database.run(&format!("INSERT INTO online_total VALUES (0, {}, 5, 2)", NOW_MS - days * DAY_MS)).await;
+    }
+    let newest: u32 = database.value("SELECT MAX(week) FROM week").await.parse().unwrap();
+    let all = weeks(&database, "player_week").await;
+    assert!(all.len() > 4, "{all:?}");
+    let best = database.value("SELECT COUNT(*) FROM best_position").await;
+
+    let settings =
+        ArchiveSettings { keep_weeks: 2, keep_online_days: 10, keep_top_board_days: 30, ..database.settings() };
+    let deleted = archive(settings.clone(), &outbox).await;
+    assert!(deleted > 1_500, "{deleted}");
+    for table in WEEK_TABLES {
+        let kept = weeks(&database, table).await;
+        let old = kept.iter().filter(|row| row[0].parse::<u32>().unwrap() + 2 < newest).count();
+        assert!(old == 0 && !kept.is_empty(), "{table}: {kept:?}");
+    }
+    assert_eq!(database.value("SELECT COUNT(*) FROM best_position").await, best);
+    assert_eq!(database.rows("SELECT scope FROM top_board ORDER BY 1").await, [["endless"], ["new"]]);
+    assert_eq!(database.value("SELECT COUNT(*) FROM top_board_row").await, "3000");
+    assert_eq!(database.value("SELECT COUNT(*) FROM online_total").await, "1");
+    assert_eq!(archive(settings, &outbox).await, 0, "nothing is left to delete");
+}
