@@ -115,9 +115,7 @@ impl Archive {
     ) -> Result<Archive, ArchiveError> {
         self.check_node(host_count, attempt.accepts_donor).await?;
         self.prepare_session(settings).await?;
-        if self.is_cluster {
-            self.run("session", "SET SESSION wsrep_sync_wait = 1").await?;
-        }
+        self.wait_before_reads().await?;
         Ok(self)
     }
 
@@ -163,10 +161,20 @@ impl Archive {
         // First: a node that is not ready answers most other statements with an error.
         self.check_node(host_count, attempt.accepts_donor).await?;
         self.prepare_session(settings).await?;
+        self.wait_before_reads().await?;
         if !self.is_cluster {
             self.acquire_lock(settings, order.open_connection(attempt.index)).await?;
         }
         Ok(self)
+    }
+
+    /// On a cluster, lets a read wait until the node has applied what was committed before: a
+    /// node that is used after another one may not have its tables or its last rows yet.
+    async fn wait_before_reads(&mut self) -> Result<(), ArchiveError> {
+        if self.is_cluster {
+            self.run("session", "SET SESSION wsrep_sync_wait = 1").await?;
+        }
+        Ok(())
     }
 
     /// Closes the connection, which releases the lock and the epoch immediately.
