@@ -103,7 +103,7 @@ impl Cluster {
     pub fn inflict(&mut self, index: usize, fault: Fault) {
         match fault {
             Fault::Kill => self.nodes[index].kill(),
-            Fault::Pause => self.nodes[index].signal(Signal::SIGSTOP),
+            Fault::Pause => self.nodes[index].pause(),
             Fault::ShutDown => self.nodes[index].signal(Signal::SIGTERM),
         }
     }
@@ -282,9 +282,27 @@ pub fn url_of(hosts: &[String]) -> String {
 }
 
 impl Node {
+    fn pid(&self) -> i32 {
+        std::fs::read_to_string(self.dir.join("pid")).expect("the node runs").trim().parse().unwrap()
+    }
+
+    /// Stops the process, and waits until each of its threads has stopped: on a busy machine they
+    /// continue for a while.
+    fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+        let threads = format!("/proc/{}/task", self.pid());
+        let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
+            // PID (NAME) STATE; a thread may have ended.
+            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        while !std::fs::read_dir(&threads).unwrap().all(is_stopped) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn signal(&self, signal: Signal) {
-        let pid = std::fs::read_to_string(self.dir.join("pid")).expect("the node runs");
-        kill(Pid::from_raw(pid.trim().parse().unwrap()), signal).expect("the node runs");
+        kill(Pid::from_raw(self.pid()), signal).expect("the node runs");
     }
 
     fn kill(&mut self) {
