@@ -6,6 +6,8 @@
 //! step can be repeated, and the version is written last: until then the archive counts as
 //! not migrated, and the next `clqd migrate` completes it.
 
+use std::time::Duration;
+
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
 use super::migrations::{MigrationStep, Rename, STEPS};
@@ -61,6 +63,9 @@ pub enum Routines {
 /// grants; 1227, 1418 and 1419 because the database keeps a binary log.
 const NO_RIGHT_TO_ROUTINES: [u16; 5] = [1044, 1227, 1370, 1418, 1419];
 
+/// Longest time of one statement of a migration: it may change every row of a large table.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
+
 /// The table, column or index already exists, or was already dropped.
 const ALREADY_DONE: [u16; 4] = [1050, 1060, 1061, 1091];
 
@@ -78,6 +83,13 @@ impl Archive {
 
     /// As `migrate`, for any schema.
     pub async fn migrate_to(&mut self, schema: &Schema) -> Result<MigrationReport, ArchiveError> {
+        let usual = self.set_query_timeout(STATEMENT_TIMEOUT);
+        let report = self.apply_schema(schema).await;
+        self.set_query_timeout(usual);
+        report
+    }
+
+    async fn apply_schema(&mut self, schema: &Schema) -> Result<MigrationReport, ArchiveError> {
         let from = self.schema_version().await?;
         if let Some(found) = from {
             self.refuse_newer(found, schema)?;

@@ -187,6 +187,11 @@ impl Archive {
         let _ = tokio::time::timeout(within, closed).await;
     }
 
+    /// Sets the timeout of statements. Returns the one before.
+    pub(super) fn set_query_timeout(&mut self, timeout: Duration) -> Duration {
+        std::mem::replace(&mut self.query_timeout, timeout)
+    }
+
     /// Sets the callback that receives reports of waits.
     pub(super) fn set_blocked_reporter(&mut self, waits: BlockedReporter) {
         self.waits = Some(waits);
