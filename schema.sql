@@ -246,8 +246,8 @@ CREATE TABLE IF NOT EXISTS player_week (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One player on one server in one week; scores and positions of one server are of one moment';
 
--- Positions while a week runs. A player who moves shifts all players in between: so rows have
--- sort keys, and only the sort key at every 32nd position is stored here. clq_position() and
+-- Positions while a week runs. When a player moves up or down, the positions of all players in
+-- between change. So rows have sort keys instead of positions, and only the sort key at every 32nd position is stored here. clq_position() and
 -- clq_order_at() count from the step before. A board of more than 32,768 players has at most
 -- 2,048 steps, further apart. A closed week has no steps: its rows have positions.
 CREATE TABLE IF NOT EXISTS board_step (

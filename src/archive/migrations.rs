@@ -98,7 +98,8 @@ ALTER TABLE server_week
     COMMENT '1: final, only corrections by an admin change it; 0: the week is running or being closed';
 ";
 
-/// Orders boards of running weeks by sort keys, so that a player who moves changes one row.
+/// Orders boards of running weeks by sort keys: when a player moves up or down, only the row of
+/// this player changes.
 /// The positions of all weeks become orders. The daemon then writes everything again, which
 /// gives the running week its sort keys. `schema.sql` creates `clq_writer`.
 const MIGRATION_4: &str = "

@@ -299,9 +299,9 @@ pub struct BoardPlace {
     pub order: BoardOrder,
 }
 
-/// What a board is ordered by in the archive. While a week runs it is the sort key: a player
-/// who moves changes one row, and not those of all players in between. In a closed week it is
-/// the position.
+/// What a board is ordered by in the archive. While a week runs it is the sort key: when a
+/// player moves up or down, only the row of this player changes. In a closed week it is the
+/// position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoardOrder {
     SortKey(OrderBytes),
@@ -331,8 +331,9 @@ pub struct BoardStep {
     pub order: OrderBytes,
 }
 
-/// Least positions from a step of a board to the next. One player who moves shifts all steps on
-/// the way: fewer steps are fewer writes, and more rows to read for a position.
+/// Fewest positions from one step of a board to the next. When a player moves up or down, every
+/// step between the old and the new position changes: fewer steps mean fewer writes, and more
+/// rows to read for a position.
 const STEP_SPACING_MIN: u32 = 32;
 
 /// Most steps of a board, so that the cost of a cycle has a limit for a server that invents

@@ -93,7 +93,7 @@ async fn changed_rows_make_the_same_tables_as_all_rows() {
     archive.write(&scans::resync(&mut state)).await.unwrap();
     let mut rng = SplitMix64::from_parts(&[11]);
     let mut points = vec![0_i64; PLAYERS];
-    // Players who were seen since the last acknowledged job; `None`: all rows are due.
+    // Players who were seen since the last acknowledged job; `None`: the next job has all rows.
     let mut seen: Option<BTreeSet<String>> = Some(BTreeSet::new());
     let (mut first, mut number, mut sparse_jobs) = (0, 5, 0);
     for step in 0..400_i64 {
@@ -140,7 +140,7 @@ async fn changed_rows_make_the_same_tables_as_all_rows() {
                     assert!(unseen.is_empty(), "step {step}: {unseen:?} did not change");
                     sparse_jobs += 1;
                 }
-                // A present player who leaves changes once more.
+                // The row of a player who leaves changes once more.
                 seen = Some(present.clone());
             }
             _ => {}
