@@ -160,7 +160,7 @@ impl Archive {
         let upsert = format!(
             "INSERT INTO clq_state (singleton, state_id) VALUES (1, {id}) ON DUPLICATE KEY UPDATE state_id = VALUES(state_id)"
         );
-        self.run_fenced("clq_state", &upsert).await
+        self.run_fenced("clq_state", &upsert).await.map(|_| ())
     }
 
     async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {

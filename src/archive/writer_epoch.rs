@@ -87,21 +87,16 @@ impl Archive {
         state_id: Option<u64>,
     ) -> Result<(), ArchiveError> {
         self.writer = WriterEpoch { epoch: None, state_id, previous: *previous };
-        for tries in 1.. {
+        let mut tries = 1;
+        loop {
             match self.take_epoch(previous).await {
                 Ok(epoch) => {
                     self.writer.epoch = Some(epoch);
-                    break;
+                    return Ok(());
                 }
-                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
-                    self.report_conflict(&fault);
-                    self.run("rollback", "ROLLBACK").await?;
-                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
-                }
-                Err(failure) => return Err(self.roll_back(failure).await),
+                Err(failure) => self.retry_conflict(failure, &mut tries).await?,
             }
         }
-        Ok(())
     }
 
     /// Sets the state that writes. It is stored with the next transaction.
@@ -119,49 +114,20 @@ impl Archive {
         self.beat().await
     }
 
-    /// Runs one statement in a transaction of its own.
-    pub(super) async fn run_fenced(&mut self, doing: &'static str, sql: &str) -> Result<(), ArchiveError> {
-        for tries in 1.. {
+    /// Runs one statement in a transaction of its own. Returns the number of rows that it changed.
+    pub(super) async fn run_fenced(&mut self, doing: &'static str, sql: &str) -> Result<u64, ArchiveError> {
+        let mut tries = 1;
+        loop {
             match self.try_run_fenced(doing, sql).await {
-                Ok(()) => break,
-                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
-                    self.report_conflict(&fault);
-                    self.run("rollback", "ROLLBACK").await?;
-                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
-                }
-                Err(failure) => return Err(self.roll_back(failure).await),
+                Ok(rows) => return Ok(rows),
+                Err(failure) => self.retry_conflict(failure, &mut tries).await?,
             }
         }
-        Ok(())
-    }
-
-    /// Deletes rows with one statement in a transaction of its own. Returns how many.
-    pub(super) async fn delete_rows(&mut self, table: &'static str, sql: &str) -> Result<u64, ArchiveError> {
-        for tries in 1.. {
-            match self.try_delete_rows(table, sql).await {
-                Ok(deleted) => return Ok(deleted),
-                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
-                    self.report_conflict(&fault);
-                    self.run("rollback", "ROLLBACK").await?;
-                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
-                }
-                Err(failure) => return Err(self.roll_back(failure).await),
-            }
-        }
-        Ok(0)
-    }
-
-    async fn try_delete_rows(&mut self, table: &'static str, sql: &str) -> Result<u64, TransactionError> {
-        self.begin().await?;
-        self.execute_in(table, sql).await?;
-        let deleted = self.affected_rows();
-        self.execute_in("commit", "COMMIT").await?;
-        Ok(deleted)
     }
 
     /// Keeps the database from closing the connection as idle, and the lease from expiring.
     pub(super) async fn keep_alive(&mut self) -> Result<(), ArchiveError> {
-        self.run_fenced("keep-alive", "DO 0").await
+        self.run_fenced("keep-alive", "DO 0").await.map(|_| ())
     }
 
     /// Lets a writer of another state begin at once. A failure only makes it wait.
@@ -169,6 +135,25 @@ impl Archive {
         if let (true, Some(epoch)) = (self.is_cluster, self.writer.epoch) {
             let release = format!("UPDATE clq_writer SET beat_ms = NULL WHERE singleton = 1 AND epoch = {epoch}");
             let _ = self.execute(&release).await;
+        }
+    }
+
+    /// After a transaction failed: rolls it back, and waits before the next try if it lost a
+    /// conflict. Error: it failed for another reason, or for the last time.
+    pub(super) async fn retry_conflict(
+        &mut self,
+        failure: TransactionError,
+        tries: &mut u32,
+    ) -> Result<(), ArchiveError> {
+        match failure {
+            TransactionError::Fault { fault, .. } if fault.is_conflict() && *tries < CONFLICT_TRIES_MAX => {
+                self.report_conflict(&fault);
+                self.run("rollback", "ROLLBACK").await?;
+                tokio::time::sleep(Duration::from_millis(10 << *tries)).await;
+                *tries += 1;
+                Ok(())
+            }
+            failure => Err(self.roll_back(failure).await),
         }
     }
 
@@ -189,10 +174,12 @@ impl Archive {
         }
     }
 
-    async fn try_run_fenced(&mut self, doing: &'static str, sql: &str) -> Result<(), TransactionError> {
+    async fn try_run_fenced(&mut self, doing: &'static str, sql: &str) -> Result<u64, TransactionError> {
         self.begin().await?;
         self.execute_in(doing, sql).await?;
-        self.execute_in("commit", "COMMIT").await
+        let rows = self.affected_rows();
+        self.execute_in("commit", "COMMIT").await?;
+        Ok(rows)
     }
 
     async fn take_epoch(&mut self, previous: &mut Option<u64>) -> Result<u64, TransactionError> {

@@ -59,6 +59,13 @@ pub struct Archive {
 /// Receives reports of waits that are not errors yet.
 pub(super) type BlockedReporter = Arc<dyn Fn(ArchiveError) + Send + Sync>;
 
+/// What a connection is for: only a writer takes the archive's lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Write,
+    Read,
+}
+
 impl Archive {
     /// Connects to the first host that can be written, and waits for the archive's lock for a
     /// few seconds at most.
@@ -68,12 +75,26 @@ impl Archive {
 
     /// As `connect`, but begins with the host that is first in `order`.
     pub(super) async fn reconnect(settings: &ArchiveSettings, order: &mut HostOrder) -> Result<Archive, ArchiveError> {
+        Archive::connect_for(Purpose::Write, settings, order).await
+    }
+
+    /// Connects to the first host that can be written, but without the archive's lock: to read
+    /// only. On a cluster, each transaction sees all that were committed before it on any node.
+    pub async fn connect_to_read(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
+        Archive::connect_for(Purpose::Read, settings, &mut HostOrder::default()).await
+    }
+
+    async fn connect_for(
+        purpose: Purpose,
+        settings: &ArchiveSettings,
+        order: &mut HostOrder,
+    ) -> Result<Archive, ArchiveError> {
         let url = settings.parsed_url()?;
         let opts = settings.opts()?;
         let mut search = order.search(url.host_count());
         while let Some(attempt) = search.next() {
             let connected = match Archive::open(&url, &opts, attempt.index, settings).await {
-                Ok(archive) => archive.prepare(settings, &attempt, url.host_count(), order).await,
+                Ok(archive) => archive.prepare(purpose, settings, &attempt, url.host_count(), order).await,
                 Err(error) => Err(error),
             };
             match connected {
@@ -85,38 +106,6 @@ impl Archive {
             }
         }
         Err(search.into_error(url.target()))
-    }
-
-    /// Connects to the first host that can be written, but without the archive's lock: to read
-    /// only. On a cluster, each transaction sees all that were committed before it on any node.
-    pub async fn connect_to_read(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
-        let url = settings.parsed_url()?;
-        let opts = settings.opts()?;
-        let order = HostOrder::default();
-        let mut search = order.search(url.host_count());
-        while let Some(attempt) = search.next() {
-            let connected = match Archive::open(&url, &opts, attempt.index, settings).await {
-                Ok(archive) => archive.prepare_to_read(settings, &attempt, url.host_count()).await,
-                Err(error) => Err(error),
-            };
-            match connected {
-                Ok(archive) => return Ok(archive),
-                Err(error) => search.failed(attempt, error)?,
-            }
-        }
-        Err(search.into_error(url.target()))
-    }
-
-    async fn prepare_to_read(
-        mut self,
-        settings: &ArchiveSettings,
-        attempt: &Attempt,
-        host_count: usize,
-    ) -> Result<Archive, ArchiveError> {
-        self.check_node(host_count, attempt.accepts_donor).await?;
-        self.prepare_session(settings).await?;
-        self.wait_before_reads().await?;
-        Ok(self)
     }
 
     async fn open(
@@ -153,6 +142,7 @@ impl Archive {
 
     async fn prepare(
         mut self,
+        purpose: Purpose,
         settings: &ArchiveSettings,
         attempt: &Attempt,
         host_count: usize,
@@ -162,7 +152,7 @@ impl Archive {
         self.check_node(host_count, attempt.accepts_donor).await?;
         self.prepare_session(settings).await?;
         self.wait_before_reads().await?;
-        if !self.is_cluster {
+        if purpose == Purpose::Write && !self.is_cluster {
             self.acquire_lock(settings, order.open_connection(attempt.index)).await?;
         }
         Ok(self)

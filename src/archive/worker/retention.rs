@@ -43,7 +43,7 @@ impl<S: JobSource> Worker<S> {
         for (table, condition) in old {
             let delete = format!("DELETE FROM {table} WHERE {condition} LIMIT {ROWS_PER_STEP}");
             for _ in 0..STEPS_PER_PASS {
-                let deleted = archive.delete_rows(table, &delete).await?;
+                let deleted = archive.run_fenced(table, &delete).await?;
                 self.report.update(|it| it.rows_deleted += deleted);
                 if deleted < ROWS_PER_STEP {
                     break;

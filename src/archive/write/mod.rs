@@ -19,8 +19,6 @@ mod top_boards;
 mod week_chunks;
 pub(super) mod weeks;
 
-use std::time::Duration;
-
 use self::batch::{Batch, batches};
 pub(super) use self::week_chunks::WriteOutcome;
 use super::connect::Archive;
@@ -74,13 +72,7 @@ impl Archive {
         loop {
             match self.transaction(batch).await {
                 Ok(rows) => return Ok(rows),
-                Err(TransactionError::Fault { fault, .. }) if fault.is_conflict() && tries < CONFLICT_TRIES_MAX => {
-                    self.report_conflict(&fault);
-                    self.run("rollback", "ROLLBACK").await?;
-                    tokio::time::sleep(Duration::from_millis(10 << tries)).await;
-                    tries += 1;
-                }
-                Err(failure) => return Err(self.roll_back(failure).await),
+                Err(failure) => self.retry_conflict(failure, &mut tries).await?,
             }
         }
     }
