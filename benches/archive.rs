@@ -6,7 +6,7 @@
 //! - all of them to an empty database, as in a resync, beside `LOAD DATA LOCAL INFILE` of the same
 //!   rows into the same tables by the `mariadb` client;
 //! - then what changes when 8 players of each server play on: only the changed rows, and, as a
-//!   comparison, all rows of each server's week.
+//!   comparison, all rows of each server's week, beside `LOAD DATA LOCAL INFILE ... REPLACE`.
 //!
 //! The results are in docs/benchmarks.md.
 
@@ -53,13 +53,15 @@ async fn run(servers: u32) -> anyhow::Result<()> {
         rows / fill.as_secs_f64(),
         fill.as_secs_f64()
     );
-    let load = load_data(&first).await?;
+    let loaded = first.beside("clqd_loaded").await;
+    let load = load_data(&first, &loaded, "").await?;
     println!("LOAD DATA LOCAL INFILE of the same rows: {:.0} rows/s", rows / load.as_secs_f64());
     println!("ratio: {:.2}", load.as_secs_f64() / fill.as_secs_f64());
     println!("bytes per row on disk, with indexes: {}", bytes_per_row(&first).await);
 
     let (delta, written) = write(&mut archive, servers, |server| week(server, 1, 0..CHANGED)).await?;
     let (all, written_all) = write(&mut archive, servers, |server| week(server, 2, 0..PLAYERS)).await?;
+    let load_all = load_data(&first, &loaded, "REPLACE").await?;
     let changed = f64::from(servers * CHANGED);
     println!("{CHANGED} of {PLAYERS} players of each server play on:");
     println!(
@@ -73,6 +75,9 @@ async fn run(servers: u32) -> anyhow::Result<()> {
         written_all as f64 / changed
     );
     println!("  ratio of time: {:.1}", all.as_secs_f64() / delta.as_secs_f64());
+    println!("all rows change: {:.0} rows/s", rows / all.as_secs_f64());
+    println!("LOAD DATA LOCAL INFILE ... REPLACE of the same rows: {:.0} rows/s", rows / load_all.as_secs_f64());
+    println!("ratio: {:.2}", load_all.as_secs_f64() / all.as_secs_f64());
     Ok(())
 }
 
@@ -146,7 +151,7 @@ fn week(server: u32, round: u32, players: std::ops::Range<u32>) -> WeekArchive {
 }
 
 /// Loads the rows of one database into another with the `mariadb` client. Returns the time.
-async fn load_data(from: &Database) -> anyhow::Result<Duration> {
+async fn load_data(from: &Database, to: &Database, on_duplicate: &str) -> anyhow::Result<Duration> {
     let columns = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
                    clq1, clq2, clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, \
                    clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms";
@@ -160,11 +165,10 @@ async fn load_data(from: &Database) -> anyhow::Result<Duration> {
         from.run(&format!("SELECT {columns} INTO OUTFILE '{}' CHARACTER SET binary FROM {table}", file.display()))
             .await;
         sql += &format!(
-            "LOAD DATA LOCAL INFILE '{}' INTO TABLE {table} CHARACTER SET binary ({columns});",
+            "LOAD DATA LOCAL INFILE '{}' {on_duplicate} INTO TABLE {table} CHARACTER SET binary ({columns});",
             file.display()
         );
     }
-    let to = from.beside("clqd_loaded").await;
     let address = to.address();
     let began = Instant::now();
     let mut client = Command::new("mariadb");

@@ -78,6 +78,9 @@ impl ArchiveError {
 pub(super) enum StatementError {
     Mysql(MysqlError),
     Timeout,
+    /// LOAD DATA was refused, or changed a value. An INSERT of the same rows stores them or says
+    /// what is wrong.
+    LoadData(String),
 }
 
 impl From<MysqlError> for StatementError {
@@ -92,6 +95,7 @@ impl std::fmt::Display for StatementError {
             StatementError::Mysql(MysqlError::Server(error)) => write!(f, "{}, error {}", error.message, error.code),
             StatementError::Mysql(error) => error.fmt(f),
             StatementError::Timeout => f.write_str("no response"),
+            StatementError::LoadData(why) => write!(f, "LOAD DATA LOCAL INFILE: {why}"),
         }
     }
 }
@@ -117,6 +121,7 @@ impl StatementError {
         match self {
             StatementError::Timeout => true,
             StatementError::Mysql(error) => error.is_fatal(),
+            StatementError::LoadData(_) => false,
         }
     }
 
@@ -144,6 +149,7 @@ impl StatementError {
             )) => {
                 ArchiveError::AccessDenied { target, doing, why: "its authentication method is not supported".into() }
             }
+            StatementError::LoadData(why) => ArchiveError::Rejected { target, what: doing, why },
             StatementError::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
         }
     }

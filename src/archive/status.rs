@@ -4,6 +4,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::error::ArchiveError;
+use super::load_data::WriteMethod;
 use crate::model::view::ResyncProgress;
 
 /// Status of the archive. Counts are since the worker started.
@@ -15,6 +16,8 @@ pub struct WorkerStatus {
     pub connected: bool,
     /// The host of the last connection, if the archive has several: `host:port`.
     pub host: Option<String>,
+    /// How many rows are written at once; `None`: not connected yet.
+    pub write_method: Option<WriteMethod>,
     /// The current fault, until a complete pass has succeeded.
     pub fault: Option<WorkerFault>,
     /// Progress of a resync; `None`: none is in progress.
@@ -143,6 +146,14 @@ impl StatusReporter {
         if is_first {
             let WorkerStatus { target, host, .. } = &*self.status.borrow();
             tracing::info!(archive = target, host, "archive connected");
+        }
+    }
+
+    /// Reports how rows are written.
+    pub fn write_method(&self, method: WriteMethod, why: &str) {
+        let is_new = self.status.send_if_modified(|it| it.write_method.replace(method) != Some(method));
+        if is_new {
+            tracing::info!("rows of the archive are written with {method}: {why}");
         }
     }
 

@@ -146,8 +146,7 @@ impl Archive {
         tries: &mut u32,
     ) -> Result<(), ArchiveError> {
         match failure {
-            TransactionError::Fault { fault, .. } if fault.is_conflict() && *tries < CONFLICT_TRIES_MAX => {
-                self.report_conflict(&fault);
+            TransactionError::Fault { fault, .. } if *tries < CONFLICT_TRIES_MAX && self.can_repeat_after(&fault) => {
                 self.run("rollback", "ROLLBACK").await?;
                 tokio::time::sleep(Duration::from_millis(10 << *tries)).await;
                 *tries += 1;
@@ -155,6 +154,21 @@ impl Archive {
             }
             failure => Err(self.roll_back(failure).await),
         }
+    }
+
+    /// Whether a transaction that failed may succeed if it is repeated: it lost a conflict, or
+    /// LOAD DATA failed, which is not used from now on. Reports it.
+    pub(super) fn can_repeat_after(&mut self, fault: &StatementError) -> bool {
+        if fault.is_conflict() {
+            self.report_conflict(fault);
+            return true;
+        }
+        let is_of_load_data = matches!(fault, StatementError::LoadData(_));
+        if is_of_load_data {
+            tracing::warn!(archive = self.target, table = self.doing, "{fault}; rows are written with INSERT instead");
+            self.stop_load_data();
+        }
+        is_of_load_data
     }
 
     /// Rolls back after a failure, and returns it as an error.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::database::Database;
 use crate::database::world::{assert_same, read};
 use crate::scans;
+use crate::write_method::without_load_data;
 use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event};
 use clqd::fleet::rng::{RngExt, SplitMix64};
@@ -154,8 +155,7 @@ async fn changed_rows_make_the_same_tables_as_all_rows() {
     assert!(sparse_jobs > 40, "{sparse_jobs}");
     archive_all(&mut state, &mut archive, true).await;
 
-    let complete = Database::new().await;
-    complete.migrate().await;
+    let complete = without_load_data().await;
     let mut other = Archive::connect(&complete.settings()).await.unwrap();
     assert_eq!(state.engine.check_archive_id(None, 1), 1);
     other.write(&scans::resync(&mut state)).await.unwrap();

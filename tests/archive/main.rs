@@ -10,6 +10,7 @@ mod resync;
 mod retention;
 mod schema_migration;
 mod top_boards;
+mod write_method;
 
 #[path = "../support/database/mod.rs"]
 mod database;

@@ -19,13 +19,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mysql_async::prelude::{FromRow, Queryable};
-use mysql_async::{Conn, DriverError, Error as MysqlError, Opts, Row};
+use mysql_async::prelude::{AsQuery, FromRow, Queryable};
+use mysql_async::{Conn, DriverError, Error as MysqlError, InfileData, Opts, Row};
 
 use self::host_order::Attempt;
 pub(super) use self::host_order::HostOrder;
 use super::error::{ArchiveError, StatementError};
 use super::hosts::ArchiveUrl;
+use super::load_data::WriteMethod;
 use super::settings::ArchiveSettings;
 use super::writer_epoch::WriterEpoch;
 
@@ -46,6 +47,12 @@ pub struct Archive {
     /// Whether the database is a node of a cluster: a lock of its own protects only this node,
     /// and large transactions stall the others.
     pub(super) is_cluster: bool,
+    /// How many rows are written at once.
+    pub(super) write_method: WriteMethod,
+    /// The database allows LOAD DATA LOCAL INFILE.
+    pub(super) is_local_infile_on: bool,
+    /// LOAD DATA failed on this connection.
+    pub(super) load_data_failed: bool,
     /// The right to write.
     pub(super) writer: WriterEpoch,
     /// Whether names are compared with the stored ones before they are written. Not
@@ -133,6 +140,9 @@ impl Archive {
             statement_bytes_max: session::STATEMENT_BYTES_MAX,
             query_timeout: Duration::from_millis(settings.query_timeout_ms.into()),
             is_cluster: false,
+            write_method: WriteMethod::Insert,
+            is_local_infile_on: false,
+            load_data_failed: false,
             writer: WriterEpoch::default(),
             checks_names: true,
             doing: "connect",
@@ -221,10 +231,23 @@ impl Archive {
     }
 
     /// Runs a statement; the error is not yet classified.
-    pub(super) async fn execute(&mut self, sql: &str) -> Result<(), StatementError> {
+    pub(super) async fn execute(&mut self, sql: impl AsQuery) -> Result<(), StatementError> {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
         let report = |why| report_blocked(waits.as_ref(), target, doing, why);
         with_timeout(conn.query_drop(sql), *query_timeout, report).await
+    }
+
+    /// Sets what is sent if the next statement asks for a file.
+    pub(super) fn set_file_to_send(
+        &mut self,
+        file: impl Future<Output = Result<InfileData, MysqlError>> + Send + Sync + 'static,
+    ) {
+        self.conn.set_infile_handler(file);
+    }
+
+    /// The number of warnings of the last statement.
+    pub(super) fn warnings(&self) -> u16 {
+        self.conn.get_warnings()
     }
 
     /// The number of rows that the last statement changed.

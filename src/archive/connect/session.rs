@@ -28,9 +28,11 @@ impl Archive {
         );
         self.run("session", &session).await?;
         self.check_charset().await?;
-        let packet: Option<u64> = self.first("session", "SELECT @@max_allowed_packet").await?;
+        let select = "SELECT @@max_allowed_packet, @@local_infile";
+        let (packet, local_infile) = self.first::<(u64, bool)>("session", select).await?.unwrap_or((1 << 20, false));
         // Half, because a statement ends with the row that exceeds the limit.
-        self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet.unwrap_or(1 << 20) as usize / 2);
+        self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet as usize / 2);
+        self.choose_write_method(local_infile);
         Ok(())
     }
 

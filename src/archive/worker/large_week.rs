@@ -81,11 +81,11 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<Option<u64>, PassError> {
         let mut first = Some(first);
         for _ in 0..CONFLICT_TRIES_MAX {
-            if archive.begin_week_chunks().await? == WriteOutcome::Conflict {
+            if archive.begin_week_chunks().await? == WriteOutcome::Repeat {
                 continue;
             }
             let (mut rows, mut after) = (0, None);
-            let has_conflict = loop {
+            let must_repeat = loop {
                 let chunk = match first.take() {
                     Some(first) => first,
                     None => match self.source.next_week_chunk(WeekChunkRequest::Next { copy_id, after }).await? {
@@ -101,10 +101,10 @@ impl<S: JobSource> Worker<S> {
                 rows += more;
                 after = chunk.span.through;
                 if after.is_none() {
-                    break archive.commit_week_chunks().await? == WriteOutcome::Conflict;
+                    break archive.commit_week_chunks().await? == WriteOutcome::Repeat;
                 }
             };
-            if !has_conflict {
+            if !must_repeat {
                 return Ok(Some(rows));
             }
         }

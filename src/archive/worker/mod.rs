@@ -70,6 +70,7 @@ pub async fn run<S: JobSource>(
         rejected: BTreeMap::new(),
         wait_ms: 0,
         published: Published::default(),
+        load_data_failed: false,
     };
     let drain_deadline = async {
         stop.await;
@@ -101,6 +102,8 @@ struct Worker<S> {
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
     published: Published,
+    /// LOAD DATA failed once: rows are inserted until the next start.
+    load_data_failed: bool,
     /// The back-off after the last failure; 0 after a pass without one.
     wait_ms: u32,
 }
@@ -206,6 +209,25 @@ impl<S: JobSource> Worker<S> {
         let mut archive = Archive::reconnect(&self.settings, &mut self.hosts).await?;
         archive.check_schema().await?;
         self.report.connected(Some(archive.host.clone()).filter(|_| self.host_count > 1));
+        if self.load_data_failed {
+            archive.stop_load_data();
+        }
+        self.report.write_method(archive.write_method, archive.write_method_reason());
+        let written = self.write_pending(&mut archive).await;
+        self.load_data_failed |= archive.load_data_failed;
+        self.report.write_method(archive.write_method, archive.write_method_reason());
+        let (rejected, resynced) = written?;
+        archive.close().await;
+        self.hosts.closed();
+        self.record_pass(rejected, resynced);
+        Ok(resynced)
+    }
+
+    /// Writes what is pending. Returns the rejected entries, too.
+    async fn write_pending(
+        &mut self,
+        archive: &mut Archive,
+    ) -> Result<(BTreeMap<OutboxKey, String>, ResyncOutcome), PassError> {
         let report = self.report.clone();
         archive
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
@@ -215,22 +237,19 @@ impl<S: JobSource> Worker<S> {
         let id = self.source.claim_archive(found).await?;
         archive.set_writer_state(id);
         let mut rejected = BTreeMap::new();
-        self.write_names(&mut archive, &mut rejected).await?;
+        self.write_names(archive, &mut rejected).await?;
         let new_id = Some(id).filter(|_| found != Some(id));
         if new_id.is_some() {
             self.published = Published::default();
         }
-        let resynced = self.resync(&mut archive, &mut rejected, new_id).await?;
+        let resynced = self.resync(archive, &mut rejected, new_id).await?;
         archive.checks_names = true;
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
-            self.write_states(&mut archive, &mut rejected).await?;
-            self.publish(&mut archive, &mut rejected).await?;
-            self.delete_old_rows(&mut archive).await?;
+            self.write_states(archive, &mut rejected).await?;
+            self.publish(archive, &mut rejected).await?;
+            self.delete_old_rows(archive).await?;
         }
-        archive.close().await;
-        self.hosts.closed();
-        self.record_pass(rejected, resynced);
-        Ok(resynced)
+        Ok((rejected, resynced))
     }
 
     /// Reports the result of a pass that did not fail.

@@ -23,7 +23,9 @@ use self::batch::{Batch, batches};
 pub(super) use self::week_chunks::WriteOutcome;
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
-use super::sql::{Table, Upsert};
+use super::load_data::WriteMethod;
+use super::sql::{RowFormat, Table};
+use super::upsert::{RowStatement, Upsert};
 use crate::model::archive::ArchiveJob;
 use crate::model::top_board::{SiteTotals, TopBoard};
 
@@ -67,6 +69,11 @@ impl Archive {
         self.write_batch(&Batch::SiteTotals(totals)).await
     }
 
+    /// Tables that are written with LOAD DATA, and the columns that are written.
+    pub fn loaded_tables() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        tables::LOADED.iter().map(|table| (table.name, table.columns))
+    }
+
     async fn write_batch(&mut self, batch: &Batch<'_>) -> Result<u64, ArchiveError> {
         let mut tries = 1;
         loop {
@@ -96,14 +103,20 @@ impl Archive {
     }
 
     fn upsert(&self, table: &'static Table) -> Upsert {
-        Upsert::new(table, self.statement_bytes_max)
+        let loads =
+            self.write_method == WriteMethod::LoadData && tables::LOADED.iter().any(|loaded| loaded.name == table.name);
+        Upsert::new(table, if loads { RowFormat::LoadData } else { RowFormat::Insert }, self.statement_bytes_max)
     }
 
     async fn execute_upsert(&mut self, upsert: Upsert) -> Result<u64, TransactionError> {
         let (rows, table) = (upsert.rows() as u64, upsert.table_name());
         self.doing = table;
         for statement in upsert.into_statements() {
-            self.execute(&statement).await.doing(table)?;
+            let written = match statement {
+                RowStatement::Insert(sql) => self.execute(sql).await,
+                RowStatement::LoadData { sql, rows } => self.load_data(&sql, rows).await,
+            };
+            written.doing(table)?;
         }
         Ok(rows)
     }

@@ -12,8 +12,9 @@ use crate::model::archive::WeekArchive;
 pub(in crate::archive) enum WriteOutcome {
     /// The number of written rows.
     Done { rows: u64 },
-    /// The transaction lost a conflict and was rolled back.
-    Conflict,
+    /// The transaction was rolled back and may be repeated: it lost a conflict, or rows could not
+    /// be loaded and will be inserted.
+    Repeat,
 }
 
 impl Archive {
@@ -52,10 +53,9 @@ impl Archive {
 
     async fn roll_back_after(&mut self, failure: TransactionError) -> Result<WriteOutcome, ArchiveError> {
         match failure {
-            TransactionError::Fault { fault, .. } if fault.is_conflict() => {
-                self.report_conflict(&fault);
+            TransactionError::Fault { fault, .. } if self.can_repeat_after(&fault) => {
                 self.rollback().await?;
-                Ok(WriteOutcome::Conflict)
+                Ok(WriteOutcome::Repeat)
             }
             failure => Err(self.roll_back(failure).await),
         }
