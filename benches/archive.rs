@@ -87,13 +87,15 @@ async fn write(
     servers: u32,
     week: impl Fn(u32) -> WeekArchive,
 ) -> anyhow::Result<(Duration, u64)> {
-    let (began, mut rows) = (Instant::now(), 0);
+    let (mut took, mut rows) = (Duration::ZERO, 0);
     for first in (1..=servers).step_by(SERVERS_PER_WRITE as usize) {
         let last = servers.min(first + SERVERS_PER_WRITE - 1);
         let jobs: Vec<_> = (first..=last).map(|server| ArchiveJob::Week(Box::new(week(server)))).collect();
+        let began = Instant::now();
         rows += archive.write(&jobs).await?;
+        took += began.elapsed();
     }
-    Ok((began.elapsed(), rows))
+    Ok((took, rows))
 }
 
 /// A server's week after some rounds, with the rows of some players. In each round the first

@@ -75,7 +75,7 @@ impl Default for ArchiveSettings {
             drain_timeout_s: 20,
             connect_timeout_ms: 5_000,
             query_timeout_ms: 30_000,
-            batch_rows_max: 2_000,
+            batch_rows_max: 10_000,
             keep_weeks: 0,
             keep_online_days: 0,
             keep_top_board_days: 0,

@@ -185,6 +185,19 @@ pub(super) fn literal(value: &str) -> String {
     Value::from(value).as_sql(false)
 }
 
+/// The condition for rows of some objects in one group, such as servers in a week:
+/// `(week,server) IN ((2968,1),(2968,2))`. Written as `week = 2968 AND server IN (1,2)`, the database
+/// may read the whole week: its statistics are old while a table grows, and then the week seems
+/// small. That made the first fill of 1,000,000 rows slower by a factor of four.
+pub(super) fn in_group<T: std::fmt::Display>(
+    (group_column, group): (&str, impl std::fmt::Display),
+    member_columns: &str,
+    members: impl IntoIterator<Item = T>,
+) -> String {
+    let members = comma_separated(members.into_iter().map(|member| format!("({group},{member})")));
+    format!("({group_column},{member_columns}) IN ({members})")
+}
+
 /// `a,b,c`.
 pub(super) fn comma_separated<T: std::fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();

@@ -10,7 +10,7 @@ use mysql_async::Row;
 
 use super::connect::Archive;
 use super::error::ArchiveError;
-use super::sql::{Table, comma_separated, literals, read_literal, truncate_chars};
+use super::sql::{Table, comma_separated, in_group, literals, read_literal, truncate_chars};
 use super::write::tables::{BEST_POSITION, BOARD_STEP, MAP_WEEK, PLAYER, PLAYER_WEEK, SERVER_WEEK};
 use super::write::weeks::{
     best_position_values, best_rows, map_week_values, player_range_condition, player_week_values, server_week_values,
@@ -235,8 +235,8 @@ impl Archive {
                         expected.add(literals(|values| best_position_values(values, job.server.0, player.0, row)));
                     }
                 }
-                let players = comma_separated(best.iter().map(|(player, _)| player));
-                let condition = format!("server = {} AND player IN ({players})", job.server);
+                let players = best.iter().map(|(player, _)| player);
+                let condition = in_group(("server", job.server), "player", players);
                 let found = self.read_rows(&BEST_POSITION, &condition).await?;
                 compare(&expected, &found, Some(0), all);
             }
@@ -288,8 +288,7 @@ fn is_empty(job: &WeekArchive) -> bool {
 
 fn of_servers(week: WeekKey, jobs: &[&WeekArchive]) -> String {
     // An empty list is not valid SQL; no server has key 0.
-    let keys = std::iter::once(0).chain(jobs.iter().map(|job| job.server.0));
-    format!("week = {week} AND server IN ({})", comma_separated(keys))
+    in_group(("week", week), "server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)))
 }
 
 /// Adds the differences between two sets of rows. `server_column`: which column of the key is the

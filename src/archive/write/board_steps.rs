@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::tables::BOARD_STEP;
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::{comma_separated, literal};
+use crate::archive::sql::{in_group, literal};
 use crate::model::archive::WeekArchive;
 
 /// Servers in one SELECT: their steps are some thousand rows.
@@ -29,9 +29,9 @@ impl Archive {
         let mut rows = 0;
         for jobs in jobs.chunks(SERVERS_MAX) {
             self.doing = table;
-            let servers = comma_separated(jobs.iter().map(|(server, _)| server));
             let select = format!(
-                "SELECT server, ranking, position, board_order FROM {table} WHERE week = {week} AND server IN ({servers})"
+                "SELECT server, ranking, position, board_order FROM {table} WHERE {}",
+                in_group(("week", week), "server", jobs.iter().map(|(server, _)| server))
             );
             let found: Vec<(u32, String, u32, Vec<u8>)> = self.rows(&select).await.doing(table)?;
             // What remains of these is surplus.
@@ -53,12 +53,12 @@ impl Archive {
             rows += self.execute_upsert(changed).await?;
             let surplus: Vec<String> = found
                 .keys()
-                .map(|(server, ranking, position)| format!("({server},{},{position})", literal(ranking)))
+                .map(|(server, ranking, position)| format!("{server},{},{position}", literal(ranking)))
                 .collect();
             for surplus in surplus.chunks(SERVERS_MAX) {
                 let delete = format!(
-                    "DELETE FROM {table} WHERE week = {week} AND (server, ranking, position) IN ({})",
-                    comma_separated(surplus)
+                    "DELETE FROM {table} WHERE {}",
+                    in_group(("week", week), "server,ranking,position", surplus)
                 );
                 self.execute(&delete).await.doing(table)?;
             }

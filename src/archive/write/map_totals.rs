@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::comma_separated;
+use crate::archive::sql::in_group;
 use crate::model::WeekKey;
 use crate::model::archive::WeekArchive;
 
@@ -47,8 +47,8 @@ impl Archive {
             self.doing = "map_week";
             let by_server: BTreeMap<u32, &WeekArchive> = jobs.iter().copied().collect();
             let select = format!(
-                "SELECT server, map, game, played_ms, player_ms FROM map_week WHERE week = {week} AND server IN ({})",
-                comma_separated(by_server.keys())
+                "SELECT server, map, game, played_ms, player_ms FROM map_week WHERE {}",
+                in_group(("week", week), "server", by_server.keys())
             );
             let replaced: Vec<(u32, u32, Option<u32>, i64, i64)> = self.rows(&select).await.doing("map_week")?;
             for (server, map, game, played_ms, player_ms) in replaced {

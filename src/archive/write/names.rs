@@ -6,7 +6,7 @@ use super::tables::{GAME, MAP, PLAYER, PLAYER_WORD};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
-use crate::archive::sql::{comma_separated, literal, truncate_chars};
+use crate::archive::sql::{comma_separated, in_group, literal, truncate_chars};
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::{GameKey, MapKey, PlayerKey};
 
@@ -117,9 +117,8 @@ impl Archive {
                 by_game.entry(game).or_default().push(name);
             }
             for (game, names) in &by_game {
-                let names = comma_separated(names.iter().map(|name| literal(name)));
                 select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
-                select.push_str(&format!("game = {game} AND name IN ({names})"));
+                select.push_str(&in_group(("game", game), "name", names.iter().map(|name| literal(name))));
             }
             let stored: Vec<(u32, u32, String)> = self.rows(&select).await.doing("player")?;
             let stored: Vec<(u32, (u32, String))> =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::tables::{ChildRows, ColumnType};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::{comma_separated, literal};
+use crate::archive::sql::{comma_separated, in_group, literal};
 
 /// Keys in one IN list: about 50 KB of text.
 const IN_LIST_MAX: usize = 5_000;
@@ -36,24 +36,22 @@ impl Archive {
         among: &str,
         wanted: impl Fn(u32) -> Keys,
     ) -> Result<(), TransactionError> {
-        let in_group = match (owned.group, group) {
-            (Some(column), Some(value)) => format!("{among}{column} = {value} AND "),
-            _ => among.to_owned(),
-        };
         let (table, member) = (owned.table, owned.member);
+        let group = owned.group.zip(group);
+        let rows_of = |members: &[u32]| match group {
+            Some(group) => format!("{among}{}", in_group(group, member, members)),
+            None => format!("{among}{member} IN ({})", comma_separated(members)),
+        };
         self.doing = table;
         let members: Vec<u32> = members.collect();
         for members in members.chunks(IN_LIST_MAX) {
-            let count = format!(
-                "SELECT {member}, COUNT(*) FROM {table} WHERE {in_group}{member} IN ({}) GROUP BY {member}",
-                comma_separated(members)
-            );
+            let count = format!("SELECT {member}, COUNT(*) FROM {table} WHERE {} GROUP BY {member}", rows_of(members));
             for (it, count) in self.rows::<(u32, usize)>(&count).await.doing(table)? {
                 let wanted = wanted(it);
                 if count == wanted.len() {
                     continue;
                 }
-                let member_rows = format!("FROM {table} WHERE {in_group}{member} = {it}");
+                let member_rows = format!("FROM {table} WHERE {}", rows_of(&[it]));
                 if owned.key.is_empty() || wanted.is_empty() {
                     self.execute(&format!("DELETE {member_rows}")).await.doing(table)?;
                     continue;

@@ -1,12 +1,12 @@
 //! Writes the rows of servers in weeks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::TransactionError;
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
+use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::{Values, literal};
+use crate::archive::sql::{Values, in_group, literal};
 use crate::model::archive::{BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive};
 use crate::model::{Ranking, WeekKey};
 
@@ -49,8 +49,10 @@ impl Archive {
             }
         }
         let mut rows = 0;
+        let mut replaced: BTreeMap<u32, BTreeMap<u32, &WeekArchive>> = BTreeMap::new();
         for (&week, servers) in &by_week {
             rows += self.write_map_totals(week, servers).await?;
+            replaced.insert(week, self.replaced_completely(week, servers).await?);
         }
         for upsert in [week_rows, server_weeks, players, best, maps] {
             rows += self.execute_upsert(upsert).await?;
@@ -58,13 +60,11 @@ impl Archive {
 
         for (&week, servers) in &by_week {
             rows += self.write_board_steps(week, servers).await?;
-            let complete: BTreeMap<u32, &WeekArchive> =
-                servers.iter().filter(|(_, job)| job.is_complete).map(|(&server, job)| (server, *job)).collect();
             let players_of =
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
-            for (span, servers) in by_span(&complete) {
+            for (span, servers) in by_span(&replaced[&week]) {
                 self.delete_surplus_where(
                     &PLAYERS,
                     Some(week),
@@ -91,6 +91,29 @@ impl Archive {
             self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
         }
         Ok(rows)
+    }
+}
+
+impl Archive {
+    /// The jobs with all rows of a server whose week may have other rows in the archive. Call it
+    /// before their rows are written. A week without a row in `server_week` has none in other tables.
+    async fn replaced_completely<'j>(
+        &mut self,
+        week: u32,
+        jobs: &BTreeMap<u32, &'j WeekArchive>,
+    ) -> Result<BTreeMap<u32, &'j WeekArchive>, TransactionError> {
+        let mut complete: BTreeMap<u32, &WeekArchive> =
+            jobs.iter().filter(|(_, job)| job.is_complete).map(|(&server, job)| (server, *job)).collect();
+        if complete.is_empty() {
+            return Ok(complete);
+        }
+        self.doing = SERVER_WEEK.name;
+        let among = in_group(("week", week), "server", complete.keys());
+        let select = format!("SELECT server FROM {} WHERE {among}", SERVER_WEEK.name);
+        let known: BTreeSet<u32> = self.rows::<u32>(&select).await.doing(SERVER_WEEK.name)?.into_iter().collect();
+        // The first chunk of a large week has inserted that row already.
+        complete.retain(|server, job| known.contains(server) || job.span.after.is_some());
+        Ok(complete)
     }
 }
 
