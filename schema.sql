@@ -301,6 +301,20 @@ CREATE TABLE IF NOT EXISTS map_total (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One map on all servers of a game in one week: sums of map_week, changed in the same transaction';
 
+CREATE TABLE IF NOT EXISTS player_total (
+  player       INT UNSIGNED    NOT NULL COMMENT 'Key of the player',
+  week         INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
+  servers      INT             NOT NULL COMMENT 'Servers on which the player has a row',
+  time_ms      BIGINT UNSIGNED NOT NULL COMMENT 'Time on all servers, ms',
+  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
+  points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
+  points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
+  PRIMARY KEY (player, week),
+  KEY player_total_by_week (week)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
+
 -- Published boards ------------------------------------------------------
 
 CREATE TABLE IF NOT EXISTS top_board (
@@ -444,6 +458,14 @@ CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_players AS
 SELECT p.player, p.game, g.name AS game_name, p.name, p.display, p.name_search
 FROM player p
 LEFT JOIN game g ON g.game = p.game;
+
+-- A player by week, on all servers, also those that other views exclude. The first row is the first week:
+--   WHERE player = ? ORDER BY week
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_total AS
+SELECT pt.player, pt.week, w.label AS week_label, w.start_ms, pt.servers, pt.time_ms, pt.time_est_ms, pt.points,
+  pt.points_est, pt.last_seen_ms
+FROM player_total pt
+JOIN week w ON w.week = pt.week;
 
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_words AS
 SELECT pw.word, pw.player, p.game, p.name, p.display
@@ -703,5 +725,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 4, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 5, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

@@ -18,6 +18,7 @@ pub(super) const STEPS: &[MigrationStep] = &[
     MigrationStep { to: 2, sql: MIGRATION_2 },
     MigrationStep { to: 3, sql: MIGRATION_3 },
     MigrationStep { to: 4, sql: MIGRATION_4 },
+    MigrationStep { to: 5, sql: MIGRATION_5 },
 ];
 
 /// Adds estimates, screening, and points that a protocol does not have.
@@ -179,6 +180,28 @@ INSERT INTO map_total (week, game, map, played_ms, player_ms, servers)
 SELECT week, game, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week WHERE game IS NOT NULL GROUP BY week, game, map
 UNION ALL
 SELECT week, 0, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week WHERE game IS NOT NULL GROUP BY week, map;
+";
+
+/// Adds the totals of players by week.
+const MIGRATION_5: &str = "
+CREATE TABLE IF NOT EXISTS player_total (
+  player       INT UNSIGNED    NOT NULL COMMENT 'Key of the player',
+  week         INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
+  servers      INT             NOT NULL COMMENT 'Servers on which the player has a row',
+  time_ms      BIGINT UNSIGNED NOT NULL COMMENT 'Time on all servers, ms',
+  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
+  points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
+  points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
+  PRIMARY KEY (player, week),
+  KEY player_total_by_week (week)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
+REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms)
+SELECT pw.player, pw.week, COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3),
+  MAX(w.start_ms + pw.time_reached_after_ms)
+FROM player_week pw JOIN week w ON w.week = pw.week
+GROUP BY pw.player, pw.week;
 ";
 
 /// A statement that renames one table, column or index.

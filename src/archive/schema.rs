@@ -31,7 +31,7 @@ impl Schema {
     /// the version here and in its last statement, and add a step, such as `MigrationStep
     /// { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
     /// statement in its step, because `schema.sql` creates it.
-    pub const CURRENT: Schema = Schema { version: 4, sql: SCHEMA_SQL, steps: STEPS };
+    pub const CURRENT: Schema = Schema { version: 5, sql: SCHEMA_SQL, steps: STEPS };
 }
 
 /// The result of a migration.

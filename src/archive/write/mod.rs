@@ -11,6 +11,7 @@ mod batch;
 mod board_steps;
 mod map_totals;
 mod names;
+mod player_totals;
 mod remove_player;
 mod servers;
 mod surplus;

@@ -27,11 +27,12 @@ impl Archive {
                 // If both have a row in one week on one server, the target's row is kept.
                 let weeks = format!("UPDATE IGNORE player_week SET player = {into} WHERE player = {player}");
                 self.execute(&weeks).await.doing("player_week")?;
+                self.merge_player_totals(player, into).await?;
                 format!("player = {into}")
             }
             None => "name = '', display = '', player = NULL".to_owned(),
         };
-        for table in ["player_week", "best_position", "player_word", "top_board_row"] {
+        for table in ["player_week", "player_total", "best_position", "player_word", "top_board_row"] {
             self.execute(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
         }
         let listed = format!("UPDATE online_player SET {listed} WHERE player = {player}");

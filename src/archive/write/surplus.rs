@@ -14,15 +14,16 @@ const IN_LIST_MAX: usize = 5_000;
 pub(super) type Keys = BTreeSet<Vec<String>>;
 
 impl Archive {
-    /// Deletes rows of `members` whose keys are not in `wanted`. All wanted rows have
-    /// just been written, so an equal count means that there is no surplus.
+    /// Deletes rows of `members` whose keys are not in `wanted`, and returns their keys. All wanted
+    /// rows have just been written, so an equal count means that there is no surplus. Rows of a
+    /// table without further key columns are not returned.
     pub(super) async fn delete_surplus(
         &mut self,
         owned: &ChildRows,
         group: Option<u32>,
         members: impl Iterator<Item = u32>,
         wanted: impl Fn(u32) -> Keys,
-    ) -> Result<(), TransactionError> {
+    ) -> Result<Keys, TransactionError> {
         self.delete_surplus_where(owned, group, members, "", wanted).await
     }
 
@@ -35,7 +36,8 @@ impl Archive {
         members: impl Iterator<Item = u32>,
         among: &str,
         wanted: impl Fn(u32) -> Keys,
-    ) -> Result<(), TransactionError> {
+    ) -> Result<Keys, TransactionError> {
+        let mut deleted = Keys::new();
         let (table, member) = (owned.table, owned.member);
         let group = owned.group.zip(group);
         let rows_of = |members: &[u32]| match group {
@@ -52,26 +54,26 @@ impl Archive {
                     continue;
                 }
                 let member_rows = format!("FROM {table} WHERE {}", rows_of(&[it]));
-                if owned.key.is_empty() || wanted.is_empty() {
+                if owned.key.is_empty() {
                     self.execute(&format!("DELETE {member_rows}")).await.doing(table)?;
                     continue;
                 }
                 let columns = comma_separated(owned.key.iter().map(|(column, _)| column));
                 let found: Vec<mysql_async::Row> =
                     self.rows(&format!("SELECT {columns} {member_rows}")).await.doing(table)?;
-                let surplus: Vec<String> = found
+                let surplus: Vec<Vec<String>> = found
                     .into_iter()
                     .map(|row| key_literals(row, owned.key))
                     .filter(|key| !wanted.contains(key))
-                    .map(|key| format!("({})", comma_separated(key)))
                     .collect();
                 for surplus in surplus.chunks(IN_LIST_MAX) {
-                    let delete = format!("DELETE {member_rows} AND ({columns}) IN ({})", comma_separated(surplus));
-                    self.execute(&delete).await.doing(table)?;
+                    let keys = comma_separated(surplus.iter().map(|key| format!("({})", comma_separated(key))));
+                    self.execute(format!("DELETE {member_rows} AND ({columns}) IN ({keys})")).await.doing(table)?;
                 }
+                deleted.extend(surplus);
             }
         }
-        Ok(())
+        Ok(deleted)
     }
 }
 

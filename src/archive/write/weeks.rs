@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
-use super::{OperationContext, TransactionError};
+use super::{OperationContext, TransactionError, player_totals};
 use crate::archive::connect::Archive;
 use crate::archive::sql::{Values, in_group, literal};
 use crate::model::archive::{BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive};
@@ -64,19 +64,24 @@ impl Archive {
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
+            let mut deleted = BTreeSet::new();
             for (span, servers) in by_span(&replaced[&week]) {
-                self.delete_surplus_where(
-                    &PLAYERS,
-                    Some(week),
-                    servers.iter().copied(),
-                    &player_range_condition(span),
-                    players_of,
-                )
-                .await?;
+                let surplus = self
+                    .delete_surplus_where(
+                        &PLAYERS,
+                        Some(week),
+                        servers.iter().copied(),
+                        &player_range_condition(span),
+                        players_of,
+                    )
+                    .await?;
+                deleted.extend(player_totals::players_of(&surplus));
                 if span.after.is_none() {
                     self.delete_surplus(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
                 }
             }
+            let written = servers.values().flat_map(|job| &job.rows).map(|row| row.player.0).collect();
+            rows += self.write_player_totals(week, &written, &deleted).await?;
         }
         for (&server, by_player) in &by_server {
             let best_of = |player: u32| {

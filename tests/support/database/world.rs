@@ -405,6 +405,7 @@ impl World {
             tables.insert(name, BTreeSet::new());
         }
         let mut totals: BTreeMap<(WeekKey, GameKey, MapKey), (u64, u64, u32)> = BTreeMap::new();
+        let mut player_totals: BTreeMap<(PlayerKey, WeekKey), PlayerTotal> = BTreeMap::new();
         let mut put = |table: &'static str, row: Vec<String>| {
             assert!(tables.get_mut(table).unwrap().insert(row), "a duplicate row of {table}");
         };
@@ -493,6 +494,7 @@ impl World {
                         put("board_step", row(vec![text(step.ranking.name()), text(step.position), hex(&step.order)]));
                     }
                     for r in &it.rows {
+                        player_totals.entry((r.player, it.week)).or_default().add(r);
                         let mut rest = vec![text(r.player), text(r.measured_ms), text(r.starts), text(r.time_ms)];
                         rest.extend([text(r.time_est_ms), text(r.points), format!("{:?}", r.points_est)]);
                         rest.extend([format!("{:?}", r.elo), text(r.elo_rounds)]);
@@ -519,6 +521,17 @@ impl World {
                 "map_total",
                 [text(week), text(game), text(map), text(played_ms), text(player_ms), text(servers)].to_vec(),
             );
+        }
+        for ((player, week), total) in player_totals {
+            let points_est = (total.points_est * 1_000.0).round() / 1_000.0;
+            let mut row = vec![text(player), text(week), text(total.servers), text(total.time_ms)];
+            row.extend([
+                text(total.time_est_ms),
+                text(total.points),
+                format!("{points_est:?}"),
+                maybe(total.last_seen_ms),
+            ]);
+            put("player_total", row);
         }
         let weeks: BTreeSet<u32> = self.weeks.keys().map(|&(week, _)| week).collect();
         for week in weeks {
@@ -572,7 +585,7 @@ pub fn new_server(key: u32, url: &str) -> ServerArchive {
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
 /// Tables and the columns that are read; blobs as hex.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     ("game", "*"),
     ("map", "*"),
     ("player", "player, game, name, display"),
@@ -603,7 +616,31 @@ const TABLES: [(&str, &str); 16] = [
     ("best_position", "*"),
     ("map_week", "week, server, map, game, played_ms, player_ms"),
     ("map_total", "*"),
+    ("player_total", "*"),
 ];
+
+/// The expected sums of a player's rows in a week.
+#[derive(Default)]
+struct PlayerTotal {
+    servers: u32,
+    time_ms: u64,
+    time_est_ms: u64,
+    points: i64,
+    points_est: f64,
+    last_seen_ms: Option<i64>,
+}
+
+impl PlayerTotal {
+    fn add(&mut self, row: &PlayerWeekArchive) {
+        self.servers += 1;
+        self.time_ms += row.time_ms;
+        self.time_est_ms += row.time_est_ms;
+        self.points += row.points;
+        self.points_est += row.points_est;
+        let time = &row.places[Ranking::Time as usize];
+        self.last_seen_ms = self.last_seen_ms.max(time.as_ref().map(|place| place.reached_ms));
+    }
+}
 
 /// The content of the tables.
 pub async fn read(database: &Database) -> Tables {
@@ -618,6 +655,11 @@ pub async fn read(database: &Database) -> Tables {
                 for at in [8, 9] {
                     row[at] = format!("{:?}", row[at].parse::<f64>().unwrap());
                 }
+            }
+        }
+        if name == "player_total" {
+            for row in &mut rows {
+                row[6] = format!("{:?}", row[6].parse::<f64>().unwrap());
             }
         }
         tables.insert(name, rows.into_iter().collect());
