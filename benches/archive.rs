@@ -158,11 +158,12 @@ async fn load_data(from: &Database, to: &Database, on_duplicate: &str) -> anyhow
                    clq1, clq2, clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, \
                    clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms";
     let steps = "week, server, ranking, position, board_order";
+    let totals = "player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms";
     let dir = tempfile::tempdir()?;
     // The server writes the file, as another user.
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
     let mut sql = String::new();
-    for (table, columns) in [("player_week", columns), ("board_step", steps)] {
+    for (table, columns) in [("player_week", columns), ("board_step", steps), ("player_total", totals)] {
         let file = dir.path().join(table);
         from.run(&format!("SELECT {columns} INTO OUTFILE '{}' CHARACTER SET binary FROM {table}", file.display()))
             .await;

@@ -193,8 +193,7 @@ CREATE TABLE IF NOT EXISTS player_total (
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
   points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
-  PRIMARY KEY (player, week),
-  KEY player_total_by_week (week)
+  PRIMARY KEY (player, week)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
 REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms)

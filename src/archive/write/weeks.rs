@@ -81,7 +81,8 @@ impl Archive {
                 }
             }
             let written = servers.values().flat_map(|job| &job.rows).map(|row| row.player.0).collect();
-            rows += self.write_player_totals(week, &written, &deleted).await?;
+            let week_start_ms = servers.values().next().map_or(0, |job| job.week_start_ms);
+            rows += self.write_player_totals((week, week_start_ms), &written, &deleted).await?;
         }
         for (&server, by_player) in &by_server {
             let best_of = |player: u32| {
