@@ -201,14 +201,29 @@ impl Replay<'_> {
 
     /// Applies the next line of a log. Periodically closes the weeks that have ended before it.
     pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        while let Some(forgotten_ms) = self.feed.next_forgotten_ms().filter(|&it| it < outcome.t_ms()) {
+            self.forget_until(forgotten_ms)?;
+        }
         if self.feed.is_at_check() && outcome.t_ms() >= self.state.engine.next_close_ms() {
             self.state.close_due_weeks(outcome.t_ms())?;
         }
         self.feed.observe(self.state, url, outcome)
     }
 
-    /// Commits, and closes the weeks that have ended.
-    pub fn finish(self) -> Result<(), StoreError> {
+    /// Forgets placeholders of forgotten players. Weeks that ended before the request are closed
+    /// with them, as the daemon closed them with the player.
+    fn forget_until(&mut self, forgotten_ms: i64) -> Result<(), StoreError> {
+        if forgotten_ms >= self.state.engine.next_close_ms() {
+            self.state.close_due_weeks(forgotten_ms)?;
+        }
+        self.feed.forget_until(self.state, forgotten_ms)
+    }
+
+    /// Forgets the remaining placeholders, commits, and closes the weeks that have ended.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        while let Some(forgotten_ms) = self.feed.next_forgotten_ms() {
+            self.forget_until(forgotten_ms)?;
+        }
         // No scan follows: the next commit empties the caches.
         self.state.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
         self.state.close_due_weeks(self.state.engine.now_ms())

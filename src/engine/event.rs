@@ -2,7 +2,7 @@
 
 use crate::model::name::Name;
 use crate::model::server::Class;
-use crate::model::{Completeness, ServerKey, ServerUrl, Snapshot};
+use crate::model::{Completeness, ForgottenPlaceholder, ServerKey, ServerUrl, Snapshot};
 
 /// Input of the engine, except requests of an admin.
 #[derive(Clone, Debug)]
@@ -51,6 +51,15 @@ impl Outcome {
     pub fn with_blanked_names(mut self, names: &[Name]) -> Outcome {
         if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {
             snapshot.players.iter_mut().filter(|it| names.contains(&it.name)).for_each(|it| it.name.clear());
+        }
+        self
+    }
+
+    /// Marks names that look like the placeholder of a forgotten player, for the scan log. A
+    /// replay normalises them to the same names.
+    pub fn with_marked_names(mut self) -> Outcome {
+        if let Outcome::Snapshot(snapshot) = &mut self {
+            snapshot.players.iter_mut().for_each(|player| ForgottenPlaceholder::mark_ordinary(&mut player.name));
         }
         self
     }

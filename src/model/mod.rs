@@ -7,6 +7,7 @@ pub mod archive;
 pub mod board_order;
 pub mod calendar;
 pub mod commit;
+pub mod forgotten_placeholder;
 pub mod keys;
 pub mod name;
 pub mod name_hash;
@@ -31,5 +32,6 @@ pub use snapshot::{Completeness, Player, Snapshot};
 pub use url::ServerUrl;
 pub use window::{WindowKey, WindowType};
 
+pub use crate::model::forgotten_placeholder::ForgottenPlaceholder;
 pub use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 pub use crate::model::name_hash::NameHash;

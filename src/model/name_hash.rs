@@ -9,6 +9,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::name::{ColourCodes, normalise_name};
+
 /// Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -19,6 +21,13 @@ impl NameHash {
     pub fn of(game: &str, name: &str) -> NameHash {
         let hasher = Sha256::new().chain_update(game).chain_update([0]).chain_update(name);
         NameHash(hasher.finalize().into())
+    }
+
+    /// The hash of a name as a server wrote it. `None`: nothing is left of it after
+    /// normalisation, so it is not a name. Everything that recognises forgotten names uses this.
+    pub fn of_listed(game: &str, listed: &str, codes: ColourCodes) -> Option<NameHash> {
+        let name = normalise_name(listed, codes);
+        (!name.is_empty()).then(|| NameHash::of(game, &name))
     }
 
     pub fn bytes(&self) -> &[u8; 32] {

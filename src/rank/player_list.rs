@@ -54,18 +54,26 @@ impl NameFamily {
 impl NameRules {
     /// How a server writes names, and which of its entries are spectators.
     pub fn family(&self, screen: &ScreenRules, scheme: &str, quake3_family: bool, game: &str) -> NameFamily {
-        let listed = self.darkplaces_games.iter().any(|listed| listed.eq_ignore_ascii_case(game));
-        let codes = match quake3_family {
-            false => ColourCodes::None,
-            true if listed || scheme == "darkplaces" => ColourCodes::DarkPlaces,
-            true => ColourCodes::Quake3,
-        };
+        let listed = self.is_darkplaces_game(game);
         NameFamily {
-            codes,
+            codes: self.colour_codes(scheme, quake3_family, game),
             zero_ping_is_bot: quake3_family,
             spectators: screen.enabled,
             spectator_points: screen.spectator_points(scheme, game, listed),
         }
+    }
+
+    /// The colour codes in names of a server.
+    pub fn colour_codes(&self, scheme: &str, quake3_family: bool, game: &str) -> ColourCodes {
+        match quake3_family {
+            false => ColourCodes::None,
+            true if scheme == "darkplaces" || self.is_darkplaces_game(game) => ColourCodes::DarkPlaces,
+            true => ColourCodes::Quake3,
+        }
+    }
+
+    fn is_darkplaces_game(&self, game: &str) -> bool {
+        self.darkplaces_games.iter().any(|listed| listed.eq_ignore_ascii_case(game))
     }
 
     /// Whether an entry is a bot and must be excluded.

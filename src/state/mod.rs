@@ -5,14 +5,16 @@
 
 pub mod answer;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
 use crate::engine::{
-    BuildPlan, CacheLimits, Engine, EngineSettings, Event, Outcome, WindowBoards, Workers, ZoneChanged,
+    BuildPlan, CacheLimits, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError, WindowBoards, Workers,
+    ZoneChanged,
 };
-use crate::model::{ServerUrl, WindowKey};
+use crate::model::{ForgottenPlaceholder, ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
 /// Ticks for each commit when no client waits for scans.
@@ -138,10 +140,15 @@ const PENDING_RECORD_BYTES: u64 = 160;
 /// Applies the scans of a log to the state. It commits when the pending records reach a limit.
 /// Few commits are best: a record that changes twice before a commit is written once, and a
 /// crash loses nothing that is not in the log.
-#[derive(Clone, Copy, Debug)]
+///
+/// A log that was rewritten after `clqd player forget` has placeholders for the player
+/// ([`ForgottenPlaceholder`]). They are forgotten before the first scan after the request.
+#[derive(Clone, Debug)]
 pub struct ReplayFeed {
     scans: u64,
     pending_max: usize,
+    /// Placeholders found so far, with their games; the next to be forgotten is first.
+    placeholders: BTreeSet<(ForgottenPlaceholder, String)>,
 }
 
 impl ReplayFeed {
@@ -150,12 +157,16 @@ impl ReplayFeed {
     pub fn exclusive(engine: &mut Engine, memory: u64) -> ReplayFeed {
         let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
         engine.set_cache_limits(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
-        ReplayFeed { scans: 0, pending_max: of(60, PENDING_RECORD_BYTES) }
+        ReplayFeed::new(of(60, PENDING_RECORD_BYTES))
     }
 
     /// For a process that runs in parallel with a daemon: 30 MB.
     pub fn background() -> ReplayFeed {
-        ReplayFeed { scans: 0, pending_max: 200_000 }
+        ReplayFeed::new(200_000)
+    }
+
+    fn new(pending_max: usize) -> ReplayFeed {
+        ReplayFeed { scans: 0, pending_max, placeholders: BTreeSet::new() }
     }
 
     /// Number of applied scans.
@@ -170,12 +181,48 @@ impl ReplayFeed {
 
     /// Applies the next scan, and commits if the limit is reached.
     pub fn observe(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        while let Some(forgotten_ms) = self.next_forgotten_ms().filter(|&forgotten_ms| forgotten_ms < outcome.t_ms()) {
+            self.forget_until(state, forgotten_ms)?;
+        }
+        self.note_placeholders(&outcome);
         state.handle(Event::Replayed { url, outcome })?;
         self.scans += 1;
         if self.is_at_check() && state.engine.pending_records() >= self.pending_max {
             state.commit()?;
         }
         Ok(())
+    }
+}
+
+impl ReplayFeed {
+    /// When the next placeholder is to be forgotten, Unix ms.
+    pub fn next_forgotten_ms(&self) -> Option<i64> {
+        self.placeholders.first().map(|(placeholder, _)| placeholder.forgotten_ms)
+    }
+
+    /// Forgets the placeholders of requests until a time, Unix ms.
+    pub fn forget_until(&mut self, state: &mut State, until_ms: i64) -> Result<(), StoreError> {
+        while self.next_forgotten_ms().is_some_and(|forgotten_ms| forgotten_ms <= until_ms) {
+            let Some((placeholder, game)) = self.placeholders.pop_first() else { break };
+            state.commit()?;
+            match state.engine.forget_placeholder(&state.store, &game, placeholder) {
+                Ok(()) => _ = state.commit()?,
+                Err(CorrectionError::View(ViewError::Store(error))) => return Err(error),
+                // It was never ranked, or an earlier replay has forgotten it.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn note_placeholders(&mut self, outcome: &Outcome) {
+        let Outcome::Snapshot(snapshot) = outcome else { return };
+        for placeholder in snapshot.players.iter().filter_map(|player| ForgottenPlaceholder::parse(&player.name)) {
+            // The rewriting leaves none after the request.
+            if placeholder.forgotten_ms >= snapshot.t_ms {
+                self.placeholders.insert((placeholder, snapshot.game.clone()));
+            }
+        }
     }
 }
 
@@ -216,7 +263,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
-        let mut feed = ReplayFeed { scans: 0, pending_max: 3_000 };
+        let mut feed = ReplayFeed::new(3_000);
         let mut most = 0;
         for n in 0..2 * SCANS_PER_CHECK as i64 + 1 {
             let player = Player {

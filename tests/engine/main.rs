@@ -4,6 +4,7 @@ mod correction_cost;
 mod corrections;
 mod corrections_in_week_close;
 mod estimates;
+mod forgotten_replay;
 mod migration;
 mod online_players;
 mod outbox;

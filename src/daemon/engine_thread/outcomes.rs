@@ -61,7 +61,7 @@ impl EngineThread {
             && self.state.engine.outcomes_applied() > used_before
         {
             let url = self.state.engine.url_of(scan.server).expect("outcomes are of known servers");
-            let outcome = outcome.with_blanked_names(self.state.engine.blanked_names());
+            let outcome = outcome.with_blanked_names(self.state.engine.blanked_names()).with_marked_names();
             recorder.add(url, &outcome);
             self.rebuilder.record(url, &outcome);
         }

@@ -5,9 +5,10 @@
 
 use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
 use crate::model::commit::RowKey;
-use crate::model::name::{Name, normalise};
+use crate::model::name::Name;
 use crate::model::view::board::PlayerSelector;
-use crate::model::{GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
+use crate::model::{ForgottenPlaceholder, GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
+use crate::rank::NameRules;
 
 /// The effect of forgetting a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,19 +29,44 @@ impl Engine {
         player: &PlayerSelector,
         now_ms: i64,
     ) -> Result<ForgetResult, CorrectionError<S::Error>> {
+        let (player, names, rows) = self.delete_player(source, game, player, now_ms)?;
+        let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
+        self.global.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        let corrections = &mut self.global.pending.corrections;
+        corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        Ok(ForgetResult { player, hashes, rows })
+    }
+
+    /// Forgets the player that stands for a forgotten one in a scan log, as
+    /// [`Engine::forget_player`] forgot that one. The name is not a person's, so no hash is kept.
+    pub fn forget_placeholder<S: StateReader>(
+        &mut self,
+        source: &S,
+        game: &str,
+        placeholder: ForgottenPlaceholder,
+    ) -> Result<(), CorrectionError<S::Error>> {
+        let player = PlayerSelector::Name(placeholder.to_string());
+        self.delete_player(source, game, &player, placeholder.forgotten_ms).map(drop)
+    }
+
+    /// Deletes a player of a game. Returns the key, all names and the number of rows.
+    fn delete_player<S: StateReader>(
+        &mut self,
+        source: &S,
+        game: &str,
+        player: &PlayerSelector,
+        now_ms: i64,
+    ) -> Result<(PlayerKey, Vec<String>, usize), CorrectionError<S::Error>> {
         assert!(!self.has_changes(), "commit before correcting");
         self.advance_time(now_ms);
         let game_key = self.find_game(game)?;
         let player = self.find_player_in_game(source, game_key, player)?;
         let names = self.names_of(source, player).map_err(ViewError::Store)?;
         let rows = self.delete_player_data(source, game_key, player, &names).map_err(ViewError::Store)?;
-        let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
-        self.global.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         self.remove_player(player, &names, RemovedPlayer { into: None });
-        let corrections = &mut self.global.pending.corrections;
-        corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        corrections.deleted_names.extend(names.into_iter().map(|name| (game_key, name)));
-        Ok(ForgetResult { player, hashes, rows })
+        let deleted = &mut self.global.pending.corrections.deleted_names;
+        deleted.extend(names.iter().map(|name| (game_key, name.clone())));
+        Ok((player, names, rows))
     }
 
     /// Hashes of forgotten names, each with the time of the request, Unix ms; oldest first.
@@ -48,6 +74,11 @@ impl Engine {
         let mut all: Vec<(NameHash, i64)> = self.global.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
         all.sort_unstable_by_key(|&(hash, ms)| (ms, hash));
         all
+    }
+
+    /// How names are read from lists.
+    pub fn name_rules(&self) -> &NameRules {
+        &self.global.settings.rules.names
     }
 
     /// Allows a forgotten name again. Its history is not restored.
@@ -72,8 +103,8 @@ impl Engine {
         };
         let codes = self.global.name_family(server_state, &snapshot.game).codes;
         let is_forgotten = |name: &Name| {
-            let name = normalise(name, codes);
-            !name.is_empty() && self.global.forgotten.contains_key(&NameHash::of(&snapshot.game, &name))
+            let hash = NameHash::of_listed(&snapshot.game, name, codes);
+            hash.is_some_and(|hash| self.global.forgotten.contains_key(&hash))
         };
         snapshot.players.iter().any(|player| is_forgotten(&player.name))
     }
