@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
 use super::active_file::{RecordError, check_log_path, open_active_file, repair_last_line};
+use super::file_lock::LogFileLock;
 use super::line;
 use super::rotation::{self, compress, rotated_file, sync_directory};
 use crate::engine::Outcome;
@@ -36,6 +37,7 @@ pub struct Recorder {
     bytes: u64,
     buffer: Vec<u8>,
     compressor: Option<JoinHandle<io::Result<()>>>,
+    lock: LogFileLock,
 }
 
 impl Recorder {
@@ -50,7 +52,8 @@ impl Recorder {
         let mut file = open_active_file(&settings.path).map_err(failed("open"))?;
         let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
-        let mut recorder = Recorder { settings, file, bytes, buffer: Vec::new(), compressor: None };
+        let mut recorder =
+            Recorder { settings, file, bytes, buffer: Vec::new(), compressor: None, lock: LogFileLock::default() };
         let rotated = rotated_file(&recorder.settings.path);
         if rotated.exists() {
             recorder.begin_compression().map_err(|source| RecordError::Io {
@@ -60,6 +63,11 @@ impl Recorder {
             })?;
         }
         Ok(recorder)
+    }
+
+    /// The lock on the names of the closed files.
+    pub fn file_lock(&self) -> &LogFileLock {
+        &self.lock
     }
 
     pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
@@ -106,7 +114,9 @@ impl Recorder {
     /// Rotates the active file and starts to compress it.
     fn rotate(&mut self) -> io::Result<()> {
         let RecorderSettings { path, keep_files, .. } = &self.settings;
+        let names = self.lock.lock_names();
         rotation::rotate(path, *keep_files)?;
+        drop(names);
         self.file = open_active_file(path)?;
         sync_directory(path)?;
         self.bytes = 0;

@@ -1,0 +1,58 @@
+//! Recognises forgotten names in the lines of a log, by the rule that the engine uses for new
+//! scans, and replaces them.
+
+use rustc_hash::FxHashMap;
+
+use crate::engine::Outcome;
+use crate::model::name::Name;
+use crate::model::{ForgottenPlaceholder, NameHash, ServerUrl};
+use crate::rank::NameRules;
+
+/// The names to remove from a log.
+#[derive(Clone, Debug, Default)]
+pub struct ForgottenNames {
+    placeholders: FxHashMap<NameHash, ForgottenPlaceholder>,
+    rules: NameRules,
+}
+
+impl ForgottenNames {
+    /// `forgotten`: hashes with the time of the request, Unix ms.
+    pub fn new(mut forgotten: Vec<(NameHash, i64)>, rules: NameRules) -> ForgottenNames {
+        forgotten.sort_unstable_by_key(|&(hash, forgotten_ms)| (forgotten_ms, hash));
+        let mut placeholders = FxHashMap::default();
+        let mut before = ForgottenPlaceholder { forgotten_ms: i64::MIN, number: 0 };
+        for (hash, forgotten_ms) in forgotten {
+            let number = if forgotten_ms == before.forgotten_ms { before.number + 1 } else { 1 };
+            before = ForgottenPlaceholder { forgotten_ms, number };
+            placeholders.insert(hash, before);
+        }
+        ForgottenNames { placeholders, rules }
+    }
+
+    /// Times of the requests, Unix ms, in order.
+    pub fn times_ms(&self) -> Vec<i64> {
+        let mut times: Vec<i64> = self.placeholders.values().map(|placeholder| placeholder.forgotten_ms).collect();
+        times.sort_unstable();
+        times
+    }
+
+    /// Replaces the forgotten names of a list. In scans until the request by a placeholder, and
+    /// by nothing in later ones, as the daemon records those. Returns whether there were any.
+    ///
+    /// Every list has a game; a miss has no list. Host names and maps are not names of players.
+    pub(super) fn replace_in(&self, url: &ServerUrl, outcome: &mut Outcome) -> bool {
+        let Outcome::Snapshot(snapshot) = outcome else { return false };
+        let codes = self.rules.colour_codes(url.scheme(), url.is_quake3_family(), &snapshot.game);
+        let mut found = false;
+        for player in &mut snapshot.players {
+            let hash = NameHash::of_listed(&snapshot.game, &player.name, codes);
+            let Some(placeholder) = hash.and_then(|hash| self.placeholders.get(&hash)) else { continue };
+            found = true;
+            player.name = match snapshot.t_ms <= placeholder.forgotten_ms {
+                true => Name::from(placeholder.to_string()),
+                false => Name::default(),
+            };
+        }
+        found
+    }
+}
