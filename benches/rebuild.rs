@@ -127,7 +127,12 @@ impl EngineLoop {
     fn open(dir: &Path, store: StoreSettings, settings: EngineSettings) -> anyhow::Result<EngineLoop> {
         let (state_dir, log) = (dir.join("state"), dir.join("scans.jsonl"));
         let state = State::open(&state_dir, store, settings)?;
-        let place = RebuildPaths { state_dir, log: Some(log.clone()), cache_bytes: store.cache_bytes };
+        let place = RebuildPaths {
+            state_dir,
+            log: Some(log.clone()),
+            log_lock: Default::default(),
+            cache_bytes: store.cache_bytes,
+        };
         Ok(EngineLoop { state, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
     }
 

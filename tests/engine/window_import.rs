@@ -103,8 +103,12 @@ impl Fixture {
     /// Starts a rebuild, like the daemon after a change of the windows or at its start.
     fn begin(&mut self) {
         std::fs::write(self.log(), &self.log).expect("the log");
-        let paths =
-            RebuildPaths { state_dir: self.dir.path().join("state"), log: Some(self.log()), cache_bytes: 16 << 20 };
+        let paths = RebuildPaths {
+            state_dir: self.dir.path().join("state"),
+            log: Some(self.log()),
+            log_lock: Default::default(),
+            cache_bytes: 16 << 20,
+        };
         let log = self.log();
         plan_window_types(&mut self.state().engine, Some(Path::new(&log)));
         self.state().commit().expect("a store");

@@ -117,8 +117,12 @@ impl EngineThread {
         state.store.set_compaction(config.store.compaction());
         let log = recorder.is_some().then(|| config.scan_log.path.clone());
         let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);
-        let rebuild_paths =
-            RebuildPaths { state_dir: config.state_dir.clone(), log, cache_bytes: config.store.cache_bytes };
+        let rebuild_paths = RebuildPaths {
+            state_dir: config.state_dir.clone(),
+            log,
+            log_lock: recorder.as_ref().map(|recorder| recorder.file_lock().clone()).unwrap_or_default(),
+            cache_bytes: config.store.cache_bytes,
+        };
         EngineThread {
             rebuilder: Rebuilder::new(&rebuild_paths),
             rebuild_paths,

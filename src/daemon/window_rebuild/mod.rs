@@ -30,7 +30,7 @@ use crate::board::window::type_name;
 use crate::config::rebuild_dir;
 use crate::engine::{Engine, Outcome};
 use crate::model::ServerUrl;
-use crate::scan_log;
+use crate::scan_log::{self, LogFileLock};
 use crate::state::State;
 use crate::store::StoreSettings;
 
@@ -39,6 +39,8 @@ pub struct RebuildPaths {
     pub state_dir: PathBuf,
     /// `None`: scans are not recorded.
     pub log: Option<PathBuf>,
+    /// Keeps the files of the log from being rewritten while they are read.
+    pub log_lock: LogFileLock,
     pub cache_bytes: u64,
 }
 
@@ -133,6 +135,7 @@ impl Rebuilder {
         fs::copy(&log, &log_copy).with_context(|| format!("cannot copy {}", log.display()))?;
         // Opened before the others are listed: if it is compressed in the meantime it is
         // also among them, and duplicate scans are skipped.
+        let log_reading = paths.log_lock.begin_reading();
         let closed = File::open(scan_log::rotated_file(&log)).ok();
         let compressed = scan_log::compressed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
         let is_cancelled = Arc::new(AtomicBool::new(false));
@@ -146,6 +149,7 @@ impl Rebuilder {
             compressed: compressed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
             closed,
             log,
+            log_reading: Some(log_reading),
             is_cancelled: is_cancelled.clone(),
         };
         let (chunks_tx, chunks_rx) = std::sync::mpsc::channel();

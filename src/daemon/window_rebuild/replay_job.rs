@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::engine::{EngineSettings, Outcome};
 use crate::model::ServerUrl;
-use crate::scan_log::{self, LogReader, LossyReader};
+use crate::scan_log::{self, LogReader, LossyReader, ReadingGuard};
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreSettings;
 
@@ -40,6 +40,9 @@ pub(super) struct ReplayJob {
     /// The closed log file that is not yet compressed, if there is one. It is open here, so
     /// that it stays readable when compression removes it.
     pub closed: Option<File>,
+    /// Until the compressed files are read, none of them is rewritten: a rewritten file has
+    /// another inode number.
+    pub log_reading: Option<ReadingGuard>,
     pub is_cancelled: Arc<AtomicBool>,
 }
 
@@ -49,24 +52,27 @@ impl ReplayJob {
         for (url, tags) in &self.tags {
             state.engine.add_server(url.clone(), tags.clone(), 0)?;
         }
+        let feed = &mut ReplayFeed::background();
         for &number in self.compressed_from() {
             // A file deleted by retention is skipped.
             let Some(lines) = open_compressed(&self.log, number)? else { continue };
-            replay(&mut state, lines, self.from_ms, &self.is_cancelled)?;
+            replay(&mut state, feed, lines, self.from_ms, &self.is_cancelled)?;
         }
+        self.log_reading = None;
         if let Some(closed) = self.closed.take() {
             replay(
                 &mut state,
+                feed,
                 scan_log::from_file(&scan_log::rotated_file(&self.log), closed)?,
                 self.from_ms,
                 &self.is_cancelled,
             )?;
         }
-        replay(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.is_cancelled)?;
+        replay(&mut state, feed, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.is_cancelled)?;
         loop {
             state.commit()?;
             let chunk = next_chunk().context("the daemon is stopping")?;
-            replay(&mut state, scan_log::open(&chunk.path)?, self.from_ms, &self.is_cancelled)?;
+            replay(&mut state, feed, scan_log::open(&chunk.path)?, self.from_ms, &self.is_cancelled)?;
             _ = fs::remove_file(&chunk.path);
             if chunk.lines < CAUGHT_UP_LINES_MAX {
                 state.commit()?;
@@ -99,8 +105,13 @@ fn open_compressed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>>
 }
 
 /// Applies the lines from a time on.
-fn replay(state: &mut State, lines: LogReader, from_ms: i64, is_cancelled: &AtomicBool) -> anyhow::Result<()> {
-    let mut feed = ReplayFeed::background();
+fn replay(
+    state: &mut State,
+    feed: &mut ReplayFeed,
+    lines: LogReader,
+    from_ms: i64,
+    is_cancelled: &AtomicBool,
+) -> anyhow::Result<()> {
     let mut lines = LossyReader::new(lines);
     while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
         feed.observe(state, url, outcome)?;

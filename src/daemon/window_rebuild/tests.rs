@@ -6,7 +6,7 @@ use crate::board::window::{Shape, WindowSpec, WindowTypes};
 use crate::engine::{EngineSettings, Event, StateReader};
 use crate::model::calendar::Calendar;
 use crate::model::commit::RowKey;
-use crate::model::{PlayerKey, ServerKey, WindowKey, WindowType};
+use crate::model::{NameHash, PlayerKey, ServerKey, WindowKey, WindowType};
 use crate::state::ReplayFeed;
 
 /// The messages when days are added to the settings.
@@ -54,6 +54,48 @@ fn lines(minutes: std::ops::Range<i64>) -> String {
     minutes.step_by(2).map(line).collect()
 }
 
+/// A pipe takes the place of the newest closed file, so that the rebuild waits when it opens it.
+#[test]
+fn log_files_are_not_replaced_while_a_rebuild_reads_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("scans.jsonl");
+    fs::write(&log, lines(100..200)).unwrap();
+    let closed = |number: u32| dir.path().join(format!("scans.jsonl.{number}.zst"));
+    let original = zstd::encode_all(lines(0..100).as_bytes(), 3).unwrap();
+    fs::write(closed(2), &original).unwrap();
+    nix::unistd::mkfifo(&closed(1), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
+    let log_lock = LogFileLock::default();
+    let paths = RebuildPaths {
+        state_dir: dir.path().join("state"),
+        log: Some(log.clone()),
+        log_lock: log_lock.clone(),
+        cache_bytes: 16 << 20,
+    };
+    let mut rebuilder = Rebuilder::new(&paths);
+    rebuilder.begin(&mut state.engine, &paths);
+    assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
+
+    let forgotten = vec![(NameHash::of("baseq3", "ann"), i64::MAX)];
+    let names = scan_log::ForgottenNames::new(forgotten, Default::default());
+    let mut rewriting = scan_log::LogRewriting::new(&log, names, log_lock, 0);
+    let stopped = rewriting.rewrite_closed_files(&mut |_| false, &mut |_| {});
+    assert!(matches!(stopped, Err(scan_log::RewriteError::Stopped)), "{stopped:?}");
+    assert_eq!(fs::read(closed(2)).unwrap(), original);
+
+    // The rebuild reads an empty file, and goes on.
+    let pipe = File::options().write(true).open(closed(1)).unwrap();
+    fs::remove_file(closed(1)).unwrap();
+    drop(pipe);
+    let mut wait = |duration| {
+        std::thread::sleep(duration);
+        true
+    };
+    let done = rewriting.rewrite_closed_files(&mut wait, &mut |_| {}).unwrap();
+    assert_eq!((done.files, done.lines), (1, 50));
+}
+
 /// The first rebuild is cancelled and cleaned up while the second is running.
 #[test]
 fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
@@ -62,7 +104,12 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
     fs::write(&log, lines(0..100)).unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
-    let paths = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log), cache_bytes: 16 << 20 };
+    let paths = RebuildPaths {
+        state_dir: dir.path().join("state"),
+        log: Some(log),
+        log_lock: Default::default(),
+        cache_bytes: 16 << 20,
+    };
     let leftover = rebuild_dir(&paths.state_dir).join("of an earlier process");
     fs::create_dir_all(&leftover).unwrap();
     let mut rebuilder = Rebuilder::new(&paths);
@@ -102,7 +149,12 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     observe(&mut state, &lines(0..100), |_, _| ());
     state.commit().unwrap();
     let siblings = names(dir.path());
-    let paths = RebuildPaths { state_dir: state_dir.clone(), log: Some(log), cache_bytes: 16 << 20 };
+    let paths = RebuildPaths {
+        state_dir: state_dir.clone(),
+        log: Some(log),
+        log_lock: Default::default(),
+        cache_bytes: 16 << 20,
+    };
     let mut rebuilder = Rebuilder::new(&paths);
     rebuilder.begin(&mut state.engine, &paths);
     let running = rebuilder.running.as_ref().expect("the rebuild has started").dir.clone();
@@ -154,7 +206,12 @@ fn log_file_compressed_during_a_rebuild_is_replayed() {
     plan_window_types(&mut state.engine, Some(&log));
     state.commit().unwrap();
 
-    let paths = RebuildPaths { state_dir: dir.path().join("state"), log: Some(log.clone()), cache_bytes: 16 << 20 };
+    let paths = RebuildPaths {
+        state_dir: dir.path().join("state"),
+        log: Some(log.clone()),
+        log_lock: Default::default(),
+        cache_bytes: 16 << 20,
+    };
     let mut rebuilder = Rebuilder::new(&paths);
     rebuilder.begin(&mut state.engine, &paths);
     fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
