@@ -17,5 +17,5 @@ pub use self::protocol::{
 };
 pub use self::request::{Request, RescanSelector, ServerFilter};
 pub use self::row::{BackupRow, ChangeOutcome, Row, ScanResult, ScanRow, ServerChange};
-pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, Status, StoreStatus};
+pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, ScanLogFault, ScanLogStatus, Status, StoreStatus};
 pub use self::validate::{ROWS_PER_RESPONSE_MAX, URLS_PER_REQUEST_MAX, check_tag};

@@ -22,6 +22,9 @@ pub struct Status {
     /// Absent if the state directory was read without a daemon.
     #[serde(default)]
     pub store: Option<StoreStatus>,
+    /// Absent if scans are not recorded, or the state directory was read without a daemon.
+    #[serde(default)]
+    pub scan_log: Option<ScanLogStatus>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     pub counters: BTreeMap<String, u64>,
 }
@@ -84,4 +87,23 @@ pub struct StoreStatus {
     /// Scans whose results were discarded since the daemon started, because too much was
     /// pending.
     pub scans_discarded: u64,
+}
+
+/// Whether the scan log contains names of forgotten players.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanLogStatus {
+    /// Forgotten names that files of the scan log may still contain. They are being removed.
+    pub names_pending: u64,
+    /// Closed files that are not checked yet; 0 before the number is known.
+    pub files_pending: u64,
+    /// Why names cannot be removed, until all are.
+    pub fault: Option<ScanLogFault>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanLogFault {
+    /// `disk_full`, `unreadable` or `write_failed`.
+    pub kind: String,
+    pub since_ms: i64,
+    pub message: String,
 }

@@ -7,6 +7,7 @@ use super::Shared;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::{Command, StartedRescan};
+use crate::daemon::log_rewriting::LogRewriterStatus;
 use crate::state::answer::add_stored_sizes;
 
 impl RequestHandler for Shared {
@@ -39,6 +40,7 @@ impl Shared {
             if let Row::Status(status) = row {
                 status.daemon = Some(self.daemon_status());
                 status.archive = self.archive_status();
+                status.scan_log = self.scan_log.as_ref().map(LogRewriterStatus::get);
                 status.counters = self.counters();
             }
         }

@@ -40,6 +40,10 @@ impl DiskSpace {
         DiskSpace { paths, min_bytes, paused_since_ms: None, discarded: 0 }
     }
 
+    pub(super) fn min_bytes(&self) -> u64 {
+        self.min_bytes
+    }
+
     pub(super) fn set_min(&mut self, min_bytes: u64) {
         self.min_bytes = min_bytes;
     }

@@ -14,6 +14,7 @@ mod control_handler;
 mod disk_space;
 mod engine_thread;
 mod import_task;
+mod log_rewriting;
 mod rescan_results;
 mod systemd;
 pub mod window_rebuild;
@@ -31,6 +32,7 @@ use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
+use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
@@ -65,6 +67,8 @@ struct Shared {
     counts: Arc<ScanCounters>,
     control: Arc<ControlCounters>,
     captures: Arc<CaptureCounters>,
+    /// `None`: scans are not recorded.
+    scan_log: Option<LogRewriterStatus>,
     /// Results of rescans that their clients did not read in time.
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: no archive is configured.
@@ -176,9 +180,15 @@ impl Daemon {
             let config = &config.capture;
             CaptureFiles::open(config.dir.clone(), config.keep_days, clock.now_ms(), capture_counters.clone())
         });
+        let log_rewriter = recorder.as_ref().map(|recorder| {
+            let lock = recorder.file_lock().clone();
+            LogRewriter::start(&config.scan_log.path, lock, commands.clone(), clock.clone())
+        });
+        let log_rewriter = log_rewriter.transpose().context("cannot start a thread")?;
+        let scan_log = log_rewriter.as_ref().map(LogRewriter::status);
         let thread = EngineThread::new(
             state,
-            Recorders { scan_log: recorder, captures },
+            Recorders { scan_log: recorder, log_rewriter, captures },
             clock.clone(),
             probes,
             &config,
@@ -198,6 +208,7 @@ impl Daemon {
             counts: scanner.counters(),
             control: Arc::default(),
             captures: capture_counters,
+            scan_log,
             rescans_dropped,
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),

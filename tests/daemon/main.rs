@@ -10,6 +10,7 @@ mod commands;
 mod corrections;
 mod crash;
 mod exit_codes;
+mod forgotten_log;
 mod import;
 mod scan_log;
 mod state_dir;

@@ -135,6 +135,11 @@ pub(in crate::daemon) enum Command {
         /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,
     },
+    /// Closes the active file of the scan log. Replies whether that was done: not while the disk
+    /// is nearly full.
+    RotateLog {
+        reply: oneshot::Sender<bool>,
+    },
     /// Stops sending probes; outcomes are still applied.
     StopScanning,
     /// Commit and end.

@@ -109,6 +109,15 @@ impl EngineThread {
                 self.commit_interval_ms = store.commit_interval_ms as i64;
                 self.allow_private = allow_private;
                 self.captures.iter_mut().for_each(|captures| captures.set_keep_days(capture_keep_days));
+                self.remove_names_from_log();
+            }
+            Command::RotateLog { reply } => {
+                self.commit()?;
+                let may_rotate = !self.disk.is_paused();
+                if may_rotate {
+                    self.begin_log_file()?;
+                }
+                _ = reply.send(may_rotate);
             }
             Command::StopScanning => self.probes = None,
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),

@@ -26,12 +26,13 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::daemon::board_builder::BoardBuilder;
 use crate::daemon::disk_space::DiskSpace;
+use crate::daemon::log_rewriting::LogRewriter;
 use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
-use crate::engine::{Event, Notice};
+use crate::engine::{Engine, Event, Notice};
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
-use crate::model::{ServerKey, ServerUrl, WeekKey, WindowKey};
+use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey, WindowKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
 use crate::scan_log::Recorder;
 use crate::state::State;
@@ -59,12 +60,15 @@ const BOARD_POLL_MS: i64 = 50;
 /// What records scans besides the state; each is `None` if it is off.
 pub(super) struct Recorders {
     pub(super) scan_log: Option<Recorder>,
+    /// Removes forgotten names from the scan log.
+    pub(super) log_rewriter: Option<LogRewriter>,
     pub(super) captures: Option<CaptureFiles>,
 }
 
 pub(super) struct EngineThread {
     state: State,
     recorder: Option<Recorder>,
+    log_rewriter: Option<LogRewriter>,
     /// `None`: off.
     captures: Option<CaptureFiles>,
     clock: Arc<Clock>,
@@ -103,6 +107,14 @@ pub(super) struct EngineThread {
     committing_since_ms: Option<i64>,
 }
 
+/// The earliest time for outcomes of a new daemon: not before the last change, and after a request
+/// to forget a player, see `correct_player`.
+fn first_outcome_ms(engine: &Engine) -> i64 {
+    let now_ms = engine.now_ms();
+    let is_now = |&(_, forgotten_ms): &(NameHash, i64)| forgotten_ms == now_ms;
+    now_ms + i64::from(engine.forgotten().iter().any(is_now))
+}
+
 impl EngineThread {
     pub(super) fn new(
         mut state: State,
@@ -113,7 +125,7 @@ impl EngineThread {
         heartbeat: Arc<Heartbeat>,
         dropped: DropCounter,
     ) -> EngineThread {
-        let Recorders { scan_log: recorder, captures } = recorders;
+        let Recorders { scan_log: recorder, log_rewriter, captures } = recorders;
         state.store.set_compaction(config.store.compaction());
         let log = recorder.is_some().then(|| config.scan_log.path.clone());
         let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);
@@ -126,7 +138,7 @@ impl EngineThread {
         EngineThread {
             rebuilder: Rebuilder::new(&rebuild_paths),
             rebuild_paths,
-            last_outcome_ms: state.engine.now_ms(),
+            last_outcome_ms: first_outcome_ms(&state.engine),
             boards: BoardBuilder::new(state.store.reader()),
             waiting_requests: Vec::new(),
             notices_in_flight: Vec::new(),
@@ -136,6 +148,7 @@ impl EngineThread {
             adopted_jumps: clock.adopted_jumps(),
             state,
             recorder,
+            log_rewriter,
             captures,
             clock,
             probes: Some(probes),
@@ -161,6 +174,7 @@ impl EngineThread {
             self.boards.enqueue(window);
         }
         self.rebuild()?;
+        self.remove_names_from_log();
         loop {
             let now_ms = self.clock.now_ms();
             self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
@@ -315,6 +329,14 @@ impl EngineThread {
         self.commit()?;
         let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::start_new_file);
         begun.context("cannot start a new scan log file")
+    }
+
+    /// Removes the forgotten names from the scan log, in the background. All recorded scans and
+    /// the names must be on disk.
+    fn remove_names_from_log(&self) {
+        let Some(rewriter) = &self.log_rewriter else { return };
+        let engine = &self.state.engine;
+        rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
     }
 
     /// Logs the phases of weeks that have changed, and a week whose closing the clock

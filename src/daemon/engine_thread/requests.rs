@@ -93,6 +93,9 @@ impl EngineThread {
             }
         };
         self.commit()?;
+        if matches!(request, Request::PlayerForget { .. } | Request::PlayerAllow { .. }) {
+            self.remove_names_from_log();
+        }
         Ok(rows)
     }
 
@@ -150,7 +153,10 @@ impl EngineThread {
                 Correction::Merged { player_key: result.from.0, into_key: result.into.0, rows: result.rows as u64 }
             }),
             Request::PlayerForget { player, game } => {
+                // A replay forgets the player between the scans until this time and later ones.
+                let now_ms = now_ms.max(self.last_outcome_ms);
                 engine.forget_player(store, game, player, now_ms).map(|result| {
+                    self.last_outcome_ms = now_ms + 1;
                     // Without the name: the log is kept longer than the name.
                     tracing::info!(player = result.player.0, "player forgotten");
                     let ForgetResult { player, rows, hashes } = result;
