@@ -24,7 +24,7 @@ impl NameHash {
     }
 
     /// The hash of a name as a server wrote it. `None`: nothing is left of it after
-    /// normalisation, so it is not a name. Everything that recognises forgotten names uses this.
+    /// normalisation, so it is not a name. The engine does the same with each new scan.
     pub fn of_listed(game: &str, listed: &str, codes: ColourCodes) -> Option<NameHash> {
         let name = normalise_name(listed, codes);
         (!name.is_empty()).then(|| NameHash::of(game, &name))
