@@ -1,8 +1,8 @@
 //! The pages of a website: each query of docs/database.md runs with an account that may only read
 //! the views, and reads few rows more than it returns.
 
-use crate::database::Database;
 use crate::database::world::new_server;
+use crate::database::{Database, Server};
 use clqd::archive::Archive;
 use clqd::model::archive::{
     BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, OrderBytes, PlayerKeyRange, PlayerWeekArchive,
@@ -15,6 +15,8 @@ use clqd::model::view::board::WindowView;
 use clqd::model::{ArchiveJob, GameKey, MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// 2026-W47.
 const RUNNING: u32 = 2_968;
@@ -192,24 +194,123 @@ async fn rows_read(conn: &mut Conn) -> u64 {
     status.into_iter().map(|(_, count)| count).sum()
 }
 
+/// Adds rows of players on other servers, in the running week and the eleven before, in total
+/// `rows`. Every player of these is on a few servers in each week.
+async fn add_rows(database: &Database, rows: u32) {
+    const FIRST_PLAYER: u32 = 2_001;
+    const PLAYERS: u32 = 2_000_000;
+    const PLAYERS_PER_SERVER: u32 = 500;
+    let last_player = FIRST_PLAYER + PLAYERS - 1;
+    let name = "CONCAT(ELT(seq MOD 5 + 1, 'Anarki ', 'Crash', 'Vis', '|clan| ', 'x'), seq)";
+    database
+        .run(&format!(
+            "INSERT INTO player (player, game, name, display) SELECT seq, 1, {name}, {name} \
+             FROM seq_{FIRST_PLAYER}_to_{last_player}"
+        ))
+        .await;
+    let rows_per_week = rows / 12;
+    for week in RUNNING - 11..=RUNNING {
+        let start_ms = Calendar::default().week_start_ms(WeekKey(week));
+        let position = format!("LPAD(HEX((seq + {week} * 7) MOD {PLAYERS_PER_SERVER} + 1), 8, '0')");
+        let order = match week < RUNNING {
+            true => format!("UNHEX({position})"),
+            false => format!("UNHEX(CONCAT(REPEAT('0', 28), {position}))"),
+        };
+        let server = format!("{SERVERS} + 1 + seq DIV {PLAYERS_PER_SERVER}");
+        database
+            .run(&format!(
+                "INSERT INTO player_week SELECT {week}, {server}, {FIRST_PLAYER} + (seq * 7 + {week}) MOD {PLAYERS}, \
+                 600000, 1, 660000, 700000, 100, 110.5, 1000, 3, 7200000, 10, \
+                 {order}, {order}, {order}, {order}, {order}, 5000, 5000, 5000, 5000, 5000, \
+                 DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT FROM seq_0_to_{}",
+                rows_per_week - 1
+            ))
+            .await;
+        database
+            .run(&format!(
+                "INSERT INTO server_week SELECT {week}, server, IF({week} < {RUNNING}, server, NULL), COUNT(*) * 1000, \
+                 {week} < {RUNNING}, COUNT(*), COUNT(*), COUNT(*), COUNT(*), COUNT(*) FROM player_week \
+                 WHERE week = {week} AND server > {SERVERS} GROUP BY server"
+            ))
+            .await;
+        database
+            .run(&format!(
+                "INSERT INTO player_total SELECT player, week, COUNT(*), SUM(time_ms), SUM(time_est_ms), SUM(points), \
+                 SUM(points_est), {start_ms} + 5000 FROM player_week WHERE week = {week} AND server > {SERVERS} \
+                 GROUP BY player"
+            ))
+            .await;
+    }
+}
+
 #[tokio::test]
 async fn pages_read_few_rows_more_than_they_return() {
     let database = Database::new().await;
     database.migrate().await;
     let mut archive = Archive::connect(&database.settings()).await.unwrap();
     fill(&mut archive).await;
-    let tables = "player, player_word, map, server, server_tag, online_player, server_week, player_week, best_position, \
-                  map_week, map_total, board_step, top_board, top_board_row, online_total, server_series";
-    database.run(&format!("ANALYZE TABLE {tables}")).await;
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week WHERE player = 12").await, "2400");
     let mut conn = website_account(&database).await;
-    let before = rows_read(&mut conn).await;
-    let of_status = rows_read(&mut conn).await - before;
+    assert_pages_read_few_rows(&database, &mut conn).await;
+}
+
+/// A measurement: `cargo test --release --test archive ten_million -- --ignored --nocapture`. It
+/// takes about ten minutes and 8 GB of memory. It prints the time of each page.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn pages_of_ten_million_rows() {
+    let rows: u32 = std::env::var("CLQD_ROWS").map_or(10_000_000, |rows| rows.parse().unwrap());
+    let options = ["--innodb-buffer-pool-size=6G", "--innodb-log-file-size=1G"];
+    let database = Database::on_server(Arc::new(Server::start_with(&options))).await;
+    database.migrate().await;
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    fill(&mut archive).await;
+    archive.close().await;
+    let began = Instant::now();
+    add_rows(&database, rows).await;
+    println!("{rows} rows were added in {:.0?}", began.elapsed());
+    let mut conn = website_account(&database).await;
+    assert_pages_read_few_rows(&database, &mut conn).await;
+    let (mut slowest, queries) = (Duration::ZERO, queries());
+    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); queries.len()];
+    // The first round warms the caches.
+    for round in 0..301 {
+        for (query, times) in queries.iter().zip(&mut times) {
+            let began = Instant::now();
+            let rows: Vec<mysql_async::Row> = conn.query(query).await.unwrap();
+            std::hint::black_box(rows);
+            if round > 0 {
+                times.push(began.elapsed());
+            }
+        }
+    }
+    for (query, times) in queries.iter().zip(&mut times) {
+        times.sort_unstable();
+        let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+        slowest = slowest.max(p99);
+        println!("p50 {p50:>9.2?}  p99 {p99:>9.2?}  {}", query.lines().collect::<Vec<_>>().join(" "));
+    }
+    println!("the slowest p99 is {slowest:.2?}");
+    let sizes = "SELECT table_name, table_rows, ROUND((data_length + index_length) / GREATEST(table_rows, 1)), \
+                 ROUND(data_length / GREATEST(table_rows, 1)) FROM information_schema.tables \
+                 WHERE table_schema = DATABASE() AND table_rows > 100000";
+    for row in database.rows(sizes).await {
+        println!("{}: {} rows, {} bytes a row, {} of them without indexes", row[0], row[1], row[2], row[3]);
+    }
+}
+
+/// Runs each query with the account of a website.
+async fn assert_pages_read_few_rows(database: &Database, conn: &mut Conn) {
+    let tables = "player, player_word, player_total, map, server, server_tag, online_player, server_week, player_week, best_position, \
+                  map_week, map_total, board_step, top_board, top_board_row, online_total, server_series";
+    database.run(&format!("ANALYZE TABLE {tables}")).await;
+    let before = rows_read(conn).await;
+    let of_status = rows_read(conn).await - before;
     let mut excess = Vec::new();
     for query in queries() {
-        let before = rows_read(&mut conn).await;
+        let before = rows_read(conn).await;
         let rows: Vec<mysql_async::Row> = conn.query(&query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
-        let read = rows_read(&mut conn).await - before - of_status;
+        let read = rows_read(conn).await - before - of_status;
         assert!(!rows.is_empty() || query.starts_with("SET"), "{query} returns no rows");
         if read > 3 * rows.len() as u64 + 50 {
             let plan = database.rows(&format!("EXPLAIN {}", query.replace("@", "@x"))).await;
