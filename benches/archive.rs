@@ -6,7 +6,9 @@
 //! - all of them to an empty database, as in a resync, beside `LOAD DATA LOCAL INFILE` of the same
 //!   rows into the same tables by the `mariadb` client;
 //! - then what changes when 8 players of each server play on: only the changed rows, and, as a
-//!   comparison, all rows of each server's week, beside `LOAD DATA LOCAL INFILE ... REPLACE`.
+//!   comparison, all rows of each server's week, beside `LOAD DATA LOCAL INFILE ... REPLACE`;
+//! - then the close of the week: all rows with positions, and best positions, while a website
+//!   reads pages.
 //!
 //! The results are in docs/benchmarks.md.
 
@@ -15,6 +17,7 @@ mod database;
 
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -25,6 +28,7 @@ use clqd::model::archive::{
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::{ArchiveJob, GameKey, PlayerKey, Ranking, ServerKey, WeekKey};
 use database::{Database, Server};
+use mysql_async::prelude::Queryable;
 
 const WEEK: WeekKey = WeekKey(2_968);
 const PLAYERS: u32 = 200;
@@ -78,6 +82,31 @@ async fn run(servers: u32) -> anyhow::Result<()> {
     println!("all rows change: {:.0} rows/s", rows / all.as_secs_f64());
     println!("LOAD DATA LOCAL INFILE ... REPLACE of the same rows: {:.0} rows/s", rows / load_all.as_secs_f64());
     println!("ratio: {:.2}", load_all.as_secs_f64() / all.as_secs_f64());
+
+    let website = Website::start(&first, servers);
+    let (close, written_close) = write(&mut archive, servers, |server| closed(week(server, 2, 0..PLAYERS))).await?;
+    let mut pages = website.stop()?;
+    pages.sort_unstable();
+    println!(
+        "close of the week: {:.1} s, {:.0} rows/s with best positions",
+        close.as_secs_f64(),
+        written_close as f64 / close.as_secs_f64()
+    );
+    println!(
+        "  {} pages meanwhile: p50 {:.2?}, p99 {:.2?}, slowest {:.2?}",
+        pages.len(),
+        pages[pages.len() / 2],
+        pages[pages.len() * 99 / 100],
+        pages[pages.len() - 1]
+    );
+    println!("  bytes per row on disk, with indexes: {} (before the table is rebuilt)", bytes_per_row(&first).await);
+    first.run("ALTER TABLE player_week FORCE").await;
+    println!("  bytes per row of a closed week: {}", bytes_per_row(&first).await);
+    for ranking in ["points", "time"] {
+        first.run(&format!("ALTER TABLE player_week DROP KEY player_week_by_{ranking}")).await;
+    }
+    first.run("ALTER TABLE player_week FORCE").await;
+    println!("  without the indexes by points and time: {}", bytes_per_row(&first).await);
     Ok(())
 }
 
@@ -96,6 +125,81 @@ async fn write(
         took += began.elapsed();
     }
     Ok((took, rows))
+}
+
+/// A website that reads pages of boards, one after the other, on a thread of its own.
+struct Website {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<anyhow::Result<Vec<Duration>>>,
+}
+
+impl Website {
+    fn start(database: &Database, servers: u32) -> Website {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopping, url) = (stop.clone(), format!("{}?prefer_socket=false", database.url()));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(read_pages(url, servers, stopping))
+        });
+        Website { stop, thread }
+    }
+
+    /// Returns the time of each page.
+    fn stop(self) -> anyhow::Result<Vec<Duration>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("no panic")
+    }
+}
+
+async fn read_pages(url: String, servers: u32, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<Duration>> {
+    let mut conn = mysql_async::Conn::new(mysql_async::Opts::from_url(&url)?).await?;
+    let mut times = Vec::new();
+    for number in 1_u32.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let server = number.wrapping_mul(7_919) % servers + 1;
+        let player = server * PLAYERS + number % PLAYERS;
+        let page = format!(
+            "SELECT player, clq1, clq1_order FROM player_week WHERE week = {WEEK} AND server = {server} \
+             AND clq1_order >= clq_order_at({WEEK}, {server}, 'clq1', 101) ORDER BY clq1_order LIMIT 50; \
+             SELECT clq_position(week, server, 'elo', elo_order) FROM player_week \
+             WHERE week = {WEEK} AND server = {server} AND player = {player}"
+        );
+        let began = Instant::now();
+        conn.query_drop(page).await?;
+        times.push(began.elapsed());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(times)
+}
+
+/// The same week after its close.
+fn closed(running: WeekArchive) -> WeekArchive {
+    let mut rows = running.rows;
+    for ranking in Ranking::ALL {
+        let at = ranking as usize;
+        let mut order: Vec<(OrderBytes, usize)> = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(n, row)| Some((row.places[at].as_ref()?.order.to_bytes(), n)))
+            .collect();
+        order.sort();
+        for (position, (_, n)) in (1..).zip(order) {
+            if let Some(place) = &mut rows[n].places[at] {
+                place.order = BoardOrder::Position(position);
+            }
+        }
+    }
+    let best = rows.iter().map(|row| {
+        let position = |at: usize| match &row.places[at] {
+            Some(BoardPlace { order: BoardOrder::Position(position), .. }) => vec![(*position, WEEK)],
+            _ => Vec::new(),
+        };
+        (row.player, std::array::from_fn(position))
+    });
+    let best = best.collect();
+    WeekArchive { closed: true, steps: Vec::new(), is_complete: true, best, rows, ..running }
 }
 
 /// A server's week after some rounds, with the rows of some players. In each round the first

@@ -50,6 +50,9 @@ pub struct ArchiveStatus {
     /// The host of the last connection, if the archive has several: `host:port`.
     #[serde(default)]
     pub host: Option<String>,
+    /// How rows are written: `load_data` or `insert`; absent before the first connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_method: Option<String>,
     /// Time of the last pass that wrote everything pending, Unix ms.
     pub last_complete_ms: Option<i64>,
     pub last_error: Option<String>,

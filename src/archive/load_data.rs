@@ -6,7 +6,6 @@ use std::{fmt, io};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use mysql_async::Error as MysqlError;
-use serde::Serialize;
 
 use super::connect::Archive;
 use super::error::StatementError;
@@ -16,13 +15,23 @@ use super::error::StatementError;
 const PACKET_BYTES: usize = 64 << 10;
 
 /// How many rows are written at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteMethod {
     /// `LOAD DATA LOCAL INFILE ... REPLACE`
     LoadData,
     /// `INSERT ... ON DUPLICATE KEY UPDATE` of many rows
     Insert,
+}
+
+impl WriteMethod {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            WriteMethod::LoadData => "load_data",
+            WriteMethod::Insert => "insert",
+        }
+    }
 }
 
 impl fmt::Display for WriteMethod {

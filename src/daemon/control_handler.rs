@@ -94,6 +94,7 @@ impl Shared {
             target: status.target,
             connected: status.connected,
             host: status.host,
+            write_method: status.write_method.map(|method| method.name().to_owned()),
             last_complete_ms: status.last_success_ms,
             last_error: status.last_error,
             last_error_ms: status.last_error_ms,

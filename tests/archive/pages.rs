@@ -209,6 +209,8 @@ async fn add_rows(database: &Database, rows: u32) {
         ))
         .await;
     let rows_per_week = rows / 12;
+    let (_, columns) = Archive::loaded_tables().find(|(table, _)| *table == "player_week").unwrap();
+    let columns = columns.join(", ");
     for week in RUNNING - 11..=RUNNING {
         let start_ms = Calendar::default().week_start_ms(WeekKey(week));
         let position = format!("LPAD(HEX((seq + {week} * 7) MOD {PLAYERS_PER_SERVER} + 1), 8, '0')");
@@ -219,10 +221,9 @@ async fn add_rows(database: &Database, rows: u32) {
         let server = format!("{SERVERS} + 1 + seq DIV {PLAYERS_PER_SERVER}");
         database
             .run(&format!(
-                "INSERT INTO player_week SELECT {week}, {server}, {FIRST_PLAYER} + (seq * 7 + {week}) MOD {PLAYERS}, \
+                "INSERT INTO player_week ({columns}) SELECT {week}, {server}, {FIRST_PLAYER} + (seq * 7 + {week}) MOD {PLAYERS}, \
                  600000, 1, 660000, 700000, 100, 110.5, 1000, 3, 7200000, 10, \
-                 {order}, {order}, {order}, {order}, {order}, 5000, 5000, 5000, 5000, 5000, \
-                 DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT FROM seq_0_to_{}",
+                 {order}, {order}, {order}, {order}, {order}, 5000, 5000, 5000, 5000, 5000 FROM seq_0_to_{}",
                 rows_per_week - 1
             ))
             .await;

@@ -458,6 +458,7 @@ fn status_prints_every_line() {
                 since_ms: NOW_MS - 75_000,
                 message: "refused".into(),
             }),
+            write_method: Some("load_data".to_owned()),
             resync: Some(ResyncProgress { step: ResyncTarget::Players, key: Some(7), week: None }),
         }),
         store: Some(StoreStatus {
