@@ -1,12 +1,14 @@
 //! Backups: copies a state directory, also while a daemon uses it, and restores such a
-//! copy.
+//! copy. Replaces a state directory by one that is written beside it.
 //!
 //! A backup is an ordinary state directory. If a store is in use, its records are copied
 //! (`online_copy`). If no process has the state directory open, its files are copied.
 
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::Flock;
 
 use super::Store;
 use super::error::StoreError;
@@ -47,42 +49,89 @@ pub struct RestoreSummary {
 /// Replaces a state directory by a copy of a backup and renames the previous one to
 /// `STATE.before-restore`. No process may have the state open.
 pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreSummary, StoreError> {
-    let before = files::metadata_if_exists(state)?;
-    let kept = files::with_suffix(state, ".before-restore");
-    if before.is_some() && kept.exists() {
-        return Err(StoreError::AlreadyExists { path: kept });
-    }
-    let lock = match files::metadata_if_exists(&files::database_dir(state)?.join("db"))? {
-        Some(_) => Some(lock::retry_until_unlocked(state, lock::LOCK_TIMEOUT, || lock::try_lock(state))?),
-        None => None,
-    };
-    let new = files::with_suffix(state, ".restoring");
-    if new.exists() {
-        files::remove_state_dir(&new)?;
-    }
-    fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("create", &new))?;
-    let now_ms = match copy_checked(backup, &new, cache_bytes) {
-        Ok(now_ms) => now_ms,
-        Err(error) => {
-            _ = files::remove_state_dir(&new);
-            return Err(error);
+    let replacement = StateReplacement::begin(state)?;
+    let now_ms = copy_checked(backup, &replacement.new, cache_bytes)?;
+    replacement.finish(now_ms)
+}
+
+/// A state directory that will replace another one. It is written beside it, as `STATE.restoring`,
+/// and removed when this is dropped before `finish`. Until then the other one is unchanged, also if
+/// the process is killed.
+#[derive(Debug)]
+pub struct StateReplacement {
+    state: PathBuf,
+    new: PathBuf,
+    /// The new path of the previous state directory.
+    kept: PathBuf,
+    before: Option<Metadata>,
+    is_finished: bool,
+    /// Keeps the daemon from starting with the previous state.
+    _lock: Option<Flock<File>>,
+}
+
+impl StateReplacement {
+    /// Creates the new directory, and removes one that an interrupted restore left. Waits some
+    /// seconds for a process that has one of them open.
+    pub fn begin(state: &Path) -> Result<StateReplacement, StoreError> {
+        let before = files::metadata_if_exists(state)?;
+        let kept = files::with_suffix(state, ".before-restore");
+        if before.is_some() && kept.exists() {
+            return Err(StoreError::AlreadyExists { path: kept });
         }
-    };
-    // It gets the owner and mode of the previous directory, which belong to the daemon.
-    if let Some(before) = &before {
-        set_owner(&new, before.uid(), before.gid(), before.permissions().mode())?;
+        // A damaged directory without a database cannot be in use.
+        let has_database = match files::database_dir(state) {
+            Ok(database) => files::metadata_if_exists(&database.join("db"))?.is_some(),
+            Err(_) => false,
+        };
+        let lock = match has_database {
+            true => Some(lock::retry_until_unlocked(state, lock::LOCK_TIMEOUT, || lock::try_lock(state))?),
+            false => None,
+        };
+        let new = files::with_suffix(state, ".restoring");
+        if new.exists() {
+            lock::wait_until_unlocked(&new)?;
+            files::remove_state_dir(&new)?;
+        }
+        fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("create", &new))?;
+        Ok(StateReplacement { state: state.to_owned(), new, kept, before, is_finished: false, _lock: lock })
     }
-    let bytes = files::sync_files(&new)?;
-    if before.is_some() {
-        fs::rename(state, &kept).map_err(files::io_error("rename", state))?;
+
+    /// Opens the new state, which is empty. Drop it before `finish`.
+    pub fn open(&self, cache_bytes: u64) -> Result<Store, StoreError> {
+        Store::open_at(&self.new, &self.new, cache_bytes, lock::LOCK_TIMEOUT)
     }
-    if let Err(error) = fs::rename(&new, state) {
-        _ = fs::rename(&kept, state);
-        return Err(files::io_error("rename", &new)(error));
+
+    /// Renames the directories, once everything is on disk. `now_ms`: the latest time of the new
+    /// state.
+    pub fn finish(mut self, now_ms: i64) -> Result<RestoreSummary, StoreError> {
+        let StateReplacement { state, new, kept, before, .. } = &self;
+        lock::wait_until_unlocked(new)?;
+        // It gets the owner and mode of the previous directory, which belong to the daemon.
+        if let Some(before) = before {
+            set_owner(new, before.uid(), before.gid(), before.permissions().mode())?;
+        }
+        let bytes = files::sync_files(new)?;
+        if before.is_some() {
+            fs::rename(state, kept).map_err(files::io_error("rename", state))?;
+        }
+        if let Err(error) = fs::rename(new, state) {
+            _ = fs::rename(kept, state);
+            return Err(files::io_error("rename", new)(error));
+        }
+        let before = before.as_ref().map(|_| kept.clone());
+        files::sync_parent(state)?;
+        self.is_finished = true;
+        Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes }, before })
     }
-    files::sync_parent(state)?;
-    drop(lock);
-    Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes }, before: before.map(|_| kept) })
+}
+
+impl Drop for StateReplacement {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            _ = lock::wait_until_unlocked(&self.new);
+            _ = files::remove_state_dir(&self.new);
+        }
+    }
 }
 
 /// Copies the state files, and opens the copy to check it, which completes what a crash

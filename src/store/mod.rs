@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use backup::{RestoreSummary, backup_closed, restore};
+pub use backup::{RestoreSummary, StateReplacement, backup_closed, restore};
 pub use compaction::CompactSettings;
 pub use error::StoreError;
 pub use online_copy::{BackupSource, BackupSummary, BackupTarget, FinalChanges};
