@@ -23,9 +23,11 @@ impl KeyTable {
         table
     }
 
-    /// Assigns keys from `next` on: earlier names may have been deleted.
+    /// Assigns keys from `next` on: earlier names may have been deleted, or are not known after a
+    /// restore.
     pub fn with_next_key(mut self, next: u32) -> KeyTable {
-        self.names.resize(next as usize - 1, String::new());
+        let len = (next as usize).saturating_sub(1).max(self.names.len());
+        self.names.resize(len, String::new());
         self
     }
 
@@ -42,6 +44,11 @@ impl KeyTable {
 
     pub fn find(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
+    }
+
+    /// Whether a key has a name. Deleted names, and those that a restore did not find, have none.
+    pub fn has_name(&self, key: u32) -> bool {
+        self.find(self.name(key)) == Some(key)
     }
 
     /// Names that have ever had a key.

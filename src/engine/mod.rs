@@ -116,7 +116,7 @@ impl Engine {
         } else if meta.time_zone != calendar.zone_name() {
             return Err(ZoneChanged { state: meta.time_zone, config: calendar.zone_name().to_owned() });
         }
-        let next_tag = meta.next_tag;
+        let (next_game, next_map, next_tag) = (meta.next_game, meta.next_map, meta.next_tag);
         let mut engine = Engine {
             servers: Vec::new(),
             by_url: FxHashMap::default(),
@@ -136,8 +136,8 @@ impl Engine {
             rebuild_tag_limit: TagKey(0),
             global: GlobalState {
                 calendar,
-                games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))),
-                maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))),
+                games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_game),
+                maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_map),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_tag),
                 current_windows: windows::CurrentWindows::default(),
                 name_cache: match meta.next_player {

@@ -85,8 +85,14 @@ impl Engine {
     /// `None`: the object was deleted with its week and there is nothing to write.
     fn archive_job<S: StateReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
         Ok(match key {
-            OutboxKey::Game(key) => Some(ArchiveJob::Game { key, name: self.global.games.name(key.0).to_owned() }),
-            OutboxKey::Map(key) => Some(ArchiveJob::Map { key, name: self.global.maps.name(key.0).to_owned() }),
+            OutboxKey::Game(key) => {
+                let name = self.global.games.has_name(key.0).then(|| self.global.games.name(key.0).to_owned());
+                name.map(|name| ArchiveJob::Game { key, name })
+            }
+            OutboxKey::Map(key) => {
+                let name = self.global.maps.has_name(key.0).then(|| self.global.maps.name(key.0).to_owned());
+                name.map(|name| ArchiveJob::Map { key, name })
+            }
             OutboxKey::Player(key) => match source.player_record(key)? {
                 Some(record) => Some(ArchiveJob::Player {
                     key,
