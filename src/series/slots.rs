@@ -2,7 +2,7 @@
 //! hours, hours into days, days into weeks (docs/rules.md section 10).
 
 use crate::model::WeekKey;
-use crate::model::calendar::{Calendar, HOUR_MS};
+use crate::model::calendar::{Calendar, HOUR_MS, WEEK_MS};
 use crate::model::server::{SeriesRecord, SeriesSums};
 use crate::series::log_code::{decode, encode, pack_13, unpack_13};
 
@@ -155,6 +155,23 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
     series.newest_day_ms = newest(series.newest_day_ms > 0, calendar.day_start_ms(day - 1));
     series.newest_week_ms = newest(weeks > 0, calendar.week_start_ms(WeekKey((week - 1).max(0) as u32)));
 
+    *sums = sums_in_slot(series, calendar, slot);
+}
+
+/// The sums of a server whose series ends before the slot in progress, for a series without its
+/// sums. The samples of that slot are lost; the means of earlier ones are those of the series.
+pub fn resume(series: &SeriesRecord, calendar: &Calendar) -> SeriesSums {
+    match series.newest_ten_minutes_ms {
+        ..=0 => SeriesSums::default(),
+        newest_ms => sums_in_slot(series, calendar, newest_ms.div_euclid(SLOT_MS) + 1),
+    }
+}
+
+/// The sums at the start of a slot, from the values of the current hour, day and week.
+fn sums_in_slot(series: &SeriesRecord, calendar: &Calendar, slot: i64) -> SeriesSums {
+    let hour = slot.div_euclid(SLOTS_PER_HOUR);
+    let day = calendar.day(hour * HOUR_MS);
+    let week = day.div_euclid(7);
     let running = |means: &[Option<f64>], n: i64| {
         let newest = means.iter().rev().take(n.max(0) as usize).flatten();
         newest.fold((0.0, 0), |(sum, n), mean| (sum + mean, n + 1))
@@ -163,8 +180,23 @@ pub fn rewind(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calen
     let (hour_sum, hour_n) = running(&decode_slots(&series.ten_minutes), slot - hour * SLOTS_PER_HOUR);
     let (day_sum, day_n) = running(&decode_bytes(&series.hours), hours_of_day);
     let (week_sum, week_n) = running(&decode_bytes(&series.days), day - week * 7);
-    *sums = SeriesSums { slot, slot_sum: 0.0, slot_n: 0, hour_sum, hour_n, day_sum, day_n, week_sum, week_n };
+    SeriesSums { slot, slot_sum: 0.0, slot_n: 0, hour_sum, hour_n, day_sum, day_n, week_sum, week_n }
 }
+
+/// Whether each series has its length and a possible time: what `advance` and the decoders expect.
+pub fn is_well_formed(series: &SeriesRecord) -> bool {
+    let empty = new_series();
+    let newest = [series.newest_ten_minutes_ms, series.newest_hour_ms, series.newest_day_ms, series.newest_week_ms];
+    series.ten_minutes.len() == empty.ten_minutes.len()
+        && series.hours.len() == HOURS_LEN
+        && series.days.len() == DAYS_LEN
+        && series.ranks.len() == 2 * RANKS_LEN
+        && newest.iter().all(|start_ms| (0..TIME_MS_MAX).contains(start_ms))
+        && series.newest_rank_week.is_none_or(|week| i64::from(week.0) < TIME_MS_MAX / WEEK_MS)
+}
+
+/// Later times are wrong: the year 6429.
+const TIME_MS_MAX: i64 = 1 << 47;
 
 /// Removes the newest values, keeping the length.
 fn remove_newest<T: Copy>(ring: &mut [T], empty: T, steps: i64) {
@@ -275,6 +307,56 @@ mod tests {
         assert!((slots[first].unwrap() - 3.0).abs() < 0.003);
         assert_eq!(slots[first + 1], None);
         assert_eq!(slots[first - 1], None);
+    }
+
+    /// A series whose sums are lost continues as if they were not, but for the last ten minutes and
+    /// rounding.
+    #[test]
+    fn resumed_sums_continue_the_series() {
+        let calendar = Calendar::new("Europe/Berlin").unwrap();
+        for minutes in [1_i64, 9, 25, 130, 1_500, 9_000, 12_345, 40_000] {
+            let (mut sums, mut series) = (SeriesSums::default(), new_series());
+            for minute in (0..minutes).step_by(2) {
+                advance(&mut sums, &mut series, &calendar, MONDAY + minute * 60_000);
+                add_sample(&mut sums, (minute / 60 % 24) as u32);
+            }
+            let mut resumed = resume(&series, &calendar);
+            let counts = |sums: &SeriesSums| (sums.hour_n, sums.day_n, sums.week_n);
+            assert_eq!(counts(&resumed), counts(&sums), "{minutes}");
+            let sums_of = |sums: &SeriesSums| [sums.hour_sum, sums.day_sum, sums.week_sum];
+            let close = |(a, b): (f64, f64)| (a - b).abs() <= 0.03 * b;
+            assert!(sums_of(&resumed).into_iter().zip(sums_of(&sums)).all(close), "{resumed:?} {sums:?}");
+            if series.newest_ten_minutes_ms > 0 {
+                assert_eq!(resumed.slot, sums.slot, "{minutes}");
+            }
+            // A week later every series has the same length and times.
+            let (mut other, later_ms) = (series.clone(), MONDAY + minutes * 60_000 + 7 * 86_400_000);
+            advance(&mut sums, &mut series, &calendar, later_ms);
+            advance(&mut resumed, &mut other, &calendar, later_ms);
+            if minutes > 10 {
+                assert_eq!((other.newest_hour_ms, other.weeks.len()), (series.newest_hour_ms, series.weeks.len()));
+                assert!(is_well_formed(&other) && is_well_formed(&series));
+            }
+        }
+    }
+
+    #[test]
+    fn malformed_series_are_recognised() {
+        type Change = fn(&mut SeriesRecord);
+        let changes: [Change; 6] = [
+            |it| it.ten_minutes.truncate(249),
+            |it| it.hours.clear(),
+            |it| it.days.push(0),
+            |it| it.ranks.truncate(108),
+            |it| it.newest_day_ms = -1,
+            |it| it.newest_rank_week = Some(WeekKey(u32::MAX)),
+        ];
+        assert!(is_well_formed(&new_series()));
+        for change in changes {
+            let mut series = new_series();
+            change(&mut series);
+            assert!(!is_well_formed(&series), "{series:?}");
+        }
     }
 
     #[test]
