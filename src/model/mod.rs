@@ -13,6 +13,7 @@ pub mod name;
 pub mod name_hash;
 pub mod outbox;
 pub mod packed_row;
+pub mod restore;
 pub mod row;
 pub mod scope;
 pub mod server;
