@@ -10,6 +10,7 @@
 //! - [`connect`]: a connection with clqd's session settings and lock, to one of several hosts;
 //!   [`writer_epoch`]: only the last writer can commit.
 //! - [`verify`]: compares rows with the values that the state expects.
+//! - [`restore`]: reads whole tables, in pages, to build a state from them.
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.
@@ -26,6 +27,7 @@ mod hosts;
 mod job_source;
 mod load_data;
 mod migrations;
+mod restore;
 mod schema;
 mod settings;
 mod sql;
@@ -42,6 +44,7 @@ pub use error::ArchiveError;
 pub use job_source::{JobSource, OutboxQuery, SourceClosed};
 pub use load_data::WriteMethod;
 pub use migrations::MigrationStep;
+pub use restore::{Page, PageKey};
 pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, SettingsError};
 pub use verify::{RowDifference, Verification};

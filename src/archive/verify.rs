@@ -244,12 +244,13 @@ impl Archive {
         Ok(())
     }
 
-    async fn begin_reading(&mut self) -> Result<(), ArchiveError> {
+    /// Begins a transaction in which all reads are of one moment.
+    pub(super) async fn begin_reading(&mut self) -> Result<(), ArchiveError> {
         self.run("begin", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
         self.run("begin", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY").await
     }
 
-    async fn end_reading(&mut self) -> Result<(), ArchiveError> {
+    pub(super) async fn end_reading(&mut self) -> Result<(), ArchiveError> {
         self.run("commit", "COMMIT").await
     }
 
