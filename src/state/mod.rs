@@ -4,6 +4,7 @@
 //! Shared by the daemon, `clqd replay`, the demo and the offline readers.
 
 pub mod answer;
+pub mod restore;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,6 +6,7 @@ mod changed_rows;
 mod long_week;
 mod mysql;
 mod pages;
+mod restore;
 mod resync;
 mod retention;
 mod schema_migration;
