@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::{ArchiveDifference, ResendRow, VerifyRow};
 use super::status::Status;
+use crate::model::restore::RestoreReport;
 use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
     StandingsView, WindowSummary, WindowView,
@@ -34,6 +35,7 @@ pub enum Row {
     Correction(Correction),
     ForgottenName(ForgottenName),
     Backup(BackupRow),
+    Restored(Box<RestoredRow>),
     Clock(ClockStatus),
     ArchiveResend(ResendRow),
     ArchiveDifference(Box<ArchiveDifference>),
@@ -59,6 +61,20 @@ pub struct BackupRow {
     pub latest_event_ms: i64,
     /// Size of its files.
     pub bytes: u64,
+}
+
+/// A state that was restored from the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredRow {
+    pub dir: String,
+    /// Time of the latest event in the state, Unix ms.
+    pub latest_event_ms: i64,
+    /// Size of its files.
+    pub bytes: u64,
+    #[serde(flatten)]
+    pub report: RestoreReport,
+    /// What the archive does not have, one sentence each.
+    pub not_restored: Vec<String>,
 }
 
 /// The result of a change to one URL.

@@ -1,4 +1,4 @@
-//! `clqd backup` and `clqd restore`.
+//! `clqd backup`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,16 +24,6 @@ pub struct BackupArgs {
     pub dir: PathBuf,
 }
 
-/// Replace the state directory by a copy of a backup; the daemon must be stopped
-///
-/// The old state directory is kept next to it, with `.before-restore` added to its name.
-#[derive(Clone, Debug, clap::Args)]
-pub struct RestoreArgs {
-    /// A backup created by `clqd backup`
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
-}
-
 pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     // The daemon may have another current directory.
     let dir = std::path::absolute(&args.dir).context("cannot determine the current directory")?;
@@ -54,27 +44,11 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn restore(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let config = app.config()?;
-    let state = without_trailing_slash(&config.state_dir);
-    let restored = store::restore(&args.dir, &state, config.store.cache_bytes)
-        .with_context(|| format!("cannot restore {} to {}", args.dir.display(), state.display()))?;
-    print(app, row(&state, restored.summary))?;
-    if let Some(old) = restored.before {
-        eprintln!("clqd: the old state is kept in {}", old.display());
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Removes a trailing slash, because suffixes are added to the name.
-fn without_trailing_slash(dir: &Path) -> PathBuf {
-    dir.components().collect()
-}
-
-fn row(dir: &Path, summary: BackupSummary) -> Row {
+/// The row of a state directory that was written.
+pub(super) fn row(dir: &Path, summary: BackupSummary) -> Row {
     Row::Backup(BackupRow { dir: dir.display().to_string(), latest_event_ms: summary.now_ms, bytes: summary.bytes })
 }
 
-fn print(app: &CliContext, row: Row) -> io::Result<()> {
+pub(super) fn print(app: &CliContext, row: Row) -> io::Result<()> {
     Printer::new(app.json(), io::stdout().lock()).row(row)
 }

@@ -30,6 +30,7 @@ pub mod player;
 pub mod query;
 pub mod replay;
 mod rescan_progress;
+mod restore;
 pub mod run;
 mod scan_once;
 pub mod server_list;
@@ -90,7 +91,7 @@ pub enum Command {
     /// Reload the configuration file
     Reload,
     Backup(backup::BackupArgs),
-    Restore(backup::RestoreArgs),
+    Restore(restore::RestoreArgs),
     /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
     /// Replay scan logs into a state directory
@@ -123,7 +124,7 @@ impl Cli {
             Command::Archive(command) => archive::run(command, &app),
             Command::Reload => admin::reload(&app),
             Command::Backup(args) => backup::backup(&args, &app),
-            Command::Restore(args) => backup::restore(&args, &app),
+            Command::Restore(args) => restore::run(&args, &app),
             Command::Query(args) => query::run(&args, &app),
             Command::Migrate(args) => migrate::run(&args, &app),
             Command::Demo(_) if app.json() => Err(no_json("demo")),

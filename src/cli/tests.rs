@@ -66,6 +66,7 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd reload",
         "clqd backup /var/lib/clqd-backup/a --json",
         "clqd restore backup",
+        "clqd restore --from-mysql --json",
         "clqd query quake3://a source://b:1 --json --timeout-ms 500",
         "clqd query --file - --retries 0 --any-protocol --packets-per-second-max 9",
         "clqd fleet --master 27950 --server-list l --status-interval 0 --behaviours unmarked_bots=0.5",

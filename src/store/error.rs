@@ -33,8 +33,8 @@ pub enum StoreError {
     )]
     NoDiskSpace { dir: PathBuf, needed: u64, free: u64 },
     #[error(
-        "state file {path:?} is damaged{at}: restore a backup (clqd restore), or replay the scan log into another \
-         state directory"
+        "state file {path:?} is damaged{at}: restore a backup (clqd restore), replay the scan log into another state \
+         directory, or restore from MySQL (clqd restore --from-mysql)"
     )]
     Damaged { path: PathBuf, at: String },
     #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]

@@ -12,6 +12,7 @@ mod crash;
 mod exit_codes;
 mod forgotten_log;
 mod import;
+mod restore;
 mod scan_log;
 mod state_dir;
 mod systemd;

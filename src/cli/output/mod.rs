@@ -5,6 +5,7 @@ mod board;
 mod clock;
 mod correction;
 pub mod format;
+mod restore;
 mod server;
 mod status;
 pub mod table;
@@ -70,6 +71,7 @@ impl<W: Write> Printer<W> {
                     group_digits(backup.bytes)
                 )
             }
+            Row::Restored(restored) => restore::print(&mut self.out, &restored),
             Row::ArchiveDifference(difference) => archive::print_difference(&mut self.out, &difference),
             Row::ArchiveVerified(verified) => archive::print_verified(&mut self.out, &verified),
             Row::ArchiveResend(resend) => archive::print_resend(&mut self.out, &resend),
