@@ -661,14 +661,17 @@ END;
 -- interval; players is NULL if there is no data, which is not zero.
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_ten_minutes AS
 SELECT s.server, s.newest_ten_minutes_ms - (LENGTH(s.ten_minutes) DIV 5 * 3 - 1 - n.n) * 600000 AS time_ms,
-  clq_players13(clq_code13(s.ten_minutes, n.n)) AS players
+  CASE WHEN ((CAST(CONV(HEX(SUBSTRING(s.ten_minutes, n.n DIV 3 * 5 + 1, 5)), 16, 10) AS UNSIGNED) >> (27 - 13 * (n.n MOD 3))) & 8191) = 0 THEN 0e0
+    WHEN ((CAST(CONV(HEX(SUBSTRING(s.ten_minutes, n.n DIV 3 * 5 + 1, 5)), 16, 10) AS UNSIGNED) >> (27 - 13 * (n.n MOD 3))) & 8191) < 8191 THEN
+      0.05e0 * POW(81920e0, (CAST((CAST(CONV(HEX(SUBSTRING(s.ten_minutes, n.n DIV 3 * 5 + 1, 5)), 16, 10) AS UNSIGNED) >> (27 - 13 * (n.n MOD 3))) & 8191 AS SIGNED) - 1) / 8189e0)
+  END AS players
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.ten_minutes) DIV 5 * 3
 WHERE s.newest_ten_minutes_ms > 0;
 
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_hour AS
 SELECT s.server, s.newest_hour_ms - (LENGTH(s.hours) - 1 - n.n) * 3600000 AS time_ms,
-  clq_players8(clq_code8(s.hours, n.n)) AS players
+  CASE WHEN ORD(SUBSTRING(s.hours, n.n + 1, 1)) = 0 THEN 0e0 WHEN ORD(SUBSTRING(s.hours, n.n + 1, 1)) < 255 THEN 0.05e0 * POW(81920e0, (ORD(SUBSTRING(s.hours, n.n + 1, 1)) - 1) / 253e0) END AS players
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.hours)
 WHERE s.newest_hour_ms > 0;
@@ -678,14 +681,14 @@ WHERE s.newest_hour_ms > 0;
 -- which is always in the right day.
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_day AS
 SELECT s.server, s.newest_day_ms - (LENGTH(s.days) - 1 - n.n) * 86400000 AS time_ms,
-  clq_players8(clq_code8(s.days, n.n)) AS players
+  CASE WHEN ORD(SUBSTRING(s.days, n.n + 1, 1)) = 0 THEN 0e0 WHEN ORD(SUBSTRING(s.days, n.n + 1, 1)) < 255 THEN 0.05e0 * POW(81920e0, (ORD(SUBSTRING(s.days, n.n + 1, 1)) - 1) / 253e0) END AS players
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.days)
 WHERE s.newest_day_ms > 0;
 
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_week AS
 SELECT s.server, s.newest_week_ms - (LENGTH(s.weeks) - 1 - n.n) * 604800000 AS time_ms,
-  clq_players8(clq_code8(s.weeks, n.n)) AS players
+  CASE WHEN ORD(SUBSTRING(s.weeks, n.n + 1, 1)) = 0 THEN 0e0 WHEN ORD(SUBSTRING(s.weeks, n.n + 1, 1)) < 255 THEN 0.05e0 * POW(81920e0, (ORD(SUBSTRING(s.weeks, n.n + 1, 1)) - 1) / 253e0) END AS players
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.weeks)
 WHERE s.newest_week_ms > 0;
@@ -693,7 +696,7 @@ WHERE s.newest_week_ms > 0;
 -- Ranks by week: WHERE server = ? ORDER BY week.
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_series_rank AS
 SELECT s.server, CAST(s.newest_rank_week AS SIGNED) - (LENGTH(s.ranks) DIV 2 - 1 - n.n) AS week,
-  clq_rank16(s.ranks, n.n) AS server_rank
+  NULLIF(CAST(CONV(HEX(SUBSTRING(s.ranks, n.n * 2 + 1, 2)), 16, 10) AS SIGNED), 0) AS server_rank
 FROM server_series s
 JOIN clq_number n ON n.n < LENGTH(s.ranks) DIV 2
 WHERE s.newest_rank_week IS NOT NULL;

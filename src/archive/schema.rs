@@ -52,8 +52,7 @@ pub enum Routines {
     Kept {
         why: String,
     },
-    /// The account may not create them, and none exist. The views of series are missing
-    /// too.
+    /// The account may not create them, and none exist.
     Missing {
         why: String,
     },
@@ -73,7 +72,6 @@ const ALREADY_DONE: [u16; 4] = [1050, 1060, 1061, 1091];
 const WRITER_SINCE_VERSION: u32 = 4;
 
 const NO_SUCH_TABLE: u16 = 1146;
-const NO_SUCH_ROUTINE: u16 = 1305;
 
 impl Archive {
     /// Migrates the database to the current schema. Running it again changes nothing.
@@ -109,10 +107,7 @@ impl Archive {
             if refusal.is_some() && is_routine(statement) {
                 continue;
             }
-            match self.execute(statement).await {
-                Err(fault) if refusal.is_some() && fault.code() == NO_SUCH_ROUTINE => {} // a view of series
-                result => result.map_err(|fault| self.schema_fault(fault))?,
-            }
+            self.execute(statement).await.map_err(|fault| self.schema_fault(fault))?;
         }
         if from.is_some_and(|found| found < schema.version) {
             self.store_version(schema.version).await?;

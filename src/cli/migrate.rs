@@ -48,7 +48,7 @@ fn report_text(target: &str, migrated: &MigrationReport) -> String {
         Some(from) if from == to => format!("archive {target}: up to date, schema version {to}"),
         Some(from) => format!("archive {target}: migrated from schema version {from} to {to}"),
     };
-    let advice = "clqd does not need them; websites need them to read series. To create them, run `clqd migrate` as an \
+    let advice = "clqd does not need them; websites need them for positions in running weeks. To create them, run `clqd migrate` as an \
                   account that may create functions, or set log_bin_trust_function_creators=1 temporarily.";
     match routines {
         Routines::Ready => version,
