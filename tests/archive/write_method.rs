@@ -108,5 +108,5 @@ async fn loaded_tables_have_one_unique_key_and_are_written_completely() {
         assert_eq!(all, written, "{table}");
         checked += 1;
     }
-    assert_eq!(checked, 7);
+    assert_eq!(checked, 8);
 }

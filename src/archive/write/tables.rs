@@ -112,6 +112,11 @@ pub(in crate::archive) const BEST_POSITION: Table = Table {
     columns: &["server", "player", "ranking", "ordinal", "position", "week"],
     key_columns: 4,
 };
+pub(super) const PLAYER_TOTAL: Table = Table {
+    name: "player_total",
+    columns: &["player", "week", "servers", "time_ms", "time_est_ms", "points", "points_est", "last_seen_ms"],
+    key_columns: 2,
+};
 pub(super) const TOP_BOARD: Table = Table {
     name: "top_board",
     columns: &[
@@ -161,8 +166,8 @@ pub(in crate::archive) const MAP_WEEK: Table =
 /// Tables that are written with LOAD DATA where the database allows it. They have many rows. REPLACE
 /// must change a row in place and completely: the primary key is their only unique one, and
 /// every column that is not generated is written.
-pub(super) const LOADED: [&Table; 7] =
-    [&PLAYER_WEEK, &BOARD_STEP, &MAP_WEEK, &BEST_POSITION, &PLAYER_WORD, &ONLINE_PLAYER, &TOP_BOARD_ROW];
+pub(super) const LOADED: [&Table; 8] =
+    [&PLAYER_WEEK, &PLAYER_TOTAL, &BOARD_STEP, &MAP_WEEK, &BEST_POSITION, &PLAYER_WORD, &ONLINE_PLAYER, &TOP_BOARD_ROW];
 
 /// Rows that belong to one object: `group` and `member` are the columns that identify the
 /// object, `key` the rest of the primary key.

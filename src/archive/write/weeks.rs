@@ -80,9 +80,7 @@ impl Archive {
                     self.delete_surplus(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
                 }
             }
-            let written = servers.values().flat_map(|job| &job.rows).map(|row| row.player.0).collect();
-            let week_start_ms = servers.values().next().map_or(0, |job| job.week_start_ms);
-            rows += self.write_player_totals((week, week_start_ms), &written, &deleted).await?;
+            rows += self.write_player_totals(week, servers, &deleted).await?;
         }
         for (&server, by_player) in &by_server {
             let best_of = |player: u32| {
