@@ -271,7 +271,7 @@ fn rescan_reports_server_and_class() {
 fn rescan_prints_each_result_immediately() {
     let sandbox = Sandbox::new("");
     let config = std::fs::read_to_string(sandbox.config()).unwrap();
-    std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 1000")).unwrap();
+    std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 5000")).unwrap();
     let daemon = sandbox.start();
     let (late, late_url) = silent_socket();
     let closed_url = closed_port_url();

@@ -502,7 +502,9 @@ fn check_windows(sandbox: &Sandbox, past: &Past) {
         // Rows of players that are still present are stored with the server.
         assert!(row["stored"]["records"].as_u64() >= Some(2) && row["stored"]["bytes"].as_u64() > Some(30), "{row}");
         let running = row["end_ms"].as_i64().is_none_or(|end_ms| end_ms > clqd::clock::system_ms());
-        assert_eq!(row["phase"], if running { "running" } else { "closed" }, "{row}");
+        // A week that has ended waits for a trusted clock, which this daemon does not have yet.
+        let waits = row["type"] == "week" && row["phase"] == "running";
+        assert!(row["phase"] == if running { "running" } else { "closed" } || waits, "{row}");
     }
     for kind in ["hour", "day", "month", "12"] {
         assert!(listed.iter().any(|row| row["type"] == kind && row["phase"] == "upcoming"), "the upcoming {kind}");
