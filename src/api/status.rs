@@ -90,6 +90,12 @@ pub struct StoreStatus {
     /// Scans whose results were discarded since the daemon started, because too much was
     /// pending.
     pub scans_discarded: u64,
+    /// Commits since the daemon started.
+    #[serde(default)]
+    pub commits: u64,
+    /// Size of the database file.
+    #[serde(default)]
+    pub database_bytes: u64,
 }
 
 /// Whether the scan log contains names of forgotten players.

@@ -120,6 +120,7 @@ impl DiskSpace {
             paused_since_ms: self.paused_since_ms,
             pending_records: pending_records as u64,
             scans_discarded: self.discarded,
+            ..StoreStatus::default()
         }
     }
 

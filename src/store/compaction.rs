@@ -221,7 +221,7 @@ impl Compaction {
     }
 
     /// Size of the database file. An unreadable file counts as empty. Takes 2 us.
-    fn file_bytes(&self) -> u64 {
+    pub(super) fn file_bytes(&self) -> u64 {
         std::fs::metadata(self.database().join("db")).map_or(0, |file| file.len())
     }
 

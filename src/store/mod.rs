@@ -63,6 +63,8 @@ pub struct Store {
     warnings: Vec<String>,
     writer: CommitWriter,
     compaction: Compaction,
+    /// Commits since the store was opened.
+    commits: u64,
     /// The private copy of a read-only store; removed after sled has closed it.
     _copy: Option<tempfile::TempDir>,
 }
@@ -138,6 +140,7 @@ impl Store {
             warnings,
             writer: CommitWriter::default(),
             compaction: Compaction::new(dir, cache_bytes)?,
+            commits: 0,
             _copy: None,
         };
         migrate::discard_partial_bulk_load(&store.tree, dir)?;
@@ -155,6 +158,16 @@ impl Store {
     /// Messages for the admin about the files as they were found.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Commits since the store was opened, the one that is being written included.
+    pub fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Size of the database file.
+    pub fn database_bytes(&self) -> u64 {
+        self.compaction.file_bytes()
     }
 
     /// Reads the part of the state that the engine keeps in memory.
@@ -190,6 +203,7 @@ impl Store {
     /// Applies a commit atomically and waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         self.finish_commit()?;
+        self.commits += 1;
         if commit.records() <= RECORDS_PER_BATCH {
             commit_writer::write(&self.tree, &self.dir, &self.changes_of(commit)?)?;
         } else {
@@ -207,6 +221,7 @@ impl Store {
         if commit.records() > RECORDS_IN_FLIGHT_MAX {
             return self.apply(commit);
         }
+        self.commits += 1;
         let changes = self.changes_of(commit)?;
         self.writer.begin(&self.tree, &self.dir, changes)?;
         self.update_outbox(commit);

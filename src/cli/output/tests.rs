@@ -467,6 +467,7 @@ fn status_prints_every_line() {
             paused_since_ms: Some(NOW_MS - 60_000),
             pending_records: 1_234,
             scans_discarded: 5,
+            ..StoreStatus::default()
         }),
         scan_log: Some(ScanLogStatus {
             names_pending: 2,

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::EngineThread;
 use super::command::RequestResult;
-use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, validate};
+use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, StoreStatus, validate};
 use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::engine::{Added, AdminError, CorrectionError, ForgetResult, ReopenError, TimeReset};
@@ -84,7 +84,12 @@ impl EngineThread {
                 let mut rows = respond(&self.state, reads);
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {
-                        status.store = Some(self.disk.status(self.state.engine.pending_records()));
+                        let store = &self.state.store;
+                        status.store = Some(StoreStatus {
+                            commits: store.commits(),
+                            database_bytes: store.database_bytes(),
+                            ..self.disk.status(self.state.engine.pending_records())
+                        });
                         let week_pending_close = self.state.engine.week_blocked().map(week_label);
                         status.clock = Some(ClockStatus { week_pending_close, ..self.clock.status() });
                     }

@@ -61,9 +61,12 @@ impl Engine {
             self.lag_histogram.add(lag_ms);
             self.counts.late_scans += u64::from(lag_ms > LATE_SCAN_MS);
         }
-        if full {
-            self.counts.snapshots_by_class[usize::from(scan.class.number()) - 1] += 1;
-        }
+        let by_class = match (full, partial) {
+            (true, _) => &mut self.counts.snapshots_by_class,
+            (false, true) => &mut self.counts.partial_snapshots_by_class,
+            (false, false) => &mut self.counts.misses_by_class,
+        };
+        by_class[usize::from(scan.class.number()) - 1] += 1;
         let class = self.server_state(server).expect("checked above").record.class;
         self.notices.push_back(Notice {
             server,

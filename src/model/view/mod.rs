@@ -55,6 +55,12 @@ pub struct EngineCounts {
     #[serde(default)]
     pub points_saturated: u64,
     pub misses: u64,
+    /// Scans of the daemon by the class before the scan: those that became no full snapshot
+    /// although the server answered, and those without an answer.
+    #[serde(default)]
+    pub partial_snapshots_by_class: [u64; 7],
+    #[serde(default)]
+    pub misses_by_class: [u64; 7],
     pub rounds: u64,
     /// Events older than the last one of the server; ignored.
     pub out_of_order: u64,
