@@ -16,6 +16,6 @@ pub use self::protocol::{
     PROTOCOL_VERSION, Progress, Response, ResponseBody, ResponseEnd, decode_request, encode_request,
 };
 pub use self::request::{Request, RescanSelector, ServerFilter};
-pub use self::row::{BackupRow, ChangeOutcome, RestoredRow, Row, ScanResult, ScanRow, ServerChange};
+pub use self::row::{BackupRow, ChangeOutcome, RestoredRow, Row, ScanResult, ScanRow, ServerChange, ServersNext};
 pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, ScanLogFault, ScanLogStatus, Status, StoreStatus};
 pub use self::validate::{ROWS_PER_RESPONSE_MAX, URLS_PER_REQUEST_MAX, check_tag};

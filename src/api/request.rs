@@ -34,6 +34,19 @@ pub enum Request {
         #[serde(default)]
         filter: ServerFilter,
     },
+    /// As `ServersList`, but in pages, in the order in which the servers were added: a
+    /// `Row::Server` for each of at most `count` servers, and `Row::ServersNext` unless it is the
+    /// last page. The page begins after the server `after`. A page may have fewer servers than
+    /// `count`, even none, and be followed by others: the daemon looks at a limited number of
+    /// servers for each.
+    #[serde(rename = "servers.page")]
+    ServersPage {
+        #[serde(default)]
+        filter: ServerFilter,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<ServerUrl>,
+        count: u32,
+    },
     /// One row, `Row::ServerDetail`.
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
@@ -172,11 +185,12 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 29] = [
+pub(super) const COMMANDS: [&str; 30] = [
     "status",
     "servers.add",
     "servers.remove",
     "servers.list",
+    "servers.page",
     "servers.show",
     "rescan",
     "top",
@@ -210,6 +224,7 @@ impl Request {
         match self {
             Request::Status {}
             | Request::ServersList { .. }
+            | Request::ServersPage { .. }
             | Request::ServersShow { .. }
             | Request::Top { .. }
             | Request::PlayerForgotten {}
@@ -250,6 +265,8 @@ pub struct ServerFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub game: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// Part of the URL, host name or map; case is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,13 +277,14 @@ impl ServerFilter {
     pub fn matches(&self, server: &ServerSummary) -> bool {
         let class = self.class.is_none_or(|class| server.class == class.number());
         let game = self.game.as_ref().is_none_or(|game| server.game.as_ref() == Some(game));
+        let map = self.map.as_ref().is_none_or(|map| server.map.as_ref() == Some(map));
         let tag = self.tag.as_ref().is_none_or(|tag| server.tags.contains(tag));
         let text = self.text.as_ref().is_none_or(|text| {
             let text = text.to_lowercase();
             let mut texts = [Some(&server.url), Some(&server.hostname), server.map.as_ref()].into_iter().flatten();
             texts.any(|field| field.to_lowercase().contains(&text))
         });
-        class && game && tag && text
+        class && game && map && tag && text
     }
 }
 
@@ -315,6 +333,8 @@ mod tests {
             (text("dm18"), false),
             (ServerFilter { tag: Some("ctf".into()), ..ServerFilter::default() }, true),
             (ServerFilter { tag: Some("CTF".into()), ..ServerFilter::default() }, false),
+            (ServerFilter { map: Some("q3dm17".into()), ..ServerFilter::default() }, true),
+            (ServerFilter { map: Some("q3dm1".into()), ..ServerFilter::default() }, false),
             (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
         ] {
             assert_eq!(filter.matches(&server), fits, "{filter:?}");

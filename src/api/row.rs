@@ -17,6 +17,7 @@ use crate::model::view::{ClockStatus, Correction, ForgottenName, PlayerView, Ser
 pub enum Row {
     Status(Box<Status>),
     Server(Box<ServerSummary>),
+    ServersNext(ServersNext),
     ServerDetail(Box<ServerDetail>),
     Change(ServerChange),
     Scan(Box<ScanRow>),
@@ -51,6 +52,13 @@ impl From<BoardRow> for Row {
             BoardRow::PositionFor(position) => Row::PositionFor(position),
         }
     }
+}
+
+/// There is a further page of servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServersNext {
+    /// The page begins after this server.
+    pub url: String,
 }
 
 /// A backup that was created or restored.

@@ -84,6 +84,7 @@ pub fn validate(request: &Request) -> Option<String> {
                 FusedQuery::Top { count } => rows(*count),
                 FusedQuery::Players { players } => list(players),
             }),
+        Request::ServersPage { count, .. } => rows(*count),
         Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
         Request::Boost { for_s, .. } => {
             (*for_s > BOOST_S_MAX).then(|| format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds"))

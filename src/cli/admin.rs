@@ -68,6 +68,9 @@ pub enum ServersCommand {
         /// Game, such as baseq3
         #[arg(long)]
         game: Option<String>,
+        /// Map, such as q3dm6
+        #[arg(long)]
+        map: Option<String>,
         #[arg(long)]
         tag: Option<String>,
         /// Part of the URL, host name or map
@@ -173,8 +176,8 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
         }
         ServersCommand::Trust { url, except, revoke } => send(app, &Request::ServersTrust { url, except, revoke }),
-        ServersCommand::List { class, game, tag, text } => {
-            let filter = ServerFilter { class, game, tag, text };
+        ServersCommand::List { class, game, map, tag, text } => {
+            let filter = ServerFilter { class, game, map, tag, text };
             let (code, rows) = send_counting_rows(app, &Request::ServersList { filter })?;
             if rows == 0 {
                 // An empty list is a result, not an error.

@@ -15,6 +15,9 @@ use crate::model::view::{
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
 
+/// Most servers that a page of the list looks at: some 10 ms.
+const SERVERS_PER_PAGE_SEEN_MAX: usize = 10_000;
+
 impl Engine {
     /// Weeks that hold rows, oldest first.
     pub fn weeks(&self) -> &[WeekState] {
@@ -53,6 +56,38 @@ impl Engine {
     /// Servers that are not removed, in order of key.
     pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
         self.listed_servers().map(|(key, server_state)| self.summary(key, server_state))
+    }
+
+    /// The listed servers after one, in order of key, that match: at most `count`, and the URL
+    /// after which the list continues, if it does. Looks at no more than
+    /// [`SERVERS_PER_PAGE_SEEN_MAX`] servers. `None`: `after` was never added.
+    pub fn servers_page(
+        &self,
+        after: Option<&ServerUrl>,
+        count: usize,
+        matches: &dyn Fn(&ServerSummary) -> bool,
+    ) -> Option<(Vec<ServerSummary>, Option<String>)> {
+        let from = match after {
+            Some(url) => self.by_url.get(url)?.0 + 1,
+            None => 0,
+        };
+        let mut page = Vec::new();
+        let mut last = None;
+        let keys = (from..self.servers.len() as u32).map(ServerKey);
+        let states = keys.filter_map(|key| Some((key, self.server_state(key)?)));
+        for (seen, (key, server_state)) in states.enumerate() {
+            if page.len() == count || seen == SERVERS_PER_PAGE_SEEN_MAX {
+                return Some((page, last.map(|url: &ServerUrl| url.as_str().to_owned())));
+            }
+            last = Some(&server_state.record.url);
+            if !server_state.record.removed {
+                page.push(self.summary(key, server_state));
+                if !page.last().is_some_and(matches) {
+                    page.pop();
+                }
+            }
+        }
+        Some((page, None))
     }
 
     pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {

@@ -2,7 +2,7 @@
 //! offline readers give the same answers.
 
 use crate::api::validate;
-use crate::api::{ApiError, ErrorCode, Request, Row, Status};
+use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
 use crate::board::window;
 use crate::engine::{StateReader, ViewError};
 use crate::model::view::ForgottenName;
@@ -30,6 +30,13 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             let mut servers: Vec<_> = engine.servers().filter(|server| filter.matches(server)).collect();
             servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
+        }
+        Request::ServersPage { filter, after, count } => {
+            let (servers, next) = engine
+                .servers_page(after.as_ref(), *count as usize, &|server| filter.matches(server))
+                .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "after: no such server was ever added"))?;
+            let servers = servers.into_iter().map(|server| Row::Server(Box::new(server)));
+            Ok(servers.chain(next.map(|url| Row::ServersNext(ServersNext { url }))).collect())
         }
         Request::ServersShow { url } => {
             let detail = engine.server_detail(store, url).map_err(view_error)?;

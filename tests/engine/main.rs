@@ -9,6 +9,7 @@ mod migration;
 mod online_players;
 mod outbox;
 mod screening;
+mod server_pages;
 mod week_close;
 mod window_import;
 

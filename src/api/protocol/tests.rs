@@ -21,7 +21,12 @@ fn every_request_round_trips_and_is_listed() {
         Request::Status {},
         Request::ServersAdd { urls: vec!["quake3://a:1".into()], tags: vec!["ctf".into()] },
         Request::ServersRemove { urls: vec!["quake3://a:1".into()] },
-        Request::ServersList { filter: ServerFilter { class: Class::new(2), game: None, tag: None, text: None } },
+        Request::ServersList { filter: ServerFilter { class: Class::new(2), ..ServerFilter::default() } },
+        Request::ServersPage {
+            filter: ServerFilter { map: Some("q3dm6".into()), ..ServerFilter::default() },
+            after: Some(url("quake3://a:1")),
+            count: 5,
+        },
         Request::ServersShow { url: url("quake3://a:1") },
         Request::Rescan { servers: RescanSelector::AllUnknown },
         Request::Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, count: 10 },

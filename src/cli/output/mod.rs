@@ -54,6 +54,7 @@ impl<W: Write> Printer<W> {
                 let table = self.servers.get_or_insert_with(|| Table::new(&server::COLUMNS));
                 table.row(&mut self.out, server::cells(&summary, now_ms))
             }
+            Row::ServersNext(next) => writeln!(self.out, "more after {}", next.url),
             Row::ServerDetail(detail) => server::print(&mut self.out, &detail, now_ms),
             Row::Change(change) => print_change(&mut self.out, &change),
             Row::Scan(scan) => print_scan(&mut self.out, &scan),
