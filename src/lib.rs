@@ -19,7 +19,8 @@
 //! 5. [`store`] writes the commit atomically. Only then do its effects become visible.
 //! 6. [`archive`] writes what the outbox lists to MySQL, as absolute values. Websites read
 //!    the views of `schema.sql`.
-//! 7. [`control`] answers the commands of [`cli`] from the engine's view.
+//! 7. [`control`] answers the commands of [`cli`] from the engine's view, and [`web`] answers
+//!    visitors.
 //!
 //! [`daemon`] connects these parts: one thread owns engine and store ([`state`]), and the
 //! others are tasks with bounded queues. A crash anywhere repeats work; it neither loses
@@ -38,7 +39,7 @@
 //!   argument.
 //! - Layer 3: [`api`], requests and answers of the control socket and the commands.
 //! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
-//!   [`archive`], [`control`], [`scan_log`], [`lines`].
+//!   [`archive`], [`control`], [`scan_log`], [`lines`], [`web`].
 //! - Layer 5: [`state`] (an engine with its store), [`capture`], [`daemon`], [`config`],
 //!   [`cli`], [`fleet`], [`logging`], [`master`] (lists of servers), [`shutdown`].
 //! - [`clock`] is used by layers 3 to 5.
@@ -94,6 +95,7 @@ pub mod lines;
 pub mod scan;
 pub mod scan_log;
 pub mod store;
+pub mod web;
 
 pub mod capture;
 pub mod cli;

@@ -25,6 +25,7 @@ const MODULES: &[(&str, u8)] = &[
     ("control", 4),
     ("scan_log", 4),
     ("lines", 4),
+    ("web", 4),
     ("capture", 5),
     ("config", 5),
     ("state", 5),
@@ -53,12 +54,14 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
         &[
             "clock", // The monotonic clock that the system clock is compared with.
             "scan",  // Round trips and send pacing; never a snapshot's time.
+            "web",   // Durations of requests, and the age of a cached status.
             "cli",   // Progress output.
             "fleet", // The simulated world's own time.
         ],
         "only the clock reads the time; an Instant may measure how long something takes",
     ),
     (&["ureq::"], &["master"], "HTTP is behind the lists of servers"),
+    (&["axum", "hyper"], &["web"], "the HTTP server is behind the web interface"),
     (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine creates a commit"),
 ];
 

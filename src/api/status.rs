@@ -40,6 +40,12 @@ pub struct DaemonStatus {
     /// `scan.contact`; absent if it is empty.
     #[serde(default)]
     pub contact: Option<String>,
+    /// Address and port of the web interface; absent if it is off.
+    #[serde(default)]
+    pub web: Option<String>,
+    /// Commands that wait for the engine thread.
+    #[serde(default)]
+    pub commands_queued: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

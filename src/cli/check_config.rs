@@ -66,6 +66,8 @@ fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String]
     writeln!(out, "{}: ok", file.display())?;
     writeln!(out, "  state     {}", config.state_dir.display())?;
     writeln!(out, "  socket    {}", config.control_socket.display())?;
+    let web = if config.web.listen.is_empty() { "none" } else { &config.web.listen };
+    writeln!(out, "  web       {web}")?;
     writeln!(out, "  weeks     begin in {}", config.time_zone)?;
     let archive = if config.archive.is_enabled() { config.archive.url_without_password() } else { "none".to_owned() };
     writeln!(out, "  archive   {archive}")?;

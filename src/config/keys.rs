@@ -175,6 +175,9 @@ pub const KEYS: &[KeySpec] = &[
     key("capture", "dir", ValueType::Text(accept_any), Restart),
     key("capture", "share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
     key("capture", "keep_days", whole(1, 366, "days"), Reload),
+    key("web", "listen", ValueType::Text(listen_address), Restart),
+    key("web", "client_requests_per_second_max", whole(1, 100_000, "requests/s"), Restart),
+    key("web", "client_burst_requests", whole(1, 100_000, "requests"), Restart),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.
@@ -223,6 +226,14 @@ fn socket_path(text: &str) -> Result<(), String> {
         return Err(format!("has {} bytes; the path of a Unix socket has at most 107", text.len()));
     }
     Ok(())
+}
+
+/// Empty, or an address and a port.
+fn listen_address(text: &str) -> Result<(), String> {
+    if text.is_empty() || text.parse::<std::net::SocketAddr>().is_ok() {
+        return Ok(());
+    }
+    Err(format!("{text:?} is not an address and a port such as \"127.0.0.1:8480\" or \"[::1]:8480\""))
 }
 
 /// One line for people: an address, a page.

@@ -58,6 +58,7 @@ pub struct Config {
     pub archive: ArchiveConfig,
     pub scan_log: ScanLogConfig,
     pub capture: CaptureConfig,
+    pub web: WebConfig,
     /// Scheduled imports; the shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub import: Vec<ImportConfig>,
@@ -263,6 +264,15 @@ impl CaptureConfig {
     pub fn is_enabled(&self) -> bool {
         !self.dir.as_os_str().is_empty()
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebConfig {
+    /// Address and port; empty: no web interface.
+    pub listen: String,
+    pub client_requests_per_second_max: u32,
+    pub client_burst_requests: u32,
 }
 
 /// A scheduled import of the servers of a list: an `[[import]]` section.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Config, PASSWORD_CREDENTIAL, StoreConfig};
+use super::{Config, PASSWORD_CREDENTIAL, StoreConfig, WebConfig};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
@@ -16,6 +16,7 @@ use crate::scan::{self, ScanSettings};
 use crate::scan_log::RecorderSettings;
 use crate::schedule::Intervals;
 use crate::store::CompactSettings;
+use crate::web::WebSettings;
 
 /// Why the configured windows are invalid.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +154,14 @@ impl Config {
             // Validated by the config check.
             opt_out: scan.opt_out.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
         }
+    }
+
+    /// `None`: no web interface.
+    pub fn web_settings(&self) -> Option<WebSettings> {
+        // Validated by the config check: only an empty text is not an address.
+        let listen = self.web.listen.parse().ok()?;
+        let WebConfig { client_requests_per_second_max, client_burst_requests, .. } = self.web;
+        Some(WebSettings { listen, client_requests_per_second_max, client_burst_requests })
     }
 
     /// Which addresses of a master's list are dropped.

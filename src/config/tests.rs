@@ -134,6 +134,16 @@ fn invalid_value_error_names_expected_range() {
         "[boards]\ntie_breakers = [\"points points\"]\n",
         &["2: boards.tie_breakers: \"points points\": a ranking cannot break its own ties; expected another ranking"],
     );
+    problems(
+        "[web]\nlisten = \"localhost\"\n",
+        &["2: web.listen: \"localhost\" is not an address and a port such as \"127.0.0.1:8480\" or \"[::1]:8480\""],
+    );
+    problems(
+        "[web]\nclient_burst_requests = 0\n",
+        &["2: web.client_burst_requests: 0 is out of range; expected a whole number, 1 to 100000 requests"],
+    );
+    assert!(Config::parse("[web]\nlisten = \"[::]:80\"\n").is_ok_and(|config| config.web_settings().is_some()));
+    assert!(Config::parse("[web]\nlisten = \"\"\n").is_ok_and(|config| config.web_settings().is_none()));
     assert!(Config::parse("log_filter = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
     let contact = |bytes| Config::parse(&format!("[scan]\ncontact = \"{}\"\n", "x".repeat(bytes)));

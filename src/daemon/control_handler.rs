@@ -85,6 +85,8 @@ impl Shared {
             state_dir: config.state_dir.display().to_string(),
             config_file: self.file.as_ref().map(|file| file.display().to_string()),
             contact: Some(config.scan.contact.clone()).filter(|contact| !contact.is_empty()),
+            web: self.web_address.map(|address| address.to_string()),
+            commands_queued: (self.commands.max_capacity() - self.commands.capacity()) as u64,
         }
     }
 

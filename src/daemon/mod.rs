@@ -1,9 +1,10 @@
 //! The daemon: wiring, signals, start and stop order.
 //!
 //! One thread owns the engine and the store ([`engine_thread`]). The scanner, the archive
-//! worker and the control socket are tasks that communicate with it over bounded channels.
-//! Start order: state, scanner, archive, socket, then READY. Stop order: socket, scanner
-//! (scans in flight may complete), last commit, archive (drained up to a limit), state.
+//! worker, the control socket and the web interface are tasks that communicate with it over
+//! bounded channels. Start order: port of the web interface, state, scanner, archive, socket,
+//! answers of the web interface, then READY. Stop order: socket, web interface, scanner (scans in
+//! flight may complete), last commit, archive (drained up to a limit), state.
 
 mod archive_resend;
 mod archive_task;
@@ -17,8 +18,10 @@ mod import_task;
 mod log_rewriting;
 mod rescan_results;
 mod systemd;
+mod web_backend;
 pub mod window_rebuild;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,6 +42,7 @@ use crate::scan::{ScanCounters, Scanner};
 use crate::scan_log::{self, Recorder};
 use crate::shutdown;
 use crate::state::{ReplayFeed, State};
+use crate::web::{self, WebLimits};
 
 /// Queued requests and archive commands. Each sender waits for its reply, so the queue is
 /// longer than the number of senders.
@@ -53,6 +57,8 @@ pub struct Daemon {
     scanner: Scanner,
     engine_thread: tokio::task::JoinHandle<anyhow::Result<()>>,
     control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
+    /// `None`: the web interface is off.
+    web: Option<web::Server>,
     heartbeat: Arc<engine_thread::Heartbeat>,
 }
 
@@ -66,6 +72,8 @@ struct Shared {
     log: Option<LogFilter>,
     counts: Arc<ScanCounters>,
     control: Arc<ControlCounters>,
+    /// `None`: the web interface is off.
+    web_address: Option<SocketAddr>,
     captures: Arc<CaptureCounters>,
     /// `None`: scans are not recorded.
     scan_log: Option<LogRewriterStatus>,
@@ -133,6 +141,13 @@ impl Daemon {
         file: Option<PathBuf>,
         log: Option<LogFilter>,
     ) -> anyhow::Result<Daemon> {
+        // First: a port that is in use is reported at once, and opening the state takes time.
+        let web = match config.web_settings() {
+            Some(settings) => Some(web::Listener::bind(settings).await?),
+            None => None,
+        };
+        let web_address = web.as_ref().map(web::Listener::address);
+        let web = web.map(|listener| listener.start(WebLimits::default()));
         if let Some(parent) = config.state_dir.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         }
@@ -207,6 +222,7 @@ impl Daemon {
             log,
             counts: scanner.counters(),
             control: Arc::default(),
+            web_address,
             captures: capture_counters,
             scan_log,
             rescans_dropped,
@@ -217,7 +233,7 @@ impl Daemon {
             config: Mutex::new(config.clone()),
         });
         shared.apply_imports(&config);
-        let mut daemon = Daemon { shared: shared.clone(), scanner, engine_thread, control: None, heartbeat };
+        let mut daemon = Daemon { shared: shared.clone(), scanner, engine_thread, control: None, web, heartbeat };
 
         if !config.control_socket.as_os_str().is_empty() {
             if let Some(parent) = config.control_socket.parent() {
@@ -228,6 +244,10 @@ impl Daemon {
             let (stop, stopped) = oneshot::channel();
             let serving = tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await }));
             daemon.control = Some((stop, serving));
+        }
+        if let Some(web) = &daemon.web {
+            web.set_backend(shared.clone());
+            tracing::info!(address = ?web_address, "the web interface is ready");
         }
         let scanner = daemon.scanner.reloader();
         tokio::spawn(async move {
@@ -247,9 +267,13 @@ impl Daemon {
 
     /// Stops the parts in order. Error: the last commit failed.
     pub async fn stop(self) -> anyhow::Result<()> {
+        self.web.iter().for_each(web::Server::set_stopping);
         if let Some((stop, serving)) = self.control {
             _ = stop.send(());
             _ = serving.await;
+        }
+        if let Some(web) = self.web {
+            web.stop().await;
         }
         self.shared.imports.lock().expect("imports lock poisoned").stop();
         _ = self.shared.commands.send(Command::StopScanning).await;

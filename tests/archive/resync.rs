@@ -202,6 +202,7 @@ async fn resync_of_million_rows_is_measured() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config { state_dir: dir.path().join("state"), ..Config::default() };
     (config.control_socket, config.archive.url) = (dir.path().join("socket"), database.url());
+    config.web.listen.clear();
     config.archive.interval_s = 10;
     let settings = EngineSettings { archive_enabled: false, ..config.engine_settings().unwrap() };
     let state = config.state_dir.clone();

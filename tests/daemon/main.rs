@@ -16,6 +16,7 @@ mod restore;
 mod scan_log;
 mod state_dir;
 mod systemd;
+mod web;
 mod window_rebuild;
 
 #[path = "../support/database/mod.rs"]

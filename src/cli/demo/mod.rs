@@ -129,6 +129,8 @@ fn program() -> String {
 fn config(args: &DemoArgs, dir: &Path) -> Config {
     let (state_dir, control_socket) = (dir.join("state"), dir.join("control.sock"));
     let mut config = Config { state_dir, control_socket, ..Config::default() };
+    // Other programs may use the default port.
+    config.web.listen.clear();
     config.scan.allow_private = true;
     config.scan.timeout_ms = 1_000;
     config.scan.interval_class1_s = 3;

@@ -19,6 +19,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
             line("daemon", format!("clqd {}, up {uptime}, pid {}", sanitize(&daemon.version), daemon.pid))?;
             let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
             line("files", sanitize(&format!("state {}, config {config}", daemon.state_dir)))?;
+            daemon.web.iter().try_for_each(|address| line("web", sanitize(address)))?;
             daemon.contact.iter().try_for_each(|contact| line("contact", sanitize(contact)))?;
         }
         None => line("daemon", "not running".to_owned())?,

@@ -431,6 +431,8 @@ fn status_prints_every_line() {
             state_dir: "/var/lib/clqd".into(),
             config_file: None,
             contact: Some("scans@example.org".into()),
+            web: Some("127.0.0.1:8480".into()),
+            commands_queued: 2,
         }),
         engine,
         clock: Some(ClockStatus {
@@ -485,6 +487,7 @@ fn status_prints_every_line() {
         "\
 daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
+web       127.0.0.1:8480
 contact   scans@example.org
 weeks     2025-W47 running, 2025-W46 final
 clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \

@@ -1,0 +1,96 @@
+//! What all requests of the web interface share: the way to the engine, the request rates and
+//! the metrics.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::timeout;
+
+use super::client_limit::ClientLimits;
+use super::limits::{ENGINE_REQUESTS_MAX, STATUS_AGE_MAX};
+use super::metrics::WebMetrics;
+use super::problem::{Problem, ProblemKind};
+use super::{Backend, WebLimits, WebSettings};
+use crate::api::{Request, Row, Status};
+
+pub(super) struct WebContext {
+    /// Empty until the state is open.
+    backend: OnceLock<Arc<dyn Backend>>,
+    is_stopping: AtomicBool,
+    engine_requests: Semaphore,
+    status: Mutex<Option<(Instant, Arc<Status>)>>,
+    pub limits: WebLimits,
+    pub clients: ClientLimits,
+    pub metrics: WebMetrics,
+}
+
+impl WebContext {
+    pub fn new(settings: &WebSettings, limits: WebLimits) -> WebContext {
+        WebContext {
+            backend: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
+            engine_requests: Semaphore::new(ENGINE_REQUESTS_MAX),
+            status: Mutex::default(),
+            limits,
+            clients: ClientLimits::new(settings),
+            metrics: WebMetrics::default(),
+        }
+    }
+
+    /// The state is open: requests are answered from now on.
+    pub fn set_backend(&self, backend: Arc<dyn Backend>) {
+        assert!(self.backend.set(backend).is_ok(), "the state is opened once");
+    }
+
+    /// Requests are answered with the error `stopping` from now on.
+    pub fn set_stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends a request to the engine. At most [`ENGINE_REQUESTS_MAX`] are there at once; others
+    /// wait here. After the timeout the request is withdrawn.
+    pub async fn ask(&self, request: Request) -> Result<Vec<Row>, Problem> {
+        debug_assert!(request.is_read_only());
+        if self.is_stopping.load(Ordering::Relaxed) {
+            return Err(Problem::new(ProblemKind::Stopping, "the daemon is stopping"));
+        }
+        let Some(backend) = self.backend.get() else {
+            return Err(Problem::new(ProblemKind::Starting, "the daemon is opening its state"));
+        };
+        let answer = timeout(self.limits.engine_timeout, async {
+            let _permit = self.engine_requests.acquire().await.expect("the semaphore is never closed");
+            backend.ask(request).await
+        });
+        match answer.await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(self.too_slow()),
+        }
+    }
+
+    /// The status of the daemon, at most [`STATUS_AGE_MAX`] old.
+    pub async fn status(&self) -> Result<Arc<Status>, Problem> {
+        let status = timeout(self.limits.engine_timeout, async {
+            // The lock is held during the request: others wait for its answer.
+            let mut last = self.status.lock().await;
+            if let Some((_, status)) = last.as_ref().filter(|(at, _)| at.elapsed() < STATUS_AGE_MAX)
+                && !self.is_stopping.load(Ordering::Relaxed)
+            {
+                return Ok(status.clone());
+            }
+            let Some(Row::Status(status)) = self.ask(Request::Status {}).await?.into_iter().next() else {
+                return Err(Problem::new(ProblemKind::Internal, "the daemon returned no status"));
+            };
+            let status = Arc::<Status>::from(status);
+            *last = Some((Instant::now(), status.clone()));
+            Ok(status)
+        });
+        status.await.unwrap_or_else(|_| Err(self.too_slow()))
+    }
+
+    fn too_slow(&self) -> Problem {
+        let ms = self.limits.engine_timeout.as_millis();
+        Problem::new(ProblemKind::Busy, format!("the engine did not answer within {ms} ms; try again"))
+    }
+}

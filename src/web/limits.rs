@@ -1,0 +1,74 @@
+//! Every maximum of the web interface, each with the reason for its size. Rates of requests are
+//! settings.
+
+use std::time::Duration;
+
+/// Most connections of one client, so that a single one cannot use all. It does not apply to
+/// loopback addresses: a reverse proxy connects from one.
+pub const CONNECTIONS_PER_CLIENT_MAX: usize = 64;
+
+/// Most clients whose request rate is remembered; a few MB. Further ones share one limit.
+pub const CLIENTS_MAX: usize = 50_000;
+
+/// Longest head of a request, bytes. Browsers with many cookies send less.
+pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Most header fields of a request.
+pub const REQUEST_HEADERS_MAX: usize = 64;
+
+/// Longest path and query, bytes: a server URL, a name and a cursor, percent-encoded.
+pub const URI_BYTES_MAX: usize = 4 * 1024;
+
+/// Buffer of a connection, bytes.
+pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Largest body of an answer, bytes: 500 servers of the largest size are below a third of it.
+pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Most rows of one page.
+pub const ROWS_PER_PAGE_MAX: u32 = 500;
+
+/// Rows of a page without `limit` or `count`.
+pub const ROWS_PER_PAGE_DEFAULT: u32 = 50;
+
+/// Most weeks of a player, newest first, in one answer.
+pub const PLAYER_WEEKS_MAX: usize = 500;
+
+/// Requests of visitors that the engine thread handles or queues at once. Its command queue has
+/// room for 256, so visitors leave nearly all of it to the archive and to admins.
+pub const ENGINE_REQUESTS_MAX: usize = 4;
+
+/// How long an answer to a status request is used for further ones: scrapes and readiness checks
+/// cause at most one request a second.
+pub const STATUS_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// Limits of connections. Tests use smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebLimits {
+    /// Most connections at once. Each takes some 20 KB, and one of the 65,536 file descriptors of
+    /// the service.
+    pub connections_max: usize,
+    /// Longest time for the head of a request, and between two requests of a connection.
+    pub head_timeout: Duration,
+    /// A connection is closed at this age, after the answer in progress.
+    pub connection_age_max: Duration,
+    /// How long a client may then still read that answer.
+    pub last_answer_timeout: Duration,
+    /// Longest wait for the engine.
+    pub engine_timeout: Duration,
+    /// How long answers in progress may still take when the daemon stops.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for WebLimits {
+    fn default() -> WebLimits {
+        WebLimits {
+            connections_max: 512,
+            head_timeout: Duration::from_secs(10),
+            connection_age_max: Duration::from_secs(120),
+            last_answer_timeout: Duration::from_secs(30),
+            engine_timeout: Duration::from_secs(5),
+            shutdown_timeout: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The port of the web interface: connections, their number and their timeouts.
+//!
+//! A connection is closed if its client is slow to send a request, and at a maximum age: so a
+//! client that does not read its answer is limited, too.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::client_limit::network_of;
+use super::context::WebContext;
+use super::limits::{CONNECTION_BUFFER_BYTES, CONNECTIONS_PER_CLIENT_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX};
+use super::router::{Peer, router};
+use super::{Backend, WebLimits, WebSettings};
+
+/// Sent to a client that exceeds the number of connections.
+const REFUSAL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// Why the port could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum WebError {
+    #[error(
+        "cannot listen on {0} (setting web.listen): another program uses this port; choose another one, or \"\" to turn \
+         the web interface off"
+    )]
+    InUse(SocketAddr),
+    #[error("cannot listen on {address} (setting web.listen)")]
+    Io { address: SocketAddr, source: io::Error },
+}
+
+/// The open port.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+    settings: WebSettings,
+}
+
+impl Listener {
+    /// Opens the port. Needs a tokio runtime.
+    pub async fn bind(settings: WebSettings) -> Result<Listener, WebError> {
+        let address = settings.listen;
+        let error = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => WebError::InUse(address),
+            _ => WebError::Io { address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(error)?;
+        let address = listener.local_addr().map_err(error)?;
+        Ok(Listener { listener, address, settings })
+    }
+
+    /// The address, with the port that the system has chosen for port 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts to serve. Until [`Server::set_backend`] only health and metrics are available.
+    pub fn start(self, limits: WebLimits) -> Server {
+        let context = Arc::new(WebContext::new(&self.settings, limits));
+        let stop = CancellationToken::new();
+        let connections = Connections { context: context.clone(), stop: stop.clone(), open: Arc::default() };
+        let serving = tokio::spawn(connections.serve(self.listener));
+        Server { context, stop, serving }
+    }
+}
+
+/// The web interface. Connections are cut when it is dropped.
+pub struct Server {
+    context: Arc<WebContext>,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    /// Sets what answers requests. Must be called once.
+    pub fn set_backend(&self, backend: Arc<dyn Backend>) {
+        self.context.set_backend(backend);
+    }
+
+    /// Reports from now on that the daemon is stopping.
+    pub fn set_stopping(&self) {
+        self.context.set_stopping();
+    }
+
+    /// Closes the port, and gives answers in progress a moment to finish.
+    pub async fn stop(mut self) {
+        self.set_stopping();
+        self.stop.cancel();
+        _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+struct Connections {
+    context: Arc<WebContext>,
+    stop: CancellationToken,
+    open: Arc<Mutex<OpenConnections>>,
+}
+
+/// The number of connections, in total and of each client.
+#[derive(Debug, Default)]
+struct OpenConnections {
+    total: usize,
+    by_client: HashMap<IpAddr, usize>,
+}
+
+/// One open connection; it is counted until this is dropped.
+struct ConnectionSlot {
+    client: IpAddr,
+    open: Arc<Mutex<OpenConnections>>,
+    context: Arc<WebContext>,
+}
+
+impl Connections {
+    async fn serve(self, listener: TcpListener) {
+        let router = router(self.context.clone());
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Most likely out of file descriptors, which is temporary.
+                    tracing::warn!(%error, "cannot accept a connection of the web interface");
+                    sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let Some(slot) = self.acquire(peer.ip()) else {
+                self.context.metrics.connections_refused.inc();
+                _ = stream.try_write(REFUSAL);
+                continue;
+            };
+            // An answer is written at once: small packets need not wait for each other.
+            _ = stream.set_nodelay(true);
+            let serving = serve_connection(stream, peer, router.clone(), self.stop.clone(), self.context.limits);
+            connections.spawn(async move {
+                serving.await;
+                drop(slot);
+            });
+        }
+        drop(listener);
+        let all_ended = async { while connections.join_next().await.is_some() {} };
+        if timeout(self.context.limits.shutdown_timeout, all_ended).await.is_err() {
+            tracing::warn!("connections of the web interface were cut, because the daemon stops");
+        }
+    }
+
+    /// `None`: there are too many connections.
+    fn acquire(&self, peer: IpAddr) -> Option<ConnectionSlot> {
+        let client = network_of(peer);
+        let mut open = lock(&self.open);
+        let of_client = open.by_client.get(&client).copied().unwrap_or(0);
+        let is_full = of_client >= CONNECTIONS_PER_CLIENT_MAX && !client_is_local(peer);
+        if is_full || open.total >= self.context.limits.connections_max {
+            return None;
+        }
+        open.total += 1;
+        open.by_client.insert(client, of_client + 1);
+        self.context.metrics.connections.set(open.total as i64);
+        Some(ConnectionSlot { client, open: self.open.clone(), context: self.context.clone() })
+    }
+}
+
+fn client_is_local(peer: IpAddr) -> bool {
+    peer.to_canonical().is_loopback()
+}
+
+fn lock(open: &Mutex<OpenConnections>) -> MutexGuard<'_, OpenConnections> {
+    open.lock().expect("no code panics while holding the lock")
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let mut open = lock(&self.open);
+        open.total -= 1;
+        self.context.metrics.connections.set(open.total as i64);
+        if let Some(of_client) = open.by_client.get_mut(&self.client) {
+            *of_client -= 1;
+            if *of_client == 0 {
+                open.by_client.remove(&self.client);
+            }
+        }
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    stop: CancellationToken,
+    limits: WebLimits,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_headers(REQUEST_HEADERS_MAX)
+        .max_header_size(REQUEST_HEAD_BYTES_MAX)
+        .max_buf_size(CONNECTION_BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    // An error is the client's: a broken connection, or bytes that are not HTTP.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = stop.cancelled() => {}
+        () = sleep(limits.connection_age_max) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    _ = timeout(limits.last_answer_timeout, connection).await;
+}

@@ -1,0 +1,85 @@
+//! `/metrics`: the status of the daemon and the counters of the web interface for Prometheus, in
+//! the OpenMetrics text format.
+
+mod status;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::context::WebContext;
+
+const CONTENT_TYPE_TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds of the durations of requests, s. The engine answers within some ms; the last
+/// bound is twice its timeout.
+const DURATION_BUCKETS_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
+
+/// Names and values.
+type Labels = Vec<(&'static str, String)>;
+
+/// Counters of the web interface since the daemon started.
+#[derive(Debug)]
+pub(super) struct WebMetrics {
+    registry: Registry,
+    requests: Family<Labels, Counter>,
+    durations: Family<Labels, Histogram, fn() -> Histogram>,
+    pub connections: Gauge,
+    pub connections_refused: Counter,
+}
+
+impl Default for WebMetrics {
+    fn default() -> WebMetrics {
+        let mut registry = Registry::with_prefix("clqd");
+        let requests = Family::default();
+        let durations = Family::new_with_constructor((|| Histogram::new(DURATION_BUCKETS_S)) as fn() -> Histogram);
+        let (connections, connections_refused) = (Gauge::default(), Counter::default());
+        let help = "Requests of the web interface, by route and status";
+        registry.register("web_requests", help, requests.clone());
+        let help = "Time from the head of a request to the head of its answer, by route, s";
+        registry.register("web_request_duration_seconds", help, durations.clone());
+        registry.register("web_connections", "Open connections of the web interface", connections.clone());
+        let help = "Connections that were refused because too many were open";
+        registry.register("web_connections_refused", help, connections_refused.clone());
+        WebMetrics { registry, requests, durations, connections, connections_refused }
+    }
+}
+
+impl WebMetrics {
+    /// Counts an answered request. Routes are patterns, so their number is bounded.
+    pub fn count(&self, route: String, status: StatusCode, duration: Duration) {
+        self.durations.get_or_create(&vec![("route", route.clone())]).observe(duration.as_secs_f64());
+        self.requests.get_or_create(&vec![("route", route), ("status", status.as_str().to_owned())]).inc();
+    }
+}
+
+pub(super) async fn metrics(State(context): State<Arc<WebContext>>) -> Response {
+    let mut registry = Registry::with_prefix("clqd");
+    let status = context.status().await;
+    // If the engine does not answer, its metrics are absent, so that no graph shows old values.
+    status::register_responding(&mut registry, status.is_ok());
+    if let Ok(status) = status {
+        status::register(&mut registry, &status);
+    }
+    let mut text = String::with_capacity(16 * 1024);
+    encode(&mut text, &[&registry, &context.metrics.registry]).expect("writing to memory does not fail");
+    ([(CONTENT_TYPE, CONTENT_TYPE_TEXT), (CACHE_CONTROL, "no-store")], text).into_response()
+}
+
+fn encode(text: &mut String, registries: &[&Registry]) -> fmt::Result {
+    for registry in registries {
+        encode_registry(text, registry)?;
+    }
+    encode_eof(text)
+}

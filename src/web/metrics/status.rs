@@ -1,0 +1,168 @@
+//! The metrics of a status row. Names follow the fields of `clqd status --json`; durations are
+//! in seconds.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::Labels;
+use crate::api::{ArchiveStatus, DaemonStatus, Status, StoreStatus};
+use crate::model::view::{ClockTrust, EngineStatus};
+
+/// Whether the engine answered in time.
+pub(super) fn register_responding(registry: &mut Registry, is_responding: bool) {
+    gauge(registry, "engine_responding", "1 if the engine answered in time, else 0", is_responding.into());
+}
+
+pub(super) fn register(registry: &mut Registry, status: &Status) {
+    if let Some(daemon) = &status.daemon {
+        register_daemon(registry, daemon);
+    }
+    register_engine(registry, &status.engine);
+    gauge(registry, "outbox_entries", "Outbox entries that wait for the archive", status.outbox_entries as f64);
+    if let Some(archive) = &status.archive {
+        register_archive(registry, archive, status.engine.now_ms);
+    }
+    if let Some(store) = &status.store {
+        register_store(registry, store);
+    }
+    if let Some(clock) = &status.clock {
+        let is_trusted = clock.trust != ClockTrust::Untrusted;
+        gauge(registry, "clock_trusted", "1 if the system clock is trusted to close weeks", is_trusted.into());
+        let help = "Recorded time minus system time, s; 0 if it is not ahead";
+        gauge(registry, "clock_ahead_seconds", help, seconds(clock.ahead_ms));
+    }
+    register_counters(registry, &status.counters);
+}
+
+fn register_daemon(registry: &mut Registry, daemon: &DaemonStatus) {
+    let labels = vec![("version", daemon.version.clone())];
+    gauges(registry, "build_info", "The version of the daemon", [(labels, 1.0)]);
+    let help = "Start of the daemon, Unix time in s";
+    gauge(registry, "start_time_seconds", help, seconds(daemon.started_ms));
+    let help = "Commands that wait for the engine thread";
+    gauge(registry, "commands_queued", help, daemon.commands_queued as f64);
+}
+
+fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
+    let counts = &engine.counts;
+    let by_class = [
+        ("snapshot", counts.snapshots_by_class),
+        ("partial", counts.partial_snapshots_by_class),
+        ("miss", counts.misses_by_class),
+    ];
+    let scans = by_class.into_iter().flat_map(|(result, counts)| {
+        let labels = move |class: usize| vec![("class", (class + 1).to_string()), ("result", result.to_owned())];
+        counts.into_iter().enumerate().map(move |(class, count)| (labels(class), count))
+    });
+    let help = "Scans by the class of the server before the scan and by result";
+    counters(registry, "scans", help, scans);
+    for (name, help, count) in [
+        ("implausible_snapshots", "Full snapshots that screening treated as partial", counts.implausible_snapshots),
+        ("rounds", "Rounds that ended", counts.rounds),
+        ("scans_out_of_order", "Outcomes older than the last one of the server", counts.out_of_order),
+        ("scans_late", "Scheduled scans that began more than 2 s late", counts.late_scans),
+        ("scans_round_end", "Extra scans at the ends of rounds", counts.round_end_scans),
+        ("scans_round_end_last", "Extra scans whose list was the last one of its round", counts.round_end_lists),
+    ] {
+        counter(registry, name, help, count);
+    }
+    let lag = [("0.5", engine.lag_ms_p50), ("0.99", engine.lag_ms_p99)];
+    let lag = lag
+        .into_iter()
+        .filter_map(|(quantile, ms)| Some((vec![("quantile", quantile.to_owned())], ms? as f64 / 1_000.0)));
+    let help = "First packet of a scheduled scan minus its due time, since the start, at most 10 s";
+    gauges(registry, "scan_lag_seconds", help, lag);
+    let classes = engine.servers_by_class.iter().enumerate();
+    let classes = classes.map(|(class, &servers)| (vec![("class", (class + 1).to_string())], servers as f64));
+    gauges(registry, "servers", "Known servers by class", classes);
+    for (name, help, value) in [
+        ("servers_greylisted", "Greylisted servers", engine.greylisted),
+        ("scans_in_flight", "Scans in flight", engine.in_flight),
+        ("players_online", "Players on servers now", engine.players_online),
+        ("players_known", "Known players", engine.players_known),
+    ] {
+        gauge(registry, name, help, value as f64);
+    }
+}
+
+fn register_archive(registry: &mut Registry, archive: &ArchiveStatus, now_ms: i64) {
+    gauge(registry, "archive_connected", "1 if the archive is connected", archive.connected.into());
+    let kind = archive.fault.as_ref().map_or("none", |fault| &fault.kind).to_owned();
+    let value = f64::from(archive.fault.is_some());
+    gauges(registry, "archive_fault", "1 while the archive has a fault", [(vec![("kind", kind)], value)]);
+    if let Some(last_ms) = archive.last_complete_ms {
+        let help = "Time since the last pass that wrote everything pending, s";
+        gauge(registry, "archive_last_complete_age_seconds", help, seconds((now_ms - last_ms).max(0)));
+    }
+    let help = "1 while everything is written to the archive again";
+    gauge(registry, "archive_resyncing", help, archive.resync.is_some().into());
+}
+
+fn register_store(registry: &mut Registry, store: &StoreStatus) {
+    counter(registry, "commits", "Commits to the state directory", store.commits);
+    let help = "Scans whose results were discarded because too much was pending";
+    counter(registry, "scans_discarded", help, store.scans_discarded);
+    for (name, help, value) in [
+        ("database_bytes", "Size of the database file", store.database_bytes as f64),
+        ("disk_free_bytes", "Free space of the state directory or the scan log", store.disk_free_bytes as f64),
+        ("pending_records", "Changed rows and players that are not committed yet", store.pending_records as f64),
+        ("store_paused", "1 while nothing is written because the disk is nearly full", {
+            f64::from(store.paused_since_ms.is_some())
+        }),
+    ] {
+        gauge(registry, name, help, value);
+    }
+}
+
+/// Counters by module and name, such as `scan.packets_sent`; those by reason get a label.
+fn register_counters(registry: &mut Registry, values: &BTreeMap<String, u64>) {
+    for (prefix, name, help) in [
+        ("scan.misses.", "scan_misses", "Scans without a usable answer, by reason"),
+        ("scan.ignored.", "scan_datagrams_ignored", "Unusable datagrams of queried addresses, by reason"),
+    ] {
+        let of_reason = values.iter().filter_map(|(key, &count)| Some((key.strip_prefix(prefix)?, count)));
+        let samples = of_reason.map(|(reason, count)| (vec![("reason", reason.to_owned())], count));
+        counters(registry, name, help, samples);
+    }
+    for (key, &count) in values.iter().filter(|(key, _)| key.matches('.').count() == 1) {
+        let help = format!("counters.\"{key}\" of `clqd status --json`");
+        counter(registry, &key.replace('.', "_"), &help, count);
+    }
+}
+
+fn counter(registry: &mut Registry, name: &str, help: &str, count: u64) {
+    let counter = Counter::<u64>::default();
+    counter.inc_by(count);
+    registry.register(name, help, counter);
+}
+
+fn counters(registry: &mut Registry, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels, u64)>) {
+    let family = Family::<Labels, Counter>::default();
+    for (labels, count) in samples {
+        family.get_or_create(&labels).inc_by(count);
+    }
+    registry.register(name, help, family);
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
+    let gauge = Gauge::<f64, AtomicU64>::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
+}
+
+fn gauges(registry: &mut Registry, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels, f64)>) {
+    let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+    for (labels, value) in samples {
+        family.get_or_create(&labels).set(value);
+    }
+    registry.register(name, help, family);
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1_000.0
+}

@@ -1,0 +1,54 @@
+//! The web interface: health, metrics and rankings over HTTP, read-only (docs/web.md).
+//!
+//! Like the control socket it sends requests of [`crate::api`] to the daemon and returns their
+//! rows; it computes nothing itself. It is for strangers: [`visitor`] decides which fields they
+//! see, and every resource that a client can use is bounded by [`limits`].
+//!
+//! - [`listener`]: the port, its connections and their timeouts.
+//! - [`router`]: the routes, and the checks that every request passes.
+//! - [`context`]: what all requests share; sends requests to the [`Backend`].
+//! - [`client_limit`]: the request rate of each client.
+//! - [`health`], [`metrics`]: for operators.
+//! - [`v1`]: the JSON API; [`query`] reads its parameters, [`answer`] writes its answers,
+//!   [`problem`] its errors.
+
+mod answer;
+mod client_limit;
+mod context;
+mod health;
+pub mod limits;
+mod listener;
+mod metrics;
+mod problem;
+mod query;
+mod router;
+mod v1;
+mod visitor;
+
+use std::net::SocketAddr;
+
+use futures_util::future::BoxFuture;
+
+use crate::api::{ApiError, Request, Row};
+
+pub use self::limits::WebLimits;
+pub use self::listener::{Listener, Server, WebError};
+
+/// Settings of the web interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebSettings {
+    /// Port 0 is any free port.
+    pub listen: SocketAddr,
+    /// Requests of one client: see [`client_limit`].
+    pub client_requests_per_second_max: u32,
+    pub client_burst_requests: u32,
+}
+
+/// Answers requests for the web interface.
+pub trait Backend: Send + Sync + 'static {
+    /// Returns all rows of the answer. Dropping the future withdraws the request.
+    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>>;
+}
+
+#[cfg(test)]
+mod tests;

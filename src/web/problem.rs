@@ -1,0 +1,124 @@
+//! Errors as `application/problem+json` (RFC 9457). Their types are stable: programs compare
+//! them, people read `detail`.
+
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::api::{ApiError, ErrorCode, json};
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProblemKind {
+    BadRequest,
+    NotFound,
+    MethodNotAllowed,
+    /// The request is valid, but the state does not allow an answer, such as a window that is not
+    /// kept.
+    Conflict,
+    UriTooLong,
+    TooManyRequests,
+    Internal,
+    AnswerTooLarge,
+    /// The daemon is opening its state.
+    Starting,
+    Stopping,
+    /// The engine did not answer in time, or is rebuilding what was requested.
+    Busy,
+}
+
+impl ProblemKind {
+    /// Status, name in `type`, and title.
+    fn spec(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            ProblemKind::BadRequest => (StatusCode::BAD_REQUEST, "bad_request", "Invalid request"),
+            ProblemKind::NotFound => (StatusCode::NOT_FOUND, "not_found", "Not found"),
+            ProblemKind::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
+            }
+            ProblemKind::Conflict => (StatusCode::CONFLICT, "refused", "Not possible now"),
+            ProblemKind::UriTooLong => (StatusCode::URI_TOO_LONG, "uri_too_long", "URI too long"),
+            ProblemKind::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
+            ProblemKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            ProblemKind::AnswerTooLarge => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "answer_too_large", "The answer is too large")
+            }
+            ProblemKind::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting", "The daemon is starting"),
+            ProblemKind::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping", "The daemon is stopping"),
+            ProblemKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "The daemon is busy"),
+        }
+    }
+}
+
+/// An error response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub kind: ProblemKind,
+    pub detail: String,
+    pub retry_after_s: Option<u64>,
+}
+
+impl Problem {
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Problem {
+        let (status, ..) = kind.spec();
+        let retry_after_s = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        Problem { kind, detail: detail.into(), retry_after_s }
+    }
+
+    /// The engine returned a row of another kind: a bug.
+    pub fn unexpected_row() -> Problem {
+        tracing::error!("a request of the web interface returned a row of another kind");
+        Problem::new(ProblemKind::Internal, "the log of the daemon has the reason")
+    }
+
+    pub fn bad_request(detail: impl Into<String>) -> Problem {
+        Problem::new(ProblemKind::BadRequest, detail)
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Problem {
+        let kind = match error.code {
+            ErrorCode::BadRequest => ProblemKind::BadRequest,
+            ErrorCode::NotFound => ProblemKind::NotFound,
+            ErrorCode::Refused => ProblemKind::Conflict,
+            ErrorCode::Busy => ProblemKind::Busy,
+            ErrorCode::ShuttingDown => ProblemKind::Stopping,
+            ErrorCode::LineTooLong
+            | ErrorCode::MalformedLine
+            | ErrorCode::UnsupportedVersion
+            | ErrorCode::UnknownCommand
+            | ErrorCode::Internal
+            | ErrorCode::Other => {
+                // Such a message may name files.
+                tracing::error!(error = error.message, "a request of the web interface failed");
+                return Problem::new(ProblemKind::Internal, "the log of the daemon has the reason");
+            }
+        };
+        Problem::new(kind, error.message)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, name, title) = self.kind.spec();
+        let body = json::to_vec(&json!({
+            "type": format!("/problems/{name}"),
+            "title": title,
+            "status": status.as_u16(),
+            "detail": self.detail,
+        }));
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.kind == ProblemKind::MethodNotAllowed {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+}

@@ -1,0 +1,30 @@
+//! Parameters in the query of a URL. Unknown ones are errors: a misspelt filter must not return
+//! everything.
+
+use axum::extract::Query;
+use axum::http::Uri;
+use serde::de::DeserializeOwned;
+
+use super::limits::{ROWS_PER_PAGE_DEFAULT, ROWS_PER_PAGE_MAX};
+use super::problem::Problem;
+use crate::model::url::ServerUrl;
+
+/// Parses the query of a URI.
+pub(super) fn parse<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    let parsed = Query::<T>::try_from_uri(uri);
+    parsed.map(|Query(query)| query).map_err(|error| Problem::bad_request(error.body_text()))
+}
+
+/// The number of rows of a page, from the parameter `name`.
+pub(super) fn rows(name: &str, count: Option<u32>) -> Result<u32, Problem> {
+    let count = count.unwrap_or(ROWS_PER_PAGE_DEFAULT);
+    if (1..=ROWS_PER_PAGE_MAX).contains(&count) {
+        return Ok(count);
+    }
+    Err(Problem::bad_request(format!("{name} is {count}; expected 1 to {ROWS_PER_PAGE_MAX}")))
+}
+
+/// A server URL.
+pub(super) fn server_url(text: &str) -> Result<ServerUrl, Problem> {
+    ServerUrl::parse(text).map_err(|error| Problem::bad_request(error.to_string()))
+}

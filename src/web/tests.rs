@@ -1,0 +1,250 @@
+//! Tests of the web interface with an engine that is slow or absent. Routes and answers are
+//! tested with the real daemon, in `tests/daemon/web`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+use super::limits::ENGINE_REQUESTS_MAX;
+use super::*;
+use crate::api::Status;
+
+/// Longest timeout, for limits that a test does not reach.
+const NEVER: Duration = Duration::from_secs(3_600);
+
+/// A port without a backend.
+async fn start(limits: WebLimits) -> (Server, SocketAddr) {
+    let listen = ([127, 0, 0, 1], 0).into();
+    let settings = WebSettings { listen, client_requests_per_second_max: 100_000, client_burst_requests: 100_000 };
+    let listener = Listener::bind(settings).await.expect("a free port");
+    let address = listener.address();
+    (listener.start(limits), address)
+}
+
+fn long_limits() -> WebLimits {
+    WebLimits {
+        connections_max: 100,
+        head_timeout: NEVER,
+        connection_age_max: NEVER,
+        last_answer_timeout: NEVER,
+        engine_timeout: NEVER,
+        shutdown_timeout: NEVER,
+    }
+}
+
+async fn send(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream
+}
+
+/// The answer, with its head.
+async fn get(address: SocketAddr, path: &str) -> String {
+    let mut answer = String::new();
+    send(address, path).await.read_to_string(&mut answer).await.expect("an answer");
+    answer
+}
+
+#[track_caller]
+fn check(answer: &str, status: u16, text: &str) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(text), "{answer}");
+}
+
+/// Answers each request when there is a permit.
+struct SlowEngine {
+    permits: Semaphore,
+    running: AtomicUsize,
+    running_max: AtomicUsize,
+}
+
+impl SlowEngine {
+    fn new() -> Arc<SlowEngine> {
+        Arc::new(SlowEngine { permits: Semaphore::new(0), running: 0.into(), running_max: 0.into() })
+    }
+}
+
+/// Counts a request until it is answered or withdrawn.
+struct Running<'a>(&'a AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Backend for SlowEngine {
+    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
+        async move {
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            let _running = Running(&self.running);
+            self.running_max.fetch_max(running, Ordering::SeqCst);
+            self.permits.acquire().await.expect("never closed").forget();
+            Ok(match request {
+                Request::Status {} => vec![Row::Status(Box::<Status>::default())],
+                _ => Vec::new(),
+            })
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn readiness_follows_start_and_stop() {
+    let (server, address) = start(long_limits()).await;
+    check(&get(address, "/readyz").await, 503, r#""code":"starting""#);
+    check(&get(address, "/api/v1/servers").await, 503, r#""type":"/problems/starting""#);
+    check(&get(address, "/healthz").await, 200, "ok\n");
+    check(&get(address, "/metrics").await, 200, "\nclqd_engine_responding 0.0\n");
+    let engine = SlowEngine::new();
+    engine.permits.add_permits(100);
+    server.set_backend(engine);
+    check(&get(address, "/readyz").await, 200, r#""ready":true"#);
+    check(&get(address, "/api/v1/servers").await, 200, r#"{"servers":[],"next":null}"#);
+    server.set_stopping();
+    check(&get(address, "/readyz").await, 503, r#""code":"stopping""#);
+    check(&get(address, "/api/v1/servers").await, 503, r#""type":"/problems/stopping""#);
+    check(&get(address, "/healthz").await, 200, "ok\n");
+    server.stop().await;
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn engine_that_does_not_answer_gives_503_and_requests_are_withdrawn() {
+    let limits = WebLimits { engine_timeout: Duration::from_millis(20), ..long_limits() };
+    let (server, address) = start(limits).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let answer = get(address, "/api/v1/servers").await;
+    check(&answer, 503, r#""type":"/problems/busy""#);
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    check(&get(address, "/readyz").await, 503, r#""code":"engine_not_responding""#);
+    check(&get(address, "/metrics").await, 200, "\nclqd_engine_responding 0.0\n");
+    assert_eq!(engine.running.load(Ordering::SeqCst), 0);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn few_requests_are_at_the_engine_at_once() {
+    let (server, address) = start(long_limits()).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        waiting.push(send(address, "/api/v1/servers").await);
+    }
+    while engine.running.load(Ordering::SeqCst) < ENGINE_REQUESTS_MAX {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    engine.permits.add_permits(20);
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        check(&answer, 200, "servers");
+    }
+    assert_eq!(engine.running_max.load(Ordering::SeqCst), ENGINE_REQUESTS_MAX);
+    server.stop().await;
+}
+
+/// Many readers of the status cause one request.
+#[tokio::test]
+async fn status_is_requested_once_for_all_who_wait() {
+    let (server, address) = start(long_limits()).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut waiting = Vec::new();
+    for _ in 0..10 {
+        waiting.push(send(address, "/readyz").await);
+    }
+    while engine.running.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    engine.permits.add_permits(10);
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        check(&answer, 200, "true");
+    }
+    assert_eq!(engine.running_max.load(Ordering::SeqCst), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_maximum_are_refused() {
+    let (server, address) = start(WebLimits { connections_max: 3, ..long_limits() }).await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(address).await.expect("connected");
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.expect("an answer");
+        assert_eq!(&head, b"HTTP/1.1 200");
+        open.push(stream);
+    }
+    let mut answer = Vec::new();
+    // The request that was not read may reset the connection after the refusal.
+    _ = TcpStream::connect(address).await.expect("connected").read_to_end(&mut answer).await;
+    assert!(answer.starts_with(b"HTTP/1.1 503"), "{answer:?}");
+    drop(open);
+    // The server notices the end of a connection a moment later.
+    while !get_if_accepted(address).await.starts_with("HTTP/1.1 200") {}
+    server.stop().await;
+}
+
+/// Empty if the connection was refused before the request was sent.
+async fn get_if_accepted(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    let mut answer = Vec::new();
+    _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8(answer).expect("ASCII")
+}
+
+/// A request that is never finished, no request at all, and an answer that is never read.
+#[tokio::test]
+async fn slow_clients_are_disconnected() {
+    let limits = WebLimits {
+        head_timeout: Duration::from_millis(20),
+        connection_age_max: Duration::from_millis(20),
+        last_answer_timeout: Duration::from_millis(20),
+        ..long_limits()
+    };
+    for (text, limits) in [
+        (&b"GET /healthz HTTP/1.1\r\nx-slow: "[..], WebLimits { connection_age_max: NEVER, ..limits }),
+        (b"", WebLimits { connection_age_max: NEVER, ..limits }),
+        (b"GET /api/v1/servers HTTP/1.1\r\nhost: x\r\n\r\n", WebLimits { head_timeout: NEVER, ..limits }),
+    ] {
+        let (server, address) = start(limits).await;
+        server.set_backend(SlowEngine::new());
+        let mut stream = TcpStream::connect(address).await.expect("connected");
+        stream.write_all(text).await.expect("sent");
+        let mut answer = Vec::new();
+        // Returns when the server has closed the connection.
+        _ = stream.read_to_end(&mut answer).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn answer_in_progress_is_finished_at_a_stop() {
+    let (server, address) = start(long_limits()).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut stream = send(address, "/api/v1/servers").await;
+    while engine.running.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let stopping = tokio::spawn(server.stop());
+    engine.permits.add_permits(1);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    check(&answer, 200, "servers");
+    stopping.await.expect("stopped");
+}

@@ -1,0 +1,79 @@
+//! `/api/v1/servers` and `/api/v1/servers/{url}`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Request, Row, ServerFilter};
+use crate::model::server::Class;
+use crate::web::answer::{MAX_AGE_S, json_answer};
+use crate::web::context::WebContext;
+use crate::web::problem::Problem;
+use crate::web::query;
+use crate::web::visitor::{VisitorDetail, VisitorServer};
+
+/// A filter, as of `clqd servers list`, and a page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListParameters {
+    class: Option<u8>,
+    game: Option<String>,
+    map: Option<String>,
+    tag: Option<String>,
+    text: Option<String>,
+    /// The `next` of the page before.
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+struct ServerList<'a> {
+    servers: Vec<VisitorServer<'a>>,
+    /// Continues the list; absent on the last page.
+    next: Option<&'a str>,
+}
+
+pub(super) async fn list(
+    State(context): State<Arc<WebContext>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let ListParameters { class, game, map, tag, text, after, limit } = query::parse(&uri)?;
+    let class = class.map(Class::try_from).transpose().map_err(Problem::bad_request)?;
+    let after = after.as_deref().map(query::server_url).transpose()?;
+    let filter = ServerFilter { class, game, map, tag, text };
+    let count = query::rows("limit", limit)?;
+    let rows = context.ask(Request::ServersPage { filter, after, count }).await?;
+    let mut list = ServerList { servers: Vec::with_capacity(rows.len()), next: None };
+    for row in &rows {
+        match row {
+            Row::Server(server) => list.servers.push(VisitorServer::from(&**server)),
+            Row::ServersNext(next) => list.next = Some(next.url.as_str()),
+            _ => return Err(Problem::unexpected_row()),
+        }
+    }
+    json_answer(&headers, &list, MAX_AGE_S)
+}
+
+/// It has no parameters besides the path.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShowParameters {}
+
+pub(super) async fn show(
+    State(context): State<Arc<WebContext>>,
+    Path(url): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let ShowParameters {} = query::parse(&uri)?;
+    let url = query::server_url(&url)?;
+    let rows = context.ask(Request::ServersShow { url }).await?;
+    match &rows[..] {
+        [Row::ServerDetail(detail)] => json_answer(&headers, &VisitorDetail::from(&**detail), MAX_AGE_S),
+        _ => Err(Problem::unexpected_row()),
+    }
+}

@@ -1,0 +1,184 @@
+//! The JSON API: its rows are those of the commands, without what visitors must not see.
+
+use std::collections::BTreeSet;
+
+use clqd::fleet::FaultShares;
+use serde_json::Value;
+
+use super::{Site, http};
+use crate::sandbox::{Sandbox, fleet, wait_for};
+
+/// A URL as one segment of a path.
+fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+fn rows<'a>(answer: &'a Value, name: &str) -> &'a Vec<Value> {
+    answer[name].as_array().unwrap_or_else(|| panic!("no {name} in {answer}"))
+}
+
+#[test]
+fn status_is_that_of_the_command_without_files() {
+    let site = Site::start("");
+    let answer = site.get("/api/v1/status");
+    let status = answer.json();
+    assert_eq!((answer.status, &status["kind"]), (200, &"status".into()));
+    assert_eq!(status["daemon"]["version"], env!("CARGO_PKG_VERSION"));
+    let of_command = site.sandbox.status();
+    for field in ["engine", "clock", "outbox_entries", "archive", "store", "scan_log", "counters"] {
+        assert!(status.get(field).is_some() && of_command.get(field).is_some(), "{field}");
+    }
+    assert!(!answer.text().contains(site.sandbox.state().to_str().expect("UTF-8")), "{status}");
+    for field in ["pid", "state_dir", "config_file"] {
+        assert!(status["daemon"].get(field).is_none() && of_command["daemon"].get(field).is_some(), "{field}");
+    }
+    site.daemon.stop();
+}
+
+#[test]
+fn servers_are_listed_in_pages_filtered_and_shown() {
+    let (site, fleet) = Site::with_fleet(7, 73);
+    let urls = fleet.urls();
+    site.sandbox.ok(["servers", "tag", "--add", "ctf", &urls[0], &urls[3]]);
+    let mut listed = Vec::new();
+    let mut path = "/api/v1/servers?limit=3".to_owned();
+    let mut pages = 0;
+    loop {
+        let page = site.get(&path).json();
+        let servers = rows(&page, "servers");
+        assert!(servers.len() <= 3);
+        listed.extend(servers.iter().map(|server| server["url"].as_str().expect("a URL").to_owned()));
+        pages += 1;
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/api/v1/servers?limit=3&after={}", encoded(next));
+    }
+    assert_eq!((&listed, pages), (&urls, 3), "the order in which they were added");
+    let of_command = site.sandbox.list(&[]);
+    let all = site.get("/api/v1/servers").json();
+    for server in rows(&all, "servers") {
+        let same = of_command.iter().find(|row| row["url"] == server["url"]).expect("listed");
+        for field in ["kind", "key", "hostname", "game", "slots", "added_ms", "tags"] {
+            assert_eq!(server[field], same[field], "{field}");
+        }
+        assert_eq!(server["greylisted"], false);
+    }
+    let found = |query: &str| {
+        let page = site.get(&format!("/api/v1/servers?{query}")).json();
+        rows(&page, "servers")
+            .iter()
+            .map(|server| server["url"].as_str().expect("a URL").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found("tag=ctf"), [urls[0].clone(), urls[3].clone()]);
+    assert_eq!(found("tag=nothing"), [""; 0]);
+    let game = of_command[0]["game"].as_str().expect("a game");
+    let of_game: BTreeSet<_> = of_command
+        .iter()
+        .filter(|row| row["game"] == game)
+        .map(|row| row["url"].as_str().expect("a URL").to_owned())
+        .collect();
+    assert_eq!(found(&format!("game={}", encoded(game))).into_iter().collect::<BTreeSet<_>>(), of_game);
+    assert_eq!(found(&format!("text={}", encoded(&urls[2]))), [urls[2].clone()]);
+    assert_eq!(found("map=no-such-map"), [""; 0]);
+
+    for path in [encoded(&urls[1]), urls[1].clone()] {
+        let shown = site.get(&format!("/api/v1/servers/{path}")).json();
+        assert_eq!((&shown["kind"], shown["url"].as_str()), (&"server_detail".into(), Some(urls[1].as_str())));
+        assert!(shown["players_listed"].is_array() && shown["series"].is_object(), "{shown}");
+    }
+    site.daemon.stop();
+}
+
+/// What an admin wrote about a server, and what checks it is exempt from, is not for visitors.
+#[test]
+fn greylisting_is_shown_without_its_reason() {
+    let (site, fleet) = Site::with_fleet(2, 74);
+    let url = &fleet.urls()[0];
+    site.sandbox.ok(["greylist", url, "--reason", "suspected-of-cheating"]);
+    site.sandbox.ok(["servers", "trust", url, "--except", "frozen_list"]);
+    let of_command = site.sandbox.json(["servers", "show", url]).remove(0);
+    assert_eq!(of_command["greylist_reason"], "suspected-of-cheating");
+    for path in [format!("/api/v1/servers/{}", encoded(url)), "/api/v1/servers".to_owned(), "/metrics".to_owned()] {
+        let answer = site.get(&path);
+        assert_eq!(answer.status, 200);
+        let text = answer.text();
+        assert!(!text.contains("suspected") && !text.contains("greylist_reason") && !text.contains("exempt"), "{text}");
+    }
+    assert_eq!(site.get(&format!("/api/v1/servers/{}", encoded(url))).json()["greylisted"], true);
+    site.daemon.stop();
+}
+
+#[test]
+fn boards_and_players_are_those_of_the_commands() {
+    let sandbox = Sandbox::new("");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    sandbox.configure("[web]\nlisten = \"127.0.0.1:0\"\n");
+    let daemon = sandbox.start();
+    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let server = "source://127.0.1.0:27960".to_owned();
+    let of_server = format!("/api/v1/boards?server={}&window=2025-W47", encoded(&server));
+    let args = ["--server", &server, "--window", "2025-W47"];
+    for ranking in ["clq1", "points"] {
+        let answer = http::get(&address, &format!("{of_server}&ranking={ranking}&count=5"));
+        let board = answer.json();
+        let want = sandbox.json([&["board", "page", "--ranking", ranking, "-n", "5"], &args[..]].concat());
+        assert_eq!(rows(&board, "rows"), &want[1..], "{ranking}");
+        assert!(!rows(&board, "rows").is_empty(), "{board}");
+        for field in ["kind", "scope", "window", "ranking", "size", "closed"] {
+            assert_eq!(board["head"][field], want[0][field], "{ranking} {field}");
+        }
+        let after = board["head"]["page"]["after"].as_str().expect("a cursor");
+        let next =
+            http::get(&address, &format!("{of_server}&ranking={ranking}&count=5&after={}", encoded(after))).json();
+        let page = http::get(&address, &format!("{of_server}&ranking={ranking}&count=5&start=6")).json();
+        assert_eq!(next["rows"], page["rows"]);
+    }
+    let top = http::get(&address, &format!("{of_server}&count=3")).json();
+    let (name, key) = (top["rows"][1]["name"].as_str().expect("a name"), &top["rows"][1]["player_key"]);
+    let around = http::get(&address, &format!("{of_server}&count=3&player={}", encoded(name))).json();
+    assert_eq!(around["rows"], top["rows"], "the second of three");
+    let by_key = http::get(&address, &format!("{of_server}&count=3&player_key={key}")).json();
+    assert_eq!(by_key["rows"], around["rows"]);
+
+    let found = http::get(&address, &format!("/api/v1/players?name={}", encoded(name))).json();
+    assert_eq!(rows(&found, "players"), &sandbox.json(["player", name]));
+    let missing = http::get(&address, "/api/v1/players?name=nobody-has-this-name");
+    missing.assert_problem(404, "not_found");
+    http::get(&address, "/api/v1/boards?game=no-such-game").assert_problem(404, "not_found");
+    http::get(&address, &format!("{of_server}5")).assert_problem(400, "bad_request");
+    daemon.stop();
+}
+
+#[test]
+fn answers_are_cached_by_etag_and_compressed() {
+    let fleet = fleet(3, 75, 60.0, FaultShares::NONE);
+    let site = Site::start("");
+    site.sandbox.add_servers(&fleet);
+    // The rows change with each scan, so the same answer may need several attempts.
+    let path = "/api/v1/servers?class=7";
+    let first = site.get(path);
+    let etag = first.header("etag").expect("an ETag").to_owned();
+    assert_eq!(first.header("cache-control"), Some("public, max-age=10"));
+    assert_eq!(first.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(first.header("content-type"), Some("application/json"));
+    let again = http::request(&site.address, "GET", path, &format!("if-none-match: {etag}\r\n"));
+    assert_eq!((again.status, again.header("etag"), again.body.len()), (304, Some(etag.as_str()), 0));
+    let other = http::request(&site.address, "GET", path, "if-none-match: \"other\"\r\n");
+    assert_eq!((other.status, &other.body), (200, &first.body));
+
+    let gzip = "accept-encoding: gzip\r\n";
+    let compressed = wait_for("a list that has not changed meanwhile", || {
+        let plain = site.get("/api/v1/servers");
+        let compressed = http::request(&site.address, "GET", "/api/v1/servers", gzip);
+        assert!(plain.header("content-encoding").is_none());
+        (plain.body == compressed.body).then_some(compressed)
+    });
+    assert_eq!(compressed.header("content-encoding"), Some("gzip"));
+    assert!(compressed.header("vary").is_some_and(|vary| vary.eq_ignore_ascii_case("accept-encoding")));
+    let head = http::request(&site.address, "HEAD", path, "");
+    assert_eq!((head.status, head.body.len(), head.header("etag")), (200, 0, Some(etag.as_str())));
+    site.daemon.stop();
+}

@@ -1,0 +1,104 @@
+//! Invalid requests, and clients that use more than their share.
+
+use std::io::{Read, Write};
+
+use super::{Site, http};
+use crate::sandbox::wait_until;
+
+#[test]
+fn invalid_requests_are_problems() {
+    let site = Site::start("");
+    for (path, status, name) in [
+        ("/", 404, "not_found"),
+        ("/api/v1/nothing", 404, "not_found"),
+        ("/api/v1/servers/quake3%3A%2F%2F192.0.2.1%3A27960", 404, "not_found"),
+        ("/api/v1/servers/nonsense", 400, "bad_request"),
+        ("/api/v1/servers?limit=501", 400, "bad_request"),
+        ("/api/v1/servers?limit=0", 400, "bad_request"),
+        ("/api/v1/servers?limit=x", 400, "bad_request"),
+        ("/api/v1/servers?class=8", 400, "bad_request"),
+        ("/api/v1/servers?colour=red", 400, "bad_request"),
+        ("/api/v1/servers?after=quake3%3A%2F%2F192.0.2.1%3A27960", 400, "bad_request"),
+        ("/api/v1/boards", 400, "bad_request"),
+        ("/api/v1/boards?game=x&ranking=elos", 400, "bad_request"),
+        ("/api/v1/players", 400, "bad_request"),
+        ("/api/v1/status?x=1", 400, "bad_request"),
+    ] {
+        let answer = site.get(path);
+        answer.assert_problem(status, name);
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+    }
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
+        let answer = http::request(&site.address, method, "/api/v1/status", "content-length: 0\r\n");
+        answer.assert_problem(405, "method_not_allowed");
+        assert_eq!(answer.header("allow"), Some("GET, HEAD"));
+    }
+    let long = format!("/api/v1/players?name={}", "x".repeat(5_000));
+    site.get(&long).assert_problem(414, "uri_too_long");
+    site.get(&format!("/api/v1/players?name={}", "x".repeat(300))).assert_problem(400, "bad_request");
+    let large = format!("x-large: {}\r\n", "x".repeat(20_000));
+    assert_eq!(http::request(&site.address, "GET", "/healthz", &large).status, 431);
+    let many: String = (0..80).map(|n| format!("x-{n}: 1\r\n")).collect();
+    assert_eq!(http::request(&site.address, "GET", "/healthz", &many).status, 431);
+    // A body is ignored.
+    let mut stream = http::connect(&site.address);
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello")
+        .expect("sent");
+    assert_eq!(http::read_answer(&mut stream).status, 200);
+    let mut stream = http::connect(&site.address);
+    stream.write_all(b"\x16\x03\x01 not HTTP at all\r\n\r\n").expect("sent");
+    let mut answer = Vec::new();
+    _ = stream.read_to_end(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    assert_eq!(site.get("/healthz").status, 200);
+    site.daemon.stop();
+}
+
+/// Clients behind a local proxy are told apart by its header; each has its own limit.
+#[test]
+fn rate_of_each_client_is_limited() {
+    let site = Site::start("client_requests_per_second_max = 1\nclient_burst_requests = 5\n");
+    let send =
+        |client: &str, path: &str| http::request(&site.address, "GET", path, &format!("x-forwarded-for: {client}\r\n"));
+    let mut sent = 0;
+    wait_until("a request is refused", || {
+        sent += 1;
+        let answer = send("198.51.100.1", "/api/v1/status");
+        if answer.status == 200 {
+            return false;
+        }
+        answer.assert_problem(429, "too_many_requests");
+        let wait_s: u64 = answer.header("retry-after").expect("a time").parse().expect("a number");
+        assert!(wait_s >= 1);
+        true
+    });
+    assert!(sent > 5, "the burst is granted");
+    assert_eq!(send("198.51.100.2", "/api/v1/status").status, 200, "another client has its own limit");
+    assert_eq!(send("198.51.100.1", "/healthz").status, 200);
+    wait_until("the client is served again", || send("198.51.100.1", "/api/v1/status").status == 200);
+    site.daemon.stop();
+}
+
+/// Clients that never finish their requests are disconnected, and do not stop others.
+#[test]
+fn slow_clients_are_disconnected() {
+    let site = Site::start("");
+    let mut slow: Vec<_> = (0..100)
+        .map(|_| {
+            let mut stream = http::connect(&site.address);
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ").expect("sent");
+            stream
+        })
+        .collect();
+    assert_eq!(site.get("/api/v1/status").status, 200);
+    for stream in &mut slow {
+        let mut answer = Vec::new();
+        // The connection ends within the timeout of `read`: by an error status or without one.
+        match stream.read_to_end(&mut answer) {
+            Ok(_) => assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{answer:?}"),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+        }
+    }
+    site.daemon.stop();
+}

@@ -1,0 +1,45 @@
+//! The web interface as its clients see it: routes, errors, caching, limits, and what visitors
+//! must not see. The daemon is the real one, with a few simulated servers.
+
+mod api;
+mod health;
+mod http;
+mod limits;
+mod metrics;
+
+use clqd::fleet::{FaultShares, Fleet};
+
+use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
+
+/// A daemon with a web interface on a free port.
+struct Site {
+    sandbox: Sandbox,
+    daemon: Daemon,
+    address: String,
+}
+
+impl Site {
+    /// `settings` are further keys of `[web]`.
+    fn start(settings: &str) -> Site {
+        let sandbox = Sandbox::new(&format!("[web]\nlisten = \"127.0.0.1:0\"\n{settings}"));
+        let daemon = sandbox.start();
+        let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+        Site { sandbox, daemon, address }
+    }
+
+    /// A site that has seen all servers of a fleet.
+    fn with_fleet(servers: u32, seed: u64) -> (Site, Fleet) {
+        let fleet = fleet(servers, seed, 60.0, FaultShares::NONE);
+        let site = Site::start("");
+        site.sandbox.add_servers(&fleet);
+        wait_until("every server is seen", || {
+            let list = site.sandbox.list(&[]);
+            list.iter().filter(|server| !server["last_seen_ms"].is_null()).count() == servers as usize
+        });
+        (site, fleet)
+    }
+
+    fn get(&self, path: &str) -> http::Answer {
+        http::get(&self.address, path)
+    }
+}
