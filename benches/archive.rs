@@ -36,6 +36,8 @@ const PLAYERS: u32 = 200;
 const CHANGED: u32 = 8;
 /// Servers whose jobs are written at once, as the archive's worker fetches them.
 const SERVERS_PER_WRITE: u32 = 100;
+/// Rows of the transactions that clqd writes, and of those that it is compared with.
+const ROWS_PER_TRANSACTION: u32 = 10_000;
 
 fn main() -> anyhow::Result<()> {
     let rows: u32 = std::env::var("CLQD_ROWS").ok().map_or(Ok(200_000), |text| text.parse()).context("CLQD_ROWS")?;
@@ -44,7 +46,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(servers: u32) -> anyhow::Result<()> {
-    let options = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--local-infile=1"];
+    let options = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--local-infile=1", "--max-allowed-packet=16M"];
     let server = Arc::new(Server::start_with(&options));
     let first = Database::on_server(server.clone()).await;
     first.migrate().await;
@@ -57,15 +59,12 @@ async fn run(servers: u32) -> anyhow::Result<()> {
         rows / fill.as_secs_f64(),
         fill.as_secs_f64()
     );
-    let loaded = first.beside("clqd_loaded").await;
-    let load = load_data(&first, &loaded, "").await?;
-    println!("LOAD DATA LOCAL INFILE of the same rows: {:.0} rows/s", rows / load.as_secs_f64());
-    println!("ratio: {:.2}", load.as_secs_f64() / fill.as_secs_f64());
+    let loaded = [first.beside("clqd_loaded").await, first.beside("clqd_loaded_in_parts").await];
+    compare_with_load_data(&first, [&loaded[0], &loaded[1]], "", rows, fill).await?;
     println!("bytes per row on disk, with indexes: {}", bytes_per_row(&first).await);
 
     let (delta, written) = write(&mut archive, servers, |server| week(server, 1, 0..CHANGED)).await?;
     let (all, written_all) = write(&mut archive, servers, |server| week(server, 2, 0..PLAYERS)).await?;
-    let load_all = load_data(&first, &loaded, "REPLACE").await?;
     let changed = f64::from(servers * CHANGED);
     println!("{CHANGED} of {PLAYERS} players of each server play on:");
     println!(
@@ -80,8 +79,7 @@ async fn run(servers: u32) -> anyhow::Result<()> {
     );
     println!("  ratio of time: {:.1}", all.as_secs_f64() / delta.as_secs_f64());
     println!("all rows change: {:.0} rows/s", rows / all.as_secs_f64());
-    println!("LOAD DATA LOCAL INFILE ... REPLACE of the same rows: {:.0} rows/s", rows / load_all.as_secs_f64());
-    println!("ratio: {:.2}", load_all.as_secs_f64() / all.as_secs_f64());
+    compare_with_load_data(&first, [&loaded[0], &loaded[1]], "REPLACE", rows, all).await?;
 
     let website = Website::start(&first, servers);
     let (close, written_close) = write(&mut archive, servers, |server| closed(week(server, 2, 0..PLAYERS))).await?;
@@ -256,25 +254,45 @@ fn week(server: u32, round: u32, players: std::ops::Range<u32>) -> WeekArchive {
     }
 }
 
-/// Loads the rows of one database into another with the `mariadb` client. Returns the time.
-async fn load_data(from: &Database, to: &Database, on_duplicate: &str) -> anyhow::Result<Duration> {
+/// Loads the rows of one database into another with the `mariadb` client, in transactions with the
+/// rows of so many servers. Returns the time.
+async fn load_data(
+    from: &Database,
+    to: &Database,
+    on_duplicate: &str,
+    servers_per_transaction: u32,
+) -> anyhow::Result<Duration> {
     let columns = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
                    clq1, clq2, clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, \
                    clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms";
     let steps = "week, server, ranking, position, board_order";
     let totals = "player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms";
     let dir = tempfile::tempdir()?;
-    // The server writes the file, as another user.
+    // The server writes the files, as another user.
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+    let servers: u32 = from.value("SELECT MAX(server) FROM player_week").await.parse()?;
     let mut sql = String::new();
-    for (table, columns) in [("player_week", columns), ("board_step", steps), ("player_total", totals)] {
-        let file = dir.path().join(table);
-        from.run(&format!("SELECT {columns} INTO OUTFILE '{}' CHARACTER SET binary FROM {table}", file.display()))
+    for first in (1..=servers).step_by(servers_per_transaction as usize) {
+        let last = servers.min(first.saturating_add(servers_per_transaction - 1));
+        let of_servers = format!("server BETWEEN {first} AND {last}");
+        let of_players = format!("player BETWEEN {} AND {}", first * PLAYERS, last * PLAYERS + PLAYERS - 1);
+        sql += "BEGIN;";
+        for (table, columns, among) in [
+            ("player_week", columns, &of_servers),
+            ("board_step", steps, &of_servers),
+            ("player_total", totals, &of_players),
+        ] {
+            let file = dir.path().join(format!("{table}-{first}"));
+            let file = file.display();
+            from.run(&format!(
+                "SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET binary FROM {table} WHERE {among}"
+            ))
             .await;
-        sql += &format!(
-            "LOAD DATA LOCAL INFILE '{}' {on_duplicate} INTO TABLE {table} CHARACTER SET binary ({columns});",
-            file.display()
-        );
+            sql += &format!(
+                "LOAD DATA LOCAL INFILE '{file}' {on_duplicate} INTO TABLE {table} CHARACTER SET binary ({columns});"
+            );
+        }
+        sql += "COMMIT;";
     }
     let address = to.address();
     let began = Instant::now();
@@ -284,9 +302,34 @@ async fn load_data(from: &Database, to: &Database, on_duplicate: &str) -> anyhow
     let done = client.output().context("the mariadb client")?;
     ensure!(done.status.success(), "mariadb: {}", String::from_utf8_lossy(&done.stderr));
     let took = began.elapsed();
-    let count = "SELECT COUNT(*) FROM player_week";
-    ensure!(to.value(count).await == from.value(count).await, "all rows are loaded");
+    for table in ["player_week", "board_step", "player_total"] {
+        let count = format!("SELECT COUNT(*) FROM {table}");
+        ensure!(to.value(&count).await == from.value(&count).await, "all rows of {table} are loaded");
+    }
     Ok(took)
+}
+
+/// Loads the rows of one database into others, in one transaction and in as many as clqd uses, and
+/// prints the rates beside clqd's.
+async fn compare_with_load_data(
+    from: &Database,
+    to: [&Database; 2],
+    on_duplicate: &str,
+    rows: f64,
+    took: Duration,
+) -> anyhow::Result<()> {
+    let of_clqd = ROWS_PER_TRANSACTION / PLAYERS;
+    for (to, servers, what) in
+        [(to[0], u32::MAX, "in one transaction"), (to[1], of_clqd, "in transactions as large as clqd's")]
+    {
+        let load = load_data(from, to, on_duplicate, servers).await?;
+        println!(
+            "  LOAD DATA LOCAL INFILE {on_duplicate} of the same rows {what}: {:.0} rows/s, ratio {:.2}",
+            rows / load.as_secs_f64(),
+            load.as_secs_f64() / took.as_secs_f64()
+        );
+    }
+    Ok(())
 }
 
 async fn bytes_per_row(database: &Database) -> String {

@@ -14,6 +14,10 @@ use super::error::StatementError;
 /// which is at least 1 KiB and by default 16 MiB.
 const PACKET_BYTES: usize = 64 << 10;
 
+/// Bytes of one file, about: a transaction of 10,000 rows of players has 2.3 MB. The limit bounds
+/// memory; that of packets does not apply.
+pub(super) const FILE_BYTES_MAX: usize = 4 << 20;
+
 /// How many rows are written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

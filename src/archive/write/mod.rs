@@ -13,6 +13,7 @@ mod map_totals;
 mod names;
 mod player_totals;
 mod remove_player;
+mod replaced_rows;
 mod servers;
 mod surplus;
 pub(super) mod tables;
@@ -24,7 +25,7 @@ use self::batch::{Batch, batches};
 pub(super) use self::week_chunks::WriteOutcome;
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
-use super::load_data::WriteMethod;
+use super::load_data::{FILE_BYTES_MAX, WriteMethod};
 use super::sql::{RowFormat, Table};
 use super::upsert::{RowStatement, Upsert};
 use crate::model::archive::ArchiveJob;
@@ -106,7 +107,10 @@ impl Archive {
     fn upsert(&self, table: &'static Table) -> Upsert {
         let loads =
             self.write_method == WriteMethod::LoadData && tables::LOADED.iter().any(|loaded| loaded.name == table.name);
-        Upsert::new(table, if loads { RowFormat::LoadData } else { RowFormat::Insert }, self.statement_bytes_max)
+        match loads {
+            true => Upsert::new(table, RowFormat::LoadData, FILE_BYTES_MAX),
+            false => Upsert::new(table, RowFormat::Insert, self.statement_bytes_max),
+        }
     }
 
     async fn execute_upsert(&mut self, upsert: Upsert) -> Result<u64, TransactionError> {

@@ -1,21 +1,18 @@
 //! Keeps the totals of players equal to the sums of their rows on all servers.
 //!
-//! A player without a total has no other rows than those of this transaction: they are added up
-//! here. Other totals are computed by the database from the rows that this transaction has written,
-//! which takes three times as long. Either way, repeating it changes nothing.
+//! Most players have no other rows than those of this transaction: they are added up here. Other
+//! totals are computed by the database from the rows that this transaction has written, which takes
+//! three times as long. Either way, repeating it changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::replaced_rows::PLAYERS_MAX;
 use super::tables::PLAYER_TOTAL;
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::sql::{Values, in_group};
 use crate::model::archive::{PlayerWeekArchive, WeekArchive};
 use crate::model::{PlayerKey, Ranking};
-
-/// Players in one statement. MariaDB joins a temporary table for a list of 1,000 or more, which takes
-/// twice as long.
-const PLAYERS_MAX: usize = 400;
 
 const SUMS: &str = "COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3)";
 
@@ -54,35 +51,25 @@ impl Archive {
         &mut self,
         week: u32,
         jobs: &BTreeMap<u32, &WeekArchive>,
+        with_other_rows: &BTreeSet<u32>,
         deleted: &BTreeSet<u32>,
     ) -> Result<u64, TransactionError> {
         self.doing = "player_total";
-        let mut new: BTreeMap<u32, Sums> = BTreeMap::new();
+        let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
         for row in jobs.values().flat_map(|job| &job.rows) {
-            new.entry(row.player.0).or_default().add(row);
+            sums.entry(row.player.0).or_default().add(row);
         }
-        let written = new.len() as u64;
-        let mut known = deleted.clone();
-        for players in new.keys().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
-            let among = in_group(("week", week), "player", players);
-            known.extend(
-                self.rows::<u32>(&format!("SELECT player FROM player_total WHERE {among}"))
-                    .await
-                    .doing("player_total")?,
-            );
-        }
-        new.retain(|player, _| !known.contains(player));
+        let written = sums.len() as u64;
+        let summed_by_database: BTreeSet<u32> = with_other_rows.union(deleted).copied().collect();
         let mut totals = self.upsert(&PLAYER_TOTAL);
-        for (player, sums) in &new {
+        for (player, sums) in sums.iter().filter(|(player, _)| !summed_by_database.contains(player)) {
             totals.row(|row| sums.values(row, *player, week));
         }
         self.execute_upsert(totals).await?;
 
         let week_start_ms = jobs.values().next().map_or(0, |job| job.week_start_ms);
         let columns = PLAYER_TOTAL.columns.join(", ");
-        for players in known.iter().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
-            // The key that begins with the player: those that begin with the week are as long as
-            // the week.
+        for players in summed_by_database.iter().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
             let sums = format!(
                 "REPLACE INTO player_total ({columns}) SELECT pw.player, {week}, {SUMS}, \
                  {week_start_ms} + MAX(pw.time_reached_after_ms) \

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
-use super::{OperationContext, TransactionError, player_totals};
+use super::{TransactionError, player_totals};
 use crate::archive::connect::Archive;
-use crate::archive::sql::{Values, in_group, literal};
+use crate::archive::sql::{Values, literal};
 use crate::model::archive::{BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive};
 use crate::model::{Ranking, WeekKey};
 
@@ -49,10 +49,10 @@ impl Archive {
             }
         }
         let mut rows = 0;
-        let mut replaced: BTreeMap<u32, BTreeMap<u32, &WeekArchive>> = BTreeMap::new();
+        let mut replaced = BTreeMap::new();
         for (&week, servers) in &by_week {
             rows += self.write_map_totals(week, servers).await?;
-            replaced.insert(week, self.replaced_completely(week, servers).await?);
+            replaced.insert(week, self.replaced_rows(week, servers).await?);
         }
         for upsert in [week_rows, server_weeks, players, best, maps] {
             rows += self.execute_upsert(upsert).await?;
@@ -64,23 +64,19 @@ impl Archive {
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
+            let replaced = &replaced[&week];
+            let with_other_players =
+                replaced.servers_with_other_players.iter().map(|&server| (server, servers[&server])).collect();
             let mut deleted = BTreeSet::new();
-            for (span, servers) in by_span(&replaced[&week]) {
-                let surplus = self
-                    .delete_surplus_where(
-                        &PLAYERS,
-                        Some(week),
-                        servers.iter().copied(),
-                        &player_range_condition(span),
-                        players_of,
-                    )
-                    .await?;
+            for (span, servers) in by_span(&with_other_players) {
+                let among = player_range_condition(span);
+                let surplus =
+                    self.delete_surplus_where(&PLAYERS, Some(week), servers.into_iter(), &among, players_of).await?;
                 deleted.extend(player_totals::players_of(&surplus));
-                if span.after.is_none() {
-                    self.delete_surplus(&MAPS, Some(week), servers.into_iter(), maps_of).await?;
-                }
             }
-            rows += self.write_player_totals(week, servers, &deleted).await?;
+            let with_other_maps = replaced.servers_with_other_maps.iter().copied();
+            self.delete_surplus(&MAPS, Some(week), with_other_maps, maps_of).await?;
+            rows += self.write_player_totals(week, servers, &replaced.players_with_other_rows, &deleted).await?;
         }
         for (&server, by_player) in &by_server {
             let best_of = |player: u32| {
@@ -95,29 +91,6 @@ impl Archive {
             self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
         }
         Ok(rows)
-    }
-}
-
-impl Archive {
-    /// The jobs with all rows of a server whose week may have other rows in the archive. Call it
-    /// before their rows are written. A week without a row in `server_week` has none in other tables.
-    async fn replaced_completely<'j>(
-        &mut self,
-        week: u32,
-        jobs: &BTreeMap<u32, &'j WeekArchive>,
-    ) -> Result<BTreeMap<u32, &'j WeekArchive>, TransactionError> {
-        let mut complete: BTreeMap<u32, &WeekArchive> =
-            jobs.iter().filter(|(_, job)| job.is_complete).map(|(&server, job)| (server, *job)).collect();
-        if complete.is_empty() {
-            return Ok(complete);
-        }
-        self.doing = SERVER_WEEK.name;
-        let among = in_group(("week", week), "server", complete.keys());
-        let select = format!("SELECT server FROM {} WHERE {among}", SERVER_WEEK.name);
-        let known: BTreeSet<u32> = self.rows::<u32>(&select).await.doing(SERVER_WEEK.name)?.into_iter().collect();
-        // The first chunk of a large week has inserted that row already.
-        complete.retain(|server, job| known.contains(server) || job.span.after.is_some());
-        Ok(complete)
     }
 }
 
@@ -177,7 +150,7 @@ fn after_ms(at_ms: i64, week_start_ms: i64) -> u32 {
 
 /// Groups the servers of a week by the span of players in their jobs. Nearly always every
 /// job contains all players.
-fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u32>)> {
+pub(super) fn by_span(servers: &BTreeMap<u32, &WeekArchive>) -> Vec<(PlayerKeyRange, Vec<u32>)> {
     let mut spans: Vec<(PlayerKeyRange, Vec<u32>)> = Vec::new();
     for (&server, job) in servers {
         match spans.iter_mut().find(|(span, _)| *span == job.span) {
