@@ -46,7 +46,8 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(servers: u32) -> anyhow::Result<()> {
-    let options = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--local-infile=1", "--max-allowed-packet=16M"];
+    let options =
+        ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--local-infile=1", "--max-allowed-packet=16M"];
     let server = Arc::new(Server::start_with(&options));
     let first = Database::on_server(server.clone()).await;
     first.migrate().await;

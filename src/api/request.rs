@@ -6,6 +6,7 @@ use super::archive::WeekRange;
 use crate::model::NameHash;
 use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
+use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
 use crate::model::view::ServerSummary;
 use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
@@ -34,19 +35,26 @@ pub enum Request {
         #[serde(default)]
         filter: ServerFilter,
     },
-    /// As `ServersList`, but in pages, in the order in which the servers were added: a
-    /// `Row::Server` for each of at most `count` servers, and `Row::ServersNext` unless it is the
-    /// last page. The page begins after the server `after`. A page may have fewer servers than
-    /// `count`, even none, and be followed by others: the daemon looks at a limited number of
-    /// servers for each.
+    /// As `ServersList`, but in pages, and in another order: a `Row::Server` for each of at most
+    /// `count` servers, and `Row::ServersNext` unless it is the last page. The page begins at a place
+    /// that the page before ended with. A page may have fewer servers than `count`, even none,
+    /// and be followed by others: the daemon looks at a limited number of servers for each.
+    /// `recent`: with the players of the last 25 hours.
     #[serde(rename = "servers.page")]
     ServersPage {
         #[serde(default)]
         filter: ServerFilter,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        after: Option<ServerUrl>,
+        after: Option<ServerCursor>,
         count: u32,
+        #[serde(default)]
+        order: ServerOrder,
+        #[serde(default)]
+        recent: bool,
     },
+    /// One row, `Row::Overview`.
+    #[serde(rename = "overview")]
+    Overview {},
     /// One row, `Row::ServerDetail`.
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
@@ -99,6 +107,9 @@ pub enum Request {
     /// A `Row::Player` for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
+    /// One `Row::Player`.
+    #[serde(rename = "player.show")]
+    PlayerShow { player_key: u32 },
     /// A `Row::Change` for each URL, in order: tagged, unchanged or not found.
     #[serde(rename = "servers.tag")]
     ServersTag {
@@ -185,12 +196,13 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 30] = [
+pub(super) const COMMANDS: [&str; 32] = [
     "status",
     "servers.add",
     "servers.remove",
     "servers.list",
     "servers.page",
+    "overview",
     "servers.show",
     "rescan",
     "top",
@@ -200,6 +212,7 @@ pub(super) const COMMANDS: [&str; 30] = [
     "windows",
     "windows.delete",
     "player",
+    "player.show",
     "servers.tag",
     "servers.trust",
     "tag.drop",
@@ -225,6 +238,7 @@ impl Request {
             Request::Status {}
             | Request::ServersList { .. }
             | Request::ServersPage { .. }
+            | Request::Overview {}
             | Request::ServersShow { .. }
             | Request::Top { .. }
             | Request::PlayerForgotten {}
@@ -232,7 +246,8 @@ impl Request {
             | Request::Standings { .. }
             | Request::Fused { .. }
             | Request::Windows { .. }
-            | Request::Player { .. } => true,
+            | Request::Player { .. }
+            | Request::PlayerShow { .. } => true,
             Request::ServersAdd { .. }
             | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
@@ -268,6 +283,8 @@ pub struct ServerFilter {
     pub map: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub online: Option<bool>,
     /// Part of the URL, host name or map; case is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -284,7 +301,8 @@ impl ServerFilter {
             let mut texts = [Some(&server.url), Some(&server.hostname), server.map.as_ref()].into_iter().flatten();
             texts.any(|field| field.to_lowercase().contains(&text))
         });
-        class && game && map && tag && text
+        let online = self.online.is_none_or(|online| server.online == online);
+        class && game && map && tag && online && text
     }
 }
 
@@ -312,6 +330,7 @@ mod tests {
             hostname: "The House".into(),
             game: Some("baseq3".into()),
             map: Some("q3dm17".into()),
+            online: true,
             players: 0,
             assumed_players: 0,
             slots: 0,
@@ -322,6 +341,7 @@ mod tests {
             greylist_reason: None,
             tags: vec!["ctf".into()],
             screened: Vec::new(),
+            recent: None,
         };
         let text = |text: &str| ServerFilter { text: Some(text.into()), ..ServerFilter::default() };
         for (filter, fits) in [
@@ -335,6 +355,8 @@ mod tests {
             (ServerFilter { tag: Some("CTF".into()), ..ServerFilter::default() }, false),
             (ServerFilter { map: Some("q3dm17".into()), ..ServerFilter::default() }, true),
             (ServerFilter { map: Some("q3dm1".into()), ..ServerFilter::default() }, false),
+            (ServerFilter { online: Some(true), ..text("house") }, true),
+            (ServerFilter { online: Some(false), ..text("house") }, false),
             (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
         ] {
             assert_eq!(filter.matches(&server), fits, "{filter:?}");

@@ -5,11 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::archive::{ArchiveDifference, ResendRow, VerifyRow};
 use super::status::Status;
 use crate::model::restore::RestoreReport;
+use crate::model::server_page::ServerCursor;
 use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
     StandingsView, WindowSummary, WindowView,
 };
-use crate::model::view::{ClockStatus, Correction, ForgottenName, PlayerView, ServerDetail, ServerSummary, Top};
+use crate::model::view::{
+    ClockStatus, Correction, ForgottenName, Overview, PlayerView, ServerDetail, ServerSummary, Top,
+};
 
 /// One row of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +21,7 @@ pub enum Row {
     Status(Box<Status>),
     Server(Box<ServerSummary>),
     ServersNext(ServersNext),
+    Overview(Box<Overview>),
     ServerDetail(Box<ServerDetail>),
     Change(ServerChange),
     Scan(Box<ScanRow>),
@@ -57,8 +61,8 @@ impl From<BoardRow> for Row {
 /// There is a further page of servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServersNext {
-    /// The page begins after this server.
-    pub url: String,
+    /// Where it begins.
+    pub after: ServerCursor,
 }
 
 /// A backup that was created or restored.

@@ -73,6 +73,9 @@ pub enum ServersCommand {
         map: Option<String>,
         #[arg(long)]
         tag: Option<String>,
+        /// Only servers that answer now
+        #[arg(long)]
+        online: bool,
         /// Part of the URL, host name or map
         text: Option<String>,
     },
@@ -161,6 +164,10 @@ pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Status {})
 }
 
+pub fn overview(app: &CliContext) -> anyhow::Result<ExitCode> {
+    send(app, &Request::Overview {})
+}
+
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ServersCommand::Add { urls, tags } => add(app, urls, tags),
@@ -176,8 +183,8 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
         }
         ServersCommand::Trust { url, except, revoke } => send(app, &Request::ServersTrust { url, except, revoke }),
-        ServersCommand::List { class, game, map, tag, text } => {
-            let filter = ServerFilter { class, game, map, tag, text };
+        ServersCommand::List { class, game, map, tag, online, text } => {
+            let filter = ServerFilter { class, game, map, tag, online: online.then_some(true), text };
             let (code, rows) = send_counting_rows(app, &Request::ServersList { filter })?;
             if rows == 0 {
                 // An empty list is a result, not an error.

@@ -65,6 +65,8 @@ pub enum Command {
     Migrate(migrate::MigrateArgs),
     /// Show the status of the daemon
     Status,
+    /// Show how many players and servers are online, by game and tag
+    Overview,
     /// Add, remove, list, import or show servers
     #[command(subcommand)]
     Servers(admin::ServersCommand),
@@ -112,6 +114,7 @@ impl Cli {
             Command::Run(args) => run::run(args, &app),
             Command::CheckConfig(args) => check_config::run(args, &app),
             Command::Status => admin::status(&app),
+            Command::Overview => admin::overview(&app),
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
             Command::Top(args) => admin::top(args, &app),

@@ -18,12 +18,14 @@ mod lag_histogram;
 mod names;
 mod online;
 mod outbox;
+mod overview;
 mod pending;
 mod player_windows;
 mod reload;
 mod restore;
 mod round_end;
 mod rows;
+mod server_pages;
 mod servers;
 mod settings;
 mod snapshot;
@@ -104,6 +106,8 @@ pub struct Engine {
     servers_to_untag: BTreeSet<ServerKey>,
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
+    /// For pages of the list; not a part of the state.
+    sorted_servers: server_pages::SortedServers,
     global: GlobalState,
 }
 
@@ -136,6 +140,7 @@ impl Engine {
             last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),
+            sorted_servers: server_pages::SortedServers::default(),
             global: GlobalState {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_game),

@@ -15,9 +15,6 @@ use crate::model::view::{
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
 
-/// Most servers that a page of the list looks at: some 10 ms.
-const SERVERS_PER_PAGE_SEEN_MAX: usize = 10_000;
-
 impl Engine {
     /// Weeks that hold rows, oldest first.
     pub fn weeks(&self) -> &[WeekState] {
@@ -36,7 +33,7 @@ impl Engine {
                 .map(|s| WeekStatus { week: calendar::week_label(s.week), phase: s.phase })
                 .collect(),
             in_flight: self.schedule.in_flight() as u64,
-            players_known: u64::from(self.global.meta.next_player.saturating_sub(1 + self.global.meta.players_removed)),
+            players_known: self.players_known(),
             counts: EngineCounts { points_saturated: self.global.points_saturated, ..self.counts.clone() },
             lag_ms_p50: self.lag_histogram.percentile_ms(0.5),
             lag_ms_p99: self.lag_histogram.percentile_ms(0.99),
@@ -53,41 +50,15 @@ impl Engine {
         status
     }
 
+    /// Players that have a key.
+    pub(super) fn players_known(&self) -> u64 {
+        let meta = &self.global.meta;
+        u64::from(meta.next_player.saturating_sub(1 + meta.players_removed))
+    }
+
     /// Servers that are not removed, in order of key.
     pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
         self.listed_servers().map(|(key, server_state)| self.summary(key, server_state))
-    }
-
-    /// The listed servers after one, in order of key, that match: at most `count`, and the URL
-    /// after which the list continues, if it does. Looks at no more than
-    /// [`SERVERS_PER_PAGE_SEEN_MAX`] servers. `None`: `after` was never added.
-    pub fn servers_page(
-        &self,
-        after: Option<&ServerUrl>,
-        count: usize,
-        matches: &dyn Fn(&ServerSummary) -> bool,
-    ) -> Option<(Vec<ServerSummary>, Option<String>)> {
-        let from = match after {
-            Some(url) => self.by_url.get(url)?.0 + 1,
-            None => 0,
-        };
-        let mut page = Vec::new();
-        let mut last = None;
-        let keys = (from..self.servers.len() as u32).map(ServerKey);
-        let states = keys.filter_map(|key| Some((key, self.server_state(key)?)));
-        for (seen, (key, server_state)) in states.enumerate() {
-            if page.len() == count || seen == SERVERS_PER_PAGE_SEEN_MAX {
-                return Some((page, last.map(|url: &ServerUrl| url.as_str().to_owned())));
-            }
-            last = Some(&server_state.record.url);
-            if !server_state.record.removed {
-                page.push(self.summary(key, server_state));
-                if !page.last().is_some_and(matches) {
-                    page.pop();
-                }
-            }
-        }
-        Some((page, None))
     }
 
     pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {
@@ -201,45 +172,58 @@ impl Engine {
         if found.is_empty() {
             return Err(ViewError::UnknownPlayer(normalise(name, ColourCodes::None)));
         }
-        let mut views = Vec::new();
-        for (game, player) in found {
-            let (name, display) = self.player_names(source, player)?;
-            let mut view = PlayerView {
-                player_key: player.0,
-                game: self.global.games.name(game.0).to_owned(),
-                name,
-                display,
-                weeks: Vec::new(),
-                best: Vec::new(),
-            };
-            let mut servers_seen = std::collections::BTreeSet::new();
-            for state in self.global.meta.weeks.iter().rev() {
-                let mut week_views = Vec::new();
-                let player_window = source.player_window(state.week.into(), player)?;
-                for server in player_window.into_iter().flat_map(|player_window| player_window.servers) {
-                    servers_seen.insert(server);
-                    let rows = self.counted_rows(source, state.week.into(), server)?;
-                    let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
-                    let positions = self.server_orders(server).positions(&rows)[at];
-                    week_views.push(self.player_week(state.week, server, &rows[at].1, positions));
-                }
-                week_views.sort_by(|a, b| a.server.cmp(&b.server));
-                view.weeks.extend(week_views);
-            }
-            for server in servers_seen {
-                let best = source.best(server, player)?.unwrap_or_default();
-                for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.shown_best(server, &best)) {
-                    view.best.extend(places.into_iter().map(|(position, week)| BestView {
-                        server: self.server_url(server),
-                        ranking,
-                        position,
-                        week: calendar::week_label(week),
-                    }));
-                }
-            }
-            views.push(view);
+        found.into_iter().map(|(game, player)| self.player_view(source, game, player)).collect()
+    }
+
+    /// The player with this key.
+    pub fn player<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<PlayerView, ViewError<S::Error>> {
+        match source.player_record(player)? {
+            Some(record) => self.player_view(source, record.game, player),
+            None => Err(ViewError::UnknownPlayer(format!("key {player}"))),
         }
-        Ok(views)
+    }
+
+    fn player_view<S: StateReader>(
+        &self,
+        source: &S,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<PlayerView, ViewError<S::Error>> {
+        let (name, display) = self.player_names(source, player)?;
+        let mut view = PlayerView {
+            player_key: player.0,
+            game: self.global.games.name(game.0).to_owned(),
+            name,
+            display,
+            weeks: Vec::new(),
+            best: Vec::new(),
+        };
+        let mut servers_seen = std::collections::BTreeSet::new();
+        for state in self.global.meta.weeks.iter().rev() {
+            let mut week_views = Vec::new();
+            let player_window = source.player_window(state.week.into(), player)?;
+            for server in player_window.into_iter().flat_map(|player_window| player_window.servers) {
+                servers_seen.insert(server);
+                let rows = self.counted_rows(source, state.week.into(), server)?;
+                let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
+                let positions = self.server_orders(server).positions(&rows)[at];
+                week_views.push(self.player_week(state.week, server, &rows[at].1, positions));
+            }
+            week_views.sort_by(|a, b| a.server.cmp(&b.server));
+            view.weeks.extend(week_views);
+        }
+        for server in servers_seen {
+            let best = source.best(server, player)?.unwrap_or_default();
+            for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.shown_best(server, &best)) {
+                view.best.extend(places.into_iter().map(|(position, week)| BestView {
+                    server: self.server_url(server),
+                    ranking,
+                    position,
+                    week: calendar::week_label(week),
+                }));
+            }
+        }
+        Ok(view)
     }
 
     /// Players with this name, by game. The name is searched for as given and, if no player has
@@ -354,14 +338,14 @@ impl Engine {
         self.server_state(server).map_or_else(String::new, |server_state| server_state.record.url.as_str().to_owned())
     }
 
-    fn listed_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
+    pub(super) fn listed_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
         let states = self.servers.iter().enumerate();
         states
             .filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
             .filter(|(_, server_state)| !server_state.record.removed)
     }
 
-    fn summary(&self, key: ServerKey, server_state: &ServerState) -> ServerSummary {
+    pub(super) fn summary(&self, key: ServerKey, server_state: &ServerState) -> ServerSummary {
         let record = &server_state.record;
         ServerSummary {
             key: key.0,
@@ -371,6 +355,7 @@ impl Engine {
             hostname: record.hostname.clone(),
             game: record.game.map(|key| self.global.games.name(key.0).to_owned()),
             map: record.map.map(|key| self.global.maps.name(key.0).to_owned()),
+            online: self.is_online(record),
             players: if self.is_online(record) { record.count } else { 0 },
             assumed_players: series::assumed_players(record),
             slots: record.slots,
@@ -381,6 +366,7 @@ impl Engine {
             greylist_reason: record.greylist_reason.clone(),
             tags: self.global.tag_names(&record.tags),
             screened: self.screened(record),
+            recent: None,
         }
     }
 }

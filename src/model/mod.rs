@@ -17,6 +17,7 @@ pub mod restore;
 pub mod row;
 pub mod scope;
 pub mod server;
+pub mod server_page;
 pub mod snapshot;
 pub mod top_board;
 pub mod url;

@@ -5,9 +5,9 @@ use crate::api::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
 use crate::board::window;
 use crate::engine::{StateReader, ViewError};
-use crate::model::view::ForgottenName;
 use crate::model::view::board::RankingWeight;
-use crate::model::{Ranking, WindowKey};
+use crate::model::view::{ForgottenName, ServerSummary};
+use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::state::State;
 use crate::store::{Reader, StoreError};
 
@@ -31,13 +31,16 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
         }
-        Request::ServersPage { filter, after, count } => {
-            let (servers, next) = engine
-                .servers_page(after.as_ref(), *count as usize, &|server| filter.matches(server))
-                .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "after: no such server was ever added"))?;
-            let servers = servers.into_iter().map(|server| Row::Server(Box::new(server)));
-            Ok(servers.chain(next.map(|url| Row::ServersNext(ServersNext { url }))).collect())
+        Request::ServersPage { filter, after, count, order, recent } => {
+            let matches = |server: &ServerSummary| filter.matches(server);
+            let (servers, next) = engine.servers_page(*order, after.as_ref(), *count as usize, &matches);
+            let servers = servers.into_iter().map(|mut server| {
+                server.recent = if *recent { engine.recent_series(ServerKey(server.key)) } else { None };
+                Row::Server(Box::new(server))
+            });
+            Ok(servers.chain(next.map(|after| Row::ServersNext(ServersNext { after }))).collect())
         }
+        Request::Overview {} => Ok(vec![Row::Overview(Box::new(engine.overview()))]),
         Request::ServersShow { url } => {
             let detail = engine.server_detail(store, url).map_err(view_error)?;
             Ok(vec![Row::ServerDetail(Box::new(detail))])
@@ -67,6 +70,10 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         }
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(view_error)?.into_iter().map(Row::Player).collect())
+        }
+        Request::PlayerShow { player_key } => {
+            let player = engine.player(store, PlayerKey(*player_key)).map_err(view_error)?;
+            Ok(vec![Row::Player(player)])
         }
         Request::PlayerForgotten {} => {
             let forgotten = engine.forgotten().into_iter();

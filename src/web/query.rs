@@ -7,7 +7,10 @@ use serde::de::DeserializeOwned;
 
 use super::limits::{ROWS_PER_PAGE_DEFAULT, ROWS_PER_PAGE_MAX};
 use super::problem::Problem;
+use crate::model::row::Ranking;
+use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
+use crate::nearest::nearest;
 
 /// Parses the query of a URI.
 pub(super) fn parse<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
@@ -27,4 +30,28 @@ pub(super) fn rows(name: &str, count: Option<u32>) -> Result<u32, Problem> {
 /// A server URL.
 pub(super) fn server_url(text: &str) -> Result<ServerUrl, Problem> {
     ServerUrl::parse(text).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+/// The end of the page before.
+pub(super) fn server_cursor(text: &str) -> Result<ServerCursor, Problem> {
+    text.parse().map_err(|error| Problem::bad_request(format!("after: {error}")))
+}
+
+/// An order of servers.
+pub(super) fn server_order(text: &str) -> Result<ServerOrder, Problem> {
+    ServerOrder::from_name(text).ok_or_else(|| unknown_name("order", text, ServerOrder::ALL.map(ServerOrder::name)))
+}
+
+/// A ranking.
+pub(super) fn ranking(text: &str) -> Result<Ranking, Problem> {
+    Ranking::from_name(text).ok_or_else(|| unknown_name("ranking", text, Ranking::ALL.map(Ranking::name)))
+}
+
+/// The error of a name that is none of these.
+fn unknown_name<const N: usize>(parameter: &str, text: &str, names: [&'static str; N]) -> Problem {
+    let expected = match nearest(text, names) {
+        Some(right) => format!("did you mean {right}?"),
+        None => format!("expected one of {}", names.join(", ")),
+    };
+    Problem::bad_request(format!("{parameter}: {expected}"))
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, ScanLogFault, ScanLogStatus, Status, StoreStatus};
 use crate::model::view::{
-    ClockStatus, EngineStatus, ListedPlayer, MapShare, ResyncProgress, RoundEndView, ScreenedView, SeriesView,
-    ServerDetail, ServerSummary,
+    ClockStatus, EngineStatus, ListedPlayer, MapShare, RecentSeriesView, ResyncProgress, RoundEndView, ScreenedView,
+    SeriesView, ServerDetail, ServerSummary,
 };
 
 /// A status without process, directories, files, hosts, and messages that name any.
@@ -153,6 +153,7 @@ struct VisitorSummary<'a> {
     hostname: &'a str,
     game: &'a Option<String>,
     map: &'a Option<String>,
+    online: bool,
     players: u32,
     assumed_players: u32,
     slots: u32,
@@ -164,6 +165,8 @@ struct VisitorSummary<'a> {
     greylisted: bool,
     tags: &'a [String],
     screened: &'a [ScreenedView],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent: Option<&'a RecentSeriesView>,
 }
 
 /// A server with details, without the exemptions from screening.
@@ -199,6 +202,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             hostname,
             game,
             map,
+            online,
             players,
             assumed_players,
             slots,
@@ -209,6 +213,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             greylist_reason,
             tags,
             screened,
+            recent,
         } = server;
         VisitorSummary {
             key: *key,
@@ -218,6 +223,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             hostname,
             game,
             map,
+            online: *online,
             players: *players,
             assumed_players: *assumed_players,
             slots: *slots,
@@ -228,6 +234,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             greylisted: greylist_reason.is_some(),
             tags,
             screened,
+            recent: recent.as_ref(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Pages of the list of servers: their order, their ends, and the limit of what one looks at.
 
+use crate::scans;
 use clqd::engine::EngineSettings;
-use clqd::model::ServerUrl;
+use clqd::model::server_page::ServerOrder;
 use clqd::model::view::ServerSummary;
+use clqd::model::{ServerUrl, Snapshot};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
@@ -30,12 +32,12 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
     let pages = |count: usize, matches: &dyn Fn(&ServerSummary) -> bool| {
         let (mut all, mut pages, mut after) = (Vec::new(), 0, None);
         loop {
-            let (page, next) = state.engine.servers_page(after.as_ref(), count, matches).unwrap();
+            let (page, next) = state.engine.servers_page(ServerOrder::Added, after.as_ref(), count, matches);
             assert!(page.len() <= count);
             all.extend(page.into_iter().map(|server| server.url));
             pages += 1;
             match next {
-                Some(next) => after = Some(ServerUrl::parse(&next).unwrap()),
+                Some(next) => after = Some(next),
                 None => return (all, pages),
             }
         }
@@ -47,7 +49,52 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
     let is = |wanted: u32| move |server: &ServerSummary| server.url == url(wanted).as_str();
     assert_eq!(pages(5, &is(1)), (vec![url(1).to_string()], 2), "the last but one");
     assert_eq!(pages(5, &|_| false), (Vec::new(), 2), "no server matches, but all were looked at");
-    let unknown = ServerUrl::parse("quake3://192.0.2.1:1").unwrap();
-    assert!(state.engine.servers_page(Some(&unknown), 5, &|_| true).is_none());
-    assert!(state.engine.servers_page(Some(&url(7_777)), 5, &|_| true).is_some(), "a removed server");
+}
+
+/// Servers that answered have 0 to 6 players.
+#[test]
+fn other_orders_contain_their_servers_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), settings, EngineSettings::default()).unwrap();
+    const SERVERS: u32 = 50;
+    for number in 0..SERVERS {
+        state.engine.add_server(url(number), Vec::new(), NOW_MS).unwrap();
+        if number < 40 {
+            let players = (0..number % 7).map(|n| (format!("p{n}"), 5));
+            let hostname = format!("{}name", ["B", "a", "b "][number as usize % 3]);
+            let snapshot = Snapshot { hostname, ..scans::snapshot(NOW_MS, players) };
+            scans::apply_snapshot(&mut state, url(number).as_str(), snapshot);
+        }
+    }
+    let list = |state: &State, order: ServerOrder, count: usize| -> Vec<(u32, String, String)> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = state.engine.servers_page(order, after.as_ref(), count, &|_| true);
+            all.extend(page.into_iter().map(|server| (server.players, server.hostname.to_lowercase(), server.url)));
+            match next {
+                Some(next) => after = Some(next),
+                None => return all,
+            }
+        }
+    };
+    for order in [ServerOrder::Players, ServerOrder::Name] {
+        let whole = list(&state, order, 100);
+        assert_eq!(list(&state, order, 3), whole);
+        assert_eq!(whole.len(), 40, "{order:?}: servers that answer");
+        let is_sorted = match order {
+            ServerOrder::Players => whole.is_sorted_by(|a, b| a.0 >= b.0),
+            _ => whole.is_sorted_by(|a, b| a.1 <= b.1),
+        };
+        assert!(is_sorted, "{order:?}: {whole:?}");
+    }
+    assert_eq!(list(&state, ServerOrder::Added, 7).len(), 50);
+    assert_eq!(list(&state, ServerOrder::Rank, 7).len(), 0, "no week has closed");
+
+    // A list that was sorted is used for a while, also if servers change; a removed one is left out.
+    state.engine.sort_servers(ServerOrder::Players);
+    let before = list(&state, ServerOrder::Players, 7);
+    let (best, rest) = before.split_first().unwrap();
+    state.engine.remove_server(&ServerUrl::parse(&best.2).unwrap()).unwrap();
+    assert_eq!(list(&state, ServerOrder::Players, 7), rest);
 }

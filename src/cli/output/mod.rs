@@ -5,6 +5,7 @@ mod board;
 mod clock;
 mod correction;
 pub mod format;
+mod overview;
 mod restore;
 mod server;
 mod status;
@@ -54,7 +55,8 @@ impl<W: Write> Printer<W> {
                 let table = self.servers.get_or_insert_with(|| Table::new(&server::COLUMNS));
                 table.row(&mut self.out, server::cells(&summary, now_ms))
             }
-            Row::ServersNext(next) => writeln!(self.out, "more after {}", next.url),
+            Row::ServersNext(next) => writeln!(self.out, "more after {}", next.after),
+            Row::Overview(overview) => overview::print(&mut self.out, &overview),
             Row::ServerDetail(detail) => server::print(&mut self.out, &detail, now_ms),
             Row::Change(change) => print_change(&mut self.out, &change),
             Row::Scan(scan) => print_scan(&mut self.out, &scan),

@@ -87,6 +87,7 @@ fn server(url: &str) -> ServerSummary {
         hostname: "^1The ^7House\u{1b}[0m".into(),
         game: Some("baseq3".into()),
         map: Some("q3dm17".into()),
+        online: true,
         players: 7,
         assumed_players: 6,
         slots: 16,
@@ -97,6 +98,7 @@ fn server(url: &str) -> ServerSummary {
         greylist_reason: None,
         tags: vec!["ctf".into()],
         screened: Vec::new(),
+        recent: None,
     }
 }
 

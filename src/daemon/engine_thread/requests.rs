@@ -81,6 +81,9 @@ impl EngineThread {
             },
             reads => {
                 self.commit()?;
+                if let Request::ServersPage { order, .. } = reads {
+                    self.state.engine.sort_servers(*order);
+                }
                 let mut rows = respond(&self.state, reads);
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {

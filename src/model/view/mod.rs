@@ -74,6 +74,31 @@ pub struct EngineCounts {
     pub round_end_lists: u64,
 }
 
+/// The whole site at a glance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    pub now_ms: i64,
+    /// Label of the current week.
+    pub week: String,
+    /// Listed servers, those online, and players on them.
+    pub servers: u64,
+    pub servers_online: u64,
+    pub players_online: u64,
+    /// Known players (keys).
+    pub players_known: u64,
+    /// Games and tags with online servers, those with most players first.
+    pub games: Vec<GroupOverview>,
+    pub tags: Vec<GroupOverview>,
+}
+
+/// The online servers of a game, or with a tag.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupOverview {
+    pub name: String,
+    pub servers_online: u64,
+    pub players_online: u64,
+}
+
 /// One line of `clqd servers list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerSummary {
@@ -84,6 +109,9 @@ pub struct ServerSummary {
     pub hostname: String,
     pub game: Option<String>,
     pub map: Option<String>,
+    /// The last list shows the current players.
+    #[serde(default)]
+    pub online: bool,
     /// Players now, without bots, 0 if the server does not answer any more; and the median of
     /// the last three counts.
     pub players: u32,
@@ -98,6 +126,17 @@ pub struct ServerSummary {
     /// Reasons why lists, or parts of them, were not used.
     #[serde(default)]
     pub screened: Vec<ScreenedView>,
+    /// Only if requested, and if the server was ever seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recent: Option<RecentSeriesView>,
+}
+
+/// Mean players in slots of ten minutes, oldest first; `null` is no data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecentSeriesView {
+    /// Start of the newest slot.
+    pub newest_ten_minutes_ms: i64,
+    pub ten_minutes: Vec<Option<f64>>,
 }
 
 /// `clqd servers show URL`.

@@ -11,7 +11,6 @@ use crate::api::{Request, Row};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::view::board::{BoardQuery, BoardSelector, PlayerSelector};
-use crate::nearest::nearest;
 use crate::web::answer::{CLOSED_MAX_AGE_S, MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -67,7 +66,7 @@ fn request(parameters: Parameters) -> Result<(BoardSelector, BoardQuery), Proble
         (None, None, Some(tag)) => Scope::Tag(tag),
         _ => return Err(Problem::bad_request("expected one of server, game and tag")),
     };
-    let ranking = ranking.as_deref().map_or(Ok(RANKING_DEFAULT), parse_ranking)?;
+    let ranking = ranking.as_deref().map_or(Ok(RANKING_DEFAULT), query::ranking)?;
     let count = query::rows("count", count)?;
     let player = match (player, player_key) {
         (None, None) => None,
@@ -83,17 +82,6 @@ fn request(parameters: Parameters) -> Result<(BoardSelector, BoardQuery), Proble
         _ => return Err(Problem::bad_request("expected only one of start, player, after and before")),
     };
     Ok((BoardSelector { scope, ranking, window, at_ms }, query))
-}
-
-fn parse_ranking(text: &str) -> Result<Ranking, Problem> {
-    let names = Ranking::ALL.map(Ranking::name);
-    Ranking::from_name(text).ok_or_else(|| {
-        let expected = match nearest(text, names) {
-            Some(right) => format!("did you mean {right}?"),
-            None => format!("expected one of {}", names.join(", ")),
-        };
-        Problem::bad_request(format!("ranking: {expected}"))
-    })
 }
 
 #[cfg(test)]

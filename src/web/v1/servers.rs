@@ -23,7 +23,12 @@ struct ListParameters {
     game: Option<String>,
     map: Option<String>,
     tag: Option<String>,
+    online: Option<bool>,
     text: Option<String>,
+    order: Option<String>,
+    /// With the players of the last 25 hours.
+    #[serde(default)]
+    recent: bool,
     /// The `next` of the page before.
     after: Option<String>,
     limit: Option<u32>,
@@ -33,7 +38,7 @@ struct ListParameters {
 struct ServerList<'a> {
     servers: Vec<VisitorServer<'a>>,
     /// Continues the list; absent on the last page.
-    next: Option<&'a str>,
+    next: Option<String>,
 }
 
 pub(super) async fn list(
@@ -41,17 +46,18 @@ pub(super) async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let ListParameters { class, game, map, tag, text, after, limit } = query::parse(&uri)?;
+    let ListParameters { class, game, map, tag, online, text, order, recent, after, limit } = query::parse(&uri)?;
     let class = class.map(Class::try_from).transpose().map_err(Problem::bad_request)?;
-    let after = after.as_deref().map(query::server_url).transpose()?;
-    let filter = ServerFilter { class, game, map, tag, text };
+    let after = after.as_deref().map(query::server_cursor).transpose()?;
+    let order = order.as_deref().map(query::server_order).transpose()?.unwrap_or_default();
+    let filter = ServerFilter { class, game, map, tag, online, text };
     let count = query::rows("limit", limit)?;
-    let rows = context.ask(Request::ServersPage { filter, after, count }).await?;
+    let rows = context.ask(Request::ServersPage { filter, after, count, order, recent }).await?;
     let mut list = ServerList { servers: Vec::with_capacity(rows.len()), next: None };
     for row in &rows {
         match row {
             Row::Server(server) => list.servers.push(VisitorServer::from(&**server)),
-            Row::ServersNext(next) => list.next = Some(next.url.as_str()),
+            Row::ServersNext(next) => list.next = Some(next.after.to_string()),
             _ => return Err(Problem::unexpected_row()),
         }
     }

@@ -1,0 +1,52 @@
+//! The whole site at a glance: servers and players online, by game and tag.
+
+use std::collections::BTreeMap;
+
+use super::Engine;
+use crate::model::calendar::week_label;
+use crate::model::view::{GroupOverview, Overview};
+use crate::model::{GameKey, TagKey};
+
+impl Engine {
+    pub fn overview(&self) -> Overview {
+        let mut overview = Overview {
+            now_ms: self.now_ms(),
+            week: week_label(self.global.calendar.week(self.now_ms())),
+            players_known: self.players_known(),
+            ..Overview::default()
+        };
+        let mut games: BTreeMap<GameKey, GroupOverview> = BTreeMap::new();
+        let mut tags: BTreeMap<TagKey, GroupOverview> = BTreeMap::new();
+        for (_, server) in self.listed_servers() {
+            overview.servers += 1;
+            if !self.is_online(&server.record) {
+                continue;
+            }
+            let players = u64::from(server.record.count);
+            overview.servers_online += 1;
+            overview.players_online += players;
+            let of_game = server.record.game.map(|game| games.entry(game).or_default());
+            for group in of_game.into_iter() {
+                group.servers_online += 1;
+                group.players_online += players;
+            }
+            for &tag in &server.record.tags {
+                let group = tags.entry(tag).or_default();
+                group.servers_online += 1;
+                group.players_online += players;
+            }
+        }
+        let most_players_first = |mut groups: Vec<GroupOverview>| {
+            groups.sort_by(|a, b| {
+                (b.players_online, b.servers_online, &a.name).cmp(&(a.players_online, a.servers_online, &b.name))
+            });
+            groups
+        };
+        let named = |name: &str, group| GroupOverview { name: name.to_owned(), ..group };
+        let games = games.into_iter().map(|(key, group)| named(self.global.games.name(key.0), group));
+        overview.games = most_players_first(games.collect());
+        let tags = tags.into_iter().map(|(key, group)| named(self.global.tags.name(key.0), group));
+        overview.tags = most_players_first(tags.filter(|group| !group.name.is_empty()).collect());
+        overview
+    }
+}

@@ -1,0 +1,101 @@
+//! Pages of the list of servers: their order, and where a page begins.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// The order of a list of servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerOrder {
+    /// In which they were added.
+    #[default]
+    Added,
+    /// Online servers, those with most players first.
+    Players,
+    /// Ranked servers, the best first.
+    Rank,
+    /// Servers of class 1 to 5 by host name, regardless of case.
+    Name,
+}
+
+impl ServerOrder {
+    pub const ALL: [ServerOrder; 4] = [ServerOrder::Added, ServerOrder::Players, ServerOrder::Rank, ServerOrder::Name];
+
+    /// The name in requests and URLs.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerOrder::Added => "added",
+            ServerOrder::Players => "players",
+            ServerOrder::Rank => "rank",
+            ServerOrder::Name => "name",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<ServerOrder> {
+        ServerOrder::ALL.into_iter().find(|order| order.name() == name)
+    }
+}
+
+/// The place of a server in an order: bytes that sort like it. A page begins after one, also if
+/// the server has moved since.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ServerCursor(pub SmallVec<[u8; 24]>);
+
+/// Longest cursor, bytes: a host name and the key of a server.
+const CURSOR_BYTES_MAX: usize = crate::limits::TEXT_BYTES_MAX * 3 + 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a cursor of a list of servers")]
+pub struct ServerCursorError;
+
+impl fmt::Display for ServerCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(&self.0))
+    }
+}
+
+impl FromStr for ServerCursor {
+    type Err = ServerCursorError;
+
+    fn from_str(text: &str) -> Result<ServerCursor, ServerCursorError> {
+        if text.len() > 2 * CURSOR_BYTES_MAX {
+            return Err(ServerCursorError);
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ServerCursorError)?;
+        Ok(ServerCursor(bytes.into()))
+    }
+}
+
+impl TryFrom<String> for ServerCursor {
+    type Error = ServerCursorError;
+
+    fn try_from(text: String) -> Result<ServerCursor, ServerCursorError> {
+        text.parse()
+    }
+}
+
+impl From<ServerCursor> for String {
+    fn from(cursor: ServerCursor) -> String {
+        cursor.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_text() {
+        let cursor = ServerCursor([0, 0xFF, 7].as_slice().into());
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        for text in ["=", "a b", "A", &"A".repeat(2_000)] {
+            assert_eq!(text.parse::<ServerCursor>(), Err(ServerCursorError), "{text}");
+        }
+    }
+}
