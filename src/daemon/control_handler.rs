@@ -35,7 +35,12 @@ impl Shared {
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
         let with_bytes = matches!(request, Request::Windows { bytes: true });
-        let mut rows = self.send_command(|reply| Command::Request { request, reply }).await??;
+        let is_read_only = request.is_read_only();
+        let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
+        if !is_read_only {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut rows = rows?;
         for row in &mut rows {
             if let Row::Status(status) = row {
                 status.daemon = Some(self.daemon_status());

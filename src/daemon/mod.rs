@@ -23,6 +23,7 @@ pub mod window_rebuild;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -79,6 +80,8 @@ struct Shared {
     scan_log: Option<LogRewriterStatus>,
     /// Results of rescans that their clients did not read in time.
     rescans_dropped: rescan_results::DropCounter,
+    /// Requests that were not read-only.
+    changes: AtomicU64,
     /// `None`: no archive is configured.
     archive: Mutex<Option<archive_task::Worker>>,
     /// Held while the archive is verified.
@@ -226,6 +229,7 @@ impl Daemon {
             captures: capture_counters,
             scan_log,
             rescans_dropped,
+            changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),
             imports: Mutex::default(),

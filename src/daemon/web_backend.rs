@@ -1,5 +1,7 @@
 //! Answers requests of the web interface as those of the control socket.
 
+use std::sync::atomic::Ordering;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -10,5 +12,9 @@ use crate::web::Backend;
 impl Backend for Shared {
     fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
         Shared::ask(self, request).boxed()
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 }

@@ -110,7 +110,13 @@ impl Engine {
                 newest_week_ms: series.newest_week_ms,
                 weeks: slots::decode_bytes(&series.weeks),
                 ranks: slots::decode_ranks(&series.ranks),
+                newest_rank_week_ms: series.newest_rank_week.map(|week| self.global.calendar.week_start_ms(week)),
             }),
+            coverage: {
+                let elapsed_ms = self.now_ms() - self.global.calendar.week_start_ms(week);
+                let seen_ms: u64 = maps.iter().map(|(_, row)| row.played_ms).sum();
+                if elapsed_ms > 0 { (seen_ms as f64 / elapsed_ms as f64).min(1.0) } else { 0.0 }
+            },
             maps: maps
                 .into_iter()
                 .map(|(map, row)| MapShare {
@@ -195,6 +201,7 @@ impl Engine {
             game: self.global.games.name(game.0).to_owned(),
             name,
             display,
+            online_on: self.servers_of_player(player),
             weeks: Vec::new(),
             best: Vec::new(),
         };
@@ -224,6 +231,16 @@ impl Engine {
             }
         }
         Ok(view)
+    }
+
+    /// URLs of online servers whose last list has this player.
+    fn servers_of_player(&self, player: PlayerKey) -> Vec<String> {
+        let is_on = |server: &ServerState| {
+            let mut entries = server.record.last_snapshot.iter().flat_map(|last| &last.entries);
+            entries.any(|entry| entry.presence.as_ref().is_some_and(|presence| presence.player == player))
+        };
+        let online = self.listed_servers().filter(|(_, server)| self.is_online(&server.record) && is_on(server));
+        online.map(|(_, server)| server.record.url.as_str().to_owned()).collect()
     }
 
     /// Players with this name, by game. The name is searched for as given and, if no player has

@@ -132,7 +132,8 @@ pub fn strip_colours(name: &str, codes: ColourCodes) -> std::borrow::Cow<'_, str
     out.into()
 }
 
-fn code_len(bytes: &[u8], codes: ColourCodes) -> usize {
+/// Length of the colour code at the start of the bytes, which begin with `^`; 0: it is none.
+pub fn code_len(bytes: &[u8], codes: ColourCodes) -> usize {
     if codes == ColourCodes::None {
         return 0;
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
+use super::answer_cache::AnswerCache;
 use super::client_limit::ClientLimits;
 use super::limits::{ENGINE_REQUESTS_MAX, STATUS_AGE_MAX};
 use super::metrics::WebMetrics;
@@ -23,6 +24,7 @@ pub(super) struct WebContext {
     status: Mutex<Option<(Instant, Arc<Status>)>>,
     pub limits: WebLimits,
     pub clients: ClientLimits,
+    pub answers: AnswerCache,
     pub metrics: WebMetrics,
 }
 
@@ -35,6 +37,7 @@ impl WebContext {
             status: Mutex::default(),
             limits,
             clients: ClientLimits::new(settings),
+            answers: AnswerCache::default(),
             metrics: WebMetrics::default(),
         }
     }
@@ -42,6 +45,11 @@ impl WebContext {
     /// The state is open: requests are answered from now on.
     pub fn set_backend(&self, backend: Arc<dyn Backend>) {
         assert!(self.backend.set(backend).is_ok(), "the state is opened once");
+    }
+
+    /// Changes by admins until now.
+    pub fn changes(&self) -> u64 {
+        self.backend.get().map_or(0, |backend| backend.changes())
     }
 
     /// Requests are answered with the error `stopping` from now on.

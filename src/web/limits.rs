@@ -25,6 +25,16 @@ pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
 /// Largest body of an answer, bytes: 500 servers of the largest size are below a third of it.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// How long an answer is used for further requests: a visitor sees a change at most this late.
+pub const ANSWERS_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// Memory of the answers that are kept: some hundred pages.
+pub const ANSWERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Most different answers that are computed at once; further requests get 503. Each waits for one of
+/// the [`ENGINE_REQUESTS_MAX`] places at the engine.
+pub const COMPUTED_AT_ONCE_MAX: usize = 64;
+
 /// Most rows of one page.
 pub const ROWS_PER_PAGE_MAX: u32 = 500;
 

@@ -9,16 +9,19 @@
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
 //! - [`client_limit`]: the request rate of each client.
 //! - [`health`], [`metrics`]: for operators.
-//! - [`v1`]: the JSON API; [`query`] reads its parameters, [`answer`] writes its answers,
-//!   [`problem`] its errors.
+//! - [`pages`]: the website. - [`v1`]: the JSON API.
+//! - [`query`] reads the parameters of both, [`answer`] writes their answers, [`problem`] their
+//!   errors; [`answer_cache`] computes each answer once for all who wait for it.
 
 mod answer;
+mod answer_cache;
 mod client_limit;
 mod context;
 mod health;
 pub mod limits;
 mod listener;
 mod metrics;
+mod pages;
 mod problem;
 mod query;
 mod router;
@@ -48,6 +51,9 @@ pub struct WebSettings {
 pub trait Backend: Send + Sync + 'static {
     /// Returns all rows of the answer. Dropping the future withdraws the request.
     fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>>;
+
+    /// Grows with every change by an admin: answers from before it are not used any more.
+    fn changes(&self) -> u64;
 }
 
 #[cfg(test)]

@@ -66,6 +66,10 @@ impl Problem {
         Problem { kind, detail: detail.into(), retry_after_s }
     }
 
+    pub fn title(&self) -> &'static str {
+        self.kind.spec().2
+    }
+
     /// The engine returned a row of another kind: a bug.
     pub fn unexpected_row() -> Problem {
         tracing::error!("a request of the web interface returned a row of another kind");

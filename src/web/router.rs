@@ -17,29 +17,42 @@ use super::client_limit::client_of;
 use super::context::WebContext;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
-use super::{health, metrics, v1};
+use super::{answer_cache, health, metrics, pages, v1};
 
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub SocketAddr);
 
+/// Routes without pages, besides the API.
+const FOR_PROGRAMS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
 /// Liveness and readiness are reported to clients that have exceeded their rate, too.
 const UNLIMITED_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 
 pub(super) fn router(context: Arc<WebContext>) -> Router {
+    let cached = Router::new()
+        .merge(pages::routes())
+        .nest("/api/v1", v1::routes())
+        .layer(CompressionLayer::new())
+        .layer(from_fn_with_state(context.clone(), answer_cache::cached));
     Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(metrics::metrics))
-        .nest("/api/v1", v1::routes())
+        .route("/metrics", get(metrics::metrics).layer(CompressionLayer::new()))
+        .merge(cached)
         .fallback(not_found)
-        .layer(CompressionLayer::new())
         .layer(from_fn_with_state(context.clone(), check))
         .with_state(context)
 }
 
-async fn not_found(uri: Uri) -> Problem {
-    Problem::new(ProblemKind::NotFound, format!("there is no {}", uri.path()))
+async fn not_found(uri: Uri) -> Response {
+    error_response(uri.path(), Problem::new(ProblemKind::NotFound, format!("there is no {}", uri.path())))
+}
+
+/// An error for people is a page.
+fn error_response(path: &str, problem: Problem) -> Response {
+    let is_for_programs = path.starts_with("/api/") || FOR_PROGRAMS.contains(&path);
+    if is_for_programs { problem.into_response() } else { pages::error_page::response(problem) }
 }
 
 /// Refuses what no route answers, counts the request, and adds the headers of all answers.
@@ -47,7 +60,7 @@ async fn check(State(context): State<Arc<WebContext>>, request: Request, next: N
     let began = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let mut response = match problem_of(&context, &request, &route) {
-        Some(problem) => problem.into_response(),
+        Some(problem) => error_response(request.uri().path(), problem),
         None => next.run(request).await,
     };
     let headers = response.headers_mut();

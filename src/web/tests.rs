@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::limits::ENGINE_REQUESTS_MAX;
+use super::limits::{COMPUTED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX};
 use super::*;
 use crate::api::Status;
 
@@ -93,6 +93,10 @@ impl Backend for SlowEngine {
         }
         .boxed()
     }
+
+    fn changes(&self) -> u64 {
+        0
+    }
 }
 
 #[tokio::test]
@@ -109,7 +113,7 @@ async fn readiness_follows_start_and_stop() {
     check(&get(address, "/api/v1/servers").await, 200, r#"{"servers":[],"next":null}"#);
     server.set_stopping();
     check(&get(address, "/readyz").await, 503, r#""code":"stopping""#);
-    check(&get(address, "/api/v1/servers").await, 503, r#""type":"/problems/stopping""#);
+    check(&get(address, "/api/v1/servers?limit=7").await, 503, r#""type":"/problems/stopping""#);
     check(&get(address, "/healthz").await, 200, "ok\n");
     server.stop().await;
     assert!(TcpStream::connect(address).await.is_err());
@@ -136,8 +140,8 @@ async fn few_requests_are_at_the_engine_at_once() {
     let engine = SlowEngine::new();
     server.set_backend(engine.clone());
     let mut waiting = Vec::new();
-    for _ in 0..20 {
-        waiting.push(send(address, "/api/v1/servers").await);
+    for number in 0..20 {
+        waiting.push(send(address, &format!("/api/v1/servers?text={number}")).await);
     }
     while engine.running.load(Ordering::SeqCst) < ENGINE_REQUESTS_MAX {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -170,6 +174,59 @@ async fn status_is_requested_once_for_all_who_wait() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("an answer");
         check(&answer, 200, "true");
+    }
+    assert_eq!(engine.running_max.load(Ordering::SeqCst), 1);
+    server.stop().await;
+}
+
+/// Clients that request many different answers get 503 at once, and all others their answer.
+#[tokio::test]
+async fn few_answers_are_computed_at_once() {
+    let (server, address) = start(long_limits()).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut waiting = Vec::new();
+    for number in 0..COMPUTED_AT_ONCE_MAX {
+        waiting.push(send(address, &format!("/api/v1/servers?text={number}")).await);
+    }
+    // Refused as soon as all others wait.
+    let refused = loop {
+        let mut stream = send(address, "/api/v1/servers?text=refused").await;
+        let mut answer = String::new();
+        match tokio::time::timeout(Duration::from_millis(50), stream.read_to_string(&mut answer)).await {
+            Ok(_) => break answer,
+            Err(_) => drop(stream),
+        }
+    };
+    check(&refused, 503, r#""type":"/problems/busy""#);
+    assert!(refused.contains("retry-after: 1\r\n"), "{refused}");
+    engine.permits.add_permits(COMPUTED_AT_ONCE_MAX + 1);
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        check(&answer, 200, "servers");
+    }
+    server.stop().await;
+}
+
+/// Many readers of one answer cause one request.
+#[tokio::test]
+async fn same_answer_is_computed_once_for_all_who_wait() {
+    let (server, address) = start(long_limits()).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        waiting.push(send(address, "/api/v1/servers").await);
+    }
+    while engine.running.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    engine.permits.add_permits(20);
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        check(&answer, 200, "servers");
     }
     assert_eq!(engine.running_max.load(Ordering::SeqCst), 1);
     server.stop().await;

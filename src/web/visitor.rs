@@ -184,6 +184,7 @@ pub(super) struct VisitorDetail<'a> {
     players_listed: &'a [ListedPlayer],
     series: &'a Option<SeriesView>,
     maps: &'a [MapShare],
+    coverage: f64,
 }
 
 impl<'a> From<&'a ServerSummary> for VisitorServer<'a> {
@@ -252,6 +253,7 @@ impl<'a> From<&'a ServerDetail> for VisitorDetail<'a> {
             players_listed,
             series,
             maps,
+            coverage,
         } = detail;
         VisitorDetail {
             summary: VisitorSummary::from(summary),
@@ -263,6 +265,7 @@ impl<'a> From<&'a ServerDetail> for VisitorDetail<'a> {
             players_listed,
             series,
             maps,
+            coverage: *coverage,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::api::{
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::server::{Class, ScreenReason};
+use crate::model::server_page::ServerOrder;
 use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
 use crate::model::view::{ServerDetail, ServerSummary};
 use crate::model::{NameHash, ServerUrl};
@@ -186,6 +187,7 @@ fn rows_round_trip_and_unknown_fields_are_ignored() {
         players_listed: Vec::new(),
         series: None,
         maps: Vec::new(),
+        coverage: 0.5,
     };
     let status = Status { archive: Some(ArchiveStatus::default()), ..Status::default() };
     let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no".into()) };

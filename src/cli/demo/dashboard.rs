@@ -83,7 +83,8 @@ fn draw(frame: &mut Frame, state: &DemoState) {
     draw_outbox(frame, outbox, state);
     draw_top(frame, right, state);
     let help = format!(
-        " q or Ctrl-C quits.  From another terminal:  clqd --socket {} status | servers list | player NAME",
+        " Website: http://{}  q or Ctrl-C quits.  From another terminal:  clqd --socket {} status | player NAME",
+        state.website,
         state.socket.display()
     );
     frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), footer);

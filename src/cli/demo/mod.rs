@@ -8,7 +8,7 @@ mod dashboard;
 mod sampler;
 
 use std::io::IsTerminal;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,7 +66,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let mut ports = Ports::ANY;
     ports.set(Protocol::Quake3, quake3_port);
     ports.set(Protocol::Source, source_port);
-    let config = config(args, dir.path());
+    let website = website_address()?;
+    let config = config(args, dir.path(), website);
     let now_ms = clock::system_ms();
     let from_ms = now_ms - i64::from(args.days) * DAY_MS;
     let mut world = World::new(WorldSettings {
@@ -84,6 +85,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     };
     let urls = (0..args.servers).map(|server| url(&world, server)).collect::<Result<Vec<_>, _>>()?;
 
+    println!("website: http://{website} (in a few seconds)");
     println!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stop = runtime.block_on(async { shutdown::on_signal() })?;
@@ -126,11 +128,10 @@ fn program() -> String {
 }
 
 /// Configuration of the demo: scans every few seconds instead of minutes.
-fn config(args: &DemoArgs, dir: &Path) -> Config {
+fn config(args: &DemoArgs, dir: &Path, website: SocketAddr) -> Config {
     let (state_dir, control_socket) = (dir.join("state"), dir.join("control.sock"));
     let mut config = Config { state_dir, control_socket, ..Config::default() };
-    // Other programs may use the default port.
-    config.web.listen.clear();
+    config.web.listen = website.to_string();
     config.scan.allow_private = true;
     config.scan.timeout_ms = 1_000;
     config.scan.interval_class1_s = 3;
@@ -145,6 +146,13 @@ fn config(args: &DemoArgs, dir: &Path) -> Config {
         config.archive.interval_s = 10;
     }
     config
+}
+
+/// The address of the website: the default one, or a free port if other programs use it.
+fn website_address() -> anyhow::Result<SocketAddr> {
+    let default = Config::default().web.listen;
+    let listener = TcpListener::bind(default).or_else(|_| TcpListener::bind("127.0.0.1:0"));
+    Ok(listener.context("cannot open a port for the website")?.local_addr()?)
 }
 
 /// Returns a port that is free at the moment.
@@ -199,13 +207,13 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &Ca
         archive.migrate().await.context("--mysql: cannot apply the schema")?;
         archive.close().await;
     }
-    let socket = config.control_socket.clone();
+    let (socket, website) = (config.control_socket.clone(), config.web.listen.clone());
     let daemon = Daemon::start(config, None, None).await?;
     // The history contains only queried servers; servers that never respond are new.
     let request =
         crate::control::Request::ServersAdd { urls: urls.iter().map(ServerUrl::to_string).collect(), tags: Vec::new() };
     daemon.ask(request).await?;
-    let mut state = DemoState::new(socket);
+    let mut state = DemoState::new(socket, website);
     let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
     let on_screen = std::io::stdout().is_terminal() && !args.plain;
     let shown = if on_screen {
@@ -223,6 +231,7 @@ async fn run_lines(
     stop: &CancellationToken,
     end: tokio::time::Instant,
 ) -> anyhow::Result<()> {
+    println!("website: http://{}", state.website);
     println!("live; admin commands work from another terminal with: --socket {}", state.socket.display());
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
     loop {

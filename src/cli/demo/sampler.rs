@@ -24,6 +24,8 @@ pub(super) const TOP_ROWS: u32 = 15;
 /// The latest poll, and earlier data to show changes.
 pub(super) struct DemoState {
     pub(super) socket: PathBuf,
+    /// Address of the website.
+    pub(super) website: String,
     pub(super) status: Status,
     /// Scans a second over the last seconds, by class.
     pub(super) per_second: [f64; 7],
@@ -40,9 +42,10 @@ pub(super) struct DemoState {
 }
 
 impl DemoState {
-    pub(super) fn new(socket: PathBuf) -> DemoState {
+    pub(super) fn new(socket: PathBuf, website: String) -> DemoState {
         DemoState {
             socket,
+            website,
             status: Status::default(),
             per_second: [0.0; 7],
             history: Vec::new(),

@@ -139,6 +139,7 @@ fn server_detail_prints_series_list_and_maps() {
         newest_week_ms: 0,
         weeks: vec![],
         ranks: vec![],
+        newest_rank_week_ms: None,
     };
     let listed = |name: &str, points, ping| ListedPlayer {
         name: name.into(),
@@ -168,6 +169,7 @@ fn server_detail_prints_series_list_and_maps() {
         players_listed: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
         series: Some(series),
         maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
+        coverage: 0.5,
     };
     printed(
         vec![Row::ServerDetail(Box::new(detail))],
@@ -389,6 +391,7 @@ fn player_prints_weeks_and_best_positions() {
         game: "baseq3".into(),
         name: "Visor".into(),
         display: "^1Visor".into(),
+        online_on: vec![],
         weeks: vec![week],
         best: vec![best],
     };

@@ -167,6 +167,9 @@ pub struct ServerDetail {
     pub series: Option<SeriesView>,
     /// Maps of the current week, most player time first.
     pub maps: Vec<MapShare>,
+    /// The share of the current week, until now, in which the server was seen, 0 to 1.
+    #[serde(default)]
+    pub coverage: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -251,8 +254,11 @@ pub struct SeriesView {
     pub days: Vec<Option<f64>>,
     pub newest_week_ms: i64,
     pub weeks: Vec<Option<f64>>,
-    /// Weekly ranks, 0 = not ranked.
+    /// Weekly ranks, 0 = not ranked; and the start of the newest week, absent if it was never
+    /// ranked.
     pub ranks: Vec<u16>,
+    #[serde(default)]
+    pub newest_rank_week_ms: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -297,6 +303,9 @@ pub struct PlayerView {
     pub game: String,
     pub name: String,
     pub display: String,
+    /// URLs of the servers on which the player is now.
+    #[serde(default)]
+    pub online_on: Vec<String>,
     /// Newest week first, then by server URL.
     pub weeks: Vec<PlayerWeekView>,
     pub best: Vec<BestView>,

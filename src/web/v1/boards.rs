@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
@@ -43,18 +43,14 @@ struct Board<'a> {
     rows: &'a [Row],
 }
 
-pub(super) async fn board(
-    State(context): State<Arc<WebContext>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn board(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let (board, query) = request(query::parse(&uri)?)?;
     let rows = context.ask(Request::Board { board, query }).await?;
     let Some((head @ Row::BoardHead(of_board), rows)) = rows.split_first() else {
         return Err(Problem::unexpected_row());
     };
     let max_age_s = if of_board.window.closed { CLOSED_MAX_AGE_S } else { MAX_AGE_S };
-    json_answer(&headers, &Board { head, rows }, max_age_s)
+    json_answer(&Board { head, rows }, max_age_s)
 }
 
 fn request(parameters: Parameters) -> Result<(BoardSelector, BoardQuery), Problem> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
@@ -26,11 +26,7 @@ struct Players {
     players: Vec<Row>,
 }
 
-pub(super) async fn players(
-    State(context): State<Arc<WebContext>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { name } = query::parse(&uri)?;
     if name.len() > NAME_BYTES_MAX {
         let detail = format!("name has {} bytes; names have at most {NAME_BYTES_MAX}", name.len());
@@ -42,5 +38,5 @@ pub(super) async fn players(
         // Newest first.
         player.weeks.truncate(PLAYER_WEEKS_MAX);
     }
-    json_answer(&headers, &Players { players }, MAX_AGE_S)
+    json_answer(&Players { players }, MAX_AGE_S)
 }

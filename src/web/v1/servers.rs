@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
@@ -41,11 +41,7 @@ struct ServerList<'a> {
     next: Option<String>,
 }
 
-pub(super) async fn list(
-    State(context): State<Arc<WebContext>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { class, game, map, tag, online, text, order, recent, after, limit } = query::parse(&uri)?;
     let class = class.map(Class::try_from).transpose().map_err(Problem::bad_request)?;
     let after = after.as_deref().map(query::server_cursor).transpose()?;
@@ -61,7 +57,7 @@ pub(super) async fn list(
             _ => return Err(Problem::unexpected_row()),
         }
     }
-    json_answer(&headers, &list, MAX_AGE_S)
+    json_answer(&list, MAX_AGE_S)
 }
 
 /// It has no parameters besides the path.
@@ -73,13 +69,12 @@ pub(super) async fn show(
     State(context): State<Arc<WebContext>>,
     Path(url): Path<String>,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let ShowParameters {} = query::parse(&uri)?;
     let url = query::server_url(&url)?;
     let rows = context.ask(Request::ServersShow { url }).await?;
     match &rows[..] {
-        [Row::ServerDetail(detail)] => json_answer(&headers, &VisitorDetail::from(&**detail), MAX_AGE_S),
+        [Row::ServerDetail(detail)] => json_answer(&VisitorDetail::from(&**detail), MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use serde::Deserialize;
 
@@ -18,12 +18,8 @@ use crate::web::visitor::VisitorStatus;
 #[serde(deny_unknown_fields)]
 struct Parameters {}
 
-pub(super) async fn status(
-    State(context): State<Arc<WebContext>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn status(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters {} = query::parse(&uri)?;
     let status = context.status().await?;
-    json_answer(&headers, &VisitorStatus::from(&*status), STATUS_MAX_AGE_S)
+    json_answer(&VisitorStatus::from(&*status), STATUS_MAX_AGE_S)
 }

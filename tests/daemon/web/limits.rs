@@ -9,7 +9,6 @@ use crate::sandbox::wait_until;
 fn invalid_requests_are_problems() {
     let site = Site::start("");
     for (path, status, name) in [
-        ("/", 404, "not_found"),
         ("/api/v1/nothing", 404, "not_found"),
         ("/api/v1/servers/quake3%3A%2F%2F192.0.2.1%3A27960", 404, "not_found"),
         ("/api/v1/servers/nonsense", 400, "bad_request"),

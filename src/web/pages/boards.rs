@@ -1,0 +1,268 @@
+//! Boards of a server, game or tag in a window: all rankings with their best players, or a page of
+//! one of them.
+
+use std::collections::BTreeMap;
+
+use axum::http::Uri;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::format::{count, ranking as ranking_name, score, time};
+use super::{names, windows};
+use crate::api::{Request, Row};
+use crate::model::Ranking;
+use crate::model::scope::Scope;
+use crate::model::view::board::{
+    BoardEntryView, BoardHead, BoardQuery, BoardSelector, PlayerSelector, WindowPhase, WindowSummary,
+};
+use crate::web::context::WebContext;
+use crate::web::problem::{Problem, ProblemKind};
+use crate::web::query;
+
+/// Entries of each board where all rankings are shown.
+const TOP_ENTRIES: u32 = 10;
+
+/// Entries of a page of one board.
+const PAGE_ENTRIES: u32 = 50;
+
+/// The parameters of a page with boards.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct BoardParameters {
+    pub window: Option<String>,
+    pub ranking: Option<String>,
+    pub start: Option<u32>,
+    pub player: Option<String>,
+}
+
+/// Refuses any parameter.
+pub(super) fn no_parameters(uri: &Uri) -> Result<(), Problem> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct None {}
+    query::parse::<None>(uri).map(|_| ())
+}
+
+/// A part of a board.
+pub(super) struct BoardPart {
+    head: BoardHead,
+    entries: Vec<BoardEntryView>,
+    /// The player who was searched for.
+    found: Option<u32>,
+}
+
+/// Positions of players in the window before; players without one are new.
+pub(super) type PreviousPositions = Option<BTreeMap<u32, u64>>;
+
+/// The best players.
+pub(super) async fn top(
+    context: &WebContext,
+    scope: Scope,
+    window: Option<&str>,
+    ranking: Ranking,
+    entries: u32,
+) -> Result<BoardPart, Problem> {
+    part(context, &scope, window, ranking, BoardQuery::Top { count: entries }).await
+}
+
+async fn part(
+    context: &WebContext,
+    scope: &Scope,
+    window: Option<&str>,
+    ranking: Ranking,
+    query: BoardQuery,
+) -> Result<BoardPart, Problem> {
+    let board = BoardSelector { scope: scope.clone(), ranking, window: window.map(str::to_owned), at_ms: None };
+    let mut rows = context.ask(Request::Board { board, query }).await?.into_iter();
+    let Some(Row::BoardHead(head)) = rows.next() else { return Err(Problem::unexpected_row()) };
+    let entry = |row| match row {
+        Row::Entry(entry) => Some(entry),
+        _ => None,
+    };
+    Ok(BoardPart { head: *head, entries: rows.filter_map(entry).collect(), found: None })
+}
+
+/// The section with the boards of a scope. `path` is the page's own.
+pub(super) async fn section(
+    context: &WebContext,
+    scope: &Scope,
+    path: &str,
+    parameters: &BoardParameters,
+) -> Result<Markup, Problem> {
+    let all_windows = windows(context).await?;
+    let window = parameters.window.as_deref().filter(|window| !window.is_empty());
+    let Some(name) = parameters.ranking.as_deref().filter(|name| !name.is_empty()) else {
+        let mut boards = Vec::new();
+        for ranking in Ranking::ALL {
+            let board = top(context, scope.clone(), window, ranking, TOP_ENTRIES).await?;
+            let previous = previous(context, scope, &all_windows, &board).await?;
+            boards.push((board, previous));
+        }
+        let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
+        return Ok(html! {
+            (heading(&boards[0].0.head, &all_windows, path, None))
+            div .grid {
+                @for (board, previous) in &boards {
+                    @let (title, unit) = ranking_name(board.head.ranking);
+                    section {
+                        h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) } { (title) } span .soft { ", " (unit) } }
+                        (board.table(previous))
+                        p .soft { (count(board.head.size)) " players" }
+                    }
+                }
+            }
+        });
+    };
+    let ranking = query::ranking(name)?;
+    let start = parameters.start.unwrap_or(1);
+    let player = parameters.player.as_deref().map(str::trim).filter(|player| !player.is_empty());
+    let mut not_found = None;
+    let mut board = match player {
+        None => {
+            part(context, scope, window, ranking, BoardQuery::Page { position: start, count: PAGE_ENTRIES }).await?
+        }
+        Some(name) => {
+            let selector = PlayerSelector::Name(name.to_owned());
+            let around = BoardQuery::Around { player: selector.clone(), count: PAGE_ENTRIES };
+            match part(context, scope, window, ranking, around).await {
+                Ok(mut board) => {
+                    let standing =
+                        part(context, scope, window, ranking, BoardQuery::Positions { players: vec![selector] });
+                    board.found = standing.await?.entries.first().map(|entry| entry.player_key);
+                    board
+                }
+                Err(problem) if problem.kind == ProblemKind::NotFound => {
+                    not_found = Some(problem.detail);
+                    part(context, scope, window, ranking, BoardQuery::Page { position: 1, count: PAGE_ENTRIES }).await?
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+    };
+    board.entries.truncate(PAGE_ENTRIES as usize);
+    let previous = previous(context, scope, &all_windows, &board).await?;
+    let (title, unit) = ranking_name(ranking);
+    let shown = &board.head.window.window;
+    let link = |start: u64| format!("{path}?window={shown}&ranking={}&start={start}", ranking.name());
+    let first = board.entries.first().map_or(1, |entry| entry.at.position);
+    let last = board.entries.last().map_or(0, |entry| entry.at.position);
+    Ok(html! {
+        (heading(&board.head, &all_windows, path, Some(ranking)))
+        ul .tabs {
+            li { a href={ (path) "?window=" (shown) } { "All rankings" } }
+            @for other in Ranking::ALL {
+                li {
+                    a href={ (path) "?window=" (shown) "&ranking=" (other.name()) } aria-current=[(other == ranking).then_some("page")] {
+                        (ranking_name(other).0)
+                    }
+                }
+            }
+        }
+        form .filters action=(path) {
+            input type="hidden" name="window" value=(shown);
+            input type="hidden" name="ranking" value=(ranking.name());
+            div { label for="board-player" { "Find a player on this board" } input #board-player name="player" maxlength="100" required; }
+            button { "Find" }
+        }
+        @if let Some(why) = &not_found { p role="status" { "Not found: " (why) } }
+        h3 { (title) span .soft { ", " (unit) ". " (count(board.head.size)) " players" } }
+        (board.table(&previous))
+        p {
+            @if first > 1 { a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { "Better positions" } " " }
+            @if last < board.head.size && last > 0 { a href=(link(last + 1)) rel="next" { "Further positions" } }
+        }
+    })
+}
+
+/// Title of the section: the window, whether it is final, and a choice of others.
+fn heading(head: &BoardHead, all: &[WindowSummary], path: &str, ranking: Option<Ranking>) -> Markup {
+    let window = &head.window;
+    html! {
+        h2 #boards { "Rankings of " (window.window) }
+        p .soft {
+            @match (window.start_ms, window.end_ms) {
+                (Some(start_ms), Some(end_ms)) => { (time(start_ms)) " to " (time(end_ms)) ". " },
+                _ => {},
+            }
+            @if window.closed { "Closed: final." } @else { "Running: provisional." }
+        }
+        form .filters action=(path) {
+            div {
+                label for="board-window" { "Window" }
+                select #board-window name="window" {
+                    @for other in all.iter().filter(|other| other.phase != WindowPhase::Upcoming) {
+                        option value=(other.window.window) selected[other.window.window == window.window] { (other.window.window) }
+                    }
+                }
+            }
+            @if let Some(ranking) = ranking { input type="hidden" name="ranking" value=(ranking.name()); }
+            button { "Show" }
+        }
+    }
+}
+
+/// The positions of these players in the window before; `None`: it is not kept.
+async fn previous(
+    context: &WebContext,
+    scope: &Scope,
+    all: &[WindowSummary],
+    board: &BoardPart,
+) -> Result<PreviousPositions, Problem> {
+    let shown = &board.head.window.window;
+    let Some(kind) = all.iter().find(|window| window.window.window == *shown).map(|window| &window.kind) else {
+        return Ok(None);
+    };
+    let mut older =
+        all.iter().filter(|window| window.kind == *kind).skip_while(|window| window.window.window != *shown);
+    let Some(before) = older.nth(1).filter(|window| window.window.end_ms == board.head.window.start_ms) else {
+        return Ok(None);
+    };
+    if board.entries.is_empty() {
+        return Ok(None);
+    }
+    let players = board.entries.iter().map(|entry| PlayerSelector::Key(entry.player_key)).collect();
+    let query = BoardQuery::Positions { players };
+    match part(context, scope, Some(&before.window.window), board.head.ranking, query).await {
+        Ok(before) => Ok(Some(before.entries.iter().map(|entry| (entry.player_key, entry.at.position)).collect())),
+        Err(problem) if matches!(problem.kind, ProblemKind::NotFound | ProblemKind::Conflict) => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+impl BoardPart {
+    pub fn table(&self, previous: &PreviousPositions) -> Markup {
+        let ranking = self.head.ranking;
+        let (title, unit) = ranking_name(ranking);
+        html! {
+            table {
+                caption { (title) ", " (self.head.window.window) }
+                thead {
+                    tr {
+                        th scope="col" .n { "Position" } @if previous.is_some() { th scope="col" { "Change" } }
+                        th scope="col" { "Player" } th scope="col" .n { abbr title=(unit) { "Score" } }
+                    }
+                }
+                tbody {
+                    @for entry in &self.entries {
+                        tr .found[self.found == Some(entry.player_key)] {
+                            td .n { (count(entry.at.position)) }
+                            @if let Some(previous) = previous { td { (movement(entry, previous)) } }
+                            td .name { a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } }
+                            td .n { (score(ranking, entry.at.score)) }
+                        }
+                    }
+                }
+            }
+            @if self.entries.is_empty() { p { "No player." } }
+        }
+    }
+}
+
+fn movement(entry: &BoardEntryView, previous: &BTreeMap<u32, u64>) -> Markup {
+    match previous.get(&entry.player_key).map(|before| *before as i64 - entry.at.position as i64) {
+        None => html! { span .soft { "new" } },
+        Some(0) => html! { span .soft { "=" } },
+        Some(up @ 1..) => html! { span .up { "up " (count(up as u64)) } },
+        Some(down) => html! { span .down { "down " (count(down.unsigned_abs())) } },
+    }
+}

@@ -1,0 +1,238 @@
+//! Charts of a value over time as SVG: complete without scripts and styles of their own. Gaps
+//! without data stay gaps.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::format::{count, utc};
+use crate::model::calendar::DAY_MS;
+
+/// A value in each slot of time, oldest first; `None` is no data.
+pub(super) struct Series<'a> {
+    /// Start of the newest slot, Unix ms.
+    pub newest_ms: i64,
+    pub slot_ms: i64,
+    pub values: &'a [Option<f64>],
+}
+
+impl Series<'_> {
+    /// Start of a slot, Unix ms.
+    pub fn slot_start_ms(&self, slot: usize) -> i64 {
+        self.newest_ms - (self.values.len() - 1 - slot) as i64 * self.slot_ms
+    }
+
+    pub fn has_data(&self) -> bool {
+        self.values.iter().any(Option::is_some)
+    }
+}
+
+/// Which values are high on the chart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum High {
+    /// Many players; the axis begins at 0.
+    Large,
+    /// The first rank; the axis begins at 1.
+    Small,
+}
+
+const WIDTH: i64 = 720;
+const HEIGHT: i64 = 190;
+const LEFT: i64 = 48;
+const RIGHT: i64 = 12;
+const TOP: i64 = 10;
+const BOTTOM: i64 = 24;
+const PLOT_WIDTH: i64 = WIDTH - LEFT - RIGHT;
+const PLOT_HEIGHT: i64 = HEIGHT - TOP - BOTTOM;
+
+/// Marks of the time axis.
+const TIME_MARKS: usize = 6;
+
+/// Slots of a sparkline that are drawn as one point.
+const SLOTS_PER_POINT: usize = 3;
+
+/// A chart with axes. `id` is unique on the page; `title` and `unit` say what is shown.
+pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high: High, table: &str) -> Markup {
+    let known = || series.values.iter().flatten().copied();
+    let newest = series.values.last().copied().flatten();
+    let step = mark_step(known().fold(0.0, f64::max));
+    let marks = (known().fold(0.0, f64::max) / step).ceil().max(1.0);
+    let scale = Scale { slots: series.values.len(), max: marks * step, high };
+    let format = match series.slot_ms {
+        ..DAY_MS if series.values.len() as i64 * series.slot_ms <= 2 * DAY_MS => "%H:%M",
+        _ => "%Y-%m-%d",
+    };
+    html! {
+        figure {
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" } {
+                title id={ (id) "-title" } {
+                    (title) ", " (unit)
+                    @if let Some(newest) = newest { ". Newest: " (rounded(newest)) }
+                    @if known().next().is_some() { ". Largest: " (rounded(known().fold(0.0, f64::max))) }
+                }
+                @for mark in 0..=marks as i64 {
+                    @let value = mark as f64 * step;
+                    @let y = scale.y(value);
+                    line .axis x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y) y2=(y) {}
+                    text x=(LEFT - 6) y=(y + 4) text-anchor="end" { (rounded(value)) }
+                }
+                @for (slot, anchor) in time_marks(series.values.len()) {
+                    text x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
+                }
+                @if high == High::Large { path .area d=(area(series.values, &scale)) {} }
+                path .line d=(line(series.values, &scale)) {}
+            }
+            figcaption { (title) ", " (unit) ", UTC. " a href=(table) { "As a table" } }
+        }
+    }
+}
+
+/// A small chart without axes for a row of a table.
+pub(super) fn sparkline(title: &str, values: &[Option<f64>]) -> Markup {
+    let points: Vec<Option<f64>> = values.chunks(SLOTS_PER_POINT).map(mean).collect();
+    let max = points.iter().flatten().copied().fold(1.0, f64::max);
+    let mut d = String::new();
+    let mut is_drawing = false;
+    for (x, value) in (0..).zip(&points) {
+        is_drawing = match value {
+            Some(value) => {
+                let y = 19 - (value / max * 18.0).round() as i64;
+                let _ = write!(d, "{}{} {y}", if is_drawing { "L" } else { "M" }, 2 * x);
+                true
+            }
+            None => false,
+        };
+    }
+    html! {
+        svg .spark viewBox="0 0 100 20" width="100" height="20" role="img" aria-label=(title) { path .line d=(d) {} }
+    }
+}
+
+fn mean(slots: &[Option<f64>]) -> Option<f64> {
+    let known: Vec<f64> = slots.iter().flatten().copied().collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// Where values are on the chart.
+struct Scale {
+    slots: usize,
+    max: f64,
+    high: High,
+}
+
+impl Scale {
+    fn x(&self, slot: usize) -> i64 {
+        LEFT + slot as i64 * PLOT_WIDTH / (self.slots.max(2) as i64 - 1)
+    }
+
+    fn y(&self, value: f64) -> i64 {
+        let share = (value / self.max).clamp(0.0, 1.0) * PLOT_HEIGHT as f64;
+        match self.high {
+            High::Large => TOP + PLOT_HEIGHT - share.round() as i64,
+            High::Small => TOP + share.round() as i64,
+        }
+    }
+}
+
+/// Runs of values without a gap: the first slot, and the values.
+fn runs(values: &[Option<f64>]) -> Vec<(usize, Vec<f64>)> {
+    let mut runs: Vec<(usize, Vec<f64>)> = Vec::new();
+    let mut is_open = false;
+    for (slot, value) in values.iter().enumerate() {
+        match (value, runs.last_mut().filter(|_| is_open)) {
+            (Some(value), Some((_, run))) => run.push(*value),
+            (Some(value), None) => runs.push((slot, vec![*value])),
+            (None, _) => (),
+        }
+        is_open = value.is_some();
+    }
+    runs
+}
+
+fn line(values: &[Option<f64>], scale: &Scale) -> String {
+    let mut d = String::new();
+    for (first, run) in runs(values) {
+        for (slot, value) in (first..).zip(&run) {
+            let _ = write!(d, "{}{} {}", if slot == first { "M" } else { "L" }, scale.x(slot), scale.y(*value));
+        }
+        if run.len() == 1 {
+            d.push_str("h1");
+        }
+    }
+    d
+}
+
+fn area(values: &[Option<f64>], scale: &Scale) -> String {
+    let mut d = String::new();
+    for (first, run) in runs(values) {
+        let _ = write!(d, "M{} {}", scale.x(first), scale.y(0.0));
+        for (slot, value) in (first..).zip(&run) {
+            let _ = write!(d, "L{} {}", scale.x(slot), scale.y(*value));
+        }
+        let _ = write!(d, "V{}Z", scale.y(0.0));
+    }
+    d
+}
+
+/// Slots with a mark on the time axis, and how its text is aligned.
+fn time_marks(slots: usize) -> Vec<(usize, &'static str)> {
+    let last = slots.saturating_sub(1);
+    let marks = TIME_MARKS.min(slots.max(1));
+    let anchor = |mark: usize| match mark {
+        0 => "start",
+        _ if mark + 1 == marks => "end",
+        _ => "middle",
+    };
+    (0..marks).map(|mark| (mark * last / marks.saturating_sub(1).max(1), anchor(mark))).collect()
+}
+
+/// Distance of the marks of the value axis: 1, 2 or 5 times a power of ten, so that there are at
+/// most five.
+fn mark_step(max: f64) -> f64 {
+    let least = (max / 5.0).max(f64::MIN_POSITIVE);
+    let power = 10_f64.powf(least.log10().floor()).max(1.0);
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(10.0 * power)
+}
+
+/// A value with one decimal, if it is not a whole number.
+pub(super) fn rounded(value: f64) -> String {
+    let tenths = (value * 10.0).round();
+    match tenths % 10.0 {
+        0.0 => count((tenths / 10.0) as u64),
+        _ => format!("{:.1}", tenths / 10.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_interrupt_the_line() {
+        let values = [Some(1.0), Some(2.0), None, Some(2.0), None];
+        let scale = Scale { slots: 5, max: 2.0, high: High::Large };
+        assert_eq!(line(&values, &scale), "M48 88L213 10M543 10h1");
+        assert_eq!(area(&values, &scale), "M48 166L48 88L213 10V166ZM543 166L543 10V166Z");
+        assert_eq!(line(&[None; 3], &scale), "");
+    }
+
+    #[test]
+    fn first_rank_is_high() {
+        let scale = Scale { slots: 2, max: 100.0, high: High::Small };
+        assert!(scale.y(1.0) < scale.y(50.0));
+    }
+
+    #[test]
+    fn axes_have_round_marks() {
+        for (max, want) in [(0.0, 1.0), (4.0, 1.0), (7.0, 2.0), (16.0, 5.0), (64.0, 20.0), (20_000.0, 5_000.0)] {
+            assert_eq!(mark_step(max), want, "{max}");
+        }
+        assert_eq!(
+            time_marks(150),
+            [(0, "start"), (29, "middle"), (59, "middle"), (89, "middle"), (119, "middle"), (149, "end")]
+        );
+        assert_eq!(time_marks(1), [(0, "start")]);
+        assert_eq!(time_marks(0), [(0, "start")]);
+        assert_eq!((rounded(7.0), rounded(2.04), rounded(1_234.56)), ("7".into(), "2".into(), "1234.6".into()));
+    }
+}

@@ -1,0 +1,113 @@
+//! Numbers, scores and times as text.
+
+use chrono::DateTime;
+use maud::{Markup, html};
+
+use crate::model::Ranking;
+use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
+
+/// `1,204`.
+pub(super) fn count(number: impl Into<u64>) -> String {
+    signed(i64::try_from(number.into()).unwrap_or(i64::MAX))
+}
+
+/// `-1,204`.
+pub(super) fn signed(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::from(if number < 0 { "-" } else { "" });
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A score in the unit of its ranking.
+pub(super) fn score(ranking: Ranking, score: f64) -> String {
+    match ranking {
+        Ranking::Clq1 => format!("{score:.3}"),
+        Ranking::Clq2 | Ranking::Points => signed(score as i64),
+        Ranking::Elo => format!("{score:.0}"),
+        Ranking::Time => duration((score * 1_000.0) as i64),
+    }
+}
+
+/// The name of a ranking, and its unit.
+pub(super) fn ranking(ranking: Ranking) -> (&'static str, &'static str) {
+    match ranking {
+        Ranking::Clq1 => ("CLQ1", "points per second"),
+        Ranking::Clq2 => ("CLQ2", "points for winning"),
+        Ranking::Elo => ("ELO", "rating"),
+        Ranking::Points => ("Points", "points"),
+        Ranking::Time => ("Time", "hours and minutes"),
+    }
+}
+
+/// `3 h 05 min`.
+pub(super) fn duration(ms: i64) -> String {
+    let minutes = ms.max(0) / MINUTE_MS;
+    match minutes {
+        0..60 => format!("{minutes} min"),
+        60..6_000 => format!("{} h {:02} min", minutes / 60, minutes % 60),
+        _ => format!("{} h", count((minutes / 60) as u64)),
+    }
+}
+
+/// How long ago a time is, with the time itself for those who point at it.
+pub(super) fn ago(at_ms: i64, now_ms: i64) -> Markup {
+    let age_ms = now_ms - at_ms;
+    let text = match age_ms {
+        ..MINUTE_MS => "just now".to_owned(),
+        MINUTE_MS..HOUR_MS => format!("{} min ago", age_ms / MINUTE_MS),
+        HOUR_MS..DAY_MS => format!("{} h ago", age_ms / HOUR_MS),
+        _ => format!("{} days ago", count((age_ms / DAY_MS) as u64)),
+    };
+    time_element(at_ms, &text)
+}
+
+/// `2026-11-23 14:05`.
+pub(super) fn time(at_ms: i64) -> Markup {
+    time_element(at_ms, &utc(at_ms, "%Y-%m-%d %H:%M"))
+}
+
+fn time_element(at_ms: i64, text: &str) -> Markup {
+    html! { time datetime=(utc(at_ms, "%Y-%m-%dT%H:%M:%SZ")) title=(utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")) { (text) } }
+}
+
+/// A time in UTC; empty if it is beyond the calendar.
+pub(super) fn utc(at_ms: i64, format: &str) -> String {
+    DateTime::from_timestamp_millis(at_ms).map_or(String::new(), |time| time.format(format).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567")] {
+            assert_eq!(signed(number), want);
+        }
+        assert_eq!(count(u64::MAX), "9,223,372,036,854,775,807");
+    }
+
+    #[test]
+    fn scores_have_the_unit_of_their_ranking() {
+        assert_eq!(score(Ranking::Clq1, 0.0254), "0.025");
+        assert_eq!(score(Ranking::Elo, 1_012.6), "1013");
+        assert_eq!(score(Ranking::Time, 11_100.0), "3 h 05 min");
+        assert_eq!(score(Ranking::Points, -12_000.0), "-12,000");
+    }
+
+    #[test]
+    fn times_are_absolute_and_relative() {
+        let now_ms = 1_763_683_200_000;
+        assert_eq!(duration(59_000), "0 min");
+        assert_eq!(duration(500 * HOUR_MS), "500 h");
+        let text = ago(now_ms - 2 * HOUR_MS, now_ms).into_string();
+        assert_eq!(text, r#"<time datetime="2025-11-20T22:00:00Z" title="2025-11-20 22:00:00 UTC">2 h ago</time>"#);
+        assert_eq!(utc(i64::MAX, "%Y"), "");
+    }
+}

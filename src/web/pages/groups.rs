@@ -1,0 +1,95 @@
+//! Games and tags: the list, and the page of one.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use maud::{Markup, html};
+
+use super::boards::{self, BoardParameters, no_parameters};
+use super::format::count;
+use super::layout::{Page, PageResult};
+use super::server_table::{self, game_path};
+use super::{names, overview, server_rows};
+use crate::api::{Request, ServerFilter};
+use crate::clock::system_ms;
+use crate::model::scope::Scope;
+use crate::model::server_page::ServerOrder;
+use crate::model::view::GroupOverview;
+use crate::web::context::WebContext;
+use crate::web::query;
+
+const SERVERS: u32 = 20;
+
+/// All games and tags with online servers.
+pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
+    no_parameters(&uri)?;
+    let overview = overview(&context).await?;
+    let body = html! {
+        h1 { "Games" }
+        (table("Games with servers online", "Game", &overview.games, game_path))
+        h2 { "Tags" }
+        (table("Tags of servers that are online", "Tag", &overview.tags, tag_path))
+    };
+    Ok(Page::new("Games", body))
+}
+
+fn tag_path(tag: &str) -> String {
+    format!("/tags/{}", names::value(tag))
+}
+
+fn table(caption: &str, title: &str, groups: &[GroupOverview], path: fn(&str) -> String) -> Markup {
+    html! {
+        table {
+            caption { (caption) }
+            thead { tr { th scope="col" { (title) } th scope="col" .n { "Servers" } th scope="col" .n { "Players" } } }
+            tbody {
+                @for group in groups {
+                    tr {
+                        td .name { a href=(path(&group.name)) { (names::plain(&group.name)) } }
+                        td .n { (count(group.servers_online)) }
+                        td .n { (count(group.players_online)) }
+                    }
+                }
+            }
+        }
+        @if groups.is_empty() { p { "None." } }
+    }
+}
+
+pub(super) async fn game(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
+    let filter = ServerFilter { game: Some(name.clone()), ..ServerFilter::default() };
+    group(&context, "Game", Scope::Game(name.clone()), &name, game_path(&name), filter, query::parse(&uri)?).await
+}
+
+pub(super) async fn tag(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
+    let filter = ServerFilter { tag: Some(name.clone()), ..ServerFilter::default() };
+    group(&context, "Tag", Scope::Tag(name.clone()), &name, tag_path(&name), filter, query::parse(&uri)?).await
+}
+
+async fn group(
+    context: &WebContext,
+    kind: &str,
+    scope: Scope,
+    name: &str,
+    path: String,
+    filter: ServerFilter,
+    parameters: BoardParameters,
+) -> PageResult {
+    let boards = boards::section(context, &scope, &path, &parameters).await?;
+    let list_query = match &scope {
+        Scope::Tag(_) => format!("tag={}", names::value(name)),
+        _ => format!("game={}", names::value(name)),
+    };
+    let request =
+        Request::ServersPage { filter, after: None, count: SERVERS, order: ServerOrder::Players, recent: true };
+    let (servers, _) = server_rows(context.ask(request).await?)?;
+    let body = html! {
+        h1 { (kind) " " (names::plain(name)) }
+        (boards)
+        h2 { "Busiest servers" }
+        (server_table::table("Servers with most players now", &servers, system_ms()))
+        p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }
+    };
+    Ok(Page::new(format!("{kind} {name}"), body))
+}

@@ -1,0 +1,92 @@
+//! The first page: players online, busiest servers, leaders of the week, closed weeks.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use maud::{Markup, html};
+
+use super::boards::{self, no_parameters};
+use super::format::{count, ranking};
+use super::layout::{Page, PageResult};
+use super::server_table::{self, game_path};
+use super::{names, overview, server_rows, windows};
+use crate::api::{Request, ServerFilter};
+use crate::clock::system_ms;
+use crate::model::Ranking;
+use crate::model::scope::Scope;
+use crate::model::server_page::ServerOrder;
+use crate::model::view::Overview;
+use crate::model::view::board::WindowPhase;
+use crate::web::context::WebContext;
+
+const BUSIEST_SERVERS: u32 = 10;
+const GAMES_WITH_LEADERS: usize = 4;
+const LEADERS: u32 = 5;
+
+pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
+    no_parameters(&uri)?;
+    let overview = overview(&context).await?;
+    let order = ServerOrder::Players;
+    let busiest = Request::ServersPage {
+        filter: ServerFilter::default(),
+        after: None,
+        count: BUSIEST_SERVERS,
+        order,
+        recent: true,
+    };
+    let (busiest, _) = server_rows(context.ask(busiest).await?)?;
+    let mut leaders = Vec::new();
+    for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
+        let scope = Scope::Game(game.name.clone());
+        // A board may be in preparation.
+        if let Ok(board) = boards::top(&context, scope, None, Ranking::Clq1, LEADERS).await {
+            leaders.push((game.name.clone(), board));
+        }
+    }
+    let closed = windows(&context)
+        .await?
+        .into_iter()
+        .filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
+    let closed: Vec<String> = closed.map(|window| window.window.window).collect();
+    let body = html! {
+        h1 { "Game servers and their players" }
+        (figures(&overview))
+        h2 { "Busiest servers" }
+        (server_table::table("Servers with most players now", &busiest, system_ms()))
+        p { a href="/servers?order=players" { "All servers" } }
+        h2 { "Leaders of week " (overview.week) }
+        p .soft { "Provisional until the week ends. " (ranking(Ranking::Clq1).0) ": " (ranking(Ranking::Clq1).1) " while playing." }
+        div .grid {
+            @for (game, board) in &leaders {
+                section {
+                    h3 { a href=(game_path(game)) { (names::plain(game)) } }
+                    (board.table(&Default::default()))
+                }
+            }
+        }
+        @if leaders.is_empty() { p { "Nobody has played yet." } }
+        h2 { "Closed weeks" }
+        @if closed.is_empty() { p { "No week has been closed yet." } }
+        @for week in &closed {
+            h3 { (week) }
+            ul .tabs {
+                @for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
+                    li { a href={ (game_path(&game.name)) "?window=" (week) } { (names::plain(&game.name)) } }
+                }
+            }
+        }
+    };
+    Ok(Page::new("Game servers and their players", body))
+}
+
+fn figures(overview: &Overview) -> Markup {
+    html! {
+        dl .figures {
+            div { dt { "Players online" } dd { (count(overview.players_online)) } }
+            div { dt { "Servers online" } dd { (count(overview.servers_online)) } }
+            div { dt { "Known servers" } dd { (count(overview.servers)) } }
+            div { dt { "Known players" } dd { (count(overview.players_known)) } }
+        }
+    }
+}

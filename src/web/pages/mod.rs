@@ -1,0 +1,96 @@
+//! The website: pages for people, rendered here, complete without scripts. A page sends the same
+//! requests to the engine as the API; it computes nothing but how to show the answers.
+//!
+//! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`], [`search`],
+//!   [`about`]: one page each.
+//! - [`boards`]: the boards of a scope, a part of several pages. [`server_table`]: lists of servers.
+//! - [`layout`]: the frame of all pages. [`error_page`]: errors.
+//! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
+
+mod about;
+mod boards;
+mod chart;
+pub(super) mod error_page;
+mod format;
+mod groups;
+mod home;
+mod layout;
+mod map;
+mod names;
+mod player;
+mod search;
+mod server;
+mod server_table;
+mod servers;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+
+use super::answer::{STATIC_MAX_AGE_S, answer};
+use super::context::WebContext;
+use super::problem::Problem;
+use crate::api::{Request, Row};
+use crate::model::view::board::WindowSummary;
+use crate::model::view::{Overview, ServerSummary};
+
+pub(super) fn routes() -> Router<Arc<WebContext>> {
+    Router::new()
+        .route("/", get(home::page))
+        .route("/servers", get(servers::page))
+        // All of the rest: the URL of a server contains slashes.
+        .route("/servers/{*url}", get(server::page))
+        .route("/series/{*url}", get(server::series_page))
+        .route("/players/{key}", get(player::page))
+        .route("/games", get(groups::list))
+        .route("/games/{name}", get(groups::game))
+        .route("/tags/{name}", get(groups::tag))
+        .route("/maps/{name}", get(map::page))
+        .route("/search", get(search::page))
+        .route("/about", get(about::page))
+        .route("/style.css", get(style))
+        .route("/icon.svg", get(icon))
+}
+
+async fn style() -> Result<Response, Problem> {
+    answer("text/css; charset=utf-8", layout::STYLE.as_bytes().to_vec(), STATIC_MAX_AGE_S)
+}
+
+/// A bar chart.
+const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#1f6feb" d="M1 9h4v6H1zM6 1h4v14H6zM11 6h4v9h-4z"/></svg>"##;
+
+async fn icon() -> Result<Response, Problem> {
+    answer("image/svg+xml", ICON.as_bytes().to_vec(), STATIC_MAX_AGE_S)
+}
+
+async fn overview(context: &WebContext) -> Result<Overview, Problem> {
+    match context.ask(Request::Overview {}).await?.pop() {
+        Some(Row::Overview(overview)) => Ok(*overview),
+        _ => Err(Problem::unexpected_row()),
+    }
+}
+
+/// All windows, the newest first within a type.
+async fn windows(context: &WebContext) -> Result<Vec<WindowSummary>, Problem> {
+    let rows = context.ask(Request::Windows { bytes: false }).await?;
+    let window = |row| match row {
+        Row::Window(window) => Ok(*window),
+        _ => Err(Problem::unexpected_row()),
+    };
+    rows.into_iter().map(window).collect()
+}
+
+/// The servers of an answer, and where the list continues.
+fn server_rows(rows: Vec<Row>) -> Result<(Vec<ServerSummary>, Option<String>), Problem> {
+    let (mut servers, mut next) = (Vec::with_capacity(rows.len()), None);
+    for row in rows {
+        match row {
+            Row::Server(server) => servers.push(*server),
+            Row::ServersNext(end) => next = Some(end.after.to_string()),
+            _ => return Err(Problem::unexpected_row()),
+        }
+    }
+    Ok((servers, next))
+}

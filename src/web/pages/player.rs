@@ -1,0 +1,127 @@
+//! The page of a player: current server, weeks and positions, best positions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use maud::{Markup, html};
+
+use super::boards::no_parameters;
+use super::format::{count, duration, ranking, score, signed};
+use super::layout::{Page, PageResult};
+use super::names;
+use super::server_table::{game_path, server_path};
+use crate::api::{Request, Row};
+use crate::model::Ranking;
+use crate::model::view::{PlayerView, PlayerWeekView};
+use crate::web::context::WebContext;
+use crate::web::problem::Problem;
+
+/// Rows of weeks that are shown.
+const WEEK_ROWS_MAX: usize = 200;
+
+pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path<String>, uri: Uri) -> PageResult {
+    no_parameters(&uri)?;
+    let player_key: u32 = key.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))?;
+    let Some(Row::Player(player)) = context.ask(Request::PlayerShow { player_key }).await?.pop() else {
+        return Err(Problem::unexpected_row().into());
+    };
+    let body = html! {
+        h1 { (names::player(&player.display, &player.name)) }
+        dl .figures {
+            div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::plain(&player.game)) } } }
+            (totals(&player.weeks))
+        }
+        @if !player.online_on.is_empty() {
+            p {
+                "Playing now on "
+                @for url in &player.online_on { a href=(server_path(url)) { (url) } " " }
+            }
+        }
+        h2 { "Weeks" }
+        p .soft { "All weeks that clqd keeps. The running week is provisional. Estimated: points and time between two scans, never ranked." }
+        (weeks(&player.weeks))
+        h2 { "Best positions" }
+        (best(&player))
+    };
+    Ok(Page::new(format!("Player {}", player.name), body))
+}
+
+fn totals(weeks: &[PlayerWeekView]) -> Markup {
+    let time_ms = weeks.iter().map(|week| week.time_ms as i64).sum();
+    let points = weeks.iter().map(|week| week.points).sum();
+    let time_est_ms = weeks.iter().map(|week| week.time_est_ms as i64).sum();
+    html! {
+        div { dt { "Points, counted" } dd { (signed(points)) } }
+        div { dt { "Time, counted" } dd { (duration(time_ms)) } }
+        div { dt { "Time, estimated" } dd { (duration(time_est_ms)) } }
+    }
+}
+
+fn weeks(weeks: &[PlayerWeekView]) -> Markup {
+    html! {
+        div .scroll {
+            table {
+                caption { "Scores and positions by week and server" }
+                thead {
+                    tr {
+                        th scope="col" { "Week" } th scope="col" { "Server" }
+                        @for of in Ranking::ALL { th scope="col" .n { abbr title=(ranking(of).1) { (ranking(of).0) } } th scope="col" .n { "#" } }
+                    }
+                }
+                tbody {
+                    @for week in weeks.iter().take(WEEK_ROWS_MAX) {
+                        tr {
+                            td { (week.week) }
+                            td .name { a href={ (server_path(&week.server)) "?window=" (week.week) } { (week.server) } }
+                            @for of in Ranking::ALL {
+                                td .n { (score(of, shown_score(week, of))) }
+                                td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if weeks.is_empty() { p { "None is kept." } }
+        @if weeks.len() > WEEK_ROWS_MAX { p { (count((weeks.len() - WEEK_ROWS_MAX) as u64)) " older rows are not shown." } }
+    }
+}
+
+/// The score in the unit of the ranking.
+fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
+    match ranking {
+        Ranking::Clq1 => week.clq1 as f64 / 1_000.0,
+        Ranking::Clq2 => week.clq2 as f64,
+        Ranking::Elo => week.elo,
+        Ranking::Points => week.points as f64,
+        Ranking::Time => week.time_ms as f64 / 1_000.0,
+    }
+}
+
+fn best(player: &PlayerView) -> Markup {
+    let mut by_server: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    for best in &player.best {
+        by_server.entry(&best.server).or_default().push(best);
+    }
+    html! {
+        @for (server, positions) in by_server {
+            h3 { a href=(server_path(server)) { (server) } }
+            table {
+                caption { "The best three positions of closed weeks in each ranking" }
+                thead { tr { th scope="col" { "Ranking" } th scope="col" .n { "Position" } th scope="col" { "Week" } } }
+                tbody {
+                    @for best in positions {
+                        tr {
+                            td { (ranking(best.ranking).0) }
+                            td .n { (count(best.position)) }
+                            td { a href={ (server_path(server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) } { (best.week) } }
+                        }
+                    }
+                }
+            }
+        }
+        @if player.best.is_empty() { p { "None yet: positions count when a week is closed." } }
+    }
+}

@@ -1,0 +1,277 @@
+//! The page of a server, and its series as tables.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::boards::{self, BoardParameters};
+use super::chart::{High, Series, chart, rounded};
+use super::format::{ago, count, signed, utc};
+use super::layout::{Page, PageResult};
+use super::names;
+use super::server_table::{game_path, map_path, server_path};
+use crate::api::{Request, Row};
+use crate::clock::system_ms;
+use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
+use crate::model::scope::Scope;
+use crate::model::url::ServerUrl;
+use crate::model::view::{ListedPlayer, SeriesView, ServerDetail};
+use crate::web::context::WebContext;
+use crate::web::problem::Problem;
+use crate::web::query;
+
+pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path<String>, uri: Uri) -> PageResult {
+    let parameters: BoardParameters = query::parse(&uri)?;
+    let url = query::server_url(&url)?;
+    let detail = detail(&context, &url).await?;
+    let path = server_path(url.as_str());
+    let boards = boards::section(&context, &Scope::Server(url), &path, &parameters).await?;
+    let now_ms = system_ms();
+    let summary = &detail.summary;
+    let body = html! {
+        h1 { (names::hostname(&summary.hostname, &summary.url)) }
+        (figures(&detail, now_ms))
+        @if summary.greylist_reason.is_some() { p { "This server is excluded from rankings." } }
+        h2 { "Players now" }
+        (players(&detail.players_listed))
+        (boards)
+        h2 { "Players over time" }
+        @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
+        h2 { "Maps of this week" }
+        (maps(&detail))
+        h2 { "How it is scanned" }
+        (scanning(&detail, now_ms))
+    };
+    Ok(Page::new(names::plain_hostname(&summary.hostname, &summary.url), body))
+}
+
+async fn detail(context: &WebContext, url: &ServerUrl) -> Result<Box<ServerDetail>, Problem> {
+    match context.ask(Request::ServersShow { url: url.clone() }).await?.pop() {
+        Some(Row::ServerDetail(detail)) => Ok(detail),
+        _ => Err(Problem::unexpected_row()),
+    }
+}
+
+fn figures(detail: &ServerDetail, now_ms: i64) -> Markup {
+    let server = &detail.summary;
+    html! {
+        dl .figures {
+            div { dt { "Address" } dd { code { (server.url) } } }
+            div { dt { "Players" } dd { (count(server.players)) " of " (count(server.slots)) } }
+            @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
+            @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::plain(game)) } } } }
+            @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
+            div { dt { "Last seen" } dd { @match server.last_seen_ms { Some(at_ms) => (ago(at_ms, now_ms)), None => "never" } } }
+        }
+        @if let Some(join) = join_link(&server.url) { p { a href=(join) { "Join with Steam" } } }
+        @if !server.tags.is_empty() {
+            p { "Tags: " @for tag in &server.tags { a .badge href={ "/tags/" (names::value(tag)) } { (tag) } " " } }
+        }
+    }
+}
+
+/// A link that starts the game, where browsers know one.
+fn join_link(url: &str) -> Option<String> {
+    url.strip_prefix("source://").map(|address| format!("steam://connect/{}", names::path(address)))
+}
+
+fn players(listed: &[ListedPlayer]) -> Markup {
+    let mut listed: Vec<&ListedPlayer> = listed.iter().collect();
+    listed.sort_by_key(|player| std::cmp::Reverse(player.points));
+    let has_pings = listed.iter().any(|player| player.ping.is_some());
+    html! {
+        @if listed.is_empty() { p { "Nobody." } } @else {
+            div .scroll {
+                table {
+                    caption { "Players of the last scan" }
+                    thead {
+                        tr {
+                            th scope="col" { "Player" } th scope="col" .n { "Points" }
+                            @if has_pings { th scope="col" .n { "Ping, ms" } }
+                            th scope="col" { "Note" }
+                        }
+                    }
+                    tbody {
+                        @for player in listed {
+                            tr {
+                                td .name {
+                                    @match player.player_key {
+                                        Some(key) => a href={ "/players/" (key) } { (names::player(&player.display, &player.name)) },
+                                        None => (names::player(&player.display, &player.name)),
+                                    }
+                                }
+                                td .n { @if let Some(points) = player.points { (signed(points)) } }
+                                @if has_pings { td .n { @if let Some(ping) = player.ping { (signed(ping.into())) } } }
+                                td { @if player.spectator { "spectator" } @else if player.player_key.is_none() { "bot, or not ranked" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Name in URLs, title and unit of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SeriesKind {
+    TenMinutes,
+    Hours,
+    Days,
+    Weeks,
+    Ranks,
+}
+
+impl SeriesKind {
+    const ALL: [SeriesKind; 5] =
+        [SeriesKind::TenMinutes, SeriesKind::Hours, SeriesKind::Days, SeriesKind::Weeks, SeriesKind::Ranks];
+
+    fn name(self) -> &'static str {
+        match self {
+            SeriesKind::TenMinutes => "ten_minutes",
+            SeriesKind::Hours => "hours",
+            SeriesKind::Days => "days",
+            SeriesKind::Weeks => "weeks",
+            SeriesKind::Ranks => "ranks",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            SeriesKind::TenMinutes => "Players over 25 hours",
+            SeriesKind::Hours => "Players over 32 days",
+            SeriesKind::Days => "Players over a year",
+            SeriesKind::Weeks => "Players over all weeks",
+            SeriesKind::Ranks => "Rank of the server over 55 weeks",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            SeriesKind::TenMinutes => "mean of 10 minutes",
+            SeriesKind::Hours => "mean of an hour",
+            SeriesKind::Days => "mean of a day",
+            SeriesKind::Weeks => "mean of a week",
+            SeriesKind::Ranks => "1 is the first; gaps: not ranked",
+        }
+    }
+
+    fn slot_ms(self) -> i64 {
+        match self {
+            SeriesKind::TenMinutes => 10 * MINUTE_MS,
+            SeriesKind::Hours => HOUR_MS,
+            SeriesKind::Days => DAY_MS,
+            SeriesKind::Weeks | SeriesKind::Ranks => WEEK_MS,
+        }
+    }
+
+    /// Start of the newest slot, and the values.
+    fn of(self, series: &SeriesView) -> (i64, Vec<Option<f64>>) {
+        let ranks = || series.ranks.iter().map(|&rank| (rank > 0).then(|| f64::from(rank))).collect();
+        match self {
+            SeriesKind::TenMinutes => (series.newest_ten_minutes_ms, series.ten_minutes.clone()),
+            SeriesKind::Hours => (series.newest_hour_ms, series.hours.clone()),
+            SeriesKind::Days => (series.newest_day_ms, series.days.clone()),
+            SeriesKind::Weeks => (series.newest_week_ms, series.weeks.clone()),
+            SeriesKind::Ranks => (series.newest_rank_week_ms.unwrap_or(0), ranks()),
+        }
+    }
+}
+
+fn charts(series: &SeriesView, detail: &ServerDetail) -> Markup {
+    let table = format!("/series/{}", names::path(&detail.summary.url));
+    let drawn = SeriesKind::ALL.map(|kind| (kind, kind.of(series)));
+    html! {
+        div .charts {
+            @for (kind, (newest_ms, values)) in &drawn {
+                @let series = Series { newest_ms: *newest_ms, slot_ms: kind.slot_ms(), values };
+                @let high = if *kind == SeriesKind::Ranks { High::Small } else { High::Large };
+                @if series.has_data() {
+                    (chart(kind.name(), kind.title(), kind.unit(), &series, high, &format!("{table}?series={}", kind.name())))
+                }
+            }
+        }
+        @if !drawn.iter().any(|(_, (_, values))| values.iter().any(Option::is_some)) {
+            p { "The first slot of ten minutes has not ended yet." }
+        }
+    }
+}
+
+fn maps(detail: &ServerDetail) -> Markup {
+    html! {
+        @if detail.maps.is_empty() { p { "None yet." } } @else {
+            table {
+                caption { "Maps that were played since the start of the week" }
+                thead { tr { th scope="col" { "Map" } th scope="col" .n { "Minutes" } th scope="col" .n { "Mean players" } } }
+                tbody {
+                    @for map in &detail.maps {
+                        tr {
+                            td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
+                            td .n { (count(map.minutes.round() as u64)) }
+                            td .n { (rounded(map.average_players)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn scanning(detail: &ServerDetail, now_ms: i64) -> Markup {
+    let server = &detail.summary;
+    let authentication = detail.authentication.as_deref().unwrap_or("no reply since the start of clqd");
+    html! {
+        dl .figures {
+            div { dt { "Class" } dd { (server.class) } }
+            div { dt { "Missed scans in a row" } dd { (count(server.missed)) } }
+            div { dt { "Share of this week in which it was seen" } dd { (rounded(detail.coverage * 100.0)) " %" } }
+            div { dt { "What proves its replies" } dd { (authentication) } }
+            div { dt { "Known since" } dd { (ago(server.added_ms, now_ms)) } }
+        }
+        @if !server.screened.is_empty() {
+            p { "Parts of its answers were not used:" }
+            ul { @for screened in &server.screened { li { code { (screened.reason.name()) } ", last " (ago(screened.applied_ms, now_ms)) } } }
+        }
+        p .soft { "Class 1 is scanned every 2 minutes, 2 every 10 minutes, 3 hourly, 4 daily, 5 weekly; 6 and 7 do not answer. " a href="/about" { "More" } }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeriesParameters {
+    series: SeriesKind,
+}
+
+pub(super) async fn series_page(
+    State(context): State<Arc<WebContext>>,
+    Path(url): Path<String>,
+    uri: Uri,
+) -> PageResult {
+    let SeriesParameters { series: kind } = query::parse(&uri)?;
+    let url = query::server_url(&url)?;
+    let detail = detail(&context, &url).await?;
+    let (newest_ms, values) = detail.series.as_ref().map(|series| kind.of(series)).unwrap_or_default();
+    let series = Series { newest_ms, slot_ms: kind.slot_ms(), values: &values };
+    let format = if kind.slot_ms() < DAY_MS { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
+    let body = html! {
+        h1 { (kind.title()) }
+        p { a href=(server_path(url.as_str())) { (names::hostname(&detail.summary.hostname, &detail.summary.url)) } }
+        table {
+            caption { (kind.unit()) ", newest first, UTC" }
+            thead { tr { th scope="col" { "From" } th scope="col" .n { "Value" } } }
+            tbody {
+                @for (slot, value) in values.iter().enumerate().rev() {
+                    @if let Some(value) = value {
+                        tr { td { (utc(series.slot_start_ms(slot), format)) } td .n { (rounded(*value)) } }
+                    }
+                }
+            }
+        }
+        @if !series.has_data() { p { "No data yet." } }
+    };
+    Ok(Page::new(format!("{}: {}", kind.title(), names::plain_hostname(&detail.summary.hostname, url.as_str())), body))
+}

@@ -1,0 +1,56 @@
+//! Tables of servers.
+
+use maud::{Markup, html};
+
+use super::chart::sparkline;
+use super::format::{ago, count};
+use super::names;
+use crate::model::view::ServerSummary;
+
+/// The path of a server's page.
+pub(super) fn server_path(url: &str) -> String {
+    format!("/servers/{}", names::path(url))
+}
+
+/// The path of a game's page.
+pub(super) fn game_path(game: &str) -> String {
+    format!("/games/{}", names::value(game))
+}
+
+/// The path of a map's page.
+pub(super) fn map_path(map: &str) -> String {
+    format!("/maps/{}", names::value(map))
+}
+
+pub(super) fn table(caption: &str, servers: &[ServerSummary], now_ms: i64) -> Markup {
+    html! {
+        div .scroll {
+            table {
+                caption { (caption) }
+                thead {
+                    tr {
+                        th scope="col" { "Server" } th scope="col" .n { "Players" } th scope="col" { "25 hours" }
+                        th scope="col" { "Map" } th scope="col" { "Game" } th scope="col" .n { "Rank" } th scope="col" { "Seen" }
+                    }
+                }
+                tbody {
+                    @for server in servers {
+                        tr {
+                            td .name {
+                                a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
+                                @if server.greylist_reason.is_some() { " " span .badge { "not ranked" } }
+                            }
+                            td .n { (count(server.players)) "/" (count(server.slots)) }
+                            td { @if let Some(recent) = &server.recent { (sparkline("Players over 25 hours", &recent.ten_minutes)) } }
+                            td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
+                            td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::plain(game)) } } }
+                            td .n { @if let Some(rank) = server.rank { (count(rank)) } }
+                            td { @match server.last_seen_ms { Some(at_ms) => (ago(at_ms, now_ms)), None => "never" } }
+                        }
+                    }
+                }
+            }
+        }
+        @if servers.is_empty() { p { "No server." } }
+    }
+}

@@ -1,0 +1,108 @@
+//! The list of servers: filters, orders and pages.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::layout::{Page, PageResult};
+use super::{names, server_rows, server_table};
+use crate::api::{Request, ServerFilter};
+use crate::clock::system_ms;
+use crate::model::server_page::ServerOrder;
+use crate::web::context::WebContext;
+use crate::web::query;
+
+const SERVERS: u32 = 50;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Parameters {
+    game: String,
+    map: String,
+    tag: String,
+    text: String,
+    /// `online` or empty.
+    state: String,
+    order: Option<String>,
+    after: Option<String>,
+}
+
+pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
+    let parameters: Parameters = query::parse(&uri)?;
+    let order = parameters.order.as_deref().map(query::server_order).transpose()?.unwrap_or(ServerOrder::Players);
+    let after = parameters.after.as_deref().map(query::server_cursor).transpose()?;
+    let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let filter = ServerFilter {
+        class: None,
+        game: given(&parameters.game),
+        map: given(&parameters.map),
+        tag: given(&parameters.tag),
+        online: (parameters.state == "online").then_some(true),
+        text: given(&parameters.text),
+    };
+    let request = Request::ServersPage { filter, after, count: SERVERS, order, recent: true };
+    let (servers, next) = server_rows(context.ask(request).await?)?;
+    let body = html! {
+        h1 { "Servers" }
+        (filters(&parameters, order))
+        (server_table::table(caption(order), &servers, system_ms()))
+        @if let Some(next) = next {
+            p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next)) } { "Further servers" } }
+        }
+    };
+    Ok(Page::new("Servers", body))
+}
+
+fn caption(order: ServerOrder) -> &'static str {
+    match order {
+        ServerOrder::Added => "All servers, in the order in which they were added",
+        ServerOrder::Players => "Servers online, most players first",
+        ServerOrder::Rank => "Ranked servers, the best of the last closed week first",
+        ServerOrder::Name => "Servers that answer, by name",
+    }
+}
+
+/// The parameters of the list, for a link to its next page.
+fn kept(parameters: &Parameters, order: ServerOrder) -> String {
+    let Parameters { game, map, tag, text, state, .. } = parameters;
+    let all = [("game", game), ("map", map), ("tag", tag), ("text", text), ("state", state)];
+    let given = all.into_iter().filter(|(_, value)| !value.is_empty());
+    let texts = given.map(|(name, value)| format!("{name}={}&", names::value(value)));
+    texts.chain([format!("order={}&", order.name())]).collect()
+}
+
+fn filters(parameters: &Parameters, order: ServerOrder) -> Markup {
+    let field = |name: &str, label: &str, value: &str| {
+        html! {
+            div {
+                label for={ "filter-" (name) } { (label) }
+                input id={ "filter-" (name) } name=(name) value=(value) maxlength="256" size="14";
+            }
+        }
+    };
+    html! {
+        form .filters action="/servers" {
+            (field("text", "Name, address or map contains", &parameters.text))
+            (field("game", "Game", &parameters.game))
+            (field("map", "Map", &parameters.map))
+            (field("tag", "Tag", &parameters.tag))
+            div {
+                label for="filter-state" { "State" }
+                select #filter-state name="state" {
+                    option value="" selected[parameters.state != "online"] { "all" }
+                    option value="online" selected[parameters.state == "online"] { "online" }
+                }
+            }
+            div {
+                label for="filter-order" { "Order" }
+                select #filter-order name="order" {
+                    @for other in ServerOrder::ALL { option value=(other.name()) selected[other == order] { (other.name()) } }
+                }
+            }
+            button { "Show" }
+        }
+    }
+}

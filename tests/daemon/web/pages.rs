@@ -1,0 +1,275 @@
+//! The website: every page and every link on it, names that are markup, and errors.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clqd::fleet::FaultShares;
+
+use super::http::Answer;
+use super::{Site, http};
+use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
+
+/// A test requests more pages than a visitor may.
+const SETTINGS: &str =
+    "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
+
+/// Most pages that are followed.
+const PAGES_MAX: usize = 600;
+
+/// The limit of a page with its style sheet, bytes.
+const PAGE_BYTES_MAX: usize = 100_000;
+
+/// A site with closed weeks and with servers online.
+fn site_with_history(seed: u64) -> (Sandbox, Daemon, String, clqd::fleet::Fleet) {
+    let sandbox = Sandbox::new("");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    sandbox.configure(SETTINGS);
+    let daemon = sandbox.start();
+    let fleet = fleet(5, seed, 60.0, FaultShares::NONE);
+    sandbox.add_servers(&fleet);
+    sandbox.ok(["servers", "tag", "--add", "ctf", &fleet.urls()[0]]);
+    wait_until("every server of the fleet is seen", || {
+        let list = sandbox.list(&["--tag", "ctf"]);
+        let online = sandbox.list(&["--online"]).len();
+        online == 5 && list.iter().all(|server| !server["last_seen_ms"].is_null())
+    });
+    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    (sandbox, daemon, address, fleet)
+}
+
+/// The values of an attribute, with the entities of maud decoded.
+fn attributes<'a>(html: &'a str, name: &str) -> impl Iterator<Item = String> + 'a {
+    let start = format!(" {name}=\"");
+    let values: Vec<&str> = html.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    values
+        .into_iter()
+        .map(|value| value.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+}
+
+/// Checks what holds for every page.
+#[track_caller]
+fn check_page(path: &str, answer: &Answer) {
+    let html = answer.text();
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+    let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: no policy"));
+    assert!(policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    assert!(html.starts_with("<!DOCTYPE html><html lang=\"en\">") && html.ends_with("</html>"), "{path}");
+    for forbidden in ["<script", " style=", " onclick=", " src=\"http", "href=\"http", "javascript:"] {
+        assert!(!html.contains(forbidden), "{path}: {forbidden}");
+    }
+    for text in ["<title>", "<h1>", "<main "] {
+        assert_eq!(html.matches(text).count(), 1, "{path}: {text}");
+    }
+    let style = include_str!("../../../src/web/pages/style.css").len();
+    assert!(html.len() + style <= PAGE_BYTES_MAX, "{path}: {} bytes", html.len());
+    let ids: Vec<String> = attributes(html, "id").collect();
+    let unique: std::collections::BTreeSet<&String> = ids.iter().collect();
+    assert_eq!(ids.len(), unique.len(), "{path}: an id occurs twice");
+}
+
+#[test]
+fn every_link_leads_to_a_page() {
+    let (_sandbox, daemon, address, _fleet) = site_with_history(81);
+    let mut queue = VecDeque::from([("/".to_owned(), "the start".to_owned())]);
+    let mut seen: BTreeMap<String, String> = queue.iter().cloned().collect();
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    let mut followed = 0;
+    while let Some((path, from)) = queue.pop_front() {
+        let answer = http::get(&address, &path);
+        assert_eq!(answer.status, 200, "{path}, linked from {from}: {}", String::from_utf8_lossy(&answer.body));
+        let is_page = answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
+        *kinds.entry(path.split(['/', '?']).nth(1).unwrap_or_default().to_owned()).or_default() += 1;
+        if !is_page {
+            continue;
+        }
+        check_page(&path, &answer);
+        let html = answer.text();
+        for link in attributes(html, "href").chain(attributes(html, "action")) {
+            let link = link.split('#').next().unwrap_or_default().to_owned();
+            if link.is_empty() || link.starts_with("steam://") || seen.contains_key(&link) || followed == PAGES_MAX {
+                continue;
+            }
+            assert!(link.starts_with('/'), "{path}: {link}");
+            followed += 1;
+            seen.insert(link.clone(), path.clone());
+            queue.push_back((link, path.clone()));
+        }
+    }
+    for kind in
+        ["", "servers", "games", "tags", "maps", "players", "series", "about", "search", "style.css", "icon.svg", "api"]
+    {
+        assert!(kinds.contains_key(kind), "{kind} is linked: {kinds:?}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
+    let (sandbox, daemon, address, _fleet) = site_with_history(82);
+    let server = "/servers/source://127.0.1.0:27960";
+    let get = |path: &str| {
+        let answer = http::get(&address, path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        check_page(path, &answer);
+        answer.text().to_owned()
+    };
+    let of_week = |args: &[&str]| {
+        sandbox
+            .json([&["board", "page", "--server", "source://127.0.1.0:27960", "--window", "2025-W47"], args].concat())
+    };
+    let all = get(&format!("{server}?window=2025-W47"));
+    for title in ["CLQ1", "CLQ2", "ELO", "Points", "Time"] {
+        assert!(all.contains(&format!("{title}, 2025-W47</caption>")), "{title}");
+    }
+    let page = get(&format!("{server}?window=2025-W47&ranking=points"));
+    assert!(page.contains("Closed: final.") || page.contains("Running: provisional."));
+    let rows = of_week(&["--ranking", "points", "-n", "50"]);
+    for row in &rows[1..] {
+        let link = format!("/players/{}\"", row["player_key"]);
+        assert!(page.contains(&link), "{row}");
+    }
+    let name = rows[2]["name"].as_str().expect("a name");
+    let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let found = get(&format!("{server}?window=2025-W47&ranking=points&player={encoded}"));
+    let marked = found.split("<tr class=\"found\">").nth(1).expect("the player is marked").split("</tr>").next();
+    assert!(marked.is_some_and(|row| row.contains(&format!("/players/{}\"", rows[2]["player_key"]))), "{marked:?}");
+    let missing = get(&format!("{server}?window=2025-W47&ranking=points&player=nobody-has-this-name"));
+    assert!(missing.contains("Not found: ") && !missing.contains("class=\"found\""));
+
+    let player = get(&format!("/players/{}", rows[1]["player_key"]));
+    assert!(player.contains("2025-W47"), "{player}");
+    let search = get(&format!("/search?q={encoded}"));
+    assert!(search.contains(&format!("/players/{}\"", rows[2]["player_key"])), "{search}");
+    daemon.stop();
+}
+
+#[test]
+fn errors_are_pages_for_people_and_problems_for_programs() {
+    let site = Site::start("");
+    for (path, status, text) in [
+        ("/nothing", 404, "there is no /nothing"),
+        ("/servers/nonsense", 400, "server URL"),
+        ("/servers/quake3://192.0.2.1:27960", 404, "quake3://192.0.2.1:27960"),
+        ("/servers?order=nam", 400, "did you mean name?"),
+        ("/servers?after=!", 400, "not a cursor"),
+        ("/servers?ordr=name", 400, "unknown field"),
+        ("/players/1", 404, "key 1"),
+        ("/players/x", 400, "is a number"),
+        ("/games/%3Cb%3E", 404, "&lt;b&gt;"),
+        ("/about?x=1", 400, "unknown field"),
+    ] {
+        let answer = site.get(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        check_page(path, &answer);
+        assert!(answer.text().contains(text), "{path}: {}", answer.text());
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+    }
+    site.get("/api/v1/nothing").assert_problem(404, "not_found");
+    let posted = http::request(&site.address, "POST", "/servers", "");
+    assert_eq!((posted.status, posted.header("allow")), (405, Some("GET, HEAD")));
+    let head = http::request(&site.address, "HEAD", "/about", "");
+    let length: usize = head.header("content-length").and_then(|text| text.parse().ok()).expect("a length");
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(length, site.get("/about").body.len());
+    let empty = site.get("/");
+    assert_eq!(empty.status, 200);
+    check_page("/", &empty);
+    site.daemon.stop();
+}
+
+/// Replies to every query with names that are markup, and with invalid UTF-8.
+fn hostile_server(stopping: Arc<AtomicBool>) -> (String, std::thread::JoinHandle<()>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+    let url = format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port());
+    let thread = std::thread::spawn(move || {
+        let mut buffer = [0; 2_048];
+        while !stopping.load(Ordering::Relaxed) {
+            let Ok((len, client)) = socket.recv_from(&mut buffer) else { continue };
+            let Some(nonce) = buffer[..len].strip_prefix(b"\xff\xff\xff\xffgetstatus ") else { continue };
+            let mut reply = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\".to_vec();
+            reply.extend_from_slice(nonce.trim_ascii());
+            reply.extend_from_slice(
+                b"\\mapname\\<img src=x onerror=alert(1)>\\gamename\\</title><script>\\sv_maxclients\\8\\sv_hostname\\",
+            );
+            reply.extend_from_slice("^1<script>alert('\u{202E}&quot;')</script>".as_bytes());
+            reply.extend_from_slice(b"\xff\xfe\n");
+            reply.extend_from_slice(
+                b"7 50 \"^1<script>alert(1)</script>\"\n5 50 \"'><svg/onload=alert(2)>\"\n3 50 \"\xc3\x28\xff\"\n",
+            );
+            reply.extend_from_slice(format!("1 50 \"{}\"\n", "&<ñ\u{202E}".repeat(300)).as_bytes());
+            socket.send_to(&reply, client).expect("sent");
+        }
+    });
+    (url, thread)
+}
+
+#[test]
+fn names_of_strangers_stay_text() {
+    let site = Site::start("client_requests_per_second_max = 10000\nclient_burst_requests = 10000\n");
+    let stopping = Arc::new(AtomicBool::new(false));
+    let (url, thread) = hostile_server(stopping.clone());
+    site.sandbox.ok(["servers", "add", "--tag", "ctf", &url]);
+    wait_until("the server is seen", || site.sandbox.list(&["--online"]).len() == 1);
+    let server = site.sandbox.json(["servers", "show", &url]).remove(0);
+    let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let (game, map) = (server["game"].as_str().expect("a game"), server["map"].as_str().expect("a map"));
+    assert!(map.contains("<img"), "{server}");
+    let mut paths = vec![
+        "/".to_owned(),
+        "/servers".to_owned(),
+        "/games".to_owned(),
+        "/tags/ctf".to_owned(),
+        format!("/servers/{url}"),
+        format!("/games/{}", encoded(game)),
+        format!("/maps/{}", encoded(map)),
+        format!("/search?q={}", encoded("<script>alert(1)</script>")),
+        format!("/servers?text={}", encoded("\"><script>")),
+        format!("/search?q={}", encoded("\u{202E}\"'<")),
+    ];
+    for player in server["players_listed"].as_array().expect("players") {
+        if let Some(key) = player["player_key"].as_u64() {
+            paths.push(format!("/players/{key}"));
+        }
+    }
+    assert!(paths.len() > 12, "{server}");
+    for path in &paths {
+        let answer = site.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        check_page(path, &answer);
+        let html = answer.text();
+        for forbidden in ["<img", "<svg/", "alert(1)<", "\u{202E}"] {
+            assert!(!html.contains(forbidden), "{path}: {forbidden}");
+        }
+    }
+    let page = site.get(&format!("/servers/{url}"));
+    assert!(page.text().contains("&lt;script&gt;alert('&amp;quot;')&lt;/script&gt;"), "{}", page.text());
+    stopping.store(true, Ordering::Relaxed);
+    thread.join().expect("no panic");
+    site.daemon.stop();
+}
+
+/// What an admin removes is not shown any more, although answers are kept for a moment.
+#[test]
+fn corrections_are_visible_at_once() {
+    let (site, fleet) = Site::with_fleet(2, 83);
+    let url = &fleet.urls()[0];
+    let path = format!("/servers/{url}");
+    for (command, before, after) in [
+        (vec!["greylist", url, "--reason", "fake"], "", "excluded from rankings"),
+        (vec!["greylist", url, "--lift"], "excluded from rankings", ""),
+    ] {
+        let shown = site.get(&path);
+        assert!(shown.status == 200 && shown.text().contains(before));
+        site.sandbox.ok(command);
+        let shown = site.get(&path);
+        assert!(shown.text().contains(after) && (before.is_empty() || !shown.text().contains(before)), "{after}");
+    }
+    site.sandbox.ok(["servers", "remove", url]);
+    assert_eq!(site.get(&path).status, 404);
+    site.daemon.stop();
+}
