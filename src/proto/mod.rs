@@ -15,8 +15,8 @@
 //!   [`gamespy3`] (Minecraft, too), [`unreal2`], [`all_seeing_eye`], [`samp`], [`doom3`],
 //!   [`teeworlds`], [`teeworlds7`], [`bedrock`]: the protocols.
 //! - [`details`]: what replies contain beyond a snapshot.
-//! - [`infostring`], [`player_lines`], [`player_table`], [`quake_text`], [`fields`], [`text`],
-//!   [`nonce`]: parts of them.
+//! - [`infostring`], [`player_lines`], [`player_table`], [`quake_text`], [`teeworlds7_packet`],
+//!   [`fields`], [`text`], [`nonce`]: parts of them.
 //! - [`server_url`]: URLs of servers, and names of games in them. - [`master`]: lists of servers
 //!   from master servers.
 
@@ -44,6 +44,7 @@ mod samp;
 mod server_url;
 mod teeworlds;
 mod teeworlds7;
+mod teeworlds7_packet;
 mod text;
 mod unreal2;
 

@@ -1,26 +1,17 @@
-//! Teeworlds 0.7: first the tokens of both sides are exchanged, so that nobody can be made to
-//! receive a long reply to a forged request; then `gie3` and its reply, one datagram. Numbers are
-//! variable-length integers.
+//! Teeworlds 0.7: first the tokens of both sides are exchanged; then `gie3` and its reply, one
+//! datagram. Numbers are variable-length integers.
 
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{c_str, take};
 use super::nonce::Nonce;
+use super::teeworlds7_packet::{Packet, Tokens};
 use super::text::{player_name, points, short_text};
 use crate::limits::PLAYERS_MAX;
 use crate::model::{Completeness, Player, Snapshot};
 
-/// A control message: flags, acknowledged number, count of chunks.
-const CONTROL: [u8; 3] = [0x04, 0x00, 0x00];
-const TOKEN_MESSAGE: u8 = 0x05;
-const UNKNOWN_TOKEN: [u8; 4] = [0xff; 4];
-/// A datagram without a connection, version 1.
-const CONNECTIONLESS: u8 = 0x21;
 const REQUEST: &[u8] = b"\xff\xff\xff\xffgie3";
 const REPLY: &[u8] = b"\xff\xff\xff\xffinf3";
-
-/// Servers ignore a shorter request for a token: it would be shorter than its reply.
-const TOKEN_REQUEST_PAYLOAD_BYTES: usize = 512;
 
 /// Bits of a client's flags.
 const SPECTATOR: i32 = 1;
@@ -29,62 +20,30 @@ const BOT: i32 = 2;
 /// A token request and an information request.
 #[derive(Clone, Debug)]
 pub struct InfoQuery {
-    token: [u8; 4],
-    server_token: Option<[u8; 4]>,
+    tokens: Tokens,
 }
 
 impl InfoQuery {
     pub fn new(nonce: Nonce) -> Self {
-        let token = nonce.bytes4();
-        InfoQuery { token: if token == UNKNOWN_TOKEN { [0; 4] } else { token }, server_token: None }
+        InfoQuery { tokens: Tokens::new(nonce) }
     }
 
     /// The token in the request for information; less than 64 fits into one byte.
     fn browser_token(&self) -> u8 {
-        self.token[3] & 0x3f
-    }
-
-    fn on_token(&mut self, mut body: &[u8]) -> Result<(), IgnoreReason> {
-        if take(&mut body, 4)? != self.token {
-            return Err(IgnoreReason::WrongNonce);
-        }
-        if take(&mut body, 1)? != [TOKEN_MESSAGE] {
-            return Err(IgnoreReason::UnexpectedMessage);
-        }
-        let token = body.first_chunk::<4>().ok_or(IgnoreReason::Malformed)?;
-        if self.server_token.is_some() {
-            return Err(IgnoreReason::UnexpectedMessage);
-        }
-        self.server_token = Some(*token);
-        Ok(())
+        self.tokens.own()[3] & 0x3f
     }
 }
 
 impl Exchange for InfoQuery {
     fn request(&self) -> Vec<u8> {
-        match &self.server_token {
-            None => {
-                let mut payload = [&[TOKEN_MESSAGE][..], &self.token].concat();
-                payload.resize(TOKEN_REQUEST_PAYLOAD_BYTES, 0);
-                [&CONTROL[..], &UNKNOWN_TOKEN, &payload].concat()
-            }
-            Some(server_token) => {
-                [&[CONNECTIONLESS][..], server_token, &self.token, REQUEST, &[self.browser_token()]].concat()
-            }
-        }
+        self.tokens.packet(&[REQUEST, &[self.browser_token()]].concat())
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        if let Some(body) = bytes.strip_prefix(&CONTROL) {
-            return match self.on_token(body) {
-                Ok(()) => Step::Send,
-                Err(reason) => Step::Ignore(reason),
-            };
-        }
-        match (bytes.strip_prefix(&[CONNECTIONLESS]), self.server_token) {
-            (Some(body), Some(_)) => decode(t_ms, body, self.token, self.browser_token()).into(),
-            (Some(_), None) => Step::Ignore(IgnoreReason::UnexpectedMessage),
-            (None, _) => Step::Ignore(IgnoreReason::NotAReply),
+        match self.tokens.handle(bytes) {
+            Ok(Packet::Token) => Step::Send,
+            Ok(Packet::Message(message)) => decode(t_ms, message, self.browser_token()).into(),
+            Err(reason) => Step::Ignore(reason),
         }
     }
 
@@ -93,8 +52,8 @@ impl Exchange for InfoQuery {
     }
 
     fn details(&self, last_datagram: &[u8], _level: DetailLevel) -> Details {
-        let mut rest = last_datagram.strip_prefix(&[CONNECTIONLESS]).unwrap_or_default();
-        match Header::read(&mut rest, self.token, self.browser_token()) {
+        let message = self.tokens.message(last_datagram);
+        match message.and_then(|mut message| Header::read(&mut message, self.browser_token())) {
             Ok(header) => Details {
                 game_type: Some(short_text(header.game)),
                 version: Some(short_text(header.version)),
@@ -106,11 +65,11 @@ impl Exchange for InfoQuery {
     }
 }
 
-/// Decodes the information, from the token on. A list with fewer clients than announced gives a
+/// Decodes the information. A list with fewer clients than announced gives a
 /// partial snapshot.
-fn decode(t_ms: i64, mut rest: &[u8], token: [u8; 4], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
+fn decode(t_ms: i64, mut rest: &[u8], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
     let rest = &mut rest;
-    let Header { hostname, map, game, clients, slots, .. } = Header::read(rest, token, browser_token)?;
+    let Header { hostname, map, game, clients, slots, .. } = Header::read(rest, browser_token)?;
     let mut players = Vec::new();
     while !rest.is_empty() && players.len() < PLAYERS_MAX {
         match client(rest) {
@@ -145,12 +104,7 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Reads it from the token on.
-    fn read(rest: &mut &'a [u8], token: [u8; 4], browser_token: u8) -> Result<Header<'a>, IgnoreReason> {
-        if take(rest, 4)? != token {
-            return Err(IgnoreReason::WrongNonce);
-        }
-        let _server_token = take(rest, 4)?;
+    fn read(rest: &mut &'a [u8], browser_token: u8) -> Result<Header<'a>, IgnoreReason> {
         *rest = rest.strip_prefix(REPLY).ok_or(IgnoreReason::UnexpectedMessage)?;
         if integer(rest)? != i32::from(browser_token) {
             return Err(IgnoreReason::WrongNonce);
@@ -222,22 +176,20 @@ mod tests {
     }
 
     fn token_reply() -> Vec<u8> {
-        [&CONTROL[..], &TOKEN, &[TOKEN_MESSAGE], &SERVER_TOKEN].concat()
+        [b"\x04\0\0", &TOKEN[..], b"\x05", &SERVER_TOKEN].concat()
     }
 
     fn info_reply(clients: u8, list: &[u8]) -> Vec<u8> {
         let texts = b"0.7.5\0A host\0\0dm1\0DM\0";
         let numbers = [0, 1, 2, 8, clients, 16];
         let token = [TOKEN[3] & 0x3f];
-        [&[CONNECTIONLESS][..], &TOKEN, &SERVER_TOKEN, REPLY, &token, texts, &numbers, list].concat()
+        [b"\x21", &TOKEN[..], &SERVER_TOKEN, REPLY, &token, texts, &numbers, list].concat()
     }
 
     #[test]
     fn tokens_are_exchanged_before_the_information() {
         let mut query = query();
-        let request = query.request();
-        assert_eq!(request[..12], *b"\x04\0\0\xff\xff\xff\xff\x05wxyz");
-        assert_eq!(request.len(), 7 + TOKEN_REQUEST_PAYLOAD_BYTES);
+        assert_eq!(query.request()[..12], *b"\x04\0\0\xff\xff\xff\xff\x05wxyz");
         let list = b"One\0clan\0\x00\x07\x00Two\0\0\x00\x41\x01Bot\0\0\x00\xac\x01\x02";
         assert_eq!(query.handle_datagram(1, &info_reply(3, list)), Step::Ignore(IgnoreReason::UnexpectedMessage));
         assert_eq!(query.handle_datagram(1, &token_reply()), Step::Send);
@@ -279,7 +231,7 @@ mod tests {
     #[test]
     fn wrong_tokens_are_ignored() {
         let mut query = query();
-        let wrong = [&CONTROL[..], b"wxyZ", &[TOKEN_MESSAGE], &SERVER_TOKEN].concat();
+        let wrong = [b"\x04\0\0wxyZ\x05", &SERVER_TOKEN[..]].concat();
         assert_eq!(query.handle_datagram(0, &wrong), Step::Ignore(IgnoreReason::WrongNonce));
         assert_eq!(query.handle_datagram(0, &token_reply()), Step::Send);
         let mut wrong = info_reply(0, b"");
