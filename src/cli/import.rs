@@ -52,6 +52,8 @@ const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 ///
 ///   teeworldsmaster://HOST[:8300]             Teeworlds 0.6
 ///
+///   teeworlds7master://HOST[:8283]            Teeworlds 0.7
+///
 ///   https://HOST/PATH                         a JSON list, such as https://master1.ddnet.org/ddnet/15/servers.json; also
 ///                                             http://. Its query, which may hold an API key, is not printed
 ///
@@ -67,7 +69,7 @@ pub struct ImportArgs {
     #[arg(long = "master", value_name = "URL")]
     masters: Vec<String>,
     /// Scheme of the servers of a master or a JSON list, such as darkplaces [default: by the kind of the list: quake3,
-    /// quakeworld, quake2, source or teeworlds]
+    /// quakeworld, quake2, source, teeworlds or teeworlds7]
     #[arg(long, value_parser = parse_scheme)]
     scheme: Option<String>,
     /// Add this tag to all servers of the list; may be repeated

@@ -11,6 +11,7 @@ use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{sleep, timeout};
 
 use crate::limits::DATAGRAM_BYTES_MAX;
+use crate::proto::Nonce;
 use crate::proto::master::{MasterList, MasterQuery, MasterStep, MasterUrl};
 
 /// Requests sent again, for each page, before the query ends.
@@ -67,18 +68,22 @@ pub async fn fetch(
     let address = resolve(url).await?;
     let socket_error = |source| MasterError::Socket { address, source };
     let socket = connect(address).await.map_err(socket_error)?;
-    let mut query = MasterQuery::new(url.kind().clone(), address.ip());
-    let mut ignored = 0;
+    let mut query = MasterQuery::new(url.kind().clone(), address.ip(), random_nonce().map_err(socket_error)?);
+    let mut not_list = 0;
     let mut resends = 0;
     loop {
         let received = match socket.send(&query.request()).await {
-            Ok(_) => receive_parts(&socket, address, &mut query, timing, &mut ignored, &mut progress).await,
+            Ok(_) => receive_parts(&socket, address, &mut query, timing, &mut not_list, &mut progress).await,
             Err(error) => Err(error),
         };
         match received {
             Ok(Received::Page) => {
                 resends = 0;
                 sleep(timing.page).await;
+                continue;
+            }
+            Ok(Received::Token) => {
+                resends = 0;
                 continue;
             }
             Ok(Received::End) => break,
@@ -91,7 +96,7 @@ pub async fn fetch(
         }
         resends += 1;
     }
-    match (query.has_reply(), ignored) {
+    match (query.has_reply(), not_list) {
         (true, _) => Ok(query.finish()),
         (false, 0) => Err(MasterError::NoReply { address }),
         (false, datagrams) => Err(MasterError::NotAList { address, datagrams }),
@@ -102,6 +107,8 @@ pub async fn fetch(
 enum Received {
     /// A page; the next one is to be requested.
     Page,
+    /// The master's token; the list is to be requested with it.
+    Token,
     /// The list, as far as its protocol shows.
     End,
     /// Time-out before that.
@@ -114,7 +121,7 @@ async fn receive_parts(
     master: SocketAddr,
     query: &mut MasterQuery,
     timing: Timing,
-    ignored: &mut u64,
+    not_list: &mut u64,
     progress: &mut impl FnMut(usize),
 ) -> io::Result<Received> {
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
@@ -127,8 +134,12 @@ async fn receive_parts(
             // A datagram from elsewhere may have arrived before the socket was connected.
             let is_from_master = source == master;
             match if is_from_master { query.handle(&buffer[..length]) } else { MasterStep::Ignored } {
-                MasterStep::Ignored => *ignored += u64::from(is_from_master),
+                MasterStep::Ignored => *not_list += u64::from(is_from_master),
                 MasterStep::More => has_part = true,
+                MasterStep::Token => {
+                    *not_list += 1;
+                    return Ok(Some(Received::Token));
+                }
                 MasterStep::NextPage => return Ok(Some(Received::Page)),
                 MasterStep::End if query.is_unordered() => (has_part, has_end) = (true, true),
                 MasterStep::End => return Ok(Some(Received::End)),
@@ -142,6 +153,12 @@ async fn receive_parts(
         true => Received::End,
         false => Received::Nothing,
     }))
+}
+
+/// A nonce that nobody else can guess.
+fn random_nonce() -> io::Result<Nonce> {
+    let nonce = getrandom::u64();
+    nonce.map(Nonce).map_err(|error| io::Error::other(format!("the system has no random numbers: {error}")))
 }
 
 async fn resolve(url: &MasterUrl) -> Result<SocketAddr, MasterError> {
@@ -231,6 +248,66 @@ mod tests {
         // The reply to the first request for the second page is lost.
         let (url, serving) = master("steammaster", "", vec![first, vec![], last]).await;
         assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned(), "2.2.2.2:5".to_owned()], true));
+        serving.abort();
+    }
+
+    const LIST7: &[u8] = b"\xff\xff\xff\xfflis2";
+
+    /// An entry of a Teeworlds list: 1.1.1.`last`, port 5.
+    fn entry7(last: u8) -> [u8; 18] {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 1, 1, 1, last, 0, 5]
+    }
+
+    /// A Teeworlds 0.7 master that loses the first request for its token and the first one for
+    /// its list. Before each reply, packets with the client's token are sent from another port.
+    async fn teeworlds7_master(parts: Vec<Vec<u8>>) -> (MasterUrl, tokio::task::JoinHandle<()>) {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("teeworlds7master://{}", socket.local_addr().expect("bound")).parse().expect("a URL");
+        let serving = tokio::spawn(async move {
+            let elsewhere = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+            let mut buffer = [0; 1_024];
+            let mut counts = [0, 0];
+            loop {
+                let (length, client) = socket.recv_from(&mut buffer).await.expect("a request");
+                let is_token_request = length == 519;
+                let token = if is_token_request { &buffer[8..12] } else { &buffer[5..9] };
+                let token_reply = |own: &[u8]| [b"\x04\0\0", token, b"\x05", own].concat();
+                let forged = [b"\x21", token, b"EVIL", LIST7, &entry7(9)].concat();
+                for datagram in [token_reply(b"EVIL"), forged] {
+                    elsewhere.send_to(&datagram, client).await.expect("sent");
+                }
+                counts[usize::from(is_token_request)] += 1;
+                if counts[usize::from(is_token_request)] == 1 {
+                    continue;
+                }
+                if is_token_request {
+                    socket.send_to(&token_reply(b"MSTR"), client).await.expect("sent");
+                    continue;
+                }
+                assert_eq!(buffer[..5], *b"\x21MSTR");
+                for part in &parts {
+                    socket.send_to(&[b"\x21", token, b"MSTR", &part[..]].concat(), client).await.expect("sent");
+                }
+                let wrong_token = [b"\x21", &b"nope"[..], b"MSTR", LIST7, &entry7(8)].concat();
+                socket.send_to(&wrong_token, client).await.expect("sent");
+            }
+        });
+        (url, serving)
+    }
+
+    #[tokio::test]
+    async fn teeworlds7_list_follows_the_tokens() {
+        let parts = [1, 2].map(|last| [LIST7, &entry7(last)].concat()).to_vec();
+        let (url, serving) = teeworlds7_master(parts).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned(), "1.1.1.2:5".to_owned()], true));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn teeworlds7_server_that_sends_only_its_token_is_not_a_master() {
+        let (url, serving) = teeworlds7_master(vec![]).await;
+        let error = fetch(&url, FAST, |_| ()).await.expect_err("no list");
+        assert!(matches!(error, MasterError::NotAList { .. }), "{error}");
         serving.abort();
     }
 

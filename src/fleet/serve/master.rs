@@ -141,6 +141,7 @@ mod tests {
     use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
     use super::*;
+    use crate::proto::Nonce;
     use crate::proto::master::{MasterQuery, MasterStep, MasterUrl};
 
     /// A list of 500 servers of each scheme, fetched by the client's decoder.
@@ -150,7 +151,7 @@ mod tests {
         let address = |n: usize| SocketAddrV4::new(Ipv4Addr::new(127, 1, (n / 200) as u8, (n % 200) as u8), 1_000);
         let servers: Vec<ListedServer> = (0..2_500).map(|n| (schemes[n % 5], address(n))).collect();
         let url: MasterUrl = url.parse().expect("a URL");
-        let mut query = MasterQuery::new(url.kind().clone(), master);
+        let mut query = MasterQuery::new(url.kind().clone(), master, Nonce(7));
         for _ in 0..requests {
             for datagram in answer(&query.request(), &servers) {
                 assert!(datagram.len() <= 1_400);

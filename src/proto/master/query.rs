@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use super::response::{self, STEAM_START};
 use super::url::MasterKind;
 use crate::limits::MASTER_ADDRESSES_MAX;
+use crate::proto::nonce::Nonce;
+use crate::proto::teeworlds7_packet::{Packet, Tokens};
 
 /// Most pages of a Steam list: 231,000 servers, and 35 minutes at the rate that Steam's
 /// master permits. It also ends a list that repeats itself.
@@ -27,6 +29,8 @@ pub struct MasterQuery {
     /// The address after which the next Steam page begins.
     page_after: SocketAddr,
     pages: u32,
+    /// Of Teeworlds 0.7, whose masters send a list only to a client with their token.
+    tokens: Tokens,
     has_reply: bool,
     has_end: bool,
     is_cut: bool,
@@ -39,6 +43,8 @@ pub enum MasterStep {
     Ignored,
     /// A part of the list. More may follow without another request.
     More,
+    /// The master's token. It permits the request for the list, which must be sent now.
+    Token,
     /// A page. The next one must be requested.
     NextPage,
     /// The part with the end of the list. Parts may still arrive if they were reordered.
@@ -56,13 +62,15 @@ pub struct MasterList {
 }
 
 impl MasterQuery {
-    pub fn new(kind: MasterKind, master: IpAddr) -> MasterQuery {
+    /// `nonce`: what replies repeat if the protocol permits it.
+    pub fn new(kind: MasterKind, master: IpAddr, nonce: Nonce) -> MasterQuery {
         MasterQuery {
             kind,
             master,
             addresses: BTreeSet::new(),
             page_after: STEAM_START,
             pages: 0,
+            tokens: Tokens::new(nonce),
             has_reply: false,
             has_end: false,
             is_cut: false,
@@ -87,12 +95,21 @@ impl MasterQuery {
                 [&[b'1', STEAM_REGION_ALL], arguments.as_bytes()].concat()
             }
             MasterKind::Teeworlds => [&[0xff; 10][..], b"req2"].concat(),
+            MasterKind::Teeworlds7 => self.tokens.packet(b"\xff\xff\xff\xffreq2"),
         }
     }
 
     /// Takes a datagram of the master. The caller checks its source.
     pub fn handle(&mut self, datagram: &[u8]) -> MasterStep {
-        let Some(part) = response::decode(&self.kind, datagram) else { return MasterStep::Ignored };
+        let content = match self.kind {
+            MasterKind::Teeworlds7 => match self.tokens.handle(datagram) {
+                Ok(Packet::Token) => return MasterStep::Token,
+                Ok(Packet::Message(message)) => message,
+                Err(_) => return MasterStep::Ignored,
+            },
+            _ => datagram,
+        };
+        let Some(part) = response::decode(&self.kind, content) else { return MasterStep::Ignored };
         let last = part.addresses.last().copied();
         let is_steam = matches!(self.kind, MasterKind::Steam { .. });
         if is_steam && !part.has_end && (last.is_none() || last == Some(self.page_after)) {
@@ -135,7 +152,7 @@ impl MasterQuery {
         !matches!(self.kind, MasterKind::Steam { .. })
     }
 
-    /// Whether the master has replied.
+    /// Whether the master has sent a part of the list.
     pub fn has_reply(&self) -> bool {
         self.has_reply
     }
@@ -157,10 +174,19 @@ impl MasterQuery {
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
+    use proptest::prelude::*;
+
     use super::*;
 
     const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+
+    /// Its last bytes are the token of a Teeworlds 0.7 query.
+    const NONCE: Nonce = Nonce(u32::from_be_bytes(*b"wxyz") as u64);
+
+    fn start(kind: MasterKind) -> MasterQuery {
+        MasterQuery::new(kind, V4, NONCE)
+    }
 
     fn steam_page(entries: impl IntoIterator<Item = u32>) -> Vec<u8> {
         let mut page = b"\xff\xff\xff\xfff\n".to_vec();
@@ -175,7 +201,7 @@ mod tests {
     fn requests_have_the_form_of_each_protocol() {
         let request = |url: &str, master| {
             let url: super::super::MasterUrl = url.parse().expect("a URL");
-            MasterQuery::new(url.kind().clone(), master).request()
+            MasterQuery::new(url.kind().clone(), master, NONCE).request()
         };
         let ff4 = b"\xff\xff\xff\xff";
         assert_eq!(request("dpmaster://h/68", V4), [&ff4[..], b"getservers 68 empty full"].concat());
@@ -193,7 +219,7 @@ mod tests {
 
     #[test]
     fn reordered_and_repeated_parts_give_each_address_once() {
-        let mut query = MasterQuery::new(MasterKind::Dpmaster { game: None, protocol: 68 }, V4);
+        let mut query = start(MasterKind::Dpmaster { game: None, protocol: 68 });
         let part = |entries: &[u8]| [b"\xff\xff\xff\xffgetserversResponse", entries].concat();
         assert_eq!(query.handle(b"nonsense"), MasterStep::Ignored);
         assert!(!query.has_reply());
@@ -205,12 +231,12 @@ mod tests {
 
     #[test]
     fn list_without_its_end_mark_is_incomplete() {
-        let mut query = MasterQuery::new(MasterKind::Dpmaster { game: None, protocol: 68 }, V4);
+        let mut query = start(MasterKind::Dpmaster { game: None, protocol: 68 });
         query.handle(b"\xff\xff\xff\xffgetserversResponse\\\x01\x01\x01\x01\0\x05");
         let list = query.finish();
         assert_eq!((list.addresses.len(), list.is_complete), (1, false));
         // A protocol without an end mark, and a master that did not reply.
-        let mut query = MasterQuery::new(MasterKind::QuakeWorld, V4);
+        let mut query = start(MasterKind::QuakeWorld);
         assert!(!query.clone().finish().is_complete);
         query.handle(b"\xff\xff\xff\xffd\n\x01\x01\x01\x01\0\x05");
         assert!(query.finish().is_complete);
@@ -218,7 +244,7 @@ mod tests {
 
     #[test]
     fn steam_pages_continue_after_the_last_address() {
-        let mut query = MasterQuery::new(MasterKind::Steam { filter: String::new() }, V4);
+        let mut query = start(MasterKind::Steam { filter: String::new() });
         let (first, last) = (steam_page([0x0101_0101, 0x0202_0202]), steam_page([0x0303_0303, 0]));
         assert_eq!(query.handle(&first), MasterStep::NextPage);
         assert_eq!(query.request(), b"1\xff2.2.2.2:27015\0\0");
@@ -231,7 +257,7 @@ mod tests {
 
     #[test]
     fn steam_list_that_never_ends_is_cut() {
-        let mut query = MasterQuery::new(MasterKind::Steam { filter: String::new() }, V4);
+        let mut query = start(MasterKind::Steam { filter: String::new() });
         let pages = [steam_page([0x0101_0101]), steam_page([0x0202_0202])];
         let mut steps = (0..).map(|n| query.handle(&pages[n % 2]));
         assert_eq!(steps.position(|step| step == MasterStep::End), Some(STEAM_PAGES_MAX as usize - 1));
@@ -239,9 +265,54 @@ mod tests {
         assert_eq!((list.addresses.len(), list.is_complete), (2, false));
     }
 
+    const TEEWORLDS7_TOKEN: &[u8] = b"\x04\0\0wxyz\x05MSTR";
+    const TEEWORLDS7_LIST: &[u8] = b"\x21wxyzMSTR\xff\xff\xff\xfflis2";
+
+    /// An entry of IPv4 address 1.1.1.`last`, port 8303.
+    fn teeworlds7_entry(last: u8) -> [u8; 18] {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 1, 1, 1, last, 0x20, 0x6f]
+    }
+
+    #[test]
+    fn teeworlds7_list_is_requested_after_the_token_of_the_master() {
+        let mut query = start(MasterKind::Teeworlds7);
+        let request = query.request();
+        assert_eq!(request[..12], *b"\x04\0\0\xff\xff\xff\xff\x05wxyz");
+        assert_eq!(request.len(), 7 + 512);
+        let part = |entries: &[&[u8]]| [TEEWORLDS7_LIST, &entries.concat()].concat();
+        let [one, two, three] = [1, 2, 3].map(teeworlds7_entry);
+        let v6 = b"\x2a\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x20\x6f";
+        assert_eq!(query.handle(&part(&[&one])), MasterStep::Ignored, "a list before the token");
+        assert_eq!(query.handle(TEEWORLDS7_TOKEN), MasterStep::Token);
+        assert_eq!(query.handle(TEEWORLDS7_TOKEN), MasterStep::Ignored, "a repeated token");
+        assert!(!query.has_reply());
+        assert_eq!(query.request(), b"\x21MSTRwxyz\xff\xff\xff\xffreq2");
+        assert_eq!(query.handle(&part(&[&one, &two])), MasterStep::More);
+        assert_eq!(query.handle(&part(&[&one, &two])), MasterStep::More, "a repeated part");
+        assert_eq!(query.handle(&part(&[v6, &three[..17]])), MasterStep::More, "a truncated entry");
+        let list = query.finish();
+        let addresses: Vec<String> = list.addresses.iter().map(SocketAddr::to_string).collect();
+        assert_eq!(addresses, ["1.1.1.1:8303", "1.1.1.2:8303", "[2a01::1]:8303"]);
+        assert!(list.is_complete);
+    }
+
+    #[test]
+    fn teeworlds7_packets_without_our_token_are_ignored() {
+        let mut query = start(MasterKind::Teeworlds7);
+        assert_eq!(query.handle(b"\x04\0\0wxyZ\x05MSTR"), MasterStep::Ignored);
+        assert_eq!(query.handle(TEEWORLDS7_TOKEN), MasterStep::Token);
+        let with_head = |head: &[u8]| [head, b"\xff\xff\xff\xfflis2", &teeworlds7_entry(1)].concat();
+        for head in [&b"\x21wxyZMSTR"[..], b"\x21MSTRwxyz", b"\x20wxyzMSTR", b"\xff\xff\xff\xff\xff\xff", b""] {
+            assert_eq!(query.handle(&with_head(head)), MasterStep::Ignored, "{head:?}");
+        }
+        assert_eq!(query.handle(b"\x21wxyzMSTR\xff\xff\xff\xffsiz2\0\x01"), MasterStep::Ignored);
+        assert!(!query.has_reply());
+        assert!(!query.finish().is_complete);
+    }
+
     #[test]
     fn addresses_beyond_the_limit_are_dropped() {
-        let mut query = MasterQuery::new(MasterKind::QuakeWorld, V4);
+        let mut query = start(MasterKind::QuakeWorld);
         let mut step = MasterStep::More;
         for datagram in 0..110_u32 {
             let mut bytes = b"\xff\xff\xff\xffd\n".to_vec();
@@ -254,5 +325,22 @@ mod tests {
         assert_eq!(step, MasterStep::End);
         let list = query.finish();
         assert_eq!((list.addresses.len(), list.is_complete), (MASTER_ADDRESSES_MAX, false));
+    }
+
+    proptest! {
+        #[test]
+        fn any_teeworlds7_packets_are_handled_or_ignored(
+            packets in proptest::collection::vec((0..3_usize, proptest::collection::vec(any::<u8>(), 0..100)), 0..12),
+        ) {
+            let mut query = start(MasterKind::Teeworlds7);
+            let mut bytes = 0;
+            for (head, rest) in packets {
+                let packet = [[&b""[..], TEEWORLDS7_TOKEN, TEEWORLDS7_LIST][head], &rest].concat();
+                query.handle(&packet);
+                bytes += rest.len();
+                prop_assert!(!query.request().is_empty());
+                prop_assert!(query.address_count() <= bytes / 18);
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! | Quake 2 | `FF4 servers`, one byte | 6 bytes | none |
 //! | Steam | `FF4 f \n` | 6 bytes | 0.0.0.0:0 |
 //! | Teeworlds 0.6 | `FF` ten times, `lis2` | 18 bytes | none |
+//! | Teeworlds 0.7 | after the tokens: `FF4 lis2` | 18 bytes | none |
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -27,7 +28,7 @@ pub(super) struct ListPart {
     pub has_end: bool,
 }
 
-/// Decodes a datagram. `None`: it is not a reply of such a master. An incomplete entry at
+/// Decodes a datagram, of Teeworlds 0.7 the content after its tokens. `None`: it is not a reply of such a master. An incomplete entry at
 /// the end of the datagram is ignored.
 pub(super) fn decode(kind: &MasterKind, datagram: &[u8]) -> Option<ListPart> {
     match kind {
@@ -47,11 +48,8 @@ pub(super) fn decode(kind: &MasterKind, datagram: &[u8]) -> Option<ListPart> {
             }
             Some(part)
         }
-        MasterKind::Teeworlds => {
-            let entries = datagram.strip_prefix(&[0xff; 10])?.strip_prefix(b"lis2")?;
-            let entries = entries.as_chunks::<V6_BYTES>().0;
-            Some(ListPart { addresses: entries.iter().map(v6_entry).collect(), has_end: false })
-        }
+        MasterKind::Teeworlds => Some(v6_list(datagram.strip_prefix(&[0xff; 10])?.strip_prefix(b"lis2")?)),
+        MasterKind::Teeworlds7 => Some(v6_list(datagram.strip_prefix(b"\xff\xff\xff\xfflis2")?)),
     }
 }
 
@@ -99,6 +97,10 @@ fn v4_list(entries: &[u8]) -> ListPart {
     ListPart { addresses: entries.as_chunks::<V4_BYTES>().0.iter().map(v4_entry).collect(), has_end: false }
 }
 
+fn v6_list(entries: &[u8]) -> ListPart {
+    ListPart { addresses: entries.as_chunks::<V6_BYTES>().0.iter().map(v6_entry).collect(), has_end: false }
+}
+
 fn v4_entry(&[a, b, c, d, high, low]: &[u8; V4_BYTES]) -> SocketAddr {
     SocketAddr::from(([a, b, c, d], u16::from_be_bytes([high, low])))
 }
@@ -116,13 +118,14 @@ mod tests {
 
     use super::*;
 
-    fn kinds() -> [MasterKind; 5] {
+    fn kinds() -> [MasterKind; 6] {
         [
             MasterKind::Dpmaster { game: None, protocol: 68 },
             MasterKind::QuakeWorld,
             MasterKind::Quake2,
             MasterKind::Steam { filter: String::new() },
             MasterKind::Teeworlds,
+            MasterKind::Teeworlds7,
         ]
     }
 
@@ -186,11 +189,15 @@ mod tests {
     }
 
     #[test]
-    fn teeworlds_list_maps_ipv4() {
-        let head = [&[0xff; 10][..], b"lis2"].concat();
+    fn teeworlds_lists_map_ipv4() {
         let v4 = b"\0\0\0\0\0\0\0\0\0\0\xff\xff\x01\x02\x03\x04\x20\x6f";
         let v6 = b"\x2a\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x20\x6f";
-        check(&kinds()[4], &[&head[..], v4, v6].concat(), &["1.2.3.4:8303", "[2a01::1]:8303"], false);
+        let texts = ["1.2.3.4:8303", "[2a01::1]:8303"];
+        for (kind, head) in [(4, &[&[0xff; 10][..], b"lis2"].concat()[..]), (5, b"\xff\xff\xff\xfflis2")] {
+            check(&kinds()[kind], &[head, v4, v6].concat(), &texts, false);
+            check(&kinds()[kind], &[head, v4, v6, &v4[..17]].concat(), &texts, false);
+            check(&kinds()[kind], head, &[], false);
+        }
     }
 
     #[test]
@@ -207,7 +214,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_decoded_or_refused(
-            head in 0..6_usize,
+            head in 0..7_usize,
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'/'), Just(0)], 0..2_000),
         ) {
             let heads = [
@@ -217,6 +224,7 @@ mod tests {
                 b"\xff\xff\xff\xffservers ",
                 b"\xff\xff\xff\xfff\n",
                 b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfflis2",
+                b"\xff\xff\xff\xfflis2",
             ];
             let datagram = [heads[head], &bytes[..]].concat();
             for kind in kinds() {

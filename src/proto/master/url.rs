@@ -12,14 +12,14 @@ use crate::nearest::nearest;
 /// Longest game name and longest Steam filter, bytes. A request is one small datagram.
 const ARGUMENT_BYTES_MAX: usize = 255;
 
-/// Schemes of master URLs and their default ports. The Teeworlds port is that of 0.6; the
-/// masters of 0.7 (port 8283) expect another packet header.
+/// Schemes of master URLs and their default ports.
 const SCHEMES: &[(&str, u16)] = &[
     ("dpmaster", 27_950),
     ("quakeworldmaster", 27_000),
     ("quake2master", 27_900),
     ("steammaster", 27_011),
     ("teeworldsmaster", 8_300),
+    ("teeworlds7master", 8_283),
 ];
 
 /// The protocol of a master and the arguments of the request.
@@ -39,6 +39,8 @@ pub enum MasterKind {
     },
     /// Teeworlds 0.6.
     Teeworlds,
+    /// Teeworlds 0.7, with another packet header.
+    Teeworlds7,
 }
 
 impl MasterKind {
@@ -50,6 +52,7 @@ impl MasterKind {
             MasterKind::Quake2 => "quake2",
             MasterKind::Steam { .. } => "source",
             MasterKind::Teeworlds => "teeworlds",
+            MasterKind::Teeworlds7 => "teeworlds7",
         }
     }
 }
@@ -122,7 +125,8 @@ fn parse(text: &str) -> Result<MasterUrl, String> {
         _ if !path.is_empty() => return Err(format!("nothing may follow the port; found {path:?}")),
         "quakeworldmaster" => MasterKind::QuakeWorld,
         "quake2master" => MasterKind::Quake2,
-        _ => MasterKind::Teeworlds,
+        "teeworldsmaster" => MasterKind::Teeworlds,
+        _ => MasterKind::Teeworlds7,
     };
     let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
     let slash = if path.is_empty() { "" } else { "/" };
@@ -182,7 +186,8 @@ fn filter(path: &str) -> Result<String, String> {
 
 fn forms() -> &'static str {
     "dpmaster://HOST/PROTOCOL, dpmaster://HOST/GAME/PROTOCOL, quakeworldmaster://HOST, quake2master://HOST, \
-     steammaster://HOST/FILTER, teeworldsmaster://HOST, or the http:// or https:// URL of a JSON list"
+     steammaster://HOST/FILTER, teeworldsmaster://HOST, teeworlds7master://HOST, or the http:// or https:// URL of a \
+     JSON list"
 }
 
 /// The canonical text, with the port.
@@ -224,6 +229,7 @@ mod tests {
             ("steammaster://h/\\appid\\440", "steammaster://h:27011/\\appid\\440", steam("\\appid\\440")),
             ("steammaster://h/\\map\\a/b", "steammaster://h:27011/\\map\\a/b", steam("\\map\\a/b")),
             ("teeworldsmaster://192.0.2.1:8303", "teeworldsmaster://192.0.2.1:8303", MasterKind::Teeworlds),
+            ("teeworlds7master://h", "teeworlds7master://h:8283", MasterKind::Teeworlds7),
         ] {
             let url: MasterUrl = text.parse().expect(text);
             assert_eq!((url.to_string().as_str(), url.kind()), (want, &kind));
@@ -251,6 +257,7 @@ mod tests {
             ("dpmaster://[::1/68", "is neither an address"),
             ("dpmaster://[::1]1/68", "is neither an address"),
             ("quake2master://h/68", "nothing may follow the port"),
+            ("teeworlds7master://h/7", "nothing may follow the port"),
             ("steammaster://h/appid=440", "is not a filter"),
             ("steammaster://h/\\a\0", "is not a filter"),
         ] {
