@@ -80,8 +80,8 @@ pub struct FleetArgs {
     #[arg(long)]
     pub rate_limit: bool,
 
-    /// Run a master server on this port of 127.0.0.1 that lists the fleet by the dpmaster, QuakeWorld, Quake 2, Steam
-    /// and Teeworlds protocols; 0 lets the system choose
+    /// Run a master server on this port of 127.0.0.1 that lists the fleet by the dpmaster, QuakeWorld, Quake 2, Steam,
+    /// Teeworlds 0.6 and Teeworlds 0.7 protocols; 0 lets the system choose
     #[arg(long, value_name = "PORT")]
     pub master: Option<u16>,
 

@@ -5,13 +5,15 @@
 //! protocol numbers and filters of requests are ignored. All addresses are IPv4.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use super::POLL_TIMEOUT;
 use super::shared::Shared;
+use crate::fleet::rng::hash_parts;
+use crate::fleet::wire::challenge;
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 1_400;
@@ -24,6 +26,9 @@ const STEAM_PAGE_ADDRESSES_MAX: usize = 231;
 
 /// As the masters of Teeworlds.
 const TEEWORLDS_ADDRESSES_MAX: usize = 75;
+
+/// Shortest request for a token of Teeworlds 0.7: 7 bytes of header, 512 of data.
+const TEEWORLDS7_TOKEN_REQUEST_BYTES_MIN: usize = 519;
 
 const FF4: &[u8] = b"\xff\xff\xff\xff";
 
@@ -40,7 +45,8 @@ pub(super) fn start(port: u16, servers: Vec<ListedServer>, shared: Arc<Shared>) 
         let mut buffer = [0; REQUEST_BYTES_MAX];
         while !shared.stopping.load(Ordering::Relaxed) {
             let Ok((length, client)) = socket.recv_from(&mut buffer) else { continue };
-            for datagram in answer(&buffer[..length], &servers) {
+            let token = token(shared.seed, client);
+            for datagram in answer(&buffer[..length], token, &servers) {
                 // The client repeats its request.
                 let _ = socket.send_to(&datagram, client);
             }
@@ -49,8 +55,17 @@ pub(super) fn start(port: u16, servers: Vec<ListedServer>, shared: Arc<Shared>) 
     Ok((port, thread))
 }
 
-/// The datagrams that answer a request; none if it is not one.
-fn answer(request: &[u8], servers: &[ListedServer]) -> Vec<Vec<u8>> {
+/// The token that a client of Teeworlds 0.7 must repeat.
+fn token(seed: u64, client: SocketAddr) -> [u8; 4] {
+    let ip = match client {
+        SocketAddr::V4(client) => client.ip().to_bits(),
+        SocketAddr::V6(_) => 0,
+    };
+    challenge(seed, u32::MAX, hash_parts(&[u64::from(ip), u64::from(client.port())]))
+}
+
+/// The datagrams that answer a request; none if it is not one. `token`: of the client.
+fn answer(request: &[u8], token: [u8; 4], servers: &[ListedServer]) -> Vec<Vec<u8>> {
     let of_schemes = |schemes: &[&str]| -> Vec<SocketAddrV4> {
         servers.iter().filter(|(scheme, _)| schemes.contains(scheme)).map(|&(_, address)| address).collect()
     };
@@ -59,7 +74,7 @@ fn answer(request: &[u8], servers: &[ListedServer]) -> Vec<Vec<u8>> {
             () if text.starts_with(b"getserversExt ") => b"getserversExtResponse",
             () if text.starts_with(b"getservers ") => b"getserversResponse",
             () if text == b"\xff\xff\xff\xff\xff\xffreq2" => {
-                return teeworlds_list(&of_schemes(&["teeworlds"]));
+                return teeworlds_list(&[FF4, b"\xff\xff\xff\xff\xff\xfflis2"].concat(), &of_schemes(&["teeworlds"]));
             }
             () => return Vec::new(),
         };
@@ -68,6 +83,16 @@ fn answer(request: &[u8], servers: &[ListedServer]) -> Vec<Vec<u8>> {
     match request {
         b"c\n\0" | b"c\n" => datagrams(b"d\n", &of_schemes(&["quakeworld"])),
         [b'q', b'u', b'e', b'r', b'y', ..] => datagrams(b"servers ", &of_schemes(&["quake2"])),
+        [4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, a, b, c, d, ..] if request.len() >= TEEWORLDS7_TOKEN_REQUEST_BYTES_MIN => {
+            vec![[&[4, 0, 0, *a, *b, *c, *d, 5][..], &token].concat()]
+        }
+        [0x21, tokens_and_request @ ..] => match tokens_and_request.split_at_checked(8) {
+            Some((tokens, b"\xff\xff\xff\xffreq2")) if tokens[..4] == token => {
+                let head = [b"\x21", &tokens[4..], &token, FF4, b"lis2"].concat();
+                teeworlds_list(&head, &of_schemes(&["teeworlds7"]))
+            }
+            _ => Vec::new(),
+        },
         [b'1', _region, arguments @ ..] => steam_page(arguments, &of_schemes(&["source"])).into_iter().collect(),
         _ => Vec::new(),
     }
@@ -124,9 +149,10 @@ fn steam_page(arguments: &[u8], servers: &[SocketAddrV4]) -> Option<Vec<u8>> {
     Some(page)
 }
 
-fn teeworlds_list(servers: &[SocketAddrV4]) -> Vec<Vec<u8>> {
+/// A list of either version; `head`: what precedes the entries.
+fn teeworlds_list(head: &[u8], servers: &[SocketAddrV4]) -> Vec<Vec<u8>> {
     let datagram = |servers: &[SocketAddrV4]| {
-        let mut bytes = [FF4, b"\xff\xff\xff\xff\xff\xfflis2"].concat();
+        let mut bytes = head.to_vec();
         for server in servers {
             bytes.extend_from_slice(&server.ip().to_ipv6_mapped().octets());
             bytes.extend_from_slice(&server.port().to_be_bytes());
@@ -138,22 +164,24 @@ fn teeworlds_list(servers: &[SocketAddrV4]) -> Vec<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+    use std::net::{IpAddr, Ipv6Addr};
 
     use super::*;
     use crate::proto::Nonce;
     use crate::proto::master::{MasterQuery, MasterStep, MasterUrl};
 
+    const TOKEN: [u8; 4] = *b"MSTR";
+
     /// A list of 500 servers of each scheme, fetched by the client's decoder.
     #[track_caller]
     fn check(url: &str, master: IpAddr, scheme: &str, requests: usize) {
-        let schemes = ["quake3", "quakeworld", "quake2", "source", "teeworlds"];
+        let schemes = ["quake3", "quakeworld", "quake2", "source", "teeworlds", "teeworlds7"];
         let address = |n: usize| SocketAddrV4::new(Ipv4Addr::new(127, 1, (n / 200) as u8, (n % 200) as u8), 1_000);
-        let servers: Vec<ListedServer> = (0..2_500).map(|n| (schemes[n % 5], address(n))).collect();
+        let servers: Vec<ListedServer> = (0..3_000).map(|n| (schemes[n % 6], address(n))).collect();
         let url: MasterUrl = url.parse().expect("a URL");
         let mut query = MasterQuery::new(url.kind().clone(), master, Nonce(7));
         for _ in 0..requests {
-            for datagram in answer(&query.request(), &servers) {
+            for datagram in answer(&query.request(), TOKEN, &servers) {
                 assert!(datagram.len() <= 1_400);
                 assert_ne!(query.handle(&datagram), MasterStep::Ignored);
             }
@@ -174,12 +202,40 @@ mod tests {
         check("quake2master://h", v4, "quake2", 1);
         check("steammaster://h/\\appid\\440", v4, "source", 3);
         check("teeworldsmaster://h", v4, "teeworlds", 1);
+        check("teeworlds7master://h", v4, "teeworlds7", 2);
+    }
+
+    #[test]
+    fn teeworlds7_answers_equal_handwritten_bytes() {
+        let servers = [("teeworlds7", SocketAddrV4::new(Ipv4Addr::new(127, 1, 0, 2), 8_304))];
+        let mut request = b"\x04\0\0\xff\xff\xff\xff\x05abcd".to_vec();
+        request.resize(519, 0);
+        assert_eq!(answer(&request, TOKEN, &servers), [b"\x04\0\0abcd\x05MSTR"]);
+        assert!(answer(&request[..518], TOKEN, &servers).is_empty());
+        let want = b"\x21abcdMSTR\xff\xff\xff\xfflis2\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\x01\0\x02\x20\x70";
+        assert_eq!(answer(b"\x21MSTRabcd\xff\xff\xff\xffreq2", TOKEN, &servers), [want]);
+        for request in [
+            &b"\x21MSTSabcd\xff\xff\xff\xffreq2"[..],
+            b"\x21MSTRabcd\xff\xff\xff\xffreq2x",
+            b"\x21MSTRabcd\xff\xff\xff\xffcou2",
+            b"\x21MSTRabc",
+        ] {
+            assert!(answer(request, TOKEN, &servers).is_empty(), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn token_belongs_to_the_client() {
+        let of = |text: &str| token(1, text.parse().expect("an address"));
+        assert_eq!(of("127.0.0.1:1"), of("127.0.0.1:1"));
+        assert_ne!(of("127.0.0.1:1"), of("127.0.0.1:2"));
+        assert_ne!(of("127.0.0.1:1"), of("127.0.0.2:1"));
     }
 
     #[test]
     fn other_requests_are_not_answered() {
         for request in [&b""[..], FF4, b"\xff\xff\xff\xffgetstatus x", b"1", b"1\xffx\0\0", b"1\xff\xff\xff\0", b"x"] {
-            assert_eq!(answer(request, &[]), Vec::<Vec<u8>>::new(), "{request:?}");
+            assert_eq!(answer(request, TOKEN, &[]), Vec::<Vec<u8>>::new(), "{request:?}");
         }
     }
 }
