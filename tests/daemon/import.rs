@@ -4,8 +4,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 
-use crate::sandbox::{Sandbox, fleet, wait_until};
-use clqd::fleet::FaultShares;
+use crate::sandbox::{Sandbox, fleet, fleet_of, wait_until};
+use clqd::fleet::{FaultShares, Protocol, ProtocolShares};
 
 #[test]
 fn servers_of_a_master_are_imported_and_scanned() {
@@ -35,6 +35,45 @@ fn servers_of_a_master_are_imported_and_scanned() {
     let mut want = urls;
     want.sort();
     assert_eq!(known, want);
+    daemon.stop();
+}
+
+#[test]
+fn teeworlds_masters_of_both_versions_are_imported_and_scanned() {
+    let protocols = "teeworlds=0.4,teeworlds7=0.6".parse().expect("protocols");
+    let mut fleet = fleet_of(protocols, 12, 7, 1.0, FaultShares::NONE);
+    let port = fleet.serve_master(0).expect("a free port");
+    let mut urls = fleet.urls();
+    let count = |scheme: &str| urls.iter().filter(|url| url.starts_with(scheme)).count();
+    let (version6, version7) = (count("teeworlds://"), count("teeworlds7://"));
+    assert!(version6 > 0 && version7 > 0 && version6 + version7 == urls.len());
+    // The servers of 0.7 by the command, those of 0.6 by the configuration.
+    let import = format!("[[import]]\nmaster = \"teeworldsmaster://127.0.0.1:{port}\"\n");
+    let sandbox = Sandbox::new(&import);
+    let daemon = sandbox.start();
+    let master = format!("teeworlds7master://127.0.0.1:{port}");
+    let imported = sandbox.run(["servers", "import", "--master", &master, "--tag", "tw7"]);
+    assert_eq!(imported.out, format!("{version7} added, 0 already known, 0 refused\n"), "{}", imported.err);
+    assert_eq!(sandbox.list(&["--tag", "tw7"]).len(), version7);
+    daemon.wait_for_log(&format!("new={version6} known=0 refused=0 dropped=\"none\""));
+    wait_until("every server is seen", || {
+        sandbox.list(&[]).iter().filter(|server| !server["last_seen_ms"].is_null()).count() == urls.len()
+    });
+    let mut known: Vec<String> = sandbox.list(&[]).iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect();
+    known.sort();
+    urls.sort();
+    assert_eq!(known, urls);
+    daemon.stop();
+}
+
+#[test]
+fn scheduled_import_of_a_teeworlds7_master_adds_its_servers() {
+    let mut fleet = fleet_of(ProtocolShares::only(Protocol::Teeworlds7), 6, 7, 1.0, FaultShares::NONE);
+    let port = fleet.serve_master(0).expect("a free port");
+    let sandbox = Sandbox::new(&format!("[[import]]\nmaster = \"teeworlds7master://127.0.0.1:{port}\"\n"));
+    let daemon = sandbox.start();
+    daemon.wait_for_log("new=6 known=0 refused=0 dropped=\"none\"");
+    assert!(sandbox.list(&[]).iter().all(|row| row["url"].as_str().unwrap().starts_with("teeworlds7://")));
     daemon.stop();
 }
 

@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use clqd::control::{Client, ClientError, Request, Row};
-use clqd::fleet::{FaultShares, Fleet, Ports, RateLimit, ServeSettings, World, world};
+use clqd::fleet::{FaultShares, Fleet, Ports, ProtocolShares, RateLimit, ServeSettings, World, world};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -360,8 +360,14 @@ pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, 
 /// A fleet with many players on free loopback ports, with game time that runs `speed` times as
 /// fast. Stops when dropped.
 pub fn fleet(servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet {
+    fleet_of(ProtocolShares::default(), servers, seed, speed, faults)
+}
+
+/// A [`fleet`] of other protocols than Quake 3 and Source.
+pub fn fleet_of(protocols: ProtocolShares, servers: u32, seed: u64, speed: f64, faults: FaultShares) -> Fleet {
     let start_ms = 1_763_683_200_000;
-    let settings = world::WorldSettings { servers, seed, start_ms, activity: 6.0, truth: false, ..Default::default() };
+    let settings =
+        world::WorldSettings { servers, seed, start_ms, activity: 6.0, protocols, truth: false, ..Default::default() };
     let serve = ServeSettings {
         ports: Ports::ANY,
         live_from_ms: start_ms + 86_400_000,
