@@ -107,7 +107,7 @@ pub(super) async fn section(
                     section {
                         h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) } { (title) } span .soft { ", " (unit) } }
                         (board.table(previous))
-                        p .soft { (count(board.head.size)) " players" }
+                        p .soft { (players_text(board.head.size)) }
                     }
                 }
             }
@@ -165,7 +165,7 @@ pub(super) async fn section(
             button { "Find" }
         }
         @if let Some(why) = &not_found { p role="status" { "Not found: " (why) } }
-        h3 { (title) span .soft { ", " (unit) ". " (count(board.head.size)) " players" } }
+        h3 { (title) span .soft { ", " (unit) ". " (players_text(board.head.size)) } }
         (board.table(&previous))
         p {
             @if first > 1 { a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { "Better positions" } " " }
@@ -265,4 +265,8 @@ fn movement(entry: &BoardEntryView, previous: &BTreeMap<u32, u64>) -> Markup {
         Some(up @ 1..) => html! { span .up { "up " (count(up as u64)) } },
         Some(down) => html! { span .down { "down " (count(down.unsigned_abs())) } },
     }
+}
+
+fn players_text(players: u64) -> String {
+    if players == 1 { "1 player".to_owned() } else { format!("{} players", count(players)) }
 }

@@ -1,0 +1,180 @@
+//! The website in a real browser: the walk of a visitor, dark mode, the size of a phone, the
+//! keyboard, and accessibility by axe-core.
+//!
+//! It needs Debian's packages `chromium` and `chromium-driver`, and the file of axe-core, so it is
+//! ignored by default: run `bash tests/run --browser`, which gets them.
+
+#[path = "../support/sandbox.rs"]
+mod sandbox;
+mod webdriver;
+
+use std::path::Path;
+
+use base64::Engine as _;
+use clqd::fleet::FaultShares;
+use sandbox::{Sandbox, fleet, wait_until};
+use serde_json::Value;
+use webdriver::Browser;
+
+/// A test requests more pages than a visitor may.
+const SETTINGS: &str =
+    "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
+
+/// The width of a small phone, CSS pixels.
+const PHONE_WIDTH: u32 = 360;
+
+/// Key codes of WebDriver.
+const TAB: &str = "\u{E004}";
+const ENTER: &str = "\u{E007}";
+
+struct Visit<'a> {
+    browser: &'a Browser,
+    site: String,
+    axe: String,
+}
+
+impl Visit<'_> {
+    fn open(&self, path: &str) {
+        self.browser.open(&format!("{}{path}", self.site));
+    }
+
+    /// Checks the page as it is: nothing on the console, no other host, no barrier.
+    #[track_caller]
+    fn check(&self, what: &str) {
+        let console = self.browser.log("browser");
+        assert!(console.is_empty(), "{what}: {console:?}");
+        for url in self.browser.requested_urls() {
+            assert!(url.starts_with(&self.site) || url == "data:,", "{what}: {url}");
+        }
+        self.browser.script(&self.axe);
+        let script = "const done = arguments[arguments.length - 1]; \
+                      axe.run(document).then(result => done(result.violations), error => done(String(error)))";
+        let violations = self.browser.async_script(script);
+        let list = violations.as_array().unwrap_or_else(|| panic!("{what}: axe: {violations}"));
+        let shown: Vec<String> =
+            list.iter().map(|it| format!("{} ({}): {}", it["id"], it["help"], it["nodes"][0]["html"])).collect();
+        assert!(list.is_empty(), "{what}: {shown:#?}");
+    }
+
+    /// Writes a picture of the page, if a directory is given.
+    fn picture(&self, name: &str) {
+        let Some(dir) = std::env::var_os("CLQD_SCREENSHOTS") else { return };
+        let png = base64::engine::general_purpose::STANDARD.decode(self.browser.screenshot()).expect("Base64");
+        std::fs::write(Path::new(&dir).join(format!("{name}.png")), png).expect("a picture");
+    }
+}
+
+#[test]
+#[ignore = "it needs Chromium: bash tests/run --browser"]
+fn visitor_walks_through_the_site() {
+    let axe = std::env::var("CLQD_AXE").expect("CLQD_AXE: the file of axe-core; `bash tests/run --browser` sets it");
+    let axe = std::fs::read_to_string(axe).expect("the file of axe-core");
+    let sandbox = Sandbox::new("");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    sandbox.configure(SETTINGS);
+    let daemon = sandbox.start();
+    let fleet = fleet(12, 91, 60.0, FaultShares::NONE);
+    sandbox.add_servers(&fleet);
+    sandbox.ok(["servers", "tag", "--add", "ctf", &fleet.urls()[0]]);
+    wait_until("every server of the fleet is seen", || sandbox.list(&["--online"]).len() == 12);
+    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+
+    let browser = Browser::start();
+    let visit = Visit { browser: &browser, site: format!("http://{address}"), axe };
+
+    // The walk: home, search, a server, its last closed week, a board, a player.
+    visit.open("/");
+    assert_eq!(browser.text("h1"), "Game servers and their players");
+    visit.check("home");
+    visit.picture("home");
+    let server = &fleet.urls()[0];
+    let searched = server.split("://").nth(1).expect("an address");
+    browser.type_into("#site-search", searched);
+    browser.press(ENTER);
+    assert!(browser.path().starts_with("/search?q=127."), "{}", browser.path());
+    visit.check("search");
+    visit.picture("search");
+    browser.click("main table a");
+    assert!(browser.path().starts_with("/servers/"), "{}", browser.path());
+    visit.check("server");
+    visit.picture("server");
+    visit.open("/servers/source://127.0.1.0:27960");
+    browser.script("document.querySelector('#board-window').value = '2025-W47'");
+    browser.click("#boards ~ form button");
+    assert!(browser.path().ends_with("?window=2025-W47"), "{}", browser.path());
+    assert_eq!(browser.text("#boards"), "Rankings of 2025-W47");
+    visit.check("last week");
+    browser.click("section:nth-of-type(3) h3 a");
+    assert!(browser.path().ends_with("?window=2025-W47&ranking=elo"), "{}", browser.path());
+    visit.check("board");
+    visit.picture("board");
+    let second = browser.text("tbody tr:nth-of-type(2) td.name");
+    browser.type_into("#board-player", &second);
+    browser.press(ENTER);
+    assert!(browser.text("tr.found").contains(&second));
+    browser.click("tr.found a");
+    assert!(browser.path().starts_with("/players/"), "{}", browser.path());
+    assert_eq!(browser.text("h1"), second);
+    visit.check("player");
+    visit.picture("player");
+    let player = browser.path();
+
+    // All kinds of pages, light and dark, large and on a phone.
+    let server = format!("/servers/{}", fleet.urls()[0]);
+    let list = sandbox.list(&["--online"]);
+    let game = list[0]["game"].as_str().expect("a game").to_owned();
+    let map = list.iter().find_map(|server| server["map"].as_str()).expect("a map").to_owned();
+    let pages = [
+        ("/".to_owned(), "home"),
+        ("/servers?order=name".to_owned(), "servers"),
+        (server.clone(), "server"),
+        (format!("{server}?ranking=points"), "board of a server"),
+        (format!("/series/{}?series=ten_minutes", fleet.urls()[0]), "series"),
+        (player, "player"),
+        ("/games".to_owned(), "games"),
+        (format!("/games/{game}"), "game"),
+        ("/tags/ctf".to_owned(), "tag"),
+        (format!("/maps/{map}"), "map"),
+        ("/search?q=a".to_owned(), "search"),
+        ("/about".to_owned(), "about"),
+    ];
+    let background = || browser.script("return getComputedStyle(document.body).backgroundColor");
+    visit.open("/");
+    let light = background();
+    for scheme in ["light", "dark"] {
+        browser.prefer_colour_scheme(scheme);
+        for (path, name) in &pages {
+            visit.open(path);
+            visit.check(&format!("{name}, {scheme}"));
+            assert_eq!(background() == light, scheme == "light", "{name}, {scheme}");
+        }
+        visit.open(&server);
+        visit.picture(&format!("server-{scheme}"));
+    }
+    browser.prefer_colour_scheme("light");
+    browser.set_size(PHONE_WIDTH, 740, true);
+    for (path, name) in &pages {
+        visit.open(path);
+        visit.check(&format!("{name} on a phone"));
+        let width = browser.script("return document.documentElement.scrollWidth").as_u64().expect("a width");
+        assert!(width <= u64::from(PHONE_WIDTH), "{name} on a phone is {width} pixels wide");
+    }
+    visit.open("/");
+    visit.picture("phone");
+
+    // By keyboard: the first stop is the link to the content, and it leads there.
+    browser.press(TAB);
+    let focused = |script: &str| browser.script(&format!("return document.activeElement.{script}"));
+    assert_eq!(focused("innerText"), Value::from("Skip to the content"));
+    browser.press(ENTER);
+    assert_eq!(browser.script("return location.hash"), Value::from("#main"));
+    browser.press(TAB);
+    let inside = browser.script("return document.querySelector('main').contains(document.activeElement)");
+    assert_eq!(inside, Value::from(true), "the next stop is in the content");
+
+    // An error is a page, too.
+    browser.open(&format!("{}/players/999999999", visit.site));
+    assert_eq!(browser.text("h1"), "Not found");
+    daemon.stop();
+}
