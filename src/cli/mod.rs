@@ -21,6 +21,7 @@ mod detect;
 pub mod exit;
 pub mod export;
 pub mod fleet;
+mod generate;
 pub mod import;
 mod import_progress;
 pub mod migrate;
@@ -104,6 +105,9 @@ pub enum Command {
     Fleet(fleet::FleetArgs),
     /// Run a demonstration with simulated servers
     Demo(demo::DemoArgs),
+    /// Generate man pages or shell completions
+    #[command(subcommand)]
+    Generate(generate::GenerateCommand),
 }
 
 impl Cli {
@@ -134,6 +138,8 @@ impl Cli {
             Command::Demo(args) => demo::run(&args),
             Command::Fleet(_) if app.json() => Err(no_json("fleet")),
             Command::Fleet(args) => fleet::run(args),
+            Command::Generate(_) if app.json() => Err(no_json("generate")),
+            Command::Generate(command) => generate::run(&command),
             Command::Replay(args) => replay::run(&args, &app.config()?),
             Command::Export(args) => export::run(&args, &app),
         }

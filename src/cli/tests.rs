@@ -69,6 +69,8 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd restore --from-mysql --json",
         "clqd query quake3://a source://b:1 --json --timeout-ms 500",
         "clqd query --file - --retries 0 --any-protocol --packets-per-second-max 9",
+        "clqd generate man target/package/man",
+        "clqd generate completions zsh",
         "clqd fleet --master 27950 --server-list l --status-interval 0 --behaviours unmarked_bots=0.5",
     ] {
         assert!(parse(line).is_ok(), "{line}: {}", parse(line).expect_err("an error"));
@@ -131,6 +133,8 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         ("clqd fleet --list l", "unexpected argument"),
         ("clqd fleet --status-every 5", "unexpected argument"),
         ("clqd fleet --behaviours unnamed_bots=1", "unmarked_bots"),
+        ("clqd generate completions", "required"),
+        ("clqd generate completions csh", "bash, zsh, fish"),
         ("clqd player remember abc", "cannot be used with"),
         ("clqd greylist quake3://a", "required"),
         ("clqd greylist quake3://a --reason x --lift", "cannot be used with"),
