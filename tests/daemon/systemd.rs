@@ -9,8 +9,8 @@ fn unit_passes_systemd_analyze() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/clqd.service");
     let text = std::fs::read_to_string(&unit).expect("the unit");
     // systemd refuses a unit whose program does not exist; use the program under test.
-    let installed = text.replace("/usr/local/bin/clqd", env!("CARGO_BIN_EXE_clqd"));
-    assert_ne!(installed, text, "the unit runs /usr/local/bin/clqd");
+    let installed = text.replace("/usr/bin/clqd", env!("CARGO_BIN_EXE_clqd"));
+    assert_ne!(installed, text, "the unit runs /usr/bin/clqd");
     let dir = tempfile::tempdir().expect("a directory");
     let copy = dir.path().join("clqd.service");
     std::fs::write(&copy, installed).expect("written");
