@@ -55,6 +55,15 @@ pub enum Request {
     /// One row, `Row::Overview`.
     #[serde(rename = "overview")]
     Overview {},
+    /// `Row::Series`: of a game, of the servers with a tag, or of all servers. No row: it is not
+    /// computed yet, or none of these servers was seen.
+    #[serde(rename = "series")]
+    Series {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        game: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+    },
     /// One row, `Row::ServerDetail`.
     #[serde(rename = "servers.show")]
     ServersShow { url: ServerUrl },
@@ -107,6 +116,13 @@ pub enum Request {
     /// A `Row::Player` for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
+    /// A `Row::PlayerName` for each of at most `count` players whose name begins with the text or,
+    /// from three characters on, contains it, regardless of case.
+    #[serde(rename = "player.search")]
+    PlayerSearch { text: String, count: u32 },
+    /// A `Row::PlayerName` for each of these players that exists.
+    #[serde(rename = "player.names")]
+    PlayerNames { player_keys: Vec<u32> },
     /// One `Row::Player`.
     #[serde(rename = "player.show")]
     PlayerShow { player_key: u32 },
@@ -196,13 +212,14 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 32] = [
+pub(super) const COMMANDS: [&str; 35] = [
     "status",
     "servers.add",
     "servers.remove",
     "servers.list",
     "servers.page",
     "overview",
+    "series",
     "servers.show",
     "rescan",
     "top",
@@ -212,6 +229,8 @@ pub(super) const COMMANDS: [&str; 32] = [
     "windows",
     "windows.delete",
     "player",
+    "player.search",
+    "player.names",
     "player.show",
     "servers.tag",
     "servers.trust",
@@ -239,6 +258,7 @@ impl Request {
             | Request::ServersList { .. }
             | Request::ServersPage { .. }
             | Request::Overview {}
+            | Request::Series { .. }
             | Request::ServersShow { .. }
             | Request::Top { .. }
             | Request::PlayerForgotten {}
@@ -247,6 +267,8 @@ impl Request {
             | Request::Fused { .. }
             | Request::Windows { .. }
             | Request::Player { .. }
+            | Request::PlayerSearch { .. }
+            | Request::PlayerNames { .. }
             | Request::PlayerShow { .. } => true,
             Request::ServersAdd { .. }
             | Request::WindowsDelete { .. }

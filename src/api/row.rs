@@ -11,7 +11,8 @@ use crate::model::view::board::{
     StandingsView, WindowSummary, WindowView,
 };
 use crate::model::view::{
-    ClockStatus, Correction, ForgottenName, Overview, PlayerView, ServerDetail, ServerSummary, Top,
+    ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, ServerDetail,
+    ServerSummary, Top,
 };
 
 /// One row of a response.
@@ -22,6 +23,7 @@ pub enum Row {
     Server(Box<ServerSummary>),
     ServersNext(ServersNext),
     Overview(Box<Overview>),
+    Series(Box<OnlineSeriesView>),
     ServerDetail(Box<ServerDetail>),
     Change(ServerChange),
     Scan(Box<ScanRow>),
@@ -37,6 +39,7 @@ pub enum Row {
     Window(Box<WindowSummary>),
     WindowDeleted(WindowView),
     Player(PlayerView),
+    PlayerName(PlayerNameView),
     Correction(Correction),
     ForgottenName(ForgottenName),
     Backup(BackupRow),

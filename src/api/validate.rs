@@ -84,7 +84,9 @@ pub fn validate(request: &Request) -> Option<String> {
                 FusedQuery::Top { count } => rows(*count),
                 FusedQuery::Players { players } => list(players),
             }),
-        Request::ServersPage { count, .. } => rows(*count),
+        Request::ServersPage { count, .. } | Request::PlayerSearch { count, .. } => rows(*count),
+        Request::PlayerNames { player_keys } => rows(player_keys.len().try_into().unwrap_or(u32::MAX)),
+        Request::Series { game: Some(_), tag: Some(_) } => Some("expected only one of game and tag".to_owned()),
         Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
         Request::Boost { for_s, .. } => {
             (*for_s > BOOST_S_MAX).then(|| format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds"))

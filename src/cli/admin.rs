@@ -164,6 +164,28 @@ pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Status {})
 }
 
+/// Show players and servers online over time
+///
+/// The daemon computes these sums once in ten minutes.
+#[derive(Debug, Args)]
+pub struct SeriesArgs {
+    /// Of the servers of a game
+    #[arg(long, conflicts_with = "tag")]
+    game: Option<String>,
+    /// Of the servers with a tag
+    #[arg(long)]
+    tag: Option<String>,
+}
+
+pub fn series(args: SeriesArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let SeriesArgs { game, tag } = args;
+    let (code, rows) = send_counting_rows(app, &Request::Series { game, tag })?;
+    if rows == 0 {
+        eprintln!("clqd: there is no data yet");
+    }
+    Ok(code)
+}
+
 pub fn overview(app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Overview {})
 }

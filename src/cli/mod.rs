@@ -68,6 +68,7 @@ pub enum Command {
     Status,
     /// Show how many players and servers are online, by game and tag
     Overview,
+    Series(admin::SeriesArgs),
     /// Add, remove, list, import or show servers
     #[command(subcommand)]
     Servers(admin::ServersCommand),
@@ -119,6 +120,7 @@ impl Cli {
             Command::CheckConfig(args) => check_config::run(args, &app),
             Command::Status => admin::status(&app),
             Command::Overview => admin::overview(&app),
+            Command::Series(args) => admin::series(args, &app),
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
             Command::Top(args) => admin::top(args, &app),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::admin::{send, send_counting_rows};
+use crate::api::ROWS_PER_RESPONSE_MAX;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::control::Request;
@@ -28,6 +29,14 @@ enum PlayerCommand {
     Show {
         /// The name without colour codes; case matters
         name: String,
+    },
+    /// Find players whose names begin with a text or contain it, regardless of case
+    Search {
+        /// From three characters on also inside of names
+        text: String,
+        /// Most players
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        count: u32,
     },
     /// Merge player FROM into INTO, in all stored windows and from now on
     ///
@@ -74,6 +83,13 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match args.command {
         None => send(app, &Request::Player { name: args.name.unwrap_or_default() }),
         Some(PlayerCommand::Show { name }) => send(app, &Request::Player { name }),
+        Some(PlayerCommand::Search { text, count }) => {
+            let (code, rows) = send_counting_rows(app, &Request::PlayerSearch { text, count })?;
+            if rows == 0 {
+                eprintln!("clqd: no player found");
+            }
+            Ok(code)
+        }
         Some(PlayerCommand::Merge { from, into, game }) => send(app, &Request::PlayerMerge { from, into, game }),
         Some(PlayerCommand::Forget { yes: false, .. }) => {
             let why = "this deletes all data of the player permanently; confirm with --yes";

@@ -178,6 +178,7 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "listen", ValueType::Text(listen_address), Restart),
     key("web", "client_requests_per_second_max", whole(1, 100_000, "requests/s"), Restart),
     key("web", "client_burst_requests", whole(1, 100_000, "requests"), Restart),
+    key("web", "search_memory_bytes", whole(0, 1 << 36, "bytes"), Restart),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.

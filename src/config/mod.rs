@@ -273,6 +273,8 @@ pub struct WebConfig {
     pub listen: String,
     pub client_requests_per_second_max: u32,
     pub client_burst_requests: u32,
+    /// 0: no searches for parts of names.
+    pub search_memory_bytes: u64,
 }
 
 /// A scheduled import of the servers of a list: an `[[import]]` section.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
+use crate::api::validate::validate;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::{Command, StartedRescan};
@@ -34,6 +35,13 @@ impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
+        let request = match request {
+            Request::PlayerSearch { .. } => match self.found_players(request).await? {
+                Some(found) => found,
+                None => return Ok(Vec::new()),
+            },
+            other => other,
+        };
         let with_bytes = matches!(request, Request::Windows { bytes: true });
         let is_read_only = request.is_read_only();
         let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
@@ -50,6 +58,19 @@ impl Shared {
             }
         }
         if with_bytes { self.with_stored_sizes(rows).await } else { Ok(rows) }
+    }
+
+    /// The request for the names of the players that a search finds; `None`: it finds none.
+    async fn found_players(&self, request: Request) -> Result<Option<Request>, ApiError> {
+        if let Some(problem) = validate(&request) {
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
+        let (Request::PlayerSearch { text, count }, Some(search)) = (request, &self.name_search) else {
+            return Err(ApiError::new(ErrorCode::Refused, "searches are off: see web.search_memory_bytes"));
+        };
+        let players = search.find(text, count as usize).await;
+        let player_keys: Vec<u32> = players.into_iter().map(|player| player.0).collect();
+        Ok((!player_keys.is_empty()).then_some(Request::PlayerNames { player_keys }))
     }
 
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {

@@ -16,6 +16,7 @@ mod disk_space;
 mod engine_thread;
 mod import_task;
 mod log_rewriting;
+mod name_search;
 mod rescan_results;
 mod systemd;
 mod web_backend;
@@ -80,6 +81,8 @@ struct Shared {
     scan_log: Option<LogRewriterStatus>,
     /// Results of rescans that their clients did not read in time.
     rescans_dropped: rescan_results::DropCounter,
+    /// `None`: searches are off.
+    name_search: Option<Arc<name_search::NameSearch>>,
     /// Requests that were not read-only.
     changes: AtomicU64,
     /// `None`: no archive is configured.
@@ -216,6 +219,10 @@ impl Daemon {
         let engine_thread = tokio::task::spawn_blocking(move || thread.run(commands_rx, outcomes));
 
         let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());
+        let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
+        if let Some(search) = &name_search {
+            tokio::spawn(search.clone().run(commands.clone()));
+        }
         let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
         let shared = Arc::new(Shared {
             commands,
@@ -229,6 +236,7 @@ impl Daemon {
             captures: capture_counters,
             scan_log,
             rescans_dropped,
+            name_search: name_search.clone(),
             changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),

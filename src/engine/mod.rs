@@ -28,6 +28,7 @@ mod rows;
 mod server_pages;
 mod servers;
 mod settings;
+mod site_series;
 mod snapshot;
 mod state_reader;
 mod tags;
@@ -54,6 +55,7 @@ pub use self::outbox::WeekRangeError;
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::servers::{Added, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
+pub use self::site_series::SeriesGroup;
 pub use self::state_reader::{LoadedState, StateReader};
 pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
@@ -108,6 +110,8 @@ pub struct Engine {
     rebuild_tag_limit: TagKey,
     /// For pages of the list; not a part of the state.
     sorted_servers: server_pages::SortedServers,
+    /// Computed from the series of servers.
+    site_series: site_series::SiteSeries,
     global: GlobalState,
 }
 
@@ -141,6 +145,7 @@ impl Engine {
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),
             sorted_servers: server_pages::SortedServers::default(),
+            site_series: site_series::SiteSeries::default(),
             global: GlobalState {
                 calendar,
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_game),
@@ -217,6 +222,7 @@ impl Engine {
                 self.advance_weeks(source)?;
                 self.untag_servers();
                 self.expire_servers();
+                self.advance_site_series();
                 Ok(())
             }
         }

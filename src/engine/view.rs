@@ -9,8 +9,8 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::view::{
-    BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerView, PlayerWeekView, SeriesView, ServerDetail,
-    ServerSummary, Top, TopRow, WeekStatus,
+    BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
+    SeriesView, ServerDetail, ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
@@ -187,6 +187,21 @@ impl Engine {
             Some(record) => self.player_view(source, record.game, player),
             None => Err(ViewError::UnknownPlayer(format!("key {player}"))),
         }
+    }
+
+    /// The name of a player. `None`: there is none with this key.
+    pub fn player_name<S: StateReader>(
+        &self,
+        source: &S,
+        player: PlayerKey,
+    ) -> Result<Option<PlayerNameView>, S::Error> {
+        let record = source.player_record(player)?;
+        Ok(record.map(|record| PlayerNameView {
+            player_key: player.0,
+            game: self.global.games.name(record.game.0).to_owned(),
+            name: record.name.to_string(),
+            display: record.display.to_string(),
+        }))
     }
 
     fn player_view<S: StateReader>(

@@ -40,6 +40,12 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             });
             Ok(servers.chain(next.map(|after| Row::ServersNext(ServersNext { after }))).collect())
         }
+        Request::Series { game, tag } => {
+            let group = engine.series_group(game.as_deref(), tag.as_deref());
+            let group = group.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "no such game or tag"))?;
+            let series = engine.online_series(group);
+            Ok(series.into_iter().map(|series| Row::Series(Box::new(series))).collect())
+        }
         Request::Overview {} => Ok(vec![Row::Overview(Box::new(engine.overview()))]),
         Request::ServersShow { url } => {
             let detail = engine.server_detail(store, url).map_err(view_error)?;
@@ -71,6 +77,12 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         Request::Player { name } => {
             Ok(engine.players(store, name).map_err(view_error)?.into_iter().map(Row::Player).collect())
         }
+        Request::PlayerNames { player_keys } => {
+            let names = player_keys.iter().map(|&key| engine.player_name(store, PlayerKey(key)));
+            let names = names.collect::<Result<Vec<_>, _>>().map_err(|error| view_error(error.into()))?;
+            Ok(names.into_iter().flatten().map(Row::PlayerName).collect())
+        }
+        Request::PlayerSearch { .. } => Err(ApiError::new(ErrorCode::Refused, "a search needs the running daemon")),
         Request::PlayerShow { player_key } => {
             let player = engine.player(store, PlayerKey(*player_key)).map_err(view_error)?;
             Ok(vec![Row::Player(player)])

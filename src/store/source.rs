@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use super::error::StoreError;
 use super::{Reader, Store, keys};
 use crate::engine::{RemovedPlayer, StateReader, WindowReader};
-use crate::model::commit::{MapRowKey, RowKey};
+use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::PlayerRecord;
@@ -176,6 +176,23 @@ impl Reader {
     pub fn stored_size(&self, window: WindowKey) -> Result<StorageUse, StoreError> {
         let (records, bytes) = self.tree.prefix_size(&keys::window_prefix(window))?;
         Ok(StorageUse { records, bytes })
+    }
+}
+
+impl Reader {
+    /// The key of the next new player.
+    pub fn next_player(&self) -> Result<PlayerKey, StoreError> {
+        let meta: Option<Meta> = self.tree.get(&keys::meta())?;
+        Ok(PlayerKey(meta.map_or(1, |meta| meta.next_player.max(1))))
+    }
+
+    /// The names of players whose keys are in a range, in order of key.
+    pub fn each_name(&self, players: Range<u32>, each: &mut dyn FnMut(PlayerKey, &str)) -> Result<(), StoreError> {
+        let key = |player| keys::number_key(keys::PLAYER, player);
+        self.tree.for_each(key(players.start)..key(players.end), |key, (_, name): (GameKey, Name)| {
+            each(PlayerKey(keys::read_u32(key, key.len() - 4)), &name);
+            ControlFlow::Continue(())
+        })
     }
 }
 

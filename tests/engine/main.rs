@@ -10,6 +10,7 @@ mod online_players;
 mod outbox;
 mod screening;
 mod server_pages;
+mod site_series;
 mod week_close;
 mod window_import;
 

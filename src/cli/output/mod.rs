@@ -57,10 +57,15 @@ impl<W: Write> Printer<W> {
             }
             Row::ServersNext(next) => writeln!(self.out, "more after {}", next.after),
             Row::Overview(overview) => overview::print(&mut self.out, &overview),
+            Row::Series(series) => overview::print_series(&mut self.out, &series),
             Row::ServerDetail(detail) => server::print(&mut self.out, &detail, now_ms),
             Row::Change(change) => print_change(&mut self.out, &change),
             Row::Scan(scan) => print_scan(&mut self.out, &scan),
             Row::Top(top) => print_top(&mut self.out, &top, now_ms),
+            Row::PlayerName(player) => {
+                let (name, game) = (sanitize(&player.name), sanitize(&player.game));
+                writeln!(self.out, "#{}  {name}  ({game})", player.player_key)
+            }
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
             Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),

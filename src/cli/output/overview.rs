@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::print_table;
-use crate::cli::output::format::{group_digits, sanitize};
+use crate::cli::output::format::{group_digits, sanitize, sparkline};
 use crate::cli::output::table::Align;
-use crate::model::view::{GroupOverview, Overview};
+use crate::model::view::{GroupOverview, OnlineSeriesView, Overview, SlotsView};
 
 pub(super) fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     let Overview { now_ms: _, week, servers, servers_online, players_online, players_known, games, tags } = overview;
@@ -26,6 +26,24 @@ pub(super) fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()>
             };
             print_table(out, &columns, groups.iter().map(cells))?;
         }
+    }
+    Ok(())
+}
+
+/// Most values of a line.
+const VALUES_SHOWN: usize = 60;
+
+pub(super) fn print_series(out: &mut impl Write, series: &OnlineSeriesView) -> io::Result<()> {
+    let OnlineSeriesView { ten_minutes, hours, days, weeks } = series;
+    for (title, SlotsView { newest_ms: _, players, servers }) in
+        [("10 minutes", ten_minutes), ("hours", hours), ("days", days), ("weeks", weeks)]
+    {
+        let from = players.len().saturating_sub(VALUES_SHOWN);
+        let newest = |value: Option<f64>| value.map_or("-".to_owned(), |value| group_digits(value.round() as u64));
+        let last_servers = servers.last().copied().flatten().map(f64::from);
+        let bars = sparkline(&players[from..]);
+        let players = newest(players.last().copied().flatten());
+        writeln!(out, "{title:>10}  {bars}  {players} players on {} servers", newest(last_servers))?;
     }
     Ok(())
 }

@@ -91,6 +91,25 @@ pub struct Overview {
     pub tags: Vec<GroupOverview>,
 }
 
+/// Players and servers online over time: sums of the means of servers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnlineSeriesView {
+    pub ten_minutes: SlotsView,
+    pub hours: SlotsView,
+    pub days: SlotsView,
+    pub weeks: SlotsView,
+}
+
+/// Slots of time, the newest last; `null`: no server was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotsView {
+    /// Start of the newest slot.
+    pub newest_ms: i64,
+    pub players: Vec<Option<f64>>,
+    /// Servers that were seen.
+    pub servers: Vec<Option<u32>>,
+}
+
 /// The online servers of a game, or with a tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupOverview {
@@ -309,6 +328,15 @@ pub struct PlayerView {
     /// Newest week first, then by server URL.
     pub weeks: Vec<PlayerWeekView>,
     pub best: Vec<BestView>,
+}
+
+/// A player without data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerNameView {
+    pub player_key: u32,
+    pub game: String,
+    pub name: String,
+    pub display: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

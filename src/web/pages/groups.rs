@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::boards::{self, BoardParameters, no_parameters};
 use super::format::count;
 use super::layout::{Page, PageResult};
+use super::online::{self, Resolution};
 use super::server_table::{self, game_path};
 use super::{names, overview, server_rows};
 use crate::api::{Request, ServerFilter};
@@ -77,6 +78,11 @@ async fn group(
     parameters: BoardParameters,
 ) -> PageResult {
     let boards = boards::section(context, &scope, &path, &parameters).await?;
+    let (game, tag) = match &scope {
+        Scope::Tag(_) => (None, Some(name)),
+        _ => (Some(name), None),
+    };
+    let online = online::charts(context, game, tag, &Resolution::ALL).await?;
     let list_query = match &scope {
         Scope::Tag(_) => format!("tag={}", names::value(name)),
         _ => format!("game={}", names::value(name)),
@@ -87,6 +93,8 @@ async fn group(
     let body = html! {
         h1 { (kind) " " (names::plain(name)) }
         (boards)
+        h2 { "Players over time" }
+        (online)
         h2 { "Busiest servers" }
         (server_table::table("Servers with most players now", &servers, system_ms()))
         p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }

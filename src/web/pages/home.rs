@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::boards::{self, no_parameters};
 use super::format::{count, ranking};
 use super::layout::{Page, PageResult};
+use super::online::{self, Resolution};
 use super::server_table::{self, game_path};
 use super::{names, overview, server_rows, windows};
 use crate::api::{Request, ServerFilter};
@@ -36,6 +37,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         recent: true,
     };
     let (busiest, _) = server_rows(context.ask(busiest).await?)?;
+    let online = online::charts(&context, None, None, &[Resolution::TenMinutes, Resolution::Hours]).await?;
     let mut leaders = Vec::new();
     for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
         let scope = Scope::Game(game.name.clone());
@@ -52,6 +54,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let body = html! {
         h1 { "Game servers and their players" }
         (figures(&overview))
+        (online)
         h2 { "Busiest servers" }
         (server_table::table("Servers with most players now", &busiest, system_ms()))
         p { a href="/servers?order=players" { "All servers" } }

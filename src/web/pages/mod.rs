@@ -3,7 +3,7 @@
 //!
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`], [`search`],
 //!   [`about`]: one page each.
-//! - [`boards`]: the boards of a scope, a part of several pages. [`server_table`]: lists of servers.
+//! - [`boards`]: the boards of a scope; [`online`]: players over time; parts of several pages. [`server_table`]: lists of servers.
 //! - [`layout`]: the frame of all pages. [`error_page`]: errors.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
@@ -17,6 +17,7 @@ mod home;
 mod layout;
 mod map;
 mod names;
+mod online;
 mod player;
 mod search;
 mod server;
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/servers", get(servers::page))
         // All of the rest: the URL of a server contains slashes.
         .route("/servers/{*url}", get(server::page))
+        .route("/series", get(online::page))
         .route("/series/{*url}", get(server::series_page))
         .route("/players/{key}", get(player::page))
         .route("/games", get(groups::list))

@@ -14,11 +14,14 @@ use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::server_page::ServerOrder;
+use crate::model::view::{PlayerNameView, PlayerView};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query;
 
 const SERVERS: u32 = 50;
+
+const PLAYERS: u32 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,11 +42,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
             html! { h1 { "Search" } p { "Enter the name of a server, player, game or map." } },
         ));
     }
-    let players = match context.ask(Request::Player { name: text.to_owned() }).await {
-        Ok(rows) => rows,
-        Err(problem) if problem.kind == ProblemKind::NotFound => Vec::new(),
-        Err(problem) => return Err(problem.into()),
-    };
+    let players = players(&context, text).await?;
     let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
     let request =
         Request::ServersPage { filter, after: None, count: SERVERS, order: ServerOrder::Players, recent: true };
@@ -58,15 +57,14 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     maps.dedup();
     let body = html! {
         h1 { "Search for " (names::plain(text)) }
-        h2 { "Players with this name" }
-        ul {
-            @for row in &players {
-                @if let Row::Player(player) = row {
-                    li { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::plain(&player.game)) }
-                }
+        h2 { "Players" }
+        ul .names {
+            @for player in &players {
+                li { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::plain(&player.game)) }
             }
         }
         @if players.is_empty() { p { "None." } }
+        @if players.len() >= PLAYERS as usize { p { "There are more. A longer text finds fewer." } }
         h2 { "Servers online" }
         (server_table::table("Servers whose name, address or map contains the text", &servers, system_ms()))
         h2 { "Games and maps" }
@@ -77,4 +75,33 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if games.is_empty() && maps.is_empty() { p { "None." } }
     };
     Ok(Page::new("Search", body))
+}
+
+/// Players with this name, then those whose names begin with it or contain it.
+async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>, Problem> {
+    let mut players = Vec::new();
+    match context.ask(Request::Player { name: text.to_owned() }).await {
+        Ok(rows) => players.extend(rows.into_iter().filter_map(|row| match row {
+            Row::Player(PlayerView { player_key, game, name, display, .. }) => {
+                Some(PlayerNameView { player_key, game, name, display })
+            }
+            _ => None,
+        })),
+        Err(problem) if problem.kind == ProblemKind::NotFound => (),
+        Err(problem) => return Err(problem),
+    }
+    match context.ask(Request::PlayerSearch { text: text.to_owned(), count: PLAYERS }).await {
+        Ok(rows) => {
+            for row in rows {
+                let Row::PlayerName(player) = row else { return Err(Problem::unexpected_row()) };
+                if players.iter().all(|known: &PlayerNameView| known.player_key != player.player_key) {
+                    players.push(player);
+                }
+            }
+        }
+        // Searches for parts of names are off.
+        Err(problem) if problem.kind == ProblemKind::Conflict => (),
+        Err(problem) => return Err(problem),
+    }
+    Ok(players)
 }

@@ -5,6 +5,7 @@
 
 mod boards;
 mod players;
+mod series;
 mod servers;
 mod status;
 
@@ -19,9 +20,13 @@ use super::context::WebContext;
 pub(super) fn routes() -> Router<Arc<WebContext>> {
     Router::new()
         .route("/status", get(status::status))
+        .route("/overview", get(series::overview))
+        .route("/series", get(series::series))
         .route("/servers", get(servers::list))
         // All of the rest: most clients encode the slashes of the URL, some do not.
         .route("/servers/{*url}", get(servers::show))
         .route("/boards", get(boards::board))
         .route("/players", get(players::players))
+        .route("/players/{key}", get(players::by_key))
+        .route("/search", get(players::search))
 }

@@ -1,8 +1,9 @@
 //! `/api/v1/players`: a player by name, in each game in which the name is known.
+//! `/api/v1/players/{key}`: a player by key. `/api/v1/search`: players by a part of their names.
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,17 @@ struct Parameters {
     name: String,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoParameters {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SearchParameters {
+    text: String,
+    limit: Option<u32>,
+}
+
 #[derive(Debug, Serialize)]
 struct Players {
     players: Vec<Row>,
@@ -28,10 +40,7 @@ struct Players {
 
 pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { name } = query::parse(&uri)?;
-    if name.len() > NAME_BYTES_MAX {
-        let detail = format!("name has {} bytes; names have at most {NAME_BYTES_MAX}", name.len());
-        return Err(Problem::bad_request(detail));
-    }
+    check_length("name", &name)?;
     let mut players = context.ask(Request::Player { name }).await?;
     for row in &mut players {
         let Row::Player(player) = row else { return Err(Problem::unexpected_row()) };
@@ -39,4 +48,38 @@ pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) ->
         player.weeks.truncate(PLAYER_WEEKS_MAX);
     }
     json_answer(&Players { players }, MAX_AGE_S)
+}
+
+pub(super) async fn by_key(
+    State(context): State<Arc<WebContext>>,
+    Path(key): Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let NoParameters {} = query::parse(&uri)?;
+    let player_key = key.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))?;
+    match context.ask(Request::PlayerShow { player_key }).await?.pop() {
+        Some(Row::Player(mut player)) => {
+            player.weeks.truncate(PLAYER_WEEKS_MAX);
+            json_answer(&Row::Player(player), MAX_AGE_S)
+        }
+        _ => Err(Problem::unexpected_row()),
+    }
+}
+
+pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    let SearchParameters { text, limit } = query::parse(&uri)?;
+    let count = query::rows("limit", limit)?;
+    check_length("text", &text)?;
+    let players = context.ask(Request::PlayerSearch { text, count }).await?;
+    json_answer(&Players { players }, MAX_AGE_S)
+}
+
+fn check_length(parameter: &str, text: &str) -> Result<(), Problem> {
+    match text.len() <= NAME_BYTES_MAX {
+        true => Ok(()),
+        false => {
+            let detail = format!("{parameter} has {} bytes; names have at most {NAME_BYTES_MAX}", text.len());
+            Err(Problem::bad_request(detail))
+        }
+    }
 }

@@ -182,3 +182,64 @@ fn answers_are_cached_by_etag_and_compressed() {
     assert_eq!((head.status, head.body.len(), head.header("etag")), (200, 0, Some(etag.as_str())));
     site.daemon.stop();
 }
+
+#[test]
+fn players_are_found_by_parts_of_their_names() {
+    let sandbox = Sandbox::new("");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    sandbox.configure("[web]\nlisten = \"127.0.0.1:0\"\n");
+    let daemon = sandbox.start();
+    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let board =
+        sandbox.json(["board", "page", "--server", "source://127.0.1.0:27960", "--window", "2025-W47", "-n", "1"]);
+    let (name, key) = (board[1]["name"].as_str().expect("a name"), board[1]["player_key"].as_u64().expect("a key"));
+    let find = |text: &str, limit: u32| -> Vec<(u64, String)> {
+        let found = http::get(&address, &format!("/api/v1/search?text={}&limit={limit}", encoded(text))).json();
+        let player = |row: &Value| {
+            (row["player_key"].as_u64().expect("a key"), row["name"].as_str().expect("a name").to_owned())
+        };
+        rows(&found, "players").iter().map(player).collect()
+    };
+    // The names are read after the start.
+    wait_for("the player is found", || find(name, 500).iter().find(|(found, _)| *found == key).cloned());
+    let upper: String = name.to_uppercase();
+    let inside: String = upper.chars().skip(1).collect();
+    assert!(inside.chars().count() >= 3, "{name}");
+    for text in [upper.as_str(), inside.as_str(), &upper[..upper.chars().next().expect("a character").len_utf8()]] {
+        let found = find(text, 500);
+        assert!(found.iter().any(|(found, _)| *found == key), "{text} in {found:?}");
+        let lower = text.to_lowercase();
+        assert!(found.iter().all(|(_, name)| name.to_lowercase().contains(&lower)), "{text}: {found:?}");
+        assert_eq!(found.is_sorted_by_key(|(_, name)| !name.to_lowercase().starts_with(&lower)), true, "{found:?}");
+        assert_eq!(find(text, 1).len(), 1);
+        let of_command = sandbox.json(["player", "search", "-n", "500", text]);
+        assert_eq!(of_command.len(), found.len(), "{text}");
+    }
+    assert_eq!(find("no player has this name", 5), []);
+    let by_key = http::get(&address, &format!("/api/v1/players/{key}")).json();
+    assert_eq!((&by_key["kind"], by_key["name"].as_str()), (&"player".into(), Some(name)));
+    http::get(&address, "/api/v1/players/999999999").assert_problem(404, "not_found");
+    http::get(&address, "/api/v1/players/x").assert_problem(400, "bad_request");
+    http::get(&address, "/api/v1/search").assert_problem(400, "bad_request");
+    // A forgotten player is not found, although the name is still in memory.
+    sandbox.ok(["player", "forget", &format!("#{key}"), "--game", by_key["game"].as_str().expect("a game"), "--yes"]);
+    assert!(find(name, 500).iter().all(|(found, _)| *found != key));
+    let overview = http::get(&address, "/api/v1/overview").json();
+    assert_eq!((&overview["kind"], &overview["servers_online"]), (&"overview".into(), &0.into()));
+    let known = overview["players_known"].as_u64().expect("a number");
+    assert_eq!(sandbox.json(["overview"])[0]["players_known"].as_u64(), Some(known));
+    let series = http::get(&address, "/api/v1/series").json();
+    assert!(series["series"].is_null() || series["series"]["hours"]["players"].is_array(), "{series}");
+    http::get(&address, "/api/v1/series?game=no-such-game").assert_problem(404, "not_found");
+    http::get(&address, "/api/v1/series?game=a&tag=b").assert_problem(400, "bad_request");
+    daemon.stop();
+}
+
+#[test]
+fn searches_can_be_turned_off() {
+    let site = Site::start("search_memory_bytes = 0\n");
+    site.get("/api/v1/search?text=vis").assert_problem(409, "refused");
+    assert_eq!(site.get("/search?q=vis").status, 200);
+    site.daemon.stop();
+}

@@ -1,0 +1,217 @@
+//! Names of players in memory, for searches regardless of case.
+//!
+//! The names of a chunk are one text, which is searched from its start to its end: some 10 ms for
+//! the 64 MB of the default limit. An index of all parts of three characters would take several
+//! times as much memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use memchr::memmem;
+
+use crate::model::PlayerKey;
+
+/// Between the names of a text. No name contains it.
+const SEPARATOR: u8 = 0;
+
+/// Shortest text that is searched for inside of names, characters. Shorter ones are in too many.
+pub const INSIDE_CHARS_MIN: usize = 3;
+
+/// Players of one chunk: their keys are in a range of this length.
+pub const CHUNK_KEYS: u32 = 16_384;
+
+/// The names of players whose keys are in a range.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// Names in lower case, each behind a separator.
+    text: Vec<u8>,
+    /// Where each name begins, and its player, in order of key.
+    names: Vec<(u32, PlayerKey)>,
+}
+
+impl Chunk {
+    /// Adds a name. Keys ascend.
+    pub fn push(&mut self, player: PlayerKey, name: &str) {
+        self.text.push(SEPARATOR);
+        self.names.push((self.text.len() as u32, player));
+        self.text.extend_from_slice(name.to_lowercase().as_bytes());
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.text.capacity() + self.names.capacity() * size_of::<(u32, PlayerKey)>()
+    }
+
+    pub fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.names.shrink_to_fit();
+    }
+
+    /// Calls `found` for each name that contains the text, the newest last; whether it begins with it.
+    fn find(&self, finder: &memmem::Finder<'_>, found: &mut dyn FnMut(PlayerKey, bool)) {
+        let mut from = 0;
+        while let Some(hit) = finder.find(&self.text[from..]).map(|at| from + at) {
+            let which = self.names.partition_point(|&(start, _)| start as usize <= hit) - 1;
+            let (start, player) = self.names[which];
+            found(player, hit == start as usize);
+            match self.names.get(which + 1) {
+                Some(&(next, _)) => from = next as usize,
+                None => return,
+            }
+        }
+    }
+}
+
+/// Names of players, by chunks of their keys.
+#[derive(Clone, Debug, Default)]
+pub struct NameIndex {
+    /// The number of each chunk, ascending, without gaps.
+    chunks: Vec<(u32, Arc<Chunk>)>,
+}
+
+impl NameIndex {
+    /// The keys of a chunk.
+    pub fn keys_of(number: u32) -> Range<u32> {
+        number * CHUNK_KEYS..number.saturating_add(1).saturating_mul(CHUNK_KEYS)
+    }
+
+    pub fn number_of(player: PlayerKey) -> u32 {
+        player.0 / CHUNK_KEYS
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|(_, chunk)| chunk.bytes()).sum()
+    }
+
+    /// The number of the first chunk.
+    pub fn first(&self) -> Option<u32> {
+        self.chunks.first().map(|(number, _)| *number)
+    }
+
+    /// Adds or replaces a chunk: the first or the last, or the one before or behind them.
+    pub fn put(&mut self, number: u32, chunk: Chunk) {
+        let at = self.chunks.partition_point(|(known, _)| *known < number);
+        let chunk = (number, Arc::new(chunk));
+        match self.chunks.get_mut(at).filter(|(known, _)| *known == number) {
+            Some(known) => *known = chunk,
+            None => self.chunks.insert(at, chunk),
+        }
+    }
+
+    /// Removes the oldest names until at most `bytes_max` are used; at least the newest chunk stays.
+    pub fn shrink_to(&mut self, bytes_max: usize) {
+        let mut bytes = self.bytes();
+        while bytes > bytes_max && self.chunks.len() > 1 {
+            bytes -= self.chunks.remove(0).1.bytes();
+        }
+    }
+
+    /// Players whose names begin with the text, then others whose names contain it; the newest first,
+    /// at most `count`. A text of less than [`INSIDE_CHARS_MIN`] characters is only looked for
+    /// at the beginning.
+    pub fn find(&self, text: &str, count: usize) -> Vec<PlayerKey> {
+        let text = text.to_lowercase();
+        let is_short = text.chars().count() < INSIDE_CHARS_MIN;
+        if text.is_empty() || text.as_bytes().contains(&SEPARATOR) {
+            return Vec::new();
+        }
+        let (mut first, mut inside) = (Vec::new(), Vec::new());
+        let with_separator = [&[SEPARATOR], text.as_bytes()].concat();
+        let finder = memmem::Finder::new(if is_short { &with_separator[..] } else { text.as_bytes() });
+        for (_, chunk) in self.chunks.iter().rev() {
+            let mut of_chunk = Vec::new();
+            let mut found = |player, is_first: bool| of_chunk.push((player, is_first));
+            match is_short {
+                true => chunk.find_first(&finder, &mut found),
+                false => chunk.find(&finder, &mut found),
+            }
+            for (player, is_first) in of_chunk.into_iter().rev() {
+                let list = if is_first { &mut first } else { &mut inside };
+                if list.len() < count {
+                    list.push(player);
+                }
+            }
+            if first.len() == count {
+                break;
+            }
+        }
+        first.extend(inside);
+        first.truncate(count);
+        first
+    }
+}
+
+impl Chunk {
+    /// As [`Chunk::find`], of a text that begins with a separator.
+    fn find_first(&self, finder: &memmem::Finder<'_>, found: &mut dyn FnMut(PlayerKey, bool)) {
+        for hit in finder.find_iter(&self.text) {
+            let which = self.names.partition_point(|&(start, _)| start as usize <= hit + 1) - 1;
+            found(self.names[which].1, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(names: &[(u32, &str)]) -> NameIndex {
+        let mut index = NameIndex::default();
+        for number in 0..=names.iter().map(|(key, _)| key / CHUNK_KEYS).max().unwrap_or(0) {
+            let mut chunk = Chunk::default();
+            for (key, name) in names.iter().filter(|(key, _)| key / CHUNK_KEYS == number) {
+                chunk.push(PlayerKey(*key), name);
+            }
+            index.put(number, chunk);
+        }
+        index
+    }
+
+    #[track_caller]
+    fn check(index: &NameIndex, text: &str, want: &[u32]) {
+        let found: Vec<u32> = index.find(text, 3).into_iter().map(|player| player.0).collect();
+        assert_eq!(found, want, "{text:?}");
+    }
+
+    #[test]
+    fn beginnings_come_first_then_newer_players() {
+        let newer = CHUNK_KEYS + 1;
+        let index =
+            index(&[(1, "Visor"), (2, "the Visor"), (3, "VISORS"), (4, "a"), (newer, "viSoñ"), (newer + 1, "xvisox")]);
+        check(&index, "visor", &[3, 1, 2]);
+        check(&index, "SOÑ", &[newer]);
+        check(&index, "visox", &[newer + 1]);
+        check(&index, "v", &[newer, 3, 1]);
+        check(&index, "vi", &[newer, 3, 1]);
+        check(&index, "is", &[]);
+        check(&index, "", &[]);
+        check(&index, "rvis", &[]);
+        check(&index, "r\0v", &[]);
+    }
+
+    #[test]
+    fn oldest_names_are_removed_at_the_limit() {
+        let mut index = index(&[(1, "Visor"), (CHUNK_KEYS, "visora"), (2 * CHUNK_KEYS, "visorb")]);
+        index.shrink_to(index.bytes() - 1);
+        check(&index, "visor", &[2 * CHUNK_KEYS, CHUNK_KEYS]);
+        assert_eq!((index.first(), index.chunks.len()), (Some(1), 2));
+        index.shrink_to(0);
+        check(&index, "visor", &[2 * CHUNK_KEYS]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn search_equals_a_scan_of_all_names(names in proptest::collection::vec("[abAB]{0,6}", 0..60), text in "[abAB]{0,4}") {
+            let named: Vec<(u32, &str)> = names.iter().zip(1..).map(|(name, key)| (key, name.as_str())).collect();
+            let lower = text.to_lowercase();
+            let is_first = |name: &str| name.to_lowercase().starts_with(&lower);
+            let is_inside = |name: &str| lower.len() >= INSIDE_CHARS_MIN && !is_first(name) && name.to_lowercase().contains(&lower);
+            let mut want: Vec<u32> = Vec::new();
+            if !lower.is_empty() {
+                want.extend(named.iter().rev().filter(|(_, name)| is_first(name)).map(|(key, _)| *key));
+                want.extend(named.iter().rev().filter(|(_, name)| is_inside(name)).map(|(key, _)| *key));
+            }
+            let found: Vec<u32> = index(&named).find(&text, 1_000).into_iter().map(|player| player.0).collect();
+            proptest::prop_assert_eq!(found, want);
+        }
+    }
+}
