@@ -13,6 +13,8 @@ use super::layout::{Page, PageResult};
 use super::names;
 use super::server_table::{game_path, server_path};
 use crate::api::{Request, Row};
+use crate::board::Score;
+use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::view::{PlayerView, PlayerWeekView};
 use crate::web::context::WebContext;
@@ -92,7 +94,7 @@ fn weeks(weeks: &[PlayerWeekView]) -> Markup {
 /// The score in the unit of the ranking.
 fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
     match ranking {
-        Ranking::Clq1 => week.clq1 as f64 / 1_000.0,
+        Ranking::Clq1 => display_score(ranking, Score(week.clq1 as i64)),
         Ranking::Clq2 => week.clq2 as f64,
         Ranking::Elo => week.elo,
         Ranking::Points => week.points as f64,

@@ -211,7 +211,7 @@ fn players_are_found_by_parts_of_their_names() {
         assert!(found.iter().any(|(found, _)| *found == key), "{text} in {found:?}");
         let lower = text.to_lowercase();
         assert!(found.iter().all(|(_, name)| name.to_lowercase().contains(&lower)), "{text}: {found:?}");
-        assert_eq!(found.is_sorted_by_key(|(_, name)| !name.to_lowercase().starts_with(&lower)), true, "{found:?}");
+        assert!(found.is_sorted_by_key(|(_, name)| !name.to_lowercase().starts_with(&lower)), "{found:?}");
         assert_eq!(find(text, 1).len(), 1);
         let of_command = sandbox.json(["player", "search", "-n", "500", text]);
         assert_eq!(of_command.len(), found.len(), "{text}");

@@ -142,6 +142,10 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
 
     let player = get(&format!("/players/{}", rows[1]["player_key"]));
     assert!(player.contains("2025-W47"), "{player}");
+    let best = of_week(&["--ranking", "clq1", "-n", "1"]).remove(1);
+    let page = get(&format!("/players/{}", best["player_key"]));
+    let score = format!("<td class=\"n\">{:.3}</td>", best["score"].as_f64().expect("a score"));
+    assert!(page.contains(&score) && all.contains(&score), "{score}: {page}");
     let search = get(&format!("/search?q={encoded}"));
     assert!(search.contains(&format!("/players/{}\"", rows[2]["player_key"])), "{search}");
     daemon.stop();
