@@ -5,22 +5,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use moka::future::Cache;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
 use super::answer_cache::AnswerCache;
 use super::client_limit::ClientLimits;
-use super::limits::{ENGINE_REQUESTS_MAX, STATUS_AGE_MAX};
+use super::limits::{ANSWERS_AGE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX, STATUS_AGE_MAX};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::{Backend, WebLimits, WebSettings};
-use crate::api::{Request, Row, Status};
+use crate::api::{Request, Row, Status, json};
 
 pub(super) struct WebContext {
     /// Empty until the state is open.
     backend: OnceLock<Arc<dyn Backend>>,
     is_stopping: AtomicBool,
     engine_requests: Semaphore,
+    /// Answers for clients that watch the same, by request.
+    shared_answers: Cache<String, Arc<Vec<Row>>>,
+    /// Places for clients that watch changes.
+    pub live_streams: Arc<Semaphore>,
     status: Mutex<Option<(Instant, Arc<Status>)>>,
     pub limits: WebLimits,
     pub clients: ClientLimits,
@@ -34,6 +39,11 @@ impl WebContext {
             backend: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             engine_requests: Semaphore::new(ENGINE_REQUESTS_MAX),
+            shared_answers: Cache::builder()
+                .max_capacity(LIVE_STREAMS_MAX as u64)
+                .time_to_live(ANSWERS_AGE_MAX)
+                .build(),
+            live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
             status: Mutex::default(),
             limits,
             clients: ClientLimits::new(settings),
@@ -75,6 +85,13 @@ impl WebContext {
             Ok(answer) => Ok(answer?),
             Err(_) => Err(self.too_slow()),
         }
+    }
+
+    /// As [`WebContext::ask`], for all who ask the same within a second.
+    pub async fn ask_for_all(&self, request: &Request) -> Result<Arc<Vec<Row>>, Problem> {
+        let key = format!("{} {}", self.changes(), json::to_string(request));
+        let asked = self.shared_answers.try_get_with(key, async { self.ask(request.clone()).await.map(Arc::new) });
+        asked.await.map_err(|problem| (*problem).clone())
     }
 
     /// The status of the daemon, at most [`STATUS_AGE_MAX`] old.

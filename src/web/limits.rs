@@ -35,6 +35,9 @@ pub const ANSWERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// the [`ENGINE_REQUESTS_MAX`] places at the engine.
 pub const COMPUTED_AT_ONCE_MAX: usize = 64;
 
+/// Most clients that watch changes at once: `/api/v1/live`. Each holds a connection.
+pub const LIVE_STREAMS_MAX: usize = 128;
+
 /// Most rows of one page.
 pub const ROWS_PER_PAGE_MAX: u32 = 500;
 

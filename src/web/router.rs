@@ -38,6 +38,7 @@ pub(super) fn router(context: Arc<WebContext>) -> Router {
     Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .route("/api/v1/live", get(v1::live::live))
         .route("/metrics", get(metrics::metrics).layer(CompressionLayer::new()))
         .merge(cached)
         .fallback(not_found)

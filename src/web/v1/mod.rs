@@ -4,6 +4,7 @@
 //! Fields are never removed or renamed within a version; new ones may be added.
 
 mod boards;
+pub(super) mod live;
 mod players;
 mod series;
 mod servers;

@@ -1,0 +1,98 @@
+//! `/api/v1/live`: changes of the home figures, or of one server, as server-sent events.
+//!
+//! A stream looks every two seconds and sends what has changed. All streams of one server share
+//! one request.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::api::{Request, Row, json};
+use crate::web::context::WebContext;
+use crate::web::problem::{Problem, ProblemKind};
+use crate::web::query;
+use crate::web::visitor::VisitorDetail;
+
+/// How often a stream looks for changes.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Fields of a server that are not sent: they are large and rarely change.
+const FIELDS_LEFT_OUT: [&str; 2] = ["series", "maps"];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    server: Option<String>,
+}
+
+/// One client's stream.
+struct Live {
+    context: Arc<WebContext>,
+    request: Request,
+    ticks: Interval,
+    /// What was sent last.
+    last: Option<String>,
+    _place: OwnedSemaphorePermit,
+}
+
+pub(in crate::web) async fn live(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    let Parameters { server } = query::parse(&uri)?;
+    let request = match server {
+        Some(url) => Request::ServersShow { url: query::server_url(&url)? },
+        None => Request::Overview {},
+    };
+    let Ok(place) = context.live_streams.clone().try_acquire_owned() else {
+        return Err(Problem::new(ProblemKind::Busy, "too many clients are watching; try again later"));
+    };
+    // An unknown server is an error, not an empty stream.
+    data(&context, &request).await?;
+    let mut ticks = interval(LOOK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let live = Live { context, request, ticks, last: None, _place: place };
+    let events = stream::unfold(live, |mut live| async move {
+        let event = live.next().await;
+        Some((Ok::<Event, Infallible>(event), live))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+impl Live {
+    /// Waits for the next change.
+    async fn next(&mut self) -> Event {
+        loop {
+            self.ticks.tick().await;
+            // A server that was removed sends nothing any more; the engine may be busy for a moment.
+            let Ok(data) = data(&self.context, &self.request).await else { continue };
+            if self.last.as_ref() != Some(&data) {
+                let name = if matches!(self.request, Request::Overview {}) { "overview" } else { "server" };
+                self.last = Some(data.clone());
+                return Event::default().event(name).data(data);
+            }
+        }
+    }
+}
+
+/// The state that is watched, as one line of JSON.
+async fn data(context: &WebContext, request: &Request) -> Result<String, Problem> {
+    match &context.ask_for_all(request).await?[..] {
+        [row @ Row::Overview(_)] => Ok(json::to_string(row)),
+        [Row::ServerDetail(detail)] => {
+            let mut value =
+                serde_json::to_value(VisitorDetail::from(&**detail)).map_err(|_| Problem::unexpected_row())?;
+            if let Some(fields) = value.as_object_mut() {
+                FIELDS_LEFT_OUT.iter().for_each(|field| _ = fields.remove(*field));
+            }
+            Ok(json::to_string(&value))
+        }
+        _ => Err(Problem::unexpected_row()),
+    }
+}
