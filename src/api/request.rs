@@ -307,6 +307,9 @@ pub struct ServerFilter {
     pub tag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,
+    /// Whether a check of docs/rules.md section 14 has applied within the last 7 days.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub screened: Option<bool>,
     /// Part of the URL, host name or map; case is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -324,7 +327,8 @@ impl ServerFilter {
             texts.any(|field| field.to_lowercase().contains(&text))
         });
         let online = self.online.is_none_or(|online| server.online == online);
-        class && game && map && tag && online && text
+        let screened = self.screened.is_none_or(|screened| server.screened.is_empty() != screened);
+        class && game && map && tag && online && screened && text
     }
 }
 
@@ -379,6 +383,8 @@ mod tests {
             (ServerFilter { map: Some("q3dm1".into()), ..ServerFilter::default() }, false),
             (ServerFilter { online: Some(true), ..text("house") }, true),
             (ServerFilter { online: Some(false), ..text("house") }, false),
+            (ServerFilter { screened: Some(true), ..text("house") }, false),
+            (ServerFilter { screened: Some(false), ..text("house") }, true),
             (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
         ] {
             assert_eq!(filter.matches(&server), fits, "{filter:?}");

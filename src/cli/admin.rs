@@ -76,6 +76,9 @@ pub enum ServersCommand {
         /// Only servers that answer now
         #[arg(long)]
         online: bool,
+        /// Only servers to which a screening check has applied within the last 7 days
+        #[arg(long)]
+        screened: bool,
         /// Part of the URL, host name or map
         text: Option<String>,
     },
@@ -205,8 +208,9 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
         }
         ServersCommand::Trust { url, except, revoke } => send(app, &Request::ServersTrust { url, except, revoke }),
-        ServersCommand::List { class, game, map, tag, online, text } => {
-            let filter = ServerFilter { class, game, map, tag, online: online.then_some(true), text };
+        ServersCommand::List { class, game, map, tag, online, screened, text } => {
+            let (online, screened) = (online.then_some(true), screened.then_some(true));
+            let filter = ServerFilter { class, game, map, tag, online, screened, text };
             let (code, rows) = send_counting_rows(app, &Request::ServersList { filter })?;
             if rows == 0 {
                 // An empty list is a result, not an error.

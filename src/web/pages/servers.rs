@@ -40,6 +40,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         game: given(&parameters.game),
         map: given(&parameters.map),
         tag: given(&parameters.tag),
+        screened: None,
         online: (parameters.state == "online").then_some(true),
         text: given(&parameters.text),
     };

@@ -24,6 +24,7 @@ struct ListParameters {
     map: Option<String>,
     tag: Option<String>,
     online: Option<bool>,
+    screened: Option<bool>,
     text: Option<String>,
     order: Option<String>,
     /// With the players of the last 25 hours.
@@ -42,11 +43,12 @@ struct ServerList<'a> {
 }
 
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
-    let ListParameters { class, game, map, tag, online, text, order, recent, after, limit } = query::parse(&uri)?;
+    let ListParameters { class, game, map, tag, online, screened, text, order, recent, after, limit } =
+        query::parse(&uri)?;
     let class = class.map(Class::try_from).transpose().map_err(Problem::bad_request)?;
     let after = after.as_deref().map(query::server_cursor).transpose()?;
     let order = order.as_deref().map(query::server_order).transpose()?.unwrap_or_default();
-    let filter = ServerFilter { class, game, map, tag, online, text };
+    let filter = ServerFilter { class, game, map, tag, online, screened, text };
     let count = query::rows("limit", limit)?;
     let rows = context.ask(Request::ServersPage { filter, after, count, order, recent }).await?;
     let mut list = ServerList { servers: Vec::with_capacity(rows.len()), next: None };

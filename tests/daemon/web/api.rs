@@ -1,6 +1,8 @@
 //! The JSON API: its rows are those of the commands, without what visitors must not see.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 
 use clqd::fleet::FaultShares;
 use serde_json::Value;
@@ -241,5 +243,54 @@ fn searches_can_be_turned_off() {
     let site = Site::start("search_memory_bytes = 0\n");
     site.get("/api/v1/search?text=vis").assert_problem(409, "refused");
     assert_eq!(site.get("/search?q=vis").status, 200);
+    site.daemon.stop();
+}
+
+#[test]
+fn changes_are_streamed() {
+    let (site, fleet) = Site::with_fleet(2, 76);
+    let url = fleet.urls()[0].clone();
+    site.get("/api/v1/live?server=quake3://192.0.2.1:27960").assert_problem(404, "not_found");
+    site.get("/api/v1/live?x=1").assert_problem(400, "bad_request");
+    let watch = |path: &str| {
+        let mut stream = http::connect(&site.address);
+        let head = format!("GET {path} HTTP/1.1\r\nhost: clqd\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("sent");
+        BufReader::new(stream)
+    };
+    // The next event of a stream: its name and its data.
+    let next = |stream: &mut BufReader<TcpStream>| -> (String, Value) {
+        let mut name = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(stream.read_line(&mut line).expect("a line") > 0, "the stream has ended");
+            if let Some(event) = line.strip_prefix("event: ") {
+                name = event.trim().to_owned();
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                return (name, serde_json::from_str(data).expect("JSON"));
+            }
+        }
+    };
+    let mut home = watch("/api/v1/live");
+    let (name, overview) = next(&mut home);
+    assert_eq!((name.as_str(), &overview["servers"]), ("overview", &2.into()));
+    let mut server = watch(&format!("/api/v1/live?server={}", encoded(&url)));
+    let (name, detail) = next(&mut server);
+    assert_eq!(
+        (name.as_str(), detail["url"].as_str(), &detail["greylisted"]),
+        ("server", Some(url.as_str()), &false.into())
+    );
+    assert!(detail["players_listed"].is_array() && detail.get("series").is_none(), "{detail}");
+    site.sandbox.ok(["greylist", &url, "--reason", "suspected-of-cheating"]);
+    loop {
+        let (_, detail) = next(&mut server);
+        assert!(!detail.to_string().contains("suspected"), "{detail}");
+        if detail["greylisted"] == true {
+            break;
+        }
+    }
+    site.sandbox.ok(["servers", "remove", &fleet.urls()[1]]);
+    while next(&mut home).1["servers"] != 1 {}
     site.daemon.stop();
 }
