@@ -37,6 +37,7 @@ impl Engine {
             counts: EngineCounts { points_saturated: self.global.points_saturated, ..self.counts.clone() },
             lag_ms_p50: self.lag_histogram.percentile_ms(0.5),
             lag_ms_p99: self.lag_histogram.percentile_ms(0.99),
+            boards_memory_bytes: self.global.board_cache.memory_bytes(),
             ..EngineStatus::default()
         };
         for (_, server_state) in self.listed_servers() {

@@ -427,6 +427,7 @@ fn status_prints_every_line() {
         counts: EngineCounts { snapshots: 1_234_567, misses: 89, ..EngineCounts::default() },
         lag_ms_p50: Some(1),
         lag_ms_p99: Some(12),
+        boards_memory_bytes: 1 << 20,
     };
     let status = Status {
         daemon: Some(DaemonStatus {

@@ -33,6 +33,9 @@ pub struct EngineStatus {
     pub lag_ms_p50: Option<u64>,
     #[serde(default)]
     pub lag_ms_p99: Option<u64>,
+    /// Memory of all cached boards, bytes: the sum of [`WindowSummary::memory_bytes`].
+    #[serde(default)]
+    pub boards_memory_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,6 +30,10 @@ pub(super) fn register(registry: &mut Registry, status: &Status) {
     if let Some(store) = &status.store {
         register_store(registry, store);
     }
+    if let Some(scan_log) = &status.scan_log {
+        let help = "1 while forgotten names cannot be removed from the scan log";
+        fault(registry, "scan_log_fault", help, scan_log.fault.as_ref().map(|fault| fault.kind.as_str()));
+    }
     if let Some(clock) = &status.clock {
         let is_trusted = clock.trust != ClockTrust::Untrusted;
         gauge(registry, "clock_trusted", "1 if the system clock is trusted to close weeks", is_trusted.into());
@@ -85,6 +89,7 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
         ("scans_in_flight", "Scans in flight", engine.in_flight),
         ("players_online", "Players on servers now", engine.players_online),
         ("players_known", "Known players", engine.players_known),
+        ("boards_memory_bytes", "Memory of the boards of games and tags", engine.boards_memory_bytes),
     ] {
         gauge(registry, name, help, value as f64);
     }
@@ -92,9 +97,8 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
 
 fn register_archive(registry: &mut Registry, archive: &ArchiveStatus, now_ms: i64) {
     gauge(registry, "archive_connected", "1 if the archive is connected", archive.connected.into());
-    let kind = archive.fault.as_ref().map_or("none", |fault| &fault.kind).to_owned();
-    let value = f64::from(archive.fault.is_some());
-    gauges(registry, "archive_fault", "1 while the archive has a fault", [(vec![("kind", kind)], value)]);
+    let kind = archive.fault.as_ref().map(|fault| fault.kind.as_str());
+    fault(registry, "archive_fault", "1 while the archive has a fault", kind);
     if let Some(last_ms) = archive.last_complete_ms {
         let help = "Time since the last pass that wrote everything pending, s";
         gauge(registry, "archive_last_complete_age_seconds", help, seconds((now_ms - last_ms).max(0)));
@@ -110,6 +114,9 @@ fn register_store(registry: &mut Registry, store: &StoreStatus) {
     for (name, help, value) in [
         ("database_bytes", "Size of the database file", store.database_bytes as f64),
         ("disk_free_bytes", "Free space of the state directory or the scan log", store.disk_free_bytes as f64),
+        ("disk_free_bytes_min", "Nothing is written while less is free; 0: no limit", {
+            store.disk_free_bytes_min as f64
+        }),
         ("pending_records", "Changed rows and players that are not committed yet", store.pending_records as f64),
         ("store_paused", "1 while nothing is written because the disk is nearly full", {
             f64::from(store.paused_since_ms.is_some())
@@ -133,6 +140,12 @@ fn register_counters(registry: &mut Registry, values: &BTreeMap<String, u64>) {
         let help = format!("counters.\"{key}\" of `clqd status --json`");
         counter(registry, &key.replace('.', "_"), &help, count);
     }
+}
+
+/// The kind of a fault is a label; without a fault it is `none`.
+fn fault(registry: &mut Registry, name: &str, help: &str, kind: Option<&str>) {
+    let labels = vec![("kind", kind.unwrap_or("none").to_owned())];
+    gauges(registry, name, help, [(labels, f64::from(kind.is_some()))]);
 }
 
 fn counter(registry: &mut Registry, name: &str, help: &str, count: u64) {

@@ -491,6 +491,12 @@ fn boards_of_every_scope_and_window_type_equal_history() {
     let daemon = sandbox.start();
     let restarted = (query_top_boards(&sandbox, &past), query_other_boards(&sandbox, &past));
     assert_eq!(of_daemon, restarted, "after a restart");
+    // Boards may change between the two commands.
+    wait_until("the status has the memory of all windows", || {
+        let windows = sandbox.json(["board", "windows"]);
+        let bytes: u64 = windows.iter().filter_map(|row| row["memory_bytes"].as_u64()).sum();
+        bytes > 0 && sandbox.status()["engine"]["boards_memory_bytes"] == bytes
+    });
     daemon.stop();
 }
 
