@@ -6,6 +6,7 @@ mod health;
 mod http;
 mod limits;
 mod metrics;
+mod monitoring;
 mod pages;
 
 use clqd::fleet::{FaultShares, Fleet};

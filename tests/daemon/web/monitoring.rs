@@ -1,0 +1,237 @@
+//! The files of `monitoring/`, with the real Prometheus: it accepts the rules and the config, scrapes
+//! a daemon, and evaluates each expression of the alerts and of the dashboard. The tests fail
+//! without Prometheus; `tests/run` installs it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use clqd::fleet::FaultShares;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::http;
+use crate::sandbox::{Sandbox, closed_port_url, fleet, wait_for, wait_until};
+
+/// Metrics that a daemon without a database does not have.
+const ONLY_WITH_DATABASE: &str = "clqd_archive_last_complete_age_seconds";
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(repository(path)).expect(path)
+}
+
+fn dashboard() -> Value {
+    serde_json::from_str(&read("monitoring/dashboard.json")).expect("JSON")
+}
+
+/// The panels that show something.
+fn panels(dashboard: &Value) -> Vec<&Value> {
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    panels.filter(|panel| panel["type"] != "row").collect()
+}
+
+/// Replaces text that must be there.
+#[track_caller]
+fn replaced(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "no {from:?} in {text}");
+    text.replace(from, to)
+}
+
+fn started(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).spawn().unwrap_or_else(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => panic!(
+            "{} is not installed; on Debian: apt-get install prometheus, or run tests/run",
+            command.get_program().display()
+        ),
+        _ => panic!("{}: {error}", command.get_program().display()),
+    })
+}
+
+/// Runs promtool in a directory; it must succeed.
+#[track_caller]
+fn promtool(dir: &Path, args: &[&str]) {
+    let mut command = Command::new("promtool");
+    command.args(args).current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = started(command).wait_with_output().expect("promtool ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(done.status.success(), "promtool {args:?}: {}\n{}{}", done.status, text(&done.stdout), text(&done.stderr));
+}
+
+#[test]
+fn promtool_accepts_rules_and_config() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for file in ["monitoring/alerts.yml", "monitoring/prometheus.yml", "tests/fixtures/alerts-test.yml"] {
+        let path = repository(file);
+        fs::copy(&path, dir.path().join(path.file_name().expect("a name"))).expect(file);
+    }
+    promtool(dir.path(), &["check", "rules", "alerts.yml"]);
+    promtool(dir.path(), &["check", "config", "prometheus.yml"]);
+    promtool(dir.path(), &["test", "rules", "alerts-test.yml"]);
+}
+
+#[test]
+fn dashboard_is_complete() {
+    let dashboard = dashboard();
+    let text = dashboard.to_string();
+    assert!(!text.contains("://"), "it links to other hosts");
+    let variables = dashboard["templating"]["list"].as_array().expect("variables").iter();
+    let variables: Vec<_> = variables.map(|variable| variable["name"].as_str().expect("a name")).collect();
+    assert_eq!(variables, ["datasource", "instance"]);
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().expect("panels") {
+        let title = panel["title"].as_str().expect("a title");
+        assert!(!title.is_empty() && ids.insert(panel["id"].as_u64().expect("an id")), "{panel}");
+        let place = |name: &str| panel["gridPos"][name].as_u64().expect(name);
+        let (columns, rows) = (place("x")..place("x") + place("w"), place("y")..place("y") + place("h"));
+        assert!(columns.end <= 24, "{title}");
+        for cell in columns.flat_map(|x| rows.clone().map(move |y| (x, y))) {
+            assert!(cells.insert(cell), "{title} covers another panel");
+        }
+    }
+    for panel in panels(&dashboard) {
+        let title = &panel["title"];
+        assert!(panel["fieldConfig"]["defaults"]["unit"].is_string(), "{title} has no unit");
+        assert!(panel["description"].as_str().is_some_and(|text| text.ends_with('.')), "{title}");
+        let targets = panel["targets"].as_array().expect("targets");
+        assert!(!targets.is_empty(), "{title}");
+        for of in targets.iter().chain([panel]) {
+            assert_eq!(of["datasource"]["uid"], "${datasource}", "{title}");
+        }
+        for target in targets {
+            assert!(target["expr"].as_str().expect("an expression").contains("instance=~\"$instance\""), "{title}");
+        }
+    }
+}
+
+/// Prometheus with the rules and a config of its own; killed when dropped.
+struct Prometheus {
+    child: Child,
+    address: String,
+}
+
+impl Prometheus {
+    fn start(sandbox: &Sandbox, target: &str) -> Prometheus {
+        let dir = sandbox.path("prometheus");
+        fs::create_dir(&dir).expect("a directory");
+        let config = replaced(&read("monitoring/prometheus.yml"), "127.0.0.1:8480", target);
+        let config = replaced(&config, "interval: 15s", "interval: 2s");
+        fs::write(dir.join("prometheus.yml"), config).expect("written");
+        fs::copy(repository("monitoring/alerts.yml"), dir.join("alerts.yml")).expect("copied");
+        let log = dir.join("log");
+        let mut command = Command::new("prometheus");
+        command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0"]);
+        command.current_dir(&dir).stdout(Stdio::null()).stderr(fs::File::create(&log).expect("the log"));
+        let mut prometheus = Prometheus { child: started(command), address: String::new() };
+        prometheus.address = wait_for("Prometheus listens", || {
+            let text = fs::read_to_string(&log).expect("the log");
+            let ended = prometheus.child.try_wait().expect("a child process");
+            assert!(ended.is_none(), "Prometheus ended during its start: {text}");
+            let line = text.lines().find(|line| line.contains("\"Listening on\""))?;
+            let (_, address) = line.split_once("address=").expect(line);
+            Some(address.split(' ').next().expect(line).to_owned())
+        });
+        wait_until("Prometheus is ready", || http::get(&prometheus.address, "/-/ready").status == 200);
+        prometheus
+    }
+
+    #[track_caller]
+    fn get(&self, path: &str) -> Value {
+        let answer = http::get(&self.address, path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()["data"].clone()
+    }
+
+    /// The samples of an expression, as of now.
+    #[track_caller]
+    fn query(&self, expression: &str) -> Vec<Value> {
+        let data = self.get(&format!("/api/v1/query?query={}", utf8_percent_encode(expression, NON_ALPHANUMERIC)));
+        data["result"].as_array().unwrap_or_else(|| panic!("{expression}: {data}")).clone()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Names of metrics of clqd in an expression.
+fn metric_names(expression: &str) -> impl Iterator<Item = &str> {
+    let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("clqd_"))
+}
+
+#[test]
+fn prometheus_evaluates_every_expression() {
+    let sandbox = Sandbox::new("");
+    let log = sandbox.path("scans.jsonl");
+    // All optional parts; nothing answers at the address of the database.
+    sandbox.configure(&format!(
+        "[web]\nlisten = \"127.0.0.1:0\"\n[scan_log]\npath = {log:?}\n[archive]\nurl = \"mysql://clqd@127.0.0.1:1/clqd\"\ndrain_timeout_s = 0\n"
+    ));
+    let daemon = sandbox.start();
+    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let healthy = fleet(3, 91, 60.0, FaultShares::NONE);
+    sandbox.add_servers(&healthy);
+    // Misses and ignored datagrams are counted by reason, so they exist once there is one.
+    let malformed = fleet(2, 92, 60.0, FaultShares { malformed: 1.0, ..FaultShares::NONE });
+    sandbox.add_servers(&malformed);
+    sandbox.ok(["servers", "add", &closed_port_url()]);
+    let prometheus = Prometheus::start(&sandbox, &address);
+    wait_until("the daemon is scraped", || {
+        prometheus.query("up{job=\"clqd\"} == 1").iter().any(|sample| sample["metric"]["instance"] == address.as_str())
+    });
+
+    let rules = wait_for("every alert is evaluated", || {
+        let groups = prometheus.get("/api/v1/rules")["groups"].as_array().expect("groups").clone();
+        let rules: Vec<_> = groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect();
+        rules.iter().all(|rule| rule["health"] != "unknown").then_some(rules)
+    });
+    assert!(rules.len() > 10, "{rules:?}");
+    let mut expressions = Vec::new();
+    for rule in &rules {
+        assert_eq!(rule["health"], "ok", "{rule}");
+        assert!(rule["duration"].as_f64().is_some_and(|for_s| for_s > 0.0), "{rule}");
+        assert!(["critical", "warning"].contains(&rule["labels"]["severity"].as_str().expect("a severity")), "{rule}");
+        for name in ["summary", "description"] {
+            assert!(rule["annotations"][name].as_str().is_some_and(|text| text.len() > 20), "{rule}");
+        }
+        let expression = rule["query"].as_str().expect("an expression").to_owned();
+        prometheus.query(&expression);
+        expressions.push(expression);
+    }
+    let dashboard = dashboard();
+    for panel in panels(&dashboard) {
+        for target in panel["targets"].as_array().expect("targets") {
+            let expression = target["expr"].as_str().expect("an expression");
+            let expression = expression.replace("$instance", ".*").replace("$__rate_interval", "1m");
+            assert!(!expression.contains('$'), "{expression}");
+            if expression.contains(ONLY_WITH_DATABASE) {
+                prometheus.query(&expression);
+            } else {
+                let what = format!("{} has data: {expression}", panel["title"]);
+                wait_until(&what, || !prometheus.query(&expression).is_empty());
+            }
+            expressions.push(expression);
+        }
+    }
+
+    let scraped = prometheus.get("/api/v1/label/__name__/values");
+    let scraped: BTreeSet<&str> = scraped.as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    let docs = read("docs/web.md");
+    for name in expressions.iter().flat_map(|expression| metric_names(expression)) {
+        assert!(scraped.contains(name) || name == ONLY_WITH_DATABASE, "{name} does not exist");
+        // Counters of the status are documented as such, histograms by their names.
+        let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix));
+        let documented = of_histogram.unwrap_or(name);
+        assert!(name.ends_with("_total") || docs.contains(documented), "{name} is not in docs/web.md");
+    }
+    drop(prometheus);
+    daemon.stop();
+}
