@@ -1,6 +1,7 @@
 //! Every key of the configuration file: its type, its range and how a change is applied.
 //! `config/clqd.toml` documents the keys; a test compares it with this table.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use Applies::{Reload, Restart};
@@ -15,6 +16,7 @@ use crate::model::WindowType;
 use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
 use crate::scan;
+use crate::web::PublicUrl;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -179,6 +181,8 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "client_requests_per_second_max", whole(1, 100_000, "requests/s"), Restart),
     key("web", "client_burst_requests", whole(1, 100_000, "requests"), Restart),
     key("web", "search_memory_bytes", whole(0, 1 << 36, "bytes"), Restart),
+    key("web", "proxies", ValueType::Texts(proxy), Restart),
+    key("web", "public_url", ValueType::Text(public_url), Restart),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.
@@ -247,6 +251,20 @@ fn contact(text: &str) -> Result<(), String> {
 
 fn check_network(text: &str) -> Result<(), String> {
     scan::parse_network(text).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Peers have IPv4 addresses as such, not in IPv6.
+fn proxy(text: &str) -> Result<(), String> {
+    let network = scan::parse_network(text).map_err(|error| error.to_string())?;
+    if matches!(network.first_address(), IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
+        return Err(format!("{text:?} is an IPv4 address in IPv6; write the IPv4 address"));
+    }
+    Ok(())
+}
+
+/// Empty, or scheme and host.
+fn public_url(text: &str) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { text.parse::<PublicUrl>().map(|_| ()).map_err(|error| error.to_string()) }
 }
 
 /// Weeks always exist, and `store.keep_weeks` sets how many are kept.

@@ -275,6 +275,10 @@ pub struct WebConfig {
     pub client_burst_requests: u32,
     /// 0: no searches for parts of names.
     pub search_memory_bytes: u64,
+    /// Addresses and networks.
+    pub proxies: Vec<String>,
+    /// Empty: unknown.
+    pub public_url: String,
 }
 
 /// A scheduled import of the servers of a list: an `[[import]]` section.

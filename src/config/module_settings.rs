@@ -167,7 +167,14 @@ impl Config {
         // Validated by the config check: only an empty text is not an address.
         let listen = self.web.listen.parse().ok()?;
         let WebConfig { client_requests_per_second_max, client_burst_requests, .. } = self.web;
-        Some(WebSettings { listen, client_requests_per_second_max, client_burst_requests })
+        Some(WebSettings {
+            listen,
+            client_requests_per_second_max,
+            client_burst_requests,
+            // Validated by the config check, too.
+            proxies: self.web.proxies.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
+            public_url: self.web.public_url.parse().ok(),
+        })
     }
 
     /// Which addresses of a master's list are dropped.
@@ -217,6 +224,20 @@ mod tests {
         assert_eq!(windows.calendar().zone_name(), "Asia/Kolkata");
         assert_eq!(kinds(windows), [(0, 0), (1, 48), (3, 9), (4, 13), (12, 4)]);
         assert_eq!((config.low_is_better().len(), config.tie_breakers().len()), (2, 3));
+    }
+
+    #[test]
+    fn every_valid_proxy_is_used() {
+        let web = |text: &str| Config::parse(text).expect("valid").web_settings().expect("listens");
+        let defaults = web("");
+        assert!(defaults.proxies.iter().all(|network| network.first_address().is_loopback()));
+        assert_eq!((defaults.proxies.len(), defaults.public_url), (2, None));
+        let text = "[web]\nproxies = [\"10.0.0.5\", \"192.0.2.0/24\", \"2001:db8::/32\", \"::1\"]\n\
+            public_url = \"https://stats.example.org\"\n";
+        let set = web(text);
+        assert_eq!(set.proxies.len(), 4);
+        assert_eq!(set.public_url.expect("given").as_str(), "https://stats.example.org");
+        assert!(web("[web]\nproxies = []\n").proxies.is_empty());
     }
 
     #[test]

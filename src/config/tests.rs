@@ -142,6 +142,19 @@ fn invalid_value_error_names_expected_range() {
         "[web]\nclient_burst_requests = 0\n",
         &["2: web.client_burst_requests: 0 is out of range; expected a whole number, 1 to 100000 requests"],
     );
+    problems(
+        "[web]\nproxies = [\"10.0.0.1\", \"10.0.0.1/8\"]\n",
+        &["2: web.proxies: \"10.0.0.1/8\" is neither an address nor a network such as \"192.0.2.0/24\""],
+    );
+    problems(
+        "[web]\nproxies = [\"::ffff:10.0.0.1\"]\n",
+        &["2: web.proxies: \"::ffff:10.0.0.1\" is an IPv4 address in IPv6; write the IPv4 address"],
+    );
+    problems(
+        "[web]\npublic_url = \"https://stats.example.org/clqd\"\n",
+        &["2: web.public_url: \"https://stats.example.org/clqd\" is not the address of a site, such as \
+           \"https://stats.example.org\", without a path"],
+    );
     assert!(Config::parse("[web]\nlisten = \"[::]:80\"\n").is_ok_and(|config| config.web_settings().is_some()));
     assert!(Config::parse("[web]\nlisten = \"\"\n").is_ok_and(|config| config.web_settings().is_none()));
     assert!(Config::parse("log_filter = \"info,clqd=loud\"\n").is_err());

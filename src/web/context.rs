@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
 use super::answer_cache::AnswerCache;
+use super::client_address::Proxies;
 use super::client_limit::ClientLimits;
 use super::limits::{ANSWERS_AGE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX, STATUS_AGE_MAX};
 use super::metrics::WebMetrics;
@@ -28,6 +29,7 @@ pub(super) struct WebContext {
     pub live_streams: Arc<Semaphore>,
     status: Mutex<Option<(Instant, Arc<Status>)>>,
     pub limits: WebLimits,
+    pub proxies: Proxies,
     pub clients: ClientLimits,
     pub answers: AnswerCache,
     pub metrics: WebMetrics,
@@ -46,6 +48,7 @@ impl WebContext {
             live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
             status: Mutex::default(),
             limits,
+            proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),
             answers: AnswerCache::default(),
             metrics: WebMetrics::default(),

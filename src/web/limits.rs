@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// Most connections of one client, so that a single one cannot use all. It does not apply to
-/// loopback addresses: a reverse proxy connects from one.
+/// proxies.
 pub const CONNECTIONS_PER_CLIENT_MAX: usize = 64;
 
 /// Most clients whose request rate is remembered; a few MB. Further ones share one limit.

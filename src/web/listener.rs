@@ -21,7 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::client_limit::network_of;
+use super::client_address::network_of;
 use super::context::WebContext;
 use super::limits::{CONNECTION_BUFFER_BYTES, CONNECTIONS_PER_CLIENT_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX};
 use super::router::{Peer, router};
@@ -117,7 +117,7 @@ struct Connections {
     open: Arc<Mutex<OpenConnections>>,
 }
 
-/// The number of connections, in total and of each client.
+/// The number of connections, in total and of each client that is not a proxy.
 #[derive(Debug, Default)]
 struct OpenConnections {
     total: usize,
@@ -126,7 +126,8 @@ struct OpenConnections {
 
 /// One open connection; it is counted until this is dropped.
 struct ConnectionSlot {
-    client: IpAddr,
+    /// `None`: a proxy, whose connections are limited only in total.
+    client: Option<IpAddr>,
     open: Arc<Mutex<OpenConnections>>,
     context: Arc<WebContext>,
 }
@@ -172,22 +173,22 @@ impl Connections {
 
     /// `None`: there are too many connections.
     fn acquire(&self, peer: IpAddr) -> Option<ConnectionSlot> {
-        let client = network_of(peer);
+        let client = (!self.context.proxies.contains(peer)).then(|| network_of(peer));
         let mut open = lock(&self.open);
-        let of_client = open.by_client.get(&client).copied().unwrap_or(0);
-        let is_full = of_client >= CONNECTIONS_PER_CLIENT_MAX && !client_is_local(peer);
-        if is_full || open.total >= self.context.limits.connections_max {
+        if open.total >= self.context.limits.connections_max {
             return None;
         }
+        if let Some(client) = client {
+            let of_client = open.by_client.get(&client).copied().unwrap_or(0);
+            if of_client >= CONNECTIONS_PER_CLIENT_MAX {
+                return None;
+            }
+            open.by_client.insert(client, of_client + 1);
+        }
         open.total += 1;
-        open.by_client.insert(client, of_client + 1);
         self.context.metrics.connections.set(open.total as i64);
         Some(ConnectionSlot { client, open: self.open.clone(), context: self.context.clone() })
     }
-}
-
-fn client_is_local(peer: IpAddr) -> bool {
-    peer.to_canonical().is_loopback()
 }
 
 fn lock(open: &Mutex<OpenConnections>) -> MutexGuard<'_, OpenConnections> {
@@ -199,10 +200,12 @@ impl Drop for ConnectionSlot {
         let mut open = lock(&self.open);
         open.total -= 1;
         self.context.metrics.connections.set(open.total as i64);
-        if let Some(of_client) = open.by_client.get_mut(&self.client) {
+        if let Some(client) = self.client
+            && let Some(of_client) = open.by_client.get_mut(&client)
+        {
             *of_client -= 1;
             if *of_client == 0 {
-                open.by_client.remove(&self.client);
+                open.by_client.remove(&client);
             }
         }
     }

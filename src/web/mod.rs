@@ -7,7 +7,7 @@
 //! - [`listener`]: the port, its connections and their timeouts.
 //! - [`router`]: the routes, and the checks that every request passes.
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
-//! - [`client_limit`]: the request rate of each client.
+//! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client.
 //! - [`health`], [`metrics`]: for operators.
 //! - [`pages`]: the website. - [`v1`]: the JSON API.
 //! - [`query`] reads the parameters of both, [`answer`] writes their answers, [`problem`] their
@@ -15,6 +15,7 @@
 
 mod answer;
 mod answer_cache;
+mod client_address;
 mod client_limit;
 mod context;
 mod health;
@@ -23,6 +24,7 @@ mod listener;
 mod metrics;
 mod pages;
 mod problem;
+mod public_url;
 mod query;
 mod router;
 mod v1;
@@ -30,12 +32,14 @@ mod visitor;
 
 use std::net::SocketAddr;
 
+use cidr::IpCidr;
 use futures_util::future::BoxFuture;
 
 use crate::api::{ApiError, Request, Row};
 
 pub use self::limits::WebLimits;
 pub use self::listener::{Listener, Server, WebError};
+pub use self::public_url::{BadPublicUrl, PublicUrl};
 
 /// Settings of the web interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,10 @@ pub struct WebSettings {
     /// Requests of one client: see [`client_limit`].
     pub client_requests_per_second_max: u32,
     pub client_burst_requests: u32,
+    /// Whose `X-Forwarded-For` is believed: see [`client_address`].
+    pub proxies: Vec<IpCidr>,
+    /// The address of the site for its visitors; `None`: unknown.
+    pub public_url: Option<PublicUrl>,
 }
 
 /// Answers requests for the web interface.

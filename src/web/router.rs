@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::compression::CompressionLayer;
 
-use super::client_limit::client_of;
 use super::context::WebContext;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
@@ -85,7 +84,7 @@ fn problem_of(context: &WebContext, request: &Request, route: &str) -> Option<Pr
         return None;
     }
     let Peer(peer) = request.extensions().get::<Peer>().expect("the listener adds the address");
-    let wait = context.clients.check(client_of(peer.ip(), request.headers())).err()?;
+    let wait = context.clients.check(context.proxies.client_of(peer.ip(), request.headers())).err()?;
     let retry_after_s = wait.as_secs() + 1;
     let detail = format!("this address has sent too many requests; try again in {retry_after_s} s");
     Some(Problem { retry_after_s: Some(retry_after_s), ..Problem::new(ProblemKind::TooManyRequests, detail) })

@@ -21,7 +21,13 @@ const NEVER: Duration = Duration::from_secs(3_600);
 /// A port without a backend.
 async fn start(limits: WebLimits) -> (Server, SocketAddr) {
     let listen = ([127, 0, 0, 1], 0).into();
-    let settings = WebSettings { listen, client_requests_per_second_max: 100_000, client_burst_requests: 100_000 };
+    let settings = WebSettings {
+        listen,
+        client_requests_per_second_max: 100_000,
+        client_burst_requests: 100_000,
+        proxies: vec!["127.0.0.0/8".parse().expect("a network")],
+        public_url: None,
+    };
     let listener = Listener::bind(settings).await.expect("a free port");
     let address = listener.address();
     (listener.start(limits), address)

@@ -1,6 +1,7 @@
 //! Invalid requests, and clients that use more than their share.
 
 use std::io::{Read, Write};
+use std::net::Ipv4Addr;
 
 use super::{Site, http};
 use crate::sandbox::wait_until;
@@ -76,6 +77,41 @@ fn rate_of_each_client_is_limited() {
     assert_eq!(send("198.51.100.2", "/api/v1/status").status, 200, "another client has its own limit");
     assert_eq!(send("198.51.100.1", "/healthz").status, 200);
     wait_until("the client is served again", || send("198.51.100.1", "/api/v1/status").status == 200);
+    site.daemon.stop();
+}
+
+/// Each request has another invented address, so it is refused only if that address does not count.
+#[test]
+fn clients_cannot_choose_their_addresses() {
+    let limits = "client_requests_per_second_max = 1\nclient_burst_requests = 5\n";
+    let status = |site: &Site, headers: &str| http::request(&site.address, "GET", "/api/v1/status", headers).status;
+    let mut invented = (0..u32::MAX).map(|n| Ipv4Addr::from_bits(0xcb00_7100 + n));
+    let mut wait_for_refusal = |site: &Site, headers: &dyn Fn(Ipv4Addr) -> String| {
+        wait_until("a request is refused", || {
+            let status = status(site, &headers(invented.next().expect("many")));
+            assert!([200, 429].contains(&status), "{status}");
+            status == 429
+        });
+    };
+
+    let site = Site::start(&format!("{limits}proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]\n"));
+    wait_for_refusal(&site, &|invented| format!("x-forwarded-for: {invented}, 198.51.100.1, 10.0.0.7\r\n"));
+    let two_headers = |invented| format!("x-forwarded-for: {invented}\r\nx-forwarded-for: 198.51.100.1:4242\r\n");
+    wait_for_refusal(&site, &two_headers);
+    let other_client = "x-forwarded-for: 198.51.100.1, 198.51.100.2, 10.0.0.7\r\n";
+    assert_eq!(status(&site, other_client), 200, "another client has its own limit");
+    site.daemon.stop();
+
+    let site = Site::start(&format!("{limits}proxies = [\"192.0.2.1\"]\n"));
+    wait_for_refusal(&site, &|invented| format!("x-forwarded-for: {invented}\r\n"));
+    // Connections of peers that are no proxies are limited, too: the last one is refused unless
+    // the first ones have timed out.
+    wait_until("a connection is refused", || {
+        let mut streams: Vec<_> = (0..80).map(|_| http::connect(&site.address)).collect();
+        let mut answer = Vec::new();
+        _ = streams.last_mut().expect("connections").read_to_end(&mut answer);
+        answer.starts_with(b"HTTP/1.1 503")
+    });
     site.daemon.stop();
 }
 
