@@ -3,6 +3,8 @@
 //! With n bits, top = 2^n - 1: `top` is no data, 0 is zero players, and a code c in between is
 //! `0.05 * (4096 / 0.05)^((c - 1) / (top - 2))`.
 
+use std::sync::LazyLock;
+
 const MEAN_MIN: f64 = 0.05;
 const MEAN_MAX: f64 = 4096.0;
 
@@ -23,8 +25,17 @@ pub fn encode(mean: Option<f64>, bits: u32) -> u16 {
     code as u16
 }
 
-/// Decodes a mean; `None` is no data.
+/// The means of all codes of 8 and of 13 bits: a power for each value takes five times as long.
+static MEANS_8: LazyLock<Vec<Option<f64>>> = LazyLock::new(|| (0..1 << 8).map(|code| mean_of(code, 8)).collect());
+static MEANS_13: LazyLock<Vec<Option<f64>>> = LazyLock::new(|| (0..1 << 13).map(|code| mean_of(code, 13)).collect());
+
+/// Decodes a mean; `None` is no data. `bits` is 8 or 13.
 pub fn decode(code: u16, bits: u32) -> Option<f64> {
+    let means = if bits == 8 { &MEANS_8 } else { &MEANS_13 };
+    means.get(usize::from(code)).copied().flatten()
+}
+
+fn mean_of(code: u16, bits: u32) -> Option<f64> {
     let top = (1u32 << bits) - 1;
     match u32::from(code) {
         0 => Some(0.0),
