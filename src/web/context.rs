@@ -3,16 +3,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use moka::future::Cache;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::answer_cache::AnswerCache;
 use super::client_address::Proxies;
 use super::client_limit::ClientLimits;
-use super::limits::{ANSWERS_AGE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX, STATUS_AGE_MAX};
+use super::limits::{ANSWERS_AGE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::{Backend, WebLimits, WebSettings};
@@ -23,11 +22,10 @@ pub(super) struct WebContext {
     backend: OnceLock<Arc<dyn Backend>>,
     is_stopping: AtomicBool,
     engine_requests: Semaphore,
-    /// Answers for clients that watch the same, by request.
+    /// Answers of the last second, by request: of the status, and for clients that watch changes.
     shared_answers: Cache<String, Arc<Vec<Row>>>,
     /// Places for clients that watch changes.
     pub live_streams: Arc<Semaphore>,
-    status: Mutex<Option<(Instant, Arc<Status>)>>,
     pub limits: WebLimits,
     pub proxies: Proxies,
     pub clients: ClientLimits,
@@ -46,7 +44,6 @@ impl WebContext {
                 .time_to_live(ANSWERS_AGE_MAX)
                 .build(),
             live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
-            status: Mutex::default(),
             limits,
             proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),
@@ -70,16 +67,20 @@ impl WebContext {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
+    /// The way to the engine. Error: the daemon starts or stops.
+    fn backend(&self) -> Result<&dyn Backend, Problem> {
+        if self.is_stopping.load(Ordering::Relaxed) {
+            return Err(Problem::new(ProblemKind::Stopping, "the daemon is stopping"));
+        }
+        let starting = || Problem::new(ProblemKind::Starting, "the daemon is opening its state");
+        self.backend.get().map(|backend| &**backend).ok_or_else(starting)
+    }
+
     /// Sends a request to the engine. At most [`ENGINE_REQUESTS_MAX`] are there at once; others
     /// wait here. After the timeout the request is withdrawn.
     pub async fn ask(&self, request: Request) -> Result<Vec<Row>, Problem> {
         debug_assert!(request.is_read_only());
-        if self.is_stopping.load(Ordering::Relaxed) {
-            return Err(Problem::new(ProblemKind::Stopping, "the daemon is stopping"));
-        }
-        let Some(backend) = self.backend.get() else {
-            return Err(Problem::new(ProblemKind::Starting, "the daemon is opening its state"));
-        };
+        let backend = self.backend()?;
         let answer = timeout(self.limits.engine_timeout, async {
             let _permit = self.engine_requests.acquire().await.expect("the semaphore is never closed");
             backend.ask(request).await
@@ -90,31 +91,20 @@ impl WebContext {
         }
     }
 
-    /// As [`WebContext::ask`], for all who ask the same within a second.
-    pub async fn ask_for_all(&self, request: &Request) -> Result<Arc<Vec<Row>>, Problem> {
+    /// As [`WebContext::ask`], but equal requests within [`ANSWERS_AGE_MAX`] share one answer.
+    pub async fn ask_shared(&self, request: &Request) -> Result<Arc<Vec<Row>>, Problem> {
+        self.backend()?;
         let key = format!("{} {}", self.changes(), json::to_string(request));
         let asked = self.shared_answers.try_get_with(key, async { self.ask(request.clone()).await.map(Arc::new) });
         asked.await.map_err(|problem| (*problem).clone())
     }
 
-    /// The status of the daemon, at most [`STATUS_AGE_MAX`] old.
-    pub async fn status(&self) -> Result<Arc<Status>, Problem> {
-        let status = timeout(self.limits.engine_timeout, async {
-            // The lock is held during the request: others wait for its answer.
-            let mut last = self.status.lock().await;
-            if let Some((_, status)) = last.as_ref().filter(|(at, _)| at.elapsed() < STATUS_AGE_MAX)
-                && !self.is_stopping.load(Ordering::Relaxed)
-            {
-                return Ok(status.clone());
-            }
-            let Some(Row::Status(status)) = self.ask(Request::Status {}).await?.into_iter().next() else {
-                return Err(Problem::new(ProblemKind::Internal, "the daemon returned no status"));
-            };
-            let status = Arc::<Status>::from(status);
-            *last = Some((Instant::now(), status.clone()));
-            Ok(status)
-        });
-        status.await.unwrap_or_else(|_| Err(self.too_slow()))
+    /// The status of the daemon, at most [`ANSWERS_AGE_MAX`] old.
+    pub async fn status(&self) -> Result<Status, Problem> {
+        match &self.ask_shared(&Request::Status {}).await?[..] {
+            [Row::Status(status)] => Ok((**status).clone()),
+            _ => Err(Problem::unexpected_row()),
+        }
     }
 
     fn too_slow(&self) -> Problem {

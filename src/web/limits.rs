@@ -25,7 +25,8 @@ pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
 /// Largest body of an answer, bytes: 500 servers of the largest size are below a third of it.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long an answer is used for further requests: a visitor sees a change at most this late.
+/// How long an answer is used for further requests: a visitor sees a change at most this late, and
+/// scrapes and readiness checks cause at most one request a second.
 pub const ANSWERS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Memory of the answers that are kept: some hundred pages.
@@ -50,10 +51,6 @@ pub const PLAYER_WEEKS_MAX: usize = 500;
 /// Requests of visitors that the engine thread handles or queues at once. Its command queue has
 /// room for 256, so visitors leave nearly all of it to the archive and to admins.
 pub const ENGINE_REQUESTS_MAX: usize = 4;
-
-/// How long an answer to a status request is used for further ones: scrapes and readiness checks
-/// cause at most one request a second.
-pub const STATUS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Limits of connections. Tests use smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,7 +83,7 @@ impl Live {
 
 /// The state that is watched, as one line of JSON.
 async fn data(context: &WebContext, request: &Request) -> Result<String, Problem> {
-    match &context.ask_for_all(request).await?[..] {
+    match &context.ask_shared(request).await?[..] {
         [row @ Row::Overview(_)] => Ok(json::to_string(row)),
         [Row::ServerDetail(detail)] => {
             let mut value =

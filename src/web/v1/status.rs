@@ -21,5 +21,5 @@ struct Parameters {}
 pub(super) async fn status(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters {} = query::parse(&uri)?;
     let status = context.status().await?;
-    json_answer(&VisitorStatus::from(&*status), STATUS_MAX_AGE_S)
+    json_answer(&VisitorStatus::from(&status), STATUS_MAX_AGE_S)
 }
