@@ -15,6 +15,10 @@ impl Engine {
             players_known: self.players_known(),
             ..Overview::default()
         };
+        let count = |group: &mut GroupOverview, players: u64| {
+            group.servers_online += 1;
+            group.players_online += players;
+        };
         let mut games: BTreeMap<GameKey, GroupOverview> = BTreeMap::new();
         let mut tags: BTreeMap<TagKey, GroupOverview> = BTreeMap::new();
         for (_, server) in self.listed_servers() {
@@ -25,15 +29,11 @@ impl Engine {
             let players = u64::from(server.record.count);
             overview.servers_online += 1;
             overview.players_online += players;
-            let of_game = server.record.game.map(|game| games.entry(game).or_default());
-            for group in of_game.into_iter() {
-                group.servers_online += 1;
-                group.players_online += players;
+            if let Some(game) = server.record.game {
+                count(games.entry(game).or_default(), players);
             }
             for &tag in &server.record.tags {
-                let group = tags.entry(tag).or_default();
-                group.servers_online += 1;
-                group.players_online += players;
+                count(tags.entry(tag).or_default(), players);
             }
         }
         let most_players_first = |mut groups: Vec<GroupOverview>| {

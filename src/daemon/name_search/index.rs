@@ -46,18 +46,22 @@ impl Chunk {
         self.names.shrink_to_fit();
     }
 
-    /// Calls `found` for each name that contains the text, the newest last; whether it begins with it.
-    fn find(&self, finder: &memmem::Finder<'_>, found: &mut dyn FnMut(PlayerKey, bool)) {
-        let mut from = 0;
-        while let Some(hit) = finder.find(&self.text[from..]).map(|at| from + at) {
+    /// The names that contain the text, the newest last, and whether they begin with it. A text that
+    /// begins with a separator is found at the beginnings only.
+    fn find(&self, finder: &memmem::Finder<'_>) -> Vec<(PlayerKey, bool)> {
+        let separators = usize::from(finder.needle()[0] == SEPARATOR);
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some(at) = finder.find(&self.text[from..]) {
+            let hit = from + at + separators;
             let which = self.names.partition_point(|&(start, _)| start as usize <= hit) - 1;
             let (start, player) = self.names[which];
-            found(player, hit == start as usize);
+            found.push((player, hit == start as usize));
             match self.names.get(which + 1) {
-                Some(&(next, _)) => from = next as usize,
-                None => return,
+                Some(&(next, _)) => from = next as usize - separators,
+                None => break,
             }
         }
+        found
     }
 }
 
@@ -118,13 +122,7 @@ impl NameIndex {
         let with_separator = [&[SEPARATOR], text.as_bytes()].concat();
         let finder = memmem::Finder::new(if is_short { &with_separator[..] } else { text.as_bytes() });
         for (_, chunk) in self.chunks.iter().rev() {
-            let mut of_chunk = Vec::new();
-            let mut found = |player, is_first: bool| of_chunk.push((player, is_first));
-            match is_short {
-                true => chunk.find_first(&finder, &mut found),
-                false => chunk.find(&finder, &mut found),
-            }
-            for (player, is_first) in of_chunk.into_iter().rev() {
+            for (player, is_first) in chunk.find(&finder).into_iter().rev() {
                 let list = if is_first { &mut first } else { &mut inside };
                 if list.len() < count {
                     list.push(player);
@@ -137,16 +135,6 @@ impl NameIndex {
         first.extend(inside);
         first.truncate(count);
         first
-    }
-}
-
-impl Chunk {
-    /// As [`Chunk::find`], of a text that begins with a separator.
-    fn find_first(&self, finder: &memmem::Finder<'_>, found: &mut dyn FnMut(PlayerKey, bool)) {
-        for hit in finder.find_iter(&self.text) {
-            let which = self.names.partition_point(|&(start, _)| start as usize <= hit + 1) - 1;
-            found(self.names[which].1, true);
-        }
     }
 }
 
