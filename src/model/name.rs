@@ -19,6 +19,17 @@ pub enum ColourCodes {
     DarkPlaces,
 }
 
+impl ColourCodes {
+    /// The codes in the host name of a server, by the scheme of its URL.
+    pub fn of_url(url: &str) -> ColourCodes {
+        match url.split_once("://") {
+            Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
+            Some(("quake3", _)) => ColourCodes::Quake3,
+            _ => ColourCodes::None,
+        }
+    }
+}
+
 /// Windows-1252 for 0x80..=0x9F; the five undefined bytes map to the C1 controls of the same
 /// number (as in the WHATWG encoding standard).
 const WINDOWS_1252: [char; 32] = [

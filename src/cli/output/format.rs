@@ -107,12 +107,7 @@ pub fn score_heading(ranking: Ranking) -> &'static str {
 /// Removes control characters from network text, and colour codes if servers of this URL
 /// write them.
 pub fn sanitize_name(text: &str, url: &str) -> String {
-    let codes = match url.split_once("://") {
-        Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
-        Some(("quake3", _)) => ColourCodes::Quake3,
-        _ => ColourCodes::None,
-    };
-    normalise(text, codes)
+    normalise(text, ColourCodes::of_url(url))
 }
 
 /// Removes control characters from text of the admin or the daemon.

@@ -44,20 +44,14 @@ pub(super) fn player(display: &str, name: &str) -> Markup {
 
 /// The host name of a server.
 pub(super) fn hostname(hostname: &str, url: &str) -> Markup {
-    let codes = match url.split_once("://") {
-        Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
-        Some(("quake3", _)) => ColourCodes::Quake3,
-        _ => ColourCodes::None,
-    };
+    let codes = ColourCodes::of_url(url);
     let is_named = !normalise(hostname, codes).is_empty();
     html! { bdi { @if is_named { (coloured(hostname, codes)) } @else { (url) } } }
 }
 
 /// The name of a server without codes, for titles.
 pub(super) fn plain_hostname(hostname: &str, url: &str) -> String {
-    let codes = if url.starts_with("darkplaces:") { ColourCodes::DarkPlaces } else { ColourCodes::Quake3 };
-    let coded = url.starts_with("darkplaces:") || url.starts_with("quake3:");
-    let plain = normalise(hostname, if coded { codes } else { ColourCodes::None });
+    let plain = normalise(hostname, ColourCodes::of_url(url));
     if plain.is_empty() { url.to_owned() } else { shown(plain.chars()) }
 }
 
