@@ -3,6 +3,7 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::limits::{ROWS_PER_PAGE_DEFAULT, ROWS_PER_PAGE_MAX};
@@ -16,6 +17,14 @@ use crate::nearest::nearest;
 pub(super) fn parse<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let parsed = Query::<T>::try_from_uri(uri);
     parsed.map(|Query(query)| query).map_err(|error| Problem::bad_request(error.body_text()))
+}
+
+/// Refuses any parameter.
+pub(super) fn no_parameters(uri: &Uri) -> Result<(), Problem> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct None {}
+    parse::<None>(uri).map(|None {}| ())
 }
 
 /// The number of rows of a page, from the parameter `name`.
@@ -39,19 +48,30 @@ pub(super) fn server_cursor(text: &str) -> Result<ServerCursor, Problem> {
 
 /// An order of servers.
 pub(super) fn server_order(text: &str) -> Result<ServerOrder, Problem> {
-    ServerOrder::from_name(text).ok_or_else(|| unknown_name("order", text, ServerOrder::ALL.map(ServerOrder::name)))
+    one_of("order", text, ServerOrder::ALL.map(|order| (order.name(), order)))
 }
 
 /// A ranking.
 pub(super) fn ranking(text: &str) -> Result<Ranking, Problem> {
-    Ranking::from_name(text).ok_or_else(|| unknown_name("ranking", text, Ranking::ALL.map(Ranking::name)))
+    one_of("ranking", text, Ranking::ALL.map(|ranking| (ranking.name(), ranking)))
 }
 
-/// The error of a name that is none of these.
-fn unknown_name<const N: usize>(parameter: &str, text: &str, names: [&'static str; N]) -> Problem {
-    let expected = match nearest(text, names) {
+/// The value with the name `text`.
+pub(super) fn one_of<T>(
+    parameter: &str,
+    text: &str,
+    values: impl IntoIterator<Item = (&'static str, T)>,
+) -> Result<T, Problem> {
+    let mut names = Vec::new();
+    for (name, value) in values {
+        if name == text {
+            return Ok(value);
+        }
+        names.push(name);
+    }
+    let expected = match nearest(text, names.iter().copied()) {
         Some(right) => format!("did you mean {right}?"),
         None => format!("expected one of {}", names.join(", ")),
     };
-    Problem::bad_request(format!("{parameter}: {expected}"))
+    Err(Problem::bad_request(format!("{parameter}: {expected}")))
 }

@@ -24,10 +24,6 @@ struct Parameters {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NoParameters {}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SearchParameters {
     text: String,
     limit: Option<u32>,
@@ -55,7 +51,7 @@ pub(super) async fn by_key(
     Path(key): Path<String>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let NoParameters {} = query::parse(&uri)?;
+    query::no_parameters(&uri)?;
     let player_key = key.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))?;
     match context.ask(Request::PlayerShow { player_key }).await?.pop() {
         Some(Row::Player(mut player)) => {

@@ -13,13 +13,8 @@ use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
 
-/// It has no parameters.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoParameters {}
-
 pub(super) async fn overview(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
-    let NoParameters {} = query::parse(&uri)?;
+    query::no_parameters(&uri)?;
     match &context.ask(Request::Overview {}).await?[..] {
         [row @ Row::Overview(_)] => json_answer(row, MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),

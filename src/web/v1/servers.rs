@@ -62,17 +62,12 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
     json_answer(&list, MAX_AGE_S)
 }
 
-/// It has no parameters besides the path.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ShowParameters {}
-
 pub(super) async fn show(
     State(context): State<Arc<WebContext>>,
     Path(url): Path<String>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let ShowParameters {} = query::parse(&uri)?;
+    query::no_parameters(&uri)?;
     let url = query::server_url(&url)?;
     let rows = context.ask(Request::ServersShow { url }).await?;
     match &rows[..] {
