@@ -54,8 +54,8 @@ impl Default for AnswerCache {
     }
 }
 
-/// Answers from the cache, or computes and keeps the answer. Errors are kept by nobody, but those who
-/// waited for the same answer get them, too.
+/// Answers from the cache, or computes and keeps the answer. Errors are not cached, but those
+/// who waited for the same answer get them, too.
 pub(super) async fn cached(State(context): State<Arc<WebContext>>, mut request: Request, next: Next) -> Response {
     let cache = &context.answers;
     let client_headers = request.headers().clone();
@@ -65,7 +65,7 @@ pub(super) async fn cached(State(context): State<Arc<WebContext>>, mut request: 
         .any(|value| value.to_str().is_ok_and(|value| value.contains("gzip")));
     let path_and_query = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let key = AnswerKey { path_and_query, is_compressed, changes: context.changes() };
-    // The whole answer, for whoever asks.
+    // Computed as for GET: a HEAD request shares the answer, without its body.
     *request.method_mut() = Method::GET;
     let answer = cache.answers.try_get_with(key, async {
         let Ok(_permit) = cache.computing.try_acquire() else {

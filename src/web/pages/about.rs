@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::http::Uri;
 use maud::html;
 
-use super::boards::no_parameters;
 use super::layout::{Page, PageResult};
 use super::names;
 use crate::web::context::WebContext;
+use crate::web::query;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    no_parameters(&uri)?;
+    query::no_parameters(&uri)?;
     let status = context.status().await?;
     let contact = status.daemon.as_ref().and_then(|daemon| daemon.contact.as_deref());
     let body = html! {
@@ -33,7 +33,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
             dt { "CLQ2, points for winning" }
             dd { "Reaching the top of the list at the end of rounds: the more players are below, the more points." }
             dt { "ELO, rating" }
-            dd { "Every round is a match of each player against each other; who ends above takes rating from who ends below." }
+            dd { "Every round is a match of each player against every other. The one in the higher position wins, and takes rating from the other." }
             dt { "Points" }
             dd { "All points collected in the week." }
             dt { "Time" }
@@ -49,7 +49,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         h2 { "What cannot be known" }
         ul {
             li { "What happens between two scans: a stay of a minute may be missed, and points after the last scan of a round are not seen. Estimates of that are shown separately and never ranked." }
-            li { "Who a player is: players are names. Two people with one name in one game are one player." }
+            li { "Who a player is: players are identified by their names. Two people with the same name in one game are one player." }
             li { "Whether a server tells the truth. Implausible answers are not used; the page of a server says why." }
         }
         h2 { "Figures" }
