@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -33,14 +32,6 @@ pub(super) struct BoardParameters {
     pub ranking: Option<String>,
     pub start: Option<u32>,
     pub player: Option<String>,
-}
-
-/// Refuses any parameter.
-pub(super) fn no_parameters(uri: &Uri) -> Result<(), Problem> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct None {}
-    query::parse::<None>(uri).map(|_| ())
 }
 
 /// A part of a board.

@@ -6,16 +6,16 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
 
-use super::boards::{self, BoardParameters, no_parameters};
+use super::boards::{self, BoardParameters};
 use super::format::count;
 use super::layout::{Page, PageResult};
-use super::online::{self, Resolution};
+use super::online;
+use super::resolution::Resolution;
 use super::server_table::{self, game_path};
-use super::{names, overview, server_rows};
-use crate::api::{Request, ServerFilter};
+use super::{busiest_servers, names, overview};
+use crate::api::ServerFilter;
 use crate::clock::system_ms;
 use crate::model::scope::Scope;
-use crate::model::server_page::ServerOrder;
 use crate::model::view::GroupOverview;
 use crate::web::context::WebContext;
 use crate::web::query;
@@ -24,7 +24,7 @@ const SERVERS: u32 = 20;
 
 /// All games and tags with online servers.
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    no_parameters(&uri)?;
+    query::no_parameters(&uri)?;
     let overview = overview(&context).await?;
     let body = html! {
         h1 { "Games" }
@@ -87,9 +87,7 @@ async fn group(
         Scope::Tag(_) => format!("tag={}", names::value(name)),
         _ => format!("game={}", names::value(name)),
     };
-    let request =
-        Request::ServersPage { filter, after: None, count: SERVERS, order: ServerOrder::Players, recent: true };
-    let (servers, _) = server_rows(context.ask(request).await?)?;
+    let servers = busiest_servers(context, filter, SERVERS).await?;
     let body = html! {
         h1 { (kind) " " (names::plain(name)) }
         (boards)

@@ -6,37 +6,30 @@ use axum::extract::State;
 use axum::http::Uri;
 use maud::{Markup, html};
 
-use super::boards::{self, no_parameters};
+use super::boards;
 use super::format::{count, ranking};
 use super::layout::{Page, PageResult};
-use super::online::{self, Resolution};
+use super::online;
+use super::resolution::Resolution;
 use super::server_table::{self, game_path};
-use super::{names, overview, server_rows, windows};
-use crate::api::{Request, ServerFilter};
+use super::{busiest_servers, names, overview, windows};
+use crate::api::ServerFilter;
 use crate::clock::system_ms;
 use crate::model::Ranking;
 use crate::model::scope::Scope;
-use crate::model::server_page::ServerOrder;
 use crate::model::view::Overview;
 use crate::model::view::board::WindowPhase;
 use crate::web::context::WebContext;
+use crate::web::query;
 
 const BUSIEST_SERVERS: u32 = 10;
 const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    no_parameters(&uri)?;
+    query::no_parameters(&uri)?;
     let overview = overview(&context).await?;
-    let order = ServerOrder::Players;
-    let busiest = Request::ServersPage {
-        filter: ServerFilter::default(),
-        after: None,
-        count: BUSIEST_SERVERS,
-        order,
-        recent: true,
-    };
-    let (busiest, _) = server_rows(context.ask(busiest).await?)?;
+    let busiest = busiest_servers(&context, ServerFilter::default(), BUSIEST_SERVERS).await?;
     let online = online::charts(&context, None, None, &[Resolution::TenMinutes, Resolution::Hours]).await?;
     let mut leaders = Vec::new();
     for game in overview.games.iter().take(GAMES_WITH_LEADERS) {

@@ -3,7 +3,8 @@
 //!
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`], [`search`],
 //!   [`about`]: one page each.
-//! - [`boards`]: the boards of a scope; [`online`]: players over time; parts of several pages. [`server_table`]: lists of servers.
+//! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
+//!   [`server_table`]: lists of servers. They are parts of several pages.
 //! - [`layout`]: the frame of all pages. [`error_page`]: errors.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
@@ -19,6 +20,7 @@ mod map;
 mod names;
 mod online;
 mod player;
+mod resolution;
 mod search;
 mod server;
 mod server_table;
@@ -33,7 +35,8 @@ use axum::routing::get;
 use super::answer::{STATIC_MAX_AGE_S, answer};
 use super::context::WebContext;
 use super::problem::Problem;
-use crate::api::{Request, Row};
+use crate::api::{Request, Row, ServerFilter};
+use crate::model::server_page::ServerOrder;
 use crate::model::view::board::WindowSummary;
 use crate::model::view::{Overview, ServerSummary};
 
@@ -82,6 +85,17 @@ async fn windows(context: &WebContext) -> Result<Vec<WindowSummary>, Problem> {
         _ => Err(Problem::unexpected_row()),
     };
     rows.into_iter().map(window).collect()
+}
+
+/// Servers that match, those with most players first.
+async fn busiest_servers(
+    context: &WebContext,
+    filter: ServerFilter,
+    count: u32,
+) -> Result<Vec<ServerSummary>, Problem> {
+    let order = ServerOrder::Players;
+    let request = Request::ServersPage { filter, after: None, count, order, recent: true };
+    Ok(server_rows(context.ask(request).await?)?.0)
 }
 
 /// The servers of an answer, and where the list continues.

@@ -8,72 +8,30 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::chart::{High, Series, chart, rounded};
-use super::format::{count, utc};
+use super::format::count;
 use super::layout::{Page, PageResult};
 use super::names;
+use super::resolution::Resolution;
 use crate::api::{Request, Row};
-use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 use crate::model::view::{OnlineSeriesView, SlotsView};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
 
-/// A resolution of the series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Resolution {
-    TenMinutes,
-    Hours,
-    Days,
-    Weeks,
+fn title(resolution: Resolution) -> String {
+    format!("Players online over {}", resolution.span())
 }
 
-impl Resolution {
-    pub const ALL: [Resolution; 4] = [Resolution::TenMinutes, Resolution::Hours, Resolution::Days, Resolution::Weeks];
+fn unit(resolution: Resolution) -> String {
+    format!("sum of the servers' means of {}", resolution.slot())
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Resolution::TenMinutes => "ten_minutes",
-            Resolution::Hours => "hours",
-            Resolution::Days => "days",
-            Resolution::Weeks => "weeks",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Resolution::TenMinutes => "Players online over 25 hours",
-            Resolution::Hours => "Players online over 32 days",
-            Resolution::Days => "Players online over a year",
-            Resolution::Weeks => "Players online over all weeks",
-        }
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Resolution::TenMinutes => "sum of the servers' means of 10 minutes",
-            Resolution::Hours => "sum of the servers' means of an hour",
-            Resolution::Days => "sum of the servers' means of a day",
-            Resolution::Weeks => "sum of the servers' means of a week",
-        }
-    }
-
-    fn slot_ms(self) -> i64 {
-        match self {
-            Resolution::TenMinutes => 10 * MINUTE_MS,
-            Resolution::Hours => HOUR_MS,
-            Resolution::Days => DAY_MS,
-            Resolution::Weeks => WEEK_MS,
-        }
-    }
-
-    fn of(self, series: &OnlineSeriesView) -> &SlotsView {
-        match self {
-            Resolution::TenMinutes => &series.ten_minutes,
-            Resolution::Hours => &series.hours,
-            Resolution::Days => &series.days,
-            Resolution::Weeks => &series.weeks,
-        }
+fn slots(resolution: Resolution, series: &OnlineSeriesView) -> &SlotsView {
+    match resolution {
+        Resolution::TenMinutes => &series.ten_minutes,
+        Resolution::Hours => &series.hours,
+        Resolution::Days => &series.days,
+        Resolution::Weeks => &series.weeks,
     }
 }
 
@@ -115,10 +73,10 @@ pub(super) async fn charts(
         let values = Series { newest_ms: slots.newest_ms, slot_ms: resolution.slot_ms(), values: &slots.players };
         let table = format!("/series?{of}series={}", resolution.name());
         let id = format!("online-{}", resolution.name());
-        values.has_data().then(|| chart(&id, resolution.title(), resolution.unit(), &values, High::Large, &table))
+        values.has_data().then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))
     };
     let graphs =
-        series.iter().flat_map(|series| shown.iter().map(|&resolution| graph(resolution, resolution.of(series))));
+        series.iter().flat_map(|series| shown.iter().map(|&resolution| graph(resolution, slots(resolution, series))));
     let graphs: Vec<Markup> = graphs.flatten().collect();
     Ok(html! {
         @if graphs.is_empty() { p { "There is no data yet: the first slot of ten minutes has not ended." } }
@@ -131,24 +89,23 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let Parameters { game, tag, series: resolution } = query::parse(&uri)?;
     let of = game.clone().or_else(|| tag.clone());
     let series = series(&context, game, tag).await?;
-    let format = if resolution.slot_ms() < DAY_MS { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
-    let rows = series.iter().map(|series| resolution.of(series)).flat_map(|slots| {
+    let rows = series.iter().map(|series| slots(resolution, series)).flat_map(|slots| {
         let values = slots.players.iter().zip(&slots.servers).rev().enumerate();
         values.filter_map(|(back, (players, servers))| {
             let from_ms = slots.newest_ms - back as i64 * resolution.slot_ms();
-            Some((utc(from_ms, format), rounded((*players)?), count((*servers)?)))
+            Some((resolution.start_text(from_ms), rounded((*players)?), count((*servers)?)))
         })
     });
     let body = html! {
-        h1 { (resolution.title()) }
+        h1 { (title(resolution)) }
         @if let Some(of) = &of { p { (names::plain(of)) } }
         table {
-            caption { "Newest first, UTC. Players: " (resolution.unit()) ". Servers: those that were seen." }
+            caption { "Newest first, UTC. Players: " (unit(resolution)) ". Servers: those that were seen." }
             thead { tr { th scope="col" { "From" } th scope="col" .n { "Players" } th scope="col" .n { "Servers" } } }
             tbody {
                 @for (from, players, servers) in rows { tr { td { (from) } td .n { (players) } td .n { (servers) } } }
             }
         }
     };
-    Ok(Page::new(resolution.title(), body))
+    Ok(Page::new(title(resolution), body))
 }

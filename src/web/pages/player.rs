@@ -7,7 +7,6 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
 
-use super::boards::no_parameters;
 use super::format::{count, duration, ranking, score, signed};
 use super::layout::{Page, PageResult};
 use super::names;
@@ -19,12 +18,13 @@ use crate::model::Ranking;
 use crate::model::view::{PlayerView, PlayerWeekView};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
+use crate::web::query;
 
 /// Rows of weeks that are shown.
 const WEEK_ROWS_MAX: usize = 200;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path<String>, uri: Uri) -> PageResult {
-    no_parameters(&uri)?;
+    query::no_parameters(&uri)?;
     let player_key: u32 = key.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))?;
     let Some(Row::Player(player)) = context.ask(Request::PlayerShow { player_key }).await?.pop() else {
         return Err(Problem::unexpected_row().into());

@@ -9,11 +9,10 @@ use serde::Deserialize;
 
 use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
-use super::{names, overview, server_rows};
+use super::{busiest_servers, names, overview};
 use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
 use crate::limits::NAME_BYTES_MAX;
-use crate::model::server_page::ServerOrder;
 use crate::model::view::{PlayerNameView, PlayerView};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -44,9 +43,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     }
     let players = players(&context, text).await?;
     let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
-    let request =
-        Request::ServersPage { filter, after: None, count: SERVERS, order: ServerOrder::Players, recent: true };
-    let (servers, _) = server_rows(context.ask(request).await?)?;
+    let servers = busiest_servers(&context, filter, SERVERS).await?;
     let overview = overview(&context).await?;
     let lower = text.to_lowercase();
     let games = overview.games.iter().filter(|game| game.name.to_lowercase().contains(&lower));

@@ -9,13 +9,13 @@ use serde::Deserialize;
 
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
-use super::format::{ago, count, signed, utc};
+use super::format::{ago, count, signed};
 use super::layout::{Page, PageResult};
 use super::names;
+use super::resolution::Resolution;
 use super::server_table::{game_path, map_path, server_path};
 use crate::api::{Request, Row};
 use crate::clock::system_ms;
-use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
 use crate::model::view::{ListedPlayer, SeriesView, ServerDetail};
@@ -115,57 +115,50 @@ fn players(listed: &[ListedPlayer]) -> Markup {
     }
 }
 
-/// Name in URLs, title and unit of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SeriesKind {
-    TenMinutes,
-    Hours,
-    Days,
-    Weeks,
+/// A graph of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Graph {
+    Players(Resolution),
     Ranks,
 }
 
-impl SeriesKind {
-    const ALL: [SeriesKind; 5] =
-        [SeriesKind::TenMinutes, SeriesKind::Hours, SeriesKind::Days, SeriesKind::Weeks, SeriesKind::Ranks];
+impl Graph {
+    fn all() -> impl Iterator<Item = Graph> {
+        Resolution::ALL.into_iter().map(Graph::Players).chain([Graph::Ranks])
+    }
 
     fn name(self) -> &'static str {
         match self {
-            SeriesKind::TenMinutes => "ten_minutes",
-            SeriesKind::Hours => "hours",
-            SeriesKind::Days => "days",
-            SeriesKind::Weeks => "weeks",
-            SeriesKind::Ranks => "ranks",
+            Graph::Players(resolution) => resolution.name(),
+            Graph::Ranks => "ranks",
         }
     }
 
-    fn title(self) -> &'static str {
+    fn title(self) -> String {
         match self {
-            SeriesKind::TenMinutes => "Players over 25 hours",
-            SeriesKind::Hours => "Players over 32 days",
-            SeriesKind::Days => "Players over a year",
-            SeriesKind::Weeks => "Players over all weeks",
-            SeriesKind::Ranks => "Rank of the server over 55 weeks",
+            Graph::Players(resolution) => format!("Players over {}", resolution.span()),
+            Graph::Ranks => "Rank of the server over 55 weeks".to_owned(),
         }
     }
 
-    fn unit(self) -> &'static str {
+    fn unit(self) -> String {
         match self {
-            SeriesKind::TenMinutes => "mean of 10 minutes",
-            SeriesKind::Hours => "mean of an hour",
-            SeriesKind::Days => "mean of a day",
-            SeriesKind::Weeks => "mean of a week",
-            SeriesKind::Ranks => "1 is the first; gaps: not ranked",
+            Graph::Players(resolution) => format!("mean of {}", resolution.slot()),
+            Graph::Ranks => "1 is the first; gaps: not ranked".to_owned(),
         }
     }
 
-    fn slot_ms(self) -> i64 {
+    fn resolution(self) -> Resolution {
         match self {
-            SeriesKind::TenMinutes => 10 * MINUTE_MS,
-            SeriesKind::Hours => HOUR_MS,
-            SeriesKind::Days => DAY_MS,
-            SeriesKind::Weeks | SeriesKind::Ranks => WEEK_MS,
+            Graph::Players(resolution) => resolution,
+            Graph::Ranks => Resolution::Weeks,
+        }
+    }
+
+    fn high(self) -> High {
+        match self {
+            Graph::Players(_) => High::Large,
+            Graph::Ranks => High::Small,
         }
     }
 
@@ -173,31 +166,27 @@ impl SeriesKind {
     fn of(self, series: &SeriesView) -> (i64, Vec<Option<f64>>) {
         let ranks = || series.ranks.iter().map(|&rank| (rank > 0).then(|| f64::from(rank))).collect();
         match self {
-            SeriesKind::TenMinutes => (series.newest_ten_minutes_ms, series.ten_minutes.clone()),
-            SeriesKind::Hours => (series.newest_hour_ms, series.hours.clone()),
-            SeriesKind::Days => (series.newest_day_ms, series.days.clone()),
-            SeriesKind::Weeks => (series.newest_week_ms, series.weeks.clone()),
-            SeriesKind::Ranks => (series.newest_rank_week_ms.unwrap_or(0), ranks()),
+            Graph::Players(Resolution::TenMinutes) => (series.newest_ten_minutes_ms, series.ten_minutes.clone()),
+            Graph::Players(Resolution::Hours) => (series.newest_hour_ms, series.hours.clone()),
+            Graph::Players(Resolution::Days) => (series.newest_day_ms, series.days.clone()),
+            Graph::Players(Resolution::Weeks) => (series.newest_week_ms, series.weeks.clone()),
+            Graph::Ranks => (series.newest_rank_week_ms.unwrap_or(0), ranks()),
         }
     }
 }
 
 fn charts(series: &SeriesView, detail: &ServerDetail) -> Markup {
     let table = format!("/series/{}", names::path(&detail.summary.url));
-    let drawn = SeriesKind::ALL.map(|kind| (kind, kind.of(series)));
+    let drawn = Graph::all().map(|graph| (graph, graph.of(series)));
+    let drawn = drawn.filter(|(_, (_, values))| values.iter().any(Option::is_some)).collect::<Vec<_>>();
     html! {
         div .charts {
-            @for (kind, (newest_ms, values)) in &drawn {
-                @let series = Series { newest_ms: *newest_ms, slot_ms: kind.slot_ms(), values };
-                @let high = if *kind == SeriesKind::Ranks { High::Small } else { High::Large };
-                @if series.has_data() {
-                    (chart(kind.name(), kind.title(), kind.unit(), &series, high, &format!("{table}?series={}", kind.name())))
-                }
+            @for (graph, (newest_ms, values)) in &drawn {
+                @let series = Series { newest_ms: *newest_ms, slot_ms: graph.resolution().slot_ms(), values };
+                (chart(graph.name(), &graph.title(), &graph.unit(), &series, graph.high(), &format!("{table}?series={}", graph.name())))
             }
         }
-        @if !drawn.iter().any(|(_, (_, values))| values.iter().any(Option::is_some)) {
-            p { "The first slot of ten minutes has not ended yet." }
-        }
+        @if drawn.is_empty() { p { "The first slot of ten minutes has not ended yet." } }
     }
 }
 
@@ -243,7 +232,7 @@ fn scanning(detail: &ServerDetail, now_ms: i64) -> Markup {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeriesParameters {
-    series: SeriesKind,
+    series: String,
 }
 
 pub(super) async fn series_page(
@@ -251,27 +240,27 @@ pub(super) async fn series_page(
     Path(url): Path<String>,
     uri: Uri,
 ) -> PageResult {
-    let SeriesParameters { series: kind } = query::parse(&uri)?;
+    let SeriesParameters { series } = query::parse(&uri)?;
+    let graph = query::one_of("series", &series, Graph::all().map(|graph| (graph.name(), graph)))?;
     let url = query::server_url(&url)?;
     let detail = detail(&context, &url).await?;
-    let (newest_ms, values) = detail.series.as_ref().map(|series| kind.of(series)).unwrap_or_default();
-    let series = Series { newest_ms, slot_ms: kind.slot_ms(), values: &values };
-    let format = if kind.slot_ms() < DAY_MS { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
+    let (newest_ms, values) = detail.series.as_ref().map(|series| graph.of(series)).unwrap_or_default();
+    let series = Series { newest_ms, slot_ms: graph.resolution().slot_ms(), values: &values };
     let body = html! {
-        h1 { (kind.title()) }
+        h1 { (graph.title()) }
         p { a href=(server_path(url.as_str())) { (names::hostname(&detail.summary.hostname, &detail.summary.url)) } }
         table {
-            caption { (kind.unit()) ", newest first, UTC" }
+            caption { (graph.unit()) ", newest first, UTC" }
             thead { tr { th scope="col" { "From" } th scope="col" .n { "Value" } } }
             tbody {
                 @for (slot, value) in values.iter().enumerate().rev() {
                     @if let Some(value) = value {
-                        tr { td { (utc(series.slot_start_ms(slot), format)) } td .n { (rounded(*value)) } }
+                        tr { td { (graph.resolution().start_text(series.slot_start_ms(slot))) } td .n { (rounded(*value)) } }
                     }
                 }
             }
         }
         @if !series.has_data() { p { "No data yet." } }
     };
-    Ok(Page::new(format!("{}: {}", kind.title(), names::plain_hostname(&detail.summary.hostname, url.as_str())), body))
+    Ok(Page::new(format!("{}: {}", graph.title(), names::plain_hostname(&detail.summary.hostname, url.as_str())), body))
 }

@@ -1,0 +1,63 @@
+//! Resolutions of graphs over time.
+
+use serde::Deserialize;
+
+use super::format::utc;
+use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Resolution {
+    TenMinutes,
+    Hours,
+    Days,
+    Weeks,
+}
+
+impl Resolution {
+    pub const ALL: [Resolution; 4] = [Resolution::TenMinutes, Resolution::Hours, Resolution::Days, Resolution::Weeks];
+
+    /// The name in URLs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resolution::TenMinutes => "ten_minutes",
+            Resolution::Hours => "hours",
+            Resolution::Days => "days",
+            Resolution::Weeks => "weeks",
+        }
+    }
+
+    /// How long the graph is.
+    pub fn span(self) -> &'static str {
+        match self {
+            Resolution::TenMinutes => "25 hours",
+            Resolution::Hours => "32 days",
+            Resolution::Days => "a year",
+            Resolution::Weeks => "all weeks",
+        }
+    }
+
+    /// How long a slot is.
+    pub fn slot(self) -> &'static str {
+        match self {
+            Resolution::TenMinutes => "10 minutes",
+            Resolution::Hours => "an hour",
+            Resolution::Days => "a day",
+            Resolution::Weeks => "a week",
+        }
+    }
+
+    pub fn slot_ms(self) -> i64 {
+        match self {
+            Resolution::TenMinutes => 10 * MINUTE_MS,
+            Resolution::Hours => HOUR_MS,
+            Resolution::Days => DAY_MS,
+            Resolution::Weeks => WEEK_MS,
+        }
+    }
+
+    /// The start of a slot, as short as the resolution allows.
+    pub fn start_text(self, start_ms: i64) -> String {
+        utc(start_ms, if self.slot_ms() < DAY_MS { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" })
+    }
+}
