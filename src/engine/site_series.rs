@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, ServerState};
+use super::{Engine, ServerState, ViewError};
 use crate::model::calendar::{Calendar, HOUR_MS};
 use crate::model::server::SeriesRecord;
 use crate::model::view::{OnlineSeriesView, SlotsView};
@@ -35,9 +35,14 @@ pub enum SeriesGroup {
     Tag(TagKey),
 }
 
-/// Sums of slots, by resolution: ten minutes, hours, days, weeks; the newest last.
+/// The sums of a group.
 #[derive(Clone, Debug)]
-struct Sums([Vec<Option<(f64, u32)>>; 4]);
+struct Sums {
+    /// Slots by resolution: ten minutes, hours, days, weeks; the newest last.
+    slots: [Vec<Option<(f64, u32)>>; 4],
+    /// Servers that were seen in the running week.
+    servers_of_week: u32,
+}
 
 /// The number of the newest slot of each resolution.
 type NewestSlots = [i64; 4];
@@ -51,6 +56,8 @@ pub(super) struct SiteSeries {
 #[derive(Debug)]
 struct Computed {
     newest: NewestSlots,
+    /// Complete hours of the running week.
+    hours_of_week: usize,
     /// Servers below this one are added.
     next_server: usize,
     groups: FxHashMap<SeriesGroup, Sums>,
@@ -63,7 +70,10 @@ impl Engine {
         let mut computed = match self.site_series.computing.take() {
             Some(computing) => computing,
             None if self.site_series.shown.as_ref().is_some_and(|shown| shown.newest == newest) => return,
-            None => Computed { newest, next_server: 0, groups: FxHashMap::default() },
+            None => {
+                let hours_of_week = hours_of_week(&self.global.calendar, self.now_ms(), &newest);
+                Computed { newest, hours_of_week, next_server: 0, groups: FxHashMap::default() }
+            }
         };
         let end = self.servers.len().min(computed.next_server + SERVERS_PER_TICK);
         for server in self.servers[computed.next_server..end].iter().flatten() {
@@ -80,8 +90,9 @@ impl Engine {
     /// Players and servers online over time. `None`: not computed yet, or the group has no server
     /// that was seen.
     pub fn online_series(&self, group: SeriesGroup) -> Option<OnlineSeriesView> {
-        let Computed { newest, groups, .. } = self.site_series.shown.as_ref()?;
-        let Sums([ten_minutes, hours, days, weeks]) = groups.get(&group)?;
+        let Computed { newest, hours_of_week, groups, .. } = self.site_series.shown.as_ref()?;
+        let sums = groups.get(&group)?;
+        let [ten_minutes, hours, days, weeks] = &sums.slots;
         let view = |newest_ms: i64, sums: &[Option<(f64, u32)>]| SlotsView {
             newest_ms,
             players: sums.iter().map(|sum| sum.map(|(players, _)| (players * 10.0).round() / 10.0)).collect(),
@@ -93,15 +104,20 @@ impl Engine {
             hours: view(newest[1] * HOUR_MS, hours),
             days: view(calendar.day_start_ms(newest[2]), days),
             weeks: view(calendar.week_start_ms(WeekKey(newest[3].max(0) as u32)), weeks),
+            week_coverage: sums.week_coverage(*hours_of_week),
         })
     }
 
-    /// The group of a game or tag; of all servers without both. `None`: unknown.
-    pub fn series_group(&self, game: Option<&str>, tag: Option<&str>) -> Option<SeriesGroup> {
+    /// The group of a game or tag; of all servers without both.
+    pub fn series_group<E: std::error::Error + 'static>(
+        &self,
+        game: Option<&str>,
+        tag: Option<&str>,
+    ) -> Result<SeriesGroup, ViewError<E>> {
         match (game, tag) {
-            (Some(game), _) => self.global.games.find(game).map(|key| SeriesGroup::Game(GameKey(key))),
-            (None, Some(tag)) => self.global.tags.find(tag).map(|key| SeriesGroup::Tag(TagKey(key))),
-            (None, None) => Some(SeriesGroup::All),
+            (Some(game), _) => self.find_game(game).map(SeriesGroup::Game),
+            (None, Some(tag)) => self.find_tag(tag).map(SeriesGroup::Tag),
+            (None, None) => Ok(SeriesGroup::All),
         }
     }
 }
@@ -113,7 +129,7 @@ impl Computed {
         let game = record.game.map(SeriesGroup::Game);
         let tags = record.tags.iter().map(|&tag| SeriesGroup::Tag(tag));
         for group in [SeriesGroup::All].into_iter().chain(game).chain(tags) {
-            self.groups.entry(group).or_default().add(&slots, &self.newest);
+            self.groups.entry(group).or_default().add(&slots, &self.newest, self.hours_of_week);
         }
     }
 }
@@ -121,14 +137,15 @@ impl Computed {
 impl Default for Sums {
     fn default() -> Sums {
         let [ten_minutes, hours, days] = LENGTHS.map(|length| vec![None; length]);
-        Sums([ten_minutes, hours, days, Vec::new()])
+        Sums { slots: [ten_minutes, hours, days, Vec::new()], servers_of_week: 0 }
     }
 }
 
 impl Sums {
-    fn add(&mut self, slots: &[(i64, Vec<Option<f64>>); 4], newest: &NewestSlots) {
+    fn add(&mut self, slots: &[(i64, Vec<Option<f64>>); 4], newest: &NewestSlots, hours_of_week: usize) {
+        let mut was_seen_in_week = false;
         for (which, ((newest_of_server, values), newest)) in slots.iter().zip(newest).enumerate() {
-            let sums = &mut self.0[which];
+            let sums = &mut self.slots[which];
             for (back, value) in values.iter().rev().enumerate() {
                 // From the end; negative: not complete yet.
                 let from_end = newest - newest_of_server + back as i64;
@@ -141,8 +158,18 @@ impl Sums {
                 let (players, servers) = sums[at].get_or_insert((0.0, 0));
                 *players += value;
                 *servers += 1;
+                was_seen_in_week |= which == 1 && from_end < hours_of_week;
             }
         }
+        self.servers_of_week += u32::from(was_seen_in_week);
+    }
+
+    fn week_coverage(&self, hours_of_week: usize) -> Option<f64> {
+        let hours = &self.slots[1];
+        let of_week = &hours[hours.len().saturating_sub(hours_of_week)..];
+        let seen: u64 = of_week.iter().flatten().map(|(_, servers)| u64::from(*servers)).sum();
+        let possible = u64::from(self.servers_of_week) * of_week.len() as u64;
+        (possible > 0).then(|| seen as f64 / possible as f64)
     }
 }
 
@@ -152,6 +179,13 @@ fn newest_slots(calendar: &Calendar, now_ms: i64) -> NewestSlots {
     let hour = (slot * SLOT_MS).div_euclid(HOUR_MS);
     let day = calendar.day(hour * HOUR_MS);
     [slot - 1, hour - 1, day - 1, day.div_euclid(7) - 1]
+}
+
+/// Complete hours since the start of the week.
+fn hours_of_week(calendar: &Calendar, now_ms: i64, newest: &NewestSlots) -> usize {
+    let week_start_ms = calendar.week_start_ms(calendar.week(now_ms));
+    let first_hour = (week_start_ms + HOUR_MS - 1).div_euclid(HOUR_MS);
+    usize::try_from(newest[1] - first_hour + 1).unwrap_or(0)
 }
 
 /// The number of the newest slot of each resolution of a server, and its means.

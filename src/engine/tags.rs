@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{AdminError, Engine, GlobalState};
+use super::{AdminError, Engine, GlobalState, ViewError};
 use crate::engine::boards::group::Group;
 use crate::limits::TAGS_MAX;
 use crate::model::{ServerKey, ServerUrl, TagKey};
@@ -59,6 +59,14 @@ impl Engine {
         self.global.server_changed(server);
         self.global.board_cache.mark_server_dirty(server, &before);
         Ok(true)
+    }
+
+    /// Error: no server has the tag.
+    pub(super) fn find_tag<E: std::error::Error + 'static>(&self, tag: &str) -> Result<TagKey, ViewError<E>> {
+        self.global.tags.find(tag).map(TagKey).ok_or_else(|| ViewError::UnknownTag {
+            tag: tag.to_owned(),
+            nearest: crate::nearest::nearest(tag, self.global.tags.names()).map(str::to_owned),
+        })
     }
 
     /// Deletes a tag from all servers that have it, with its boards and ratings: a later tag of

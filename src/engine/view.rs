@@ -217,6 +217,7 @@ impl Engine {
             game: self.global.games.name(game.0).to_owned(),
             name,
             display,
+            aliases: source.aliases(player)?,
             online_on: self.servers_of_player(player),
             weeks: Vec::new(),
             best: Vec::new(),

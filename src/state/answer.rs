@@ -41,8 +41,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(servers.chain(next.map(|after| Row::ServersNext(ServersNext { after }))).collect())
         }
         Request::Series { game, tag } => {
-            let group = engine.series_group(game.as_deref(), tag.as_deref());
-            let group = group.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "no such game or tag"))?;
+            let group = engine.series_group(game.as_deref(), tag.as_deref()).map_err(view_error)?;
             let series = engine.online_series(group);
             Ok(series.into_iter().map(|series| Row::Series(Box::new(series))).collect())
         }

@@ -4,7 +4,7 @@ use clqd::engine::{EngineSettings, Event, SeriesGroup};
 use clqd::model::calendar::{HOUR_MS, MINUTE_MS};
 use clqd::model::{ServerUrl, Snapshot};
 use clqd::state::State;
-use clqd::store::StoreSettings;
+use clqd::store::{StoreError, StoreSettings};
 
 use crate::scans;
 
@@ -53,7 +53,7 @@ fn sums_are_those_of_the_servers_that_were_seen() {
     state.handle(Event::Tick { now_ms: end_ms + 11 * MINUTE_MS }).unwrap();
 
     let check = |game: Option<&str>, tag: Option<&str>| {
-        let group = state.engine.series_group(game, tag).unwrap();
+        let group = state.engine.series_group::<StoreError>(game, tag).unwrap();
         let series = state.engine.online_series(group).unwrap();
         let of_group =
             |server: &&Server| game.is_none_or(|game| server.0 == game) && tag.is_none_or(|tag| server.1 == Some(tag));
@@ -77,15 +77,19 @@ fn sums_are_those_of_the_servers_that_were_seen() {
                 assert!(is_near || !is_steady || hour == 0, "{game:?} {tag:?} hour {hour}: {got} of {want}");
             }
         }
+        let of_group: Vec<&Server> = SERVERS.iter().filter(of_group).collect();
+        let hours_seen: i64 = of_group.iter().map(|it| HOURS - (it.3.end - it.3.start)).sum();
+        assert_eq!(series.week_coverage, Some(hours_seen as f64 / (HOURS * of_group.len() as i64) as f64));
         assert_eq!(series.days.newest_ms, MONDAY_MS + 24 * HOUR_MS, "Tuesday has ended");
-        assert_eq!(series.days.servers.last(), Some(&Some(SERVERS.iter().filter(of_group).count() as u32)));
+        assert_eq!(series.days.servers.last(), Some(&Some(of_group.len() as u32)));
         assert_eq!(series.weeks.players.len(), 0);
     };
     check(None, None);
     check(Some("baseq3"), None);
     check(Some("tf"), None);
     check(None, Some("ctf"));
-    assert!(state.engine.series_group(Some("nothing"), None).is_none());
+    let unknown = state.engine.series_group::<StoreError>(Some("baseq"), None).unwrap_err();
+    assert_eq!(unknown.to_string(), "no server of game \"baseq\" was ever seen; did you mean \"baseq3\"?");
 
     // A removed server is not counted any more.
     state.engine.remove_server(&url(2)).unwrap();

@@ -188,6 +188,10 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
 
 fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
     writeln!(out, "{} in {} (player {})", sanitize(&player.name), sanitize(&player.game), player.player_key)?;
+    if !player.aliases.is_empty() {
+        let aliases: Vec<String> = player.aliases.iter().map(|alias| sanitize(alias)).collect();
+        writeln!(out, "merged with: {}", aliases.join(", "))?;
+    }
     let columns = [
         ("week", Align::Left),
         ("server", Align::Left),

@@ -34,7 +34,7 @@ pub(super) fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()>
 const VALUES_SHOWN: usize = 60;
 
 pub(super) fn print_series(out: &mut impl Write, series: &OnlineSeriesView) -> io::Result<()> {
-    let OnlineSeriesView { ten_minutes, hours, days, weeks } = series;
+    let OnlineSeriesView { ten_minutes, hours, days, weeks, week_coverage } = series;
     for (title, SlotsView { newest_ms: _, players, servers }) in
         [("10 minutes", ten_minutes), ("hours", hours), ("days", days), ("weeks", weeks)]
     {
@@ -44,6 +44,9 @@ pub(super) fn print_series(out: &mut impl Write, series: &OnlineSeriesView) -> i
         let bars = sparkline(&players[from..]);
         let players = newest(players.last().copied().flatten());
         writeln!(out, "{title:>10}  {bars}  {players} players on {} servers", newest(last_servers))?;
+    }
+    if let Some(share) = week_coverage {
+        writeln!(out, "running week: its servers were seen in {:.1} % of its hours", share * 100.0)?;
     }
     Ok(())
 }

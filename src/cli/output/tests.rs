@@ -391,6 +391,7 @@ fn player_prints_weeks_and_best_positions() {
         game: "baseq3".into(),
         name: "Visor".into(),
         display: "^1Visor".into(),
+        aliases: vec!["Visor2".into()],
         online_on: vec![],
         weeks: vec![week],
         best: vec![best],
@@ -399,6 +400,7 @@ fn player_prints_weeks_and_best_positions() {
         vec![Row::Player(player)],
         "\
 Visor in baseq3 (player 12)
+merged with: Visor2
 week      server                         time  points  #  points/s  #  clq2  #  elo  #
 2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234  3    0.0010  2     -       -
 best positions of closed weeks

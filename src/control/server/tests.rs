@@ -27,6 +27,7 @@ impl RequestHandler for Fake {
                     game: "g".into(),
                     name,
                     display: "d".into(),
+                    aliases: vec![],
                     online_on: vec![],
                     weeks: vec![],
                     best: vec![],

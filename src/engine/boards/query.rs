@@ -22,8 +22,7 @@ use crate::model::view::board::{
     OrderView, PageView, PlayerSelector, RangeView, RankingWeight, StandingsView, WindowPhase, WindowSummary,
     WindowView,
 };
-use crate::model::{PlayerKey, Ranking, ServerKey, TagKey, WindowKey};
-use crate::nearest::nearest;
+use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::rank::clq1;
 
 const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
@@ -208,10 +207,7 @@ impl Engine {
                 return Ok(ScopeBoards { window, orders, boards });
             }
             Scope::Game(game) => Group::Game(self.find_game(game)?),
-            Scope::Tag(tag) => Group::Tag(TagKey(self.global.tags.find(tag).ok_or_else(|| ViewError::UnknownTag {
-                tag: tag.clone(),
-                nearest: nearest(tag, self.global.tags.names()).map(str::to_owned),
-            })?)),
+            Scope::Tag(tag) => Group::Tag(self.find_tag(tag)?),
         };
         let boards =
             self.global.board_cache.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;

@@ -101,6 +101,10 @@ pub struct OnlineSeriesView {
     pub hours: SlotsView,
     pub days: SlotsView,
     pub weeks: SlotsView,
+    /// Of the servers that were seen in the running week: the share of its hours in which they
+    /// were seen, 0 to 1. Absent until its first hour is complete.
+    #[serde(default)]
+    pub week_coverage: Option<f64>,
 }
 
 /// Slots of time, the newest last; `null`: no server was seen.
@@ -325,6 +329,9 @@ pub struct PlayerView {
     pub game: String,
     pub name: String,
     pub display: String,
+    /// Names that were merged into this player, normalised.
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// URLs of the servers on which the player is now.
     #[serde(default)]
     pub online_on: Vec<String>,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::chart::rounded;
 use super::format::{count, ranking as ranking_name, score, time};
 use super::{names, windows};
 use crate::api::{Request, Row};
@@ -73,12 +74,14 @@ async fn part(
     Ok(BoardPart { head: *head, entries: rows.filter_map(entry).collect(), found: None })
 }
 
-/// The section with the boards of a scope. `path` is the page's own.
+/// The section with the boards of a scope. `path` is the page's own; `week_coverage` is the share
+/// of the running week in which its servers were seen.
 pub(super) async fn section(
     context: &WebContext,
     scope: &Scope,
     path: &str,
     parameters: &BoardParameters,
+    week_coverage: Option<f64>,
 ) -> Result<Markup, Problem> {
     let all_windows = windows(context).await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
@@ -91,7 +94,7 @@ pub(super) async fn section(
         }
         let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
         return Ok(html! {
-            (heading(&boards[0].0.head, &all_windows, path, None))
+            (heading(&boards[0].0.head, &all_windows, path, None, week_coverage))
             div .grid {
                 @for (board, previous) in &boards {
                     @let (title, unit) = ranking_name(board.head.ranking);
@@ -138,7 +141,7 @@ pub(super) async fn section(
     let first = board.entries.first().map_or(1, |entry| entry.at.position);
     let last = board.entries.last().map_or(0, |entry| entry.at.position);
     Ok(html! {
-        (heading(&board.head, &all_windows, path, Some(ranking)))
+        (heading(&board.head, &all_windows, path, Some(ranking), week_coverage))
         ul .tabs {
             li { a href={ (path) "?window=" (shown) } { "All rankings" } }
             @for other in Ranking::ALL {
@@ -166,8 +169,16 @@ pub(super) async fn section(
 }
 
 /// Title of the section: the window, whether it is final, and a choice of others.
-fn heading(head: &BoardHead, all: &[WindowSummary], path: &str, ranking: Option<Ranking>) -> Markup {
+fn heading(
+    head: &BoardHead,
+    all: &[WindowSummary],
+    path: &str,
+    ranking: Option<Ranking>,
+    week_coverage: Option<f64>,
+) -> Markup {
     let window = &head.window;
+    let is_week = all.iter().any(|other| other.window.window == window.window && other.kind == "week");
+    let coverage = week_coverage.filter(|_| is_week && !window.closed);
     html! {
         h2 #boards { "Rankings of " (window.window) }
         p .soft {
@@ -175,7 +186,8 @@ fn heading(head: &BoardHead, all: &[WindowSummary], path: &str, ranking: Option<
                 (Some(start_ms), Some(end_ms)) => { (time(start_ms)) " to " (time(end_ms)) ". " },
                 _ => {},
             }
-            @if window.closed { "Closed: final." } @else { "Running: provisional." }
+            @if window.closed { "Closed: final." } @else { "Running: provisional. " }
+            @if let Some(share) = coverage { (self::coverage(share)) }
         }
         form .filters action=(path) {
             div {
@@ -190,6 +202,11 @@ fn heading(head: &BoardHead, all: &[WindowSummary], path: &str, ranking: Option<
             button { "Show" }
         }
     }
+}
+
+/// How complete the running week is.
+pub(super) fn coverage(share: f64) -> Markup {
+    html! { "Servers were seen in " (rounded(share * 100.0)) " % of its time. " }
 }
 
 /// The positions of these players in the window before; `None`: it is not kept.

@@ -32,6 +32,8 @@ impl Series<'_> {
 pub(super) enum High {
     /// Many players; the axis begins at 0.
     Large,
+    /// A high rating; the axis begins below the smallest.
+    LargeFromSmallest,
     /// The first rank; the axis begins at 1.
     Small,
 }
@@ -55,9 +57,12 @@ const SLOTS_PER_POINT: usize = 3;
 pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high: High, table: &str) -> Markup {
     let known = || series.values.iter().flatten().copied();
     let newest = series.values.last().copied().flatten();
-    let step = mark_step(known().fold(0.0, f64::max));
-    let marks = (known().fold(0.0, f64::max) / step).ceil().max(1.0);
-    let scale = Scale { slots: series.values.len(), max: marks * step, high };
+    let largest = known().fold(0.0, f64::max);
+    let smallest = if high == High::LargeFromSmallest { known().fold(f64::INFINITY, f64::min) } else { 0.0 };
+    let step = mark_step(largest - smallest);
+    let first_mark = (smallest / step).floor();
+    let marks = (largest / step - first_mark).ceil().max(1.0);
+    let scale = Scale { slots: series.values.len(), min: first_mark * step, max: (first_mark + marks) * step, high };
     let format = match series.slot_ms {
         ..DAY_MS if series.values.len() as i64 * series.slot_ms <= 2 * DAY_MS => "%H:%M",
         _ => "%Y-%m-%d",
@@ -68,10 +73,10 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                 title id={ (id) "-title" } {
                     (title) ", " (unit)
                     @if let Some(newest) = newest { ". Newest: " (rounded(newest)) }
-                    @if known().next().is_some() { ". Largest: " (rounded(known().fold(0.0, f64::max))) }
+                    @if known().next().is_some() { ". Largest: " (rounded(largest)) }
                 }
                 @for mark in 0..=marks as i64 {
-                    @let value = mark as f64 * step;
+                    @let value = (first_mark + mark as f64) * step;
                     @let y = scale.y(value);
                     line .axis x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y) y2=(y) {}
                     text x=(LEFT - 6) y=(y + 4) text-anchor="end" { (rounded(value)) }
@@ -116,6 +121,7 @@ fn mean(slots: &[Option<f64>]) -> Option<f64> {
 /// Where values are on the chart.
 struct Scale {
     slots: usize,
+    min: f64,
     max: f64,
     high: High,
 }
@@ -126,9 +132,9 @@ impl Scale {
     }
 
     fn y(&self, value: f64) -> i64 {
-        let share = (value / self.max).clamp(0.0, 1.0) * PLOT_HEIGHT as f64;
+        let share = ((value - self.min) / (self.max - self.min)).clamp(0.0, 1.0) * PLOT_HEIGHT as f64;
         match self.high {
-            High::Large => TOP + PLOT_HEIGHT - share.round() as i64,
+            High::Large | High::LargeFromSmallest => TOP + PLOT_HEIGHT - share.round() as i64,
             High::Small => TOP + share.round() as i64,
         }
     }
@@ -210,7 +216,7 @@ mod tests {
     #[test]
     fn gaps_interrupt_the_line() {
         let values = [Some(1.0), Some(2.0), None, Some(2.0), None];
-        let scale = Scale { slots: 5, max: 2.0, high: High::Large };
+        let scale = Scale { slots: 5, min: 0.0, max: 2.0, high: High::Large };
         assert_eq!(line(&values, &scale), "M48 88L213 10M543 10h1");
         assert_eq!(area(&values, &scale), "M48 166L48 88L213 10V166ZM543 166L543 10V166Z");
         assert_eq!(line(&[None; 3], &scale), "");
@@ -218,8 +224,17 @@ mod tests {
 
     #[test]
     fn first_rank_is_high() {
-        let scale = Scale { slots: 2, max: 100.0, high: High::Small };
+        let scale = Scale { slots: 2, min: 0.0, max: 100.0, high: High::Small };
         assert!(scale.y(1.0) < scale.y(50.0));
+    }
+
+    #[test]
+    fn axis_of_ratings_begins_below_the_smallest() {
+        let values = [Some(980.0), None, Some(1_013.0)];
+        let series = Series { newest_ms: 0, slot_ms: DAY_MS, values: &values };
+        let svg = chart("elo", "ELO", "rating", &series, High::LargeFromSmallest, "#").into_string();
+        assert!(svg.contains(">980<") && svg.contains(">1,020<") && !svg.contains(">0<"), "{svg}");
+        assert!(svg.contains("d=\"M48 166h1M708 37h1\""), "{svg}");
     }
 
     #[test]

@@ -77,12 +77,13 @@ async fn group(
     filter: ServerFilter,
     parameters: BoardParameters,
 ) -> PageResult {
-    let boards = boards::section(context, &scope, &path, &parameters).await?;
     let (game, tag) = match &scope {
         Scope::Tag(_) => (None, Some(name)),
         _ => (Some(name), None),
     };
-    let online = online::charts(context, game, tag, &Resolution::ALL).await?;
+    let series = online::series(context, game, tag).await?;
+    let week_coverage = series.as_ref().and_then(|series| series.week_coverage);
+    let boards = boards::section(context, &scope, &path, &parameters, week_coverage).await?;
     let list_query = match &scope {
         Scope::Tag(_) => format!("tag={}", names::value(name)),
         _ => format!("game={}", names::value(name)),
@@ -92,7 +93,7 @@ async fn group(
         h1 { (kind) " " (names::plain(name)) }
         (boards)
         h2 { "Players over time" }
-        (online)
+        (online::charts(series.as_ref(), game, tag, &Resolution::ALL))
         h2 { "Busiest servers" }
         (server_table::table("Servers with most players now", &servers, system_ms()))
         p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }

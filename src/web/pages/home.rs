@@ -30,7 +30,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     query::no_parameters(&uri)?;
     let overview = overview(&context).await?;
     let busiest = busiest_servers(&context, ServerFilter::default(), BUSIEST_SERVERS).await?;
-    let online = online::charts(&context, None, None, &[Resolution::TenMinutes, Resolution::Hours]).await?;
+    let series = online::series(&context, None, None).await?;
     let mut leaders = Vec::new();
     for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
         let scope = Scope::Game(game.name.clone());
@@ -47,12 +47,16 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let body = html! {
         h1 { "Game servers and their players" }
         (figures(&overview))
-        (online)
+        (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
         h2 { "Busiest servers" }
         (server_table::table("Servers with most players now", &busiest, system_ms()))
         p { a href="/servers?order=players" { "All servers" } }
         h2 { "Leaders of week " (overview.week) }
-        p .soft { "Provisional until the week ends. " (ranking(Ranking::Clq1).0) ": " (ranking(Ranking::Clq1).1) " while playing." }
+        p .soft {
+            "Provisional until the week ends. "
+            @if let Some(share) = series.and_then(|series| series.week_coverage) { (boards::coverage(share)) }
+            (ranking(Ranking::Clq1).0) ": " (ranking(Ranking::Clq1).1) " while playing."
+        }
         div .grid {
             @for (game, board) in &leaders {
                 section {

@@ -44,26 +44,27 @@ struct Parameters {
     series: Resolution,
 }
 
-async fn series(
+/// Players over time of a game, of a tag, or of all servers. `None`: not computed yet.
+pub(super) async fn series(
     context: &WebContext,
-    game: Option<String>,
-    tag: Option<String>,
+    game: Option<&str>,
+    tag: Option<&str>,
 ) -> Result<Option<OnlineSeriesView>, Problem> {
-    match context.ask(Request::Series { game, tag }).await?.pop() {
+    let request = Request::Series { game: game.map(str::to_owned), tag: tag.map(str::to_owned) };
+    match context.ask(request).await?.pop() {
         Some(Row::Series(series)) => Ok(Some(*series)),
         None => Ok(None),
         Some(_) => Err(Problem::unexpected_row()),
     }
 }
 
-/// Graphs of a game, of a tag, or of all servers.
-pub(super) async fn charts(
-    context: &WebContext,
+/// Graphs of a series.
+pub(super) fn charts(
+    series: Option<&OnlineSeriesView>,
     game: Option<&str>,
     tag: Option<&str>,
     shown: &[Resolution],
-) -> Result<Markup, Problem> {
-    let series = series(context, game.map(str::to_owned), tag.map(str::to_owned)).await?;
+) -> Markup {
     let of = match (game, tag) {
         (Some(game), _) => format!("game={}&", names::value(game)),
         (None, Some(tag)) => format!("tag={}&", names::value(tag)),
@@ -75,20 +76,20 @@ pub(super) async fn charts(
         let id = format!("online-{}", resolution.name());
         values.has_data().then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))
     };
-    let graphs =
-        series.iter().flat_map(|series| shown.iter().map(|&resolution| graph(resolution, slots(resolution, series))));
+    let graphs = series
+        .into_iter()
+        .flat_map(|series| shown.iter().map(|&resolution| graph(resolution, slots(resolution, series))));
     let graphs: Vec<Markup> = graphs.flatten().collect();
-    Ok(html! {
+    html! {
         @if graphs.is_empty() { p { "There is no data yet: the first slot of ten minutes has not ended." } }
         div .charts { @for graph in graphs { (graph) } }
-    })
+    }
 }
 
 /// The values of a graph.
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
     let Parameters { game, tag, series: resolution } = query::parse(&uri)?;
-    let of = game.clone().or_else(|| tag.clone());
-    let series = series(&context, game, tag).await?;
+    let series = series(&context, game.as_deref(), tag.as_deref()).await?;
     let rows = series.iter().map(|series| slots(resolution, series)).flat_map(|slots| {
         let values = slots.players.iter().zip(&slots.servers).rev().enumerate();
         values.filter_map(|(back, (players, servers))| {
@@ -98,7 +99,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     });
     let body = html! {
         h1 { (title(resolution)) }
-        @if let Some(of) = &of { p { (names::plain(of)) } }
+        @if let Some(of) = game.as_ref().or(tag.as_ref()) { p { (names::plain(of)) } }
         table {
             caption { "Newest first, UTC. Players: " (unit(resolution)) ". Servers: those that were seen." }
             thead { tr { th scope="col" { "From" } th scope="col" .n { "Players" } th scope="col" .n { "Servers" } } }

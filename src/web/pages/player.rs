@@ -1,5 +1,6 @@
 //! The page of a player: current server, weeks and positions, best positions.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
 
+use super::chart::{High, Series, chart};
 use super::format::{count, duration, ranking, score, signed};
 use super::layout::{Page, PageResult};
 use super::names;
@@ -14,14 +16,18 @@ use super::server_table::{game_path, server_path};
 use crate::api::{Request, Row};
 use crate::board::Score;
 use crate::board::score_unit::display_score;
-use crate::model::Ranking;
+use crate::model::calendar::{Calendar, HOUR_MS, WEEK_MS, parse_week_label};
 use crate::model::view::{PlayerView, PlayerWeekView};
+use crate::model::{Ranking, WeekKey};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
 
 /// Rows of weeks that are shown.
 const WEEK_ROWS_MAX: usize = 200;
+
+/// Servers whose ratings are drawn.
+const RATING_CHARTS_MAX: usize = 4;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path<String>, uri: Uri) -> PageResult {
     query::no_parameters(&uri)?;
@@ -41,7 +47,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path
                 @for url in &player.online_on { a href=(server_path(url)) { (url) } " " }
             }
         }
-        h2 { "Weeks" }
+        @if !player.aliases.is_empty() {
+            p { "Merged with: " @for alias in &player.aliases { span .badge { (names::plain(alias)) } " " } }
+        }
+        (charts(&player.weeks))
+        h2 #weeks { "Weeks" }
         p .soft { "All weeks that clqd keeps. The running week is provisional. Estimated: points and time between two scans, never ranked." }
         (weeks(&player.weeks))
         h2 { "Best positions" }
@@ -59,6 +69,44 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
         div { dt { "Time, counted" } dd { (duration(time_ms)) } }
         div { dt { "Time, estimated" } dd { (duration(time_est_ms)) } }
     }
+}
+
+/// Hours played in each week, and the ratings on the servers with most weeks.
+fn charts(weeks: &[PlayerWeekView]) -> Markup {
+    let mut hours: WeekValues = BTreeMap::new();
+    let mut ratings: BTreeMap<&str, WeekValues> = BTreeMap::new();
+    for week in weeks {
+        let Ok(key) = parse_week_label(&week.week) else { continue };
+        *hours.entry(key).or_default() += week.time_ms as f64 / HOUR_MS as f64;
+        if week.elo_rounds > 0 {
+            ratings.entry(&week.server).or_default().insert(key, week.elo);
+        }
+    }
+    let mut ratings: Vec<(&str, WeekValues)> = ratings.into_iter().collect();
+    ratings.sort_by_key(|(_, values)| Reverse(values.len()));
+    let ratings = ratings.iter().take(RATING_CHARTS_MAX).enumerate();
+    html! {
+        div .charts {
+            (week_chart("hours", "Hours played", "h in a week", &hours, High::Large))
+            @for (n, (server, values)) in ratings {
+                (week_chart(&format!("elo-{n}"), &format!("ELO on {server}"), "rating", values, High::LargeFromSmallest))
+            }
+        }
+    }
+}
+
+type WeekValues = BTreeMap<WeekKey, f64>;
+
+/// A chart of values by week; nothing if there are fewer than two.
+fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues, high: High) -> Markup {
+    let (Some((&first, _)), Some((&last, _)), 2..) = (values.first_key_value(), values.last_key_value(), values.len())
+    else {
+        return html! {};
+    };
+    let slots: Vec<Option<f64>> = (first.0..=last.0).map(|week| values.get(&WeekKey(week)).copied()).collect();
+    // The chart shows the dates of Mondays, which are the same in all time zones.
+    let series = Series { newest_ms: Calendar::default().week_start_ms(last), slot_ms: WEEK_MS, values: &slots };
+    chart(id, title, unit, &series, high, "#weeks")
 }
 
 fn weeks(weeks: &[PlayerWeekView]) -> Markup {

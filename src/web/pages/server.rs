@@ -28,7 +28,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let url = query::server_url(&url)?;
     let detail = detail(&context, &url).await?;
     let path = server_path(url.as_str());
-    let boards = boards::section(&context, &Scope::Server(url), &path, &parameters).await?;
+    let boards = boards::section(&context, &Scope::Server(url), &path, &parameters, Some(detail.coverage)).await?;
     let now_ms = system_ms();
     let summary = &detail.summary;
     let body = html! {
