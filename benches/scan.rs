@@ -20,20 +20,17 @@
 //! window, extrapolated to a day: new rows are most of it while a week is young, and a
 //! compaction within the window makes it too small.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clqd::api::Status;
-use clqd::control::{Client, Request, Row};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use process::{Running, scans_ended, status, wait_until};
 
 mod measure;
-
-/// Longest time for a step of the preparation. A million servers take minutes.
-const STEP_MAX: Duration = Duration::from_secs(1_200);
+#[path = "measure/process.rs"]
+mod process;
 
 /// Interval until all servers were scanned once, s: long enough that the first round is not
 /// delayed by a second one.
@@ -121,7 +118,7 @@ impl Setup {
         };
         Ok(Measured {
             wall_s,
-            scans: outcomes(&after) - outcomes(&before),
+            scans: scans_ended(&after) - scans_ended(&before),
             late: after.engine.counts.late_scans - before.engine.counts.late_scans,
             misses: after.engine.counts.misses - before.engine.counts.misses,
             lost_replies: counted("scan.kernel_drops"),
@@ -183,13 +180,13 @@ impl Setup {
                 command.args(["--protocols", &or("CLQD_PROTOCOLS", "default")]);
             }
         }
-        let fleet = Running(command.stdout(Stdio::null()).spawn()?);
+        let fleet = Running::start(command.stdout(Stdio::null()))?;
         wait_until("the fleet's list", || Ok(list.exists()))?;
         Ok(fleet)
     }
 
     fn start_daemon(&self) -> anyhow::Result<Running> {
-        let daemon = Running(self.clqd().arg("run").spawn()?);
+        let daemon = Running::start(self.clqd().arg("run"))?;
         wait_until("the control socket", || Ok(self.status().is_ok()))?;
         Ok(daemon)
     }
@@ -292,63 +289,4 @@ impl Measured {
             self.state_mb_per_day(),
         );
     }
-}
-
-/// A child process that is killed when dropped.
-struct Running(Child);
-
-impl Running {
-    /// User and system time so far, seconds (proc_pid_stat(5), 100 ticks a second).
-    fn cpu_s(&self) -> anyhow::Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
-        Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
-    }
-
-    fn rss_kib(&self) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
-        Ok(line.split_whitespace().next().context("VmRSS")?.parse()?)
-    }
-
-    /// Stops the process with SIGTERM and waits until it has ended.
-    fn stop(mut self) -> anyhow::Result<()> {
-        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM)?;
-        let status = self.0.wait()?;
-        ensure!(status.success(), "the daemon ended with {status}");
-        Ok(())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
-}
-
-fn status(socket: &Path) -> anyhow::Result<Status> {
-    let mut found = None;
-    Client::connect(socket)?.send(&Request::Status {}, &mut |row| {
-        if let Row::Status(status) = row {
-            found = Some(*status);
-        }
-        Ok(())
-    })?;
-    found.context("a status")
-}
-
-/// Scans that have ended since the daemon started.
-fn outcomes(status: &Status) -> u64 {
-    let counts = &status.engine.counts;
-    counts.snapshots + counts.partial_snapshots + counts.misses
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
-    let began = Instant::now();
-    while !done()? {
-        ensure!(began.elapsed() < STEP_MAX, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    Ok(())
 }

@@ -1,0 +1,79 @@
+//! Processes of clqd that a bench starts and watches.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clqd::api::Status;
+use clqd::control::{Client, Request, Row};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Longest time for a step of the preparation. A million servers take minutes.
+const STEP_MAX: Duration = Duration::from_secs(1_200);
+
+/// A child process that is killed when dropped.
+pub struct Running(Child);
+
+impl Running {
+    pub fn start(command: &mut Command) -> anyhow::Result<Running> {
+        Ok(Running(command.spawn()?))
+    }
+
+    /// User and system time so far, seconds (proc_pid_stat(5), 100 ticks a second).
+    pub fn cpu_s(&self) -> anyhow::Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
+        let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
+        Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
+    }
+
+    pub fn rss_kib(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+        Ok(line.split_whitespace().next().context("VmRSS")?.parse()?)
+    }
+
+    /// Stops the process with SIGTERM and waits until it has ended.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM)?;
+        let status = self.0.wait()?;
+        ensure!(status.success(), "the daemon ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// The status of a running daemon.
+pub fn status(socket: &Path) -> anyhow::Result<Status> {
+    let mut found = None;
+    Client::connect(socket)?.send(&Request::Status {}, &mut |row| {
+        if let Row::Status(status) = row {
+            found = Some(*status);
+        }
+        Ok(())
+    })?;
+    found.context("a status")
+}
+
+/// Scans that have ended since the daemon started.
+pub fn scans_ended(status: &Status) -> u64 {
+    let counts = &status.engine.counts;
+    counts.snapshots + counts.partial_snapshots + counts.misses
+}
+
+/// Waits until `done`; error: it takes longer than [`STEP_MAX`].
+pub fn wait_until(what: &str, mut done: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !done()? {
+        ensure!(began.elapsed() < STEP_MAX, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    Ok(())
+}

@@ -1,0 +1,451 @@
+//! Requests of visitors to a daemon that scans: `cargo bench --bench web`.
+//!
+//! Starts a fleet of `CLQD_SERVERS` servers (20,000) with 8 players each, replays a log with
+//! `CLQD_ROWS` players of the running week (1,000,000), each on one of these servers, and starts the
+//! daemon, which then scans every server every 120 s. Then it prints:
+//!
+//! - the time from the start of the process to the first page, and to a page with a board;
+//! - with `CLQD_RATE` requests a second (500) for `CLQD_SECONDS` (120) over 50 connections: the times
+//!   of each kind of page, from the moment when the request was due; and the scans that were late,
+//!   with and without these requests. Each request is for another server, player, page of the board
+//!   or text, so nearly none is answered from the cache;
+//! - with `wrk`: answers a second of each kind, of one path and of 1,000 different ones, beside nginx
+//!   which serves the same bytes as files, and the sizes of the answers;
+//! - the memory of the daemon with the web interface and, after a restart, without it.
+//!
+//! It needs Debian's packages `wrk` and `nginx-light`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clqd::api::Status;
+use clqd::engine::Outcome;
+use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
+use clqd::scan_log;
+use process::{Running, scans_ended, status, wait_until};
+
+#[path = "measure/process.rs"]
+mod process;
+
+/// Players of a list in the log, and lists in a row with the same players.
+const LIST_PLAYERS: u64 = 16;
+const LISTS_OF_PLAYERS: u64 = 2;
+
+/// Between two lists of a server in the log.
+const LIST_INTERVAL_MS: i64 = 60_000;
+
+const INTERVAL_S: u64 = 120;
+
+/// Interval until all servers were scanned once.
+const FIRST_ROUND_INTERVAL_S: u64 = 3_600;
+
+const CONNECTIONS: u64 = 50;
+
+/// Different paths of a kind in the measurements with `wrk`.
+const PATHS: usize = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Home,
+    Server,
+    Board,
+    Player,
+    Search,
+    Api,
+}
+
+impl Kind {
+    const ALL: [Kind; 6] = [Kind::Home, Kind::Server, Kind::Board, Kind::Player, Kind::Search, Kind::Api];
+
+    fn path(self, site: &Site, random: &mut Random) -> String {
+        let server = &site.urls[random.below(site.urls.len() as u64) as usize];
+        match self {
+            Kind::Home => "/".to_owned(),
+            Kind::Server => format!("/servers/{server}"),
+            Kind::Board => format!("/games/{GAME}?ranking=points&start={}", 1 + random.below(site.rows)),
+            Kind::Player => format!("/players/{}", 1 + random.below(site.rows)),
+            Kind::Search => format!("/search?q={}", name(random.below(site.rows))),
+            Kind::Api => format!("/api/v1/boards?server={server}&ranking=clq1"),
+        }
+    }
+}
+
+const GAME: &str = "baseq3";
+
+fn name(player: u64) -> String {
+    format!("player{player}")
+}
+
+/// What paths are made of.
+struct Site {
+    rows: u64,
+    urls: Vec<String>,
+}
+
+/// A linear congruential generator: the same paths in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end.max(1)
+    }
+}
+
+struct Setup {
+    rows: u64,
+    servers: u64,
+    rate: u64,
+    seconds: u64,
+    port: u16,
+    dir: tempfile::TempDir,
+}
+
+fn main() -> anyhow::Result<()> {
+    let number = |name: &str, or: u64| match std::env::var(name) {
+        Ok(text) => text.parse().with_context(|| format!("{name}={text}")),
+        Err(_) => Ok(or),
+    };
+    let setup = Setup {
+        rows: number("CLQD_ROWS", 1_000_000)?,
+        servers: number("CLQD_SERVERS", 20_000)?,
+        rate: number("CLQD_RATE", 500)?,
+        seconds: number("CLQD_SECONDS", 120)?,
+        port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
+        dir: tempfile::tempdir()?,
+    };
+    setup.run()
+}
+
+impl Setup {
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn run(&self) -> anyhow::Result<()> {
+        self.write_config(FIRST_ROUND_INTERVAL_S, true)?;
+        let _fleet = self.start_fleet()?;
+        let urls = std::fs::read_to_string(self.path("servers"))?;
+        let site = Site { rows: self.rows, urls: urls.split_whitespace().map(str::to_owned).collect() };
+        let began = Instant::now();
+        self.write_log(&site.urls)?;
+        let replay =
+            self.clqd().arg("replay").arg(self.path("log.jsonl")).arg("--state").arg(self.path("state")).output()?;
+        ensure!(replay.status.success(), "{}", String::from_utf8_lossy(&replay.stderr));
+        std::fs::remove_file(self.path("log.jsonl"))?;
+        println!(
+            "{} players on {} servers, replayed in {:.0} s",
+            self.rows,
+            self.servers,
+            began.elapsed().as_secs_f64()
+        );
+
+        // The first round, in which all scans are due at once, is not measured.
+        let daemon = self.start_daemon(&site)?;
+        wait_until("the first round of scans", || Ok(scans_ended(&self.status()?) >= self.servers))?;
+        daemon.stop()?;
+        self.write_config(INTERVAL_S, true)?;
+        let daemon = self.start_daemon(&site)?;
+        std::thread::sleep(Duration::from_secs(INTERVAL_S));
+        println!("memory       {} MB after {INTERVAL_S} s", daemon.rss_kib()? >> 10);
+
+        self.scan_for("without requests", &daemon, || {
+            std::thread::sleep(Duration::from_secs(self.seconds));
+            Ok(())
+        })?;
+        self.scan_for("with requests", &daemon, || self.request_at_rate(&site))?;
+        println!("memory       {} MB after these requests", daemon.rss_kib()? >> 10);
+        self.scan_for("with wrk", &daemon, || self.compare_with_files(&site))?;
+        println!("memory       {} MB after wrk", daemon.rss_kib()? >> 10);
+        daemon.stop()?;
+
+        self.write_config(INTERVAL_S, false)?;
+        let daemon = Running::start(self.clqd().arg("run"))?;
+        wait_until("the control socket", || Ok(self.status().is_ok()))?;
+        std::thread::sleep(Duration::from_secs(INTERVAL_S));
+        println!("memory       {} MB without the web interface after {INTERVAL_S} s", daemon.rss_kib()? >> 10);
+        daemon.stop()
+    }
+
+    fn write_config(&self, interval_s: u64, has_web: bool) -> anyhow::Result<()> {
+        let listen = if has_web { format!("127.0.0.1:{}", self.port) } else { String::new() };
+        let text = format!(
+            "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
+             [scan]\nallow_private = true\ninterval_class1_s = {interval_s}\ninterval_class2_s = {interval_s}\n\
+             packets_per_second_max = 5000\nscans_in_flight_max = 20000\n\
+             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nround_end_share = 0.0\n\
+             [web]\nlisten = {listen:?}\nclient_requests_per_second_max = 100000\n\
+             client_burst_requests = 100000\n",
+            self.path("state"),
+            self.path("control.sock"),
+        );
+        Ok(std::fs::write(self.path("clqd.toml"), text)?)
+    }
+
+    fn clqd(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
+        command.arg("--config").arg(self.path("clqd.toml"));
+        command
+    }
+
+    fn start_fleet(&self) -> anyhow::Result<Running> {
+        let list = self.path("servers");
+        let mut command = self.clqd();
+        command.args(["fleet", "--quake3-port", "0", "--source-port", "0", "--status-interval", "0"]);
+        command.args(["--players", "8", "--behaviours", "none", "--faults", "none", "--protocols", "source=0"]);
+        command.args(["--servers", &self.servers.to_string(), "--server-list"]).arg(&list);
+        let fleet = Running::start(command.stdout(Stdio::null()))?;
+        wait_until("the fleet's list", || Ok(list.exists()))?;
+        Ok(fleet)
+    }
+
+    /// Lists of each server that end now; each group of players is in [`LISTS_OF_PLAYERS`] of them.
+    fn write_log(&self, urls: &[String]) -> anyhow::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(self.path("log.jsonl"))?);
+        let urls: Vec<ServerUrl> = urls.iter().map(|url| ServerUrl::parse(url)).collect::<Result<_, _>>()?;
+        let groups_of_server = self.rows.div_ceil(LIST_PLAYERS * urls.len() as u64);
+        let lists = groups_of_server * LISTS_OF_PLAYERS;
+        let now_ms = clqd::clock::system_ms();
+        let (mut line, mut random) = (Vec::new(), Random(7));
+        for list in 0..lists {
+            for (server, url) in (0..).zip(&urls) {
+                let group = list / LISTS_OF_PLAYERS * urls.len() as u64 + server;
+                let at_ms = now_ms - (lists - list) as i64 * LIST_INTERVAL_MS
+                    + server as i64 * LIST_INTERVAL_MS / urls.len() as i64;
+                let players = (0..LIST_PLAYERS).map(|n| group * LIST_PLAYERS + n).filter(|player| *player < self.rows);
+                let base = 20 * (list % LISTS_OF_PLAYERS) as i64;
+                let lines = players.map(|player| Player {
+                    name: name(player).into(),
+                    points: Some(base + random.below(20) as i64),
+                    ping: Some(40),
+                    connected_ms: None,
+                    bot: false,
+                    spectator: false,
+                });
+                let snapshot = Snapshot {
+                    t_ms: at_ms,
+                    game: GAME.into(),
+                    map: "q3dm6".into(),
+                    hostname: "server".into(),
+                    slots: 32,
+                    players: lines.collect(),
+                    completeness: Completeness::Full,
+                    count: None,
+                    bots: None,
+                };
+                line.clear();
+                scan_log::write(&mut line, url, &Outcome::Snapshot(snapshot));
+                out.write_all(&line)?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Starts the daemon; prints when it answers.
+    fn start_daemon(&self, site: &Site) -> anyhow::Result<Running> {
+        let began = Instant::now();
+        let daemon = Running::start(self.clqd().arg("run"))?;
+        let board = Kind::Board.path(site, &mut Random(1));
+        for path in ["/about", "/", &board] {
+            wait_until(path, || {
+                Ok(self.connect().and_then(|mut client| client.get(path)).is_ok_and(|answer| answer.is_ok))
+            })?;
+            println!("start        {:.2} s to {path}", began.elapsed().as_secs_f64());
+        }
+        Ok(daemon)
+    }
+
+    fn status(&self) -> anyhow::Result<Status> {
+        status(&self.path("control.sock"))
+    }
+
+    /// Scans of the daemon while something else happens.
+    fn scan_for(&self, what: &str, daemon: &Running, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let (before, began, cpu_s) = (self.status()?, Instant::now(), daemon.cpu_s()?);
+        work()?;
+        let (after, cpu_s) = (self.status()?, daemon.cpu_s()? - cpu_s);
+        let wall_s = began.elapsed().as_secs_f64();
+        println!(
+            "scans        {what}: {:.1} a second, {} late (> 2 s); lag since the start p50 {:?} ms, p99 {:?} ms; {:.1} % of a core",
+            (scans_ended(&after) - scans_ended(&before)) as f64 / wall_s,
+            after.engine.counts.late_scans - before.engine.counts.late_scans,
+            after.engine.lag_ms_p50,
+            after.engine.lag_ms_p99,
+            100.0 * cpu_s / wall_s,
+        );
+        Ok(())
+    }
+
+    fn connect(&self) -> anyhow::Result<Client> {
+        Client::connect(self.port)
+    }
+
+    fn request_at_rate(&self, site: &Site) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let connection = |number: u64| {
+            let mut client = self.connect()?;
+            let mut random = Random(number);
+            let mut times: Vec<(Kind, Duration, bool)> = Vec::new();
+            let period = Duration::from_secs(CONNECTIONS).div_f64(self.rate as f64);
+            let count = self.rate * self.seconds / CONNECTIONS;
+            for request in 0..count {
+                let kind = Kind::ALL[((request + number) % Kind::ALL.len() as u64) as usize];
+                let path = kind.path(site, &mut random);
+                let due = began + period * request as u32 + period.mul_f64(number as f64 / CONNECTIONS as f64);
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                let answer = client.get(&path)?;
+                times.push((kind, due.elapsed(), answer.is_ok));
+            }
+            anyhow::Ok(times)
+        };
+        let times = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..CONNECTIONS).map(|number| scope.spawn(move || connection(number))).collect();
+            let joined = threads.into_iter().map(|thread| thread.join().expect("a client does not panic"));
+            joined.collect::<anyhow::Result<Vec<_>>>()
+        })?
+        .concat();
+        println!("{} requests a second, ms:    p50      p99      max   not 200", self.rate);
+        for kind in Kind::ALL.map(Some).into_iter().chain([None]) {
+            let of_kind = || times.iter().filter(|(of, ..)| kind.is_none_or(|kind| *of == kind));
+            let mut sorted: Vec<f64> = of_kind().map(|(_, time, _)| time.as_secs_f64() * 1e3).collect();
+            sorted.sort_by(f64::total_cmp);
+            let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
+            let failed = of_kind().filter(|(.., is_ok)| !is_ok).count();
+            let title = kind.map_or("all".to_owned(), |kind| format!("{kind:?}"));
+            println!("  {title:<20} {:>8.1} {:>8.1} {:>8.1} {failed:>9}", at(0.5), at(0.99), at(1.0));
+        }
+        Ok(())
+    }
+
+    /// Answers a second, beside nginx with the same bytes.
+    fn compare_with_files(&self, site: &Site) -> anyhow::Result<()> {
+        let root = self.path("files");
+        std::fs::create_dir(&root)?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let conf = format!(
+            "daemon off; pid {0}/nginx.pid; error_log {0}/nginx.log; worker_processes 2; events {{ }}\n\
+             http {{ access_log off; sendfile on; keepalive_requests 10000000; open_file_cache max=10000; \
+             server {{ listen 127.0.0.1:{port}; root {0}/files; }} }}\n",
+            self.dir.path().display()
+        );
+        std::fs::write(self.path("nginx.conf"), conf)?;
+        // Its workers run as another user.
+        std::fs::set_permissions(self.dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        let nginx = Running::start(Command::new("nginx").arg("-c").arg(self.path("nginx.conf")).stderr(Stdio::null()))?;
+        println!(
+            "answers a second     bytes    gzip |  one path    nginx  ratio | {PATHS} paths    nginx  ratio   p50 ms   p99 ms"
+        );
+        let mut client = self.connect()?;
+        for kind in Kind::ALL {
+            let mut random = Random(99);
+            let mut paths: Vec<String> = (0..PATHS).map(|_| kind.path(site, &mut random)).collect();
+            paths.dedup();
+            let mut files = Vec::new();
+            for path in &paths {
+                let answer = client.get(path)?;
+                ensure!(answer.is_ok, "{path}: not 200");
+                let file = format!("{kind:?}{}", files.len());
+                std::fs::write(root.join(&file), &answer.body)?;
+                files.push(format!("/{file}"));
+            }
+            let bytes = client.get(&paths[0])?.body.len();
+            let gzip = client.get_with(&paths[0], "accept-encoding: gzip\r\n")?.body.len();
+            let one = self.wrk(self.port, &paths[..1])?;
+            let one_file = self.wrk(port, &files[..1])?;
+            let many = self.wrk(self.port, &paths)?;
+            let many_files = self.wrk(port, &files)?;
+            println!(
+                "  {:<16} {bytes:>8} {gzip:>7} | {:>9.0} {:>8.0} {:>6.2} | {:>10.0} {:>8.0} {:>6.2} {:>8} {:>8}",
+                format!("{kind:?}"),
+                one.per_s,
+                one_file.per_s,
+                one.per_s / one_file.per_s,
+                many.per_s,
+                many_files.per_s,
+                many.per_s / many_files.per_s,
+                many.p50,
+                many.p99,
+            );
+        }
+        drop(nginx);
+        Ok(())
+    }
+
+    fn wrk(&self, port: u16, paths: &[String]) -> anyhow::Result<Wrk> {
+        let script = self.path("paths.lua");
+        let list: Vec<String> = paths.iter().map(|path| format!("{path:?}")).collect();
+        let text = format!(
+            "local paths = {{{}}}\nlocal n = 0\n\
+             request = function() n = n + 1; return wrk.format(\"GET\", paths[n % #paths + 1]) end\n",
+            list.join(",")
+        );
+        std::fs::write(&script, text)?;
+        let address = format!("http://127.0.0.1:{port}");
+        let output = Command::new("wrk")
+            .args(["-t1", "-c32", "-d10s", "--latency", "-s"])
+            .arg(&script)
+            .arg(&address)
+            .output()?;
+        let text = String::from_utf8(output.stdout)?;
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(name));
+            line.map(|rest| rest.trim().to_owned()).with_context(|| format!("{name} in {text:?}"))
+        };
+        ensure!(!text.contains("Non-2xx"), "{text}");
+        Ok(Wrk { per_s: value("Requests/sec:")?.parse()?, p50: value("50%")?, p99: value("99%")? })
+    }
+}
+
+/// The result of `wrk`.
+struct Wrk {
+    per_s: f64,
+    p50: String,
+    p99: String,
+}
+
+/// One connection of a visitor.
+struct Client(BufReader<TcpStream>);
+
+struct Answer {
+    is_ok: bool,
+    body: Vec<u8>,
+}
+
+impl Client {
+    fn connect(port: u16) -> anyhow::Result<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        Ok(Client(BufReader::new(stream)))
+    }
+
+    fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
+        self.get_with(path, "")
+    }
+
+    fn get_with(&mut self, path: &str, headers: &str) -> anyhow::Result<Answer> {
+        self.0.get_mut().write_all(format!("GET {path} HTTP/1.1\r\nhost: clqd\r\n{headers}\r\n").as_bytes())?;
+        let (mut is_ok, mut length, mut line) = (false, None, String::new());
+        for number in 0.. {
+            line.clear();
+            ensure!(self.0.read_line(&mut line)? > 0, "the connection was closed");
+            match line.trim_end() {
+                "" => break,
+                status if number == 0 => is_ok = status.contains(" 200 "),
+                header => {
+                    let (name, value) = header.split_once(':').context("a header")?;
+                    if name.eq_ignore_ascii_case("content-length") {
+                        length = Some(value.trim().parse()?);
+                    }
+                }
+            }
+        }
+        let mut body = vec![0; length.context("content-length")?];
+        self.0.read_exact(&mut body)?;
+        Ok(Answer { is_ok, body })
+    }
+}
