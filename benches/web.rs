@@ -41,9 +41,6 @@ const LIST_INTERVAL_MS: i64 = 60_000;
 
 const INTERVAL_S: u64 = 120;
 
-/// Interval until all servers were scanned once.
-const FIRST_ROUND_INTERVAL_S: u64 = 3_600;
-
 const CONNECTIONS: u64 = 50;
 
 /// Different paths of a kind in the measurements with `wrk`.
@@ -128,7 +125,7 @@ impl Setup {
     }
 
     fn run(&self) -> anyhow::Result<()> {
-        self.write_config(FIRST_ROUND_INTERVAL_S, true)?;
+        self.write_config(true)?;
         let _fleet = self.start_fleet()?;
         let urls = std::fs::read_to_string(self.path("servers"))?;
         let site = Site { rows: self.rows, urls: urls.split_whitespace().map(str::to_owned).collect() };
@@ -149,7 +146,6 @@ impl Setup {
         let daemon = self.start_daemon(&site)?;
         wait_until("the first round of scans", || Ok(scans_ended(&self.status()?) >= self.servers))?;
         daemon.stop()?;
-        self.write_config(INTERVAL_S, true)?;
         let daemon = self.start_daemon(&site)?;
         std::thread::sleep(Duration::from_secs(INTERVAL_S));
         println!("memory       {} MB after {INTERVAL_S} s", daemon.rss_kib()? >> 10);
@@ -164,7 +160,7 @@ impl Setup {
         println!("memory       {} MB after wrk", daemon.rss_kib()? >> 10);
         daemon.stop()?;
 
-        self.write_config(INTERVAL_S, false)?;
+        self.write_config(false)?;
         let daemon = Running::start(self.clqd().arg("run"))?;
         wait_until("the control socket", || Ok(self.status().is_ok()))?;
         std::thread::sleep(Duration::from_secs(INTERVAL_S));
@@ -172,11 +168,11 @@ impl Setup {
         daemon.stop()
     }
 
-    fn write_config(&self, interval_s: u64, has_web: bool) -> anyhow::Result<()> {
+    fn write_config(&self, has_web: bool) -> anyhow::Result<()> {
         let listen = if has_web { format!("127.0.0.1:{}", self.port) } else { String::new() };
         let text = format!(
             "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
-             [scan]\nallow_private = true\ninterval_class1_s = {interval_s}\ninterval_class2_s = {interval_s}\n\
+             [scan]\nallow_private = true\ninterval_class1_s = {INTERVAL_S}\ninterval_class2_s = {INTERVAL_S}\n\
              packets_per_second_max = 5000\nscans_in_flight_max = 20000\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nround_end_share = 0.0\n\
              [web]\nlisten = {listen:?}\nclient_requests_per_second_max = 100000\n\
