@@ -113,6 +113,12 @@ pub enum Request {
     /// before that time; weeks only if they are closed and archived.
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
+    /// One `Row::Map`.
+    #[serde(rename = "map")]
+    Map { map: String },
+    /// One `Row::BestPlayers`: the players with the best positions on a server in closed weeks.
+    #[serde(rename = "servers.best")]
+    ServersBest { url: ServerUrl },
     /// A `Row::Player` for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
@@ -212,7 +218,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 35] = [
+pub(super) const COMMANDS: [&str; 37] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -229,6 +235,8 @@ pub(super) const COMMANDS: [&str; 35] = [
     "windows",
     "windows.delete",
     "player",
+    "map",
+    "servers.best",
     "player.search",
     "player.names",
     "player.show",
@@ -266,6 +274,8 @@ impl Request {
             | Request::Standings { .. }
             | Request::Fused { .. }
             | Request::Windows { .. }
+            | Request::Map { .. }
+            | Request::ServersBest { .. }
             | Request::Player { .. }
             | Request::PlayerSearch { .. }
             | Request::PlayerNames { .. }

@@ -10,6 +10,7 @@ use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
     StandingsView, WindowSummary, WindowView,
 };
+use crate::model::view::history::{BestPlayers, MapView};
 use crate::model::view::{
     ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, ServerDetail,
     ServerSummary, Top,
@@ -40,6 +41,8 @@ pub enum Row {
     WindowDeleted(WindowView),
     Player(PlayerView),
     PlayerName(PlayerNameView),
+    Map(MapView),
+    BestPlayers(BestPlayers),
     Correction(Correction),
     ForgottenName(ForgottenName),
     Backup(BackupRow),

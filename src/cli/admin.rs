@@ -94,6 +94,11 @@ pub enum ServersCommand {
         #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
         revoke: Vec<ScreenReason>,
     },
+    /// Show the players with the best positions in closed weeks
+    Best {
+        #[arg(value_parser = parse_url)]
+        url: ServerUrl,
+    },
     /// Show all data of one server
     Show {
         #[arg(value_parser = parse_url)]
@@ -193,6 +198,10 @@ pub fn overview(app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Overview {})
 }
 
+pub fn map(map: String, app: &CliContext) -> anyhow::Result<ExitCode> {
+    send(app, &Request::Map { map })
+}
+
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ServersCommand::Add { urls, tags } => add(app, urls, tags),
@@ -207,6 +216,7 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
         ServersCommand::Remove { urls } => {
             send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
         }
+        ServersCommand::Best { url } => send(app, &Request::ServersBest { url }),
         ServersCommand::Trust { url, except, revoke } => send(app, &Request::ServersTrust { url, except, revoke }),
         ServersCommand::List { class, game, map, tag, online, screened, text } => {
             let (online, screened) = (online.then_some(true), screened.then_some(true));

@@ -80,6 +80,11 @@ pub enum Command {
     #[command(subcommand)]
     Board(board::BoardCommand),
     Player(player::PlayerArgs),
+    /// Show a map: who plays it now, and how much it was played in each week
+    Map {
+        /// Such as q3dm17
+        name: String,
+    },
     Greylist(admin::GreylistArgs),
     /// Scan a server once a minute for a while, for example while somebody looks at it
     Boost(admin::BoostArgs),
@@ -126,6 +131,7 @@ impl Cli {
             Command::Top(args) => admin::top(args, &app),
             Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
+            Command::Map { name } => admin::map(name, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Boost(args) => admin::boost(args, &app),
             Command::Clock(command) => clock::run(command, &app),

@@ -40,6 +40,8 @@ impl Shared {
                 Some(found) => found,
                 None => return Ok(Vec::new()),
             },
+            Request::Map { map } => return self.map(map).await,
+            Request::ServersBest { url } => return self.best_players(url).await,
             other => other,
         };
         let with_bytes = matches!(request, Request::Windows { bytes: true });
@@ -58,6 +60,11 @@ impl Shared {
             }
         }
         if with_bytes { self.with_stored_sizes(rows).await } else { Ok(rows) }
+    }
+
+    /// Corrections and other changes by admins since the start.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// The request for the names of the players that a search finds; `None`: it finds none.

@@ -14,6 +14,7 @@ mod board_builder;
 mod control_handler;
 mod disk_space;
 mod engine_thread;
+mod history;
 mod import_task;
 mod log_rewriting;
 mod name_search;
@@ -83,6 +84,7 @@ struct Shared {
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: searches are off.
     name_search: Option<Arc<name_search::NameSearch>>,
+    history: Arc<history::History>,
     /// Requests that were not read-only.
     changes: AtomicU64,
     /// `None`: no archive is configured.
@@ -223,6 +225,8 @@ impl Daemon {
         if let Some(search) = &name_search {
             tokio::spawn(search.clone().run(commands.clone()));
         }
+        let history = Arc::<history::History>::default();
+        tokio::spawn(history.clone().run(commands.clone()));
         let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
         let shared = Arc::new(Shared {
             commands,
@@ -236,7 +240,8 @@ impl Daemon {
             captures: capture_counters,
             scan_log,
             rescans_dropped,
-            name_search: name_search.clone(),
+            name_search,
+            history,
             changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),

@@ -1,7 +1,5 @@
 //! Answers requests of the web interface as those of the control socket.
 
-use std::sync::atomic::Ordering;
-
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -15,6 +13,6 @@ impl Backend for Shared {
     }
 
     fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
+        Shared::changes(self)
     }
 }

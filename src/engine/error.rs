@@ -26,6 +26,8 @@ pub enum ViewError<E: std::error::Error + 'static> {
     Rebuilding(String),
     #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownGame { game: String, nearest: Option<String> },
+    #[error("no server was ever seen with the map {map:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
+    UnknownMap { map: String, nearest: Option<String> },
     #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownTag { tag: String, nearest: Option<String> },
     #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists all windows")]

@@ -81,7 +81,6 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             let names = names.collect::<Result<Vec<_>, _>>().map_err(|error| view_error(error.into()))?;
             Ok(names.into_iter().flatten().map(Row::PlayerName).collect())
         }
-        Request::PlayerSearch { .. } => Err(ApiError::new(ErrorCode::Refused, "a search needs the running daemon")),
         Request::PlayerShow { player_key } => {
             let player = engine.player(store, PlayerKey(*player_key)).map_err(view_error)?;
             Ok(vec![Row::Player(player)])
@@ -92,7 +91,10 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(forgotten.map(row).collect())
         }
         // Each is named, so that a new request cannot be left without an answer.
-        Request::ServersAdd { .. }
+        Request::PlayerSearch { .. }
+        | Request::Map { .. }
+        | Request::ServersBest { .. }
+        | Request::ServersAdd { .. }
         | Request::WindowsDelete { .. }
         | Request::ServersRemove { .. }
         | Request::ServersTag { .. }

@@ -196,6 +196,35 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Map rows of all servers in a week, in order of server.
+    pub fn each_map_row(
+        &self,
+        week: WeekKey,
+        each: &mut dyn FnMut(ServerKey, MapKey, MapRow),
+    ) -> Result<(), StoreError> {
+        let key = |server| keys::map_rows_prefix(week, Some(ServerKey(server)));
+        self.tree.for_each(key(0)..key(u32::MAX), |key, row| {
+            let (server, map) = (keys::read_u32(key, key.len() - 8), keys::read_u32(key, key.len() - 4));
+            each(ServerKey(server), MapKey(map), row);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The players of a server with best positions, in order of key.
+    pub fn each_best(
+        &self,
+        server: ServerKey,
+        each: &mut dyn FnMut(PlayerKey, BestPositions),
+    ) -> Result<(), StoreError> {
+        let key = |server| keys::number_key(keys::BEST, server);
+        self.tree.for_each(key(server.0)..key(server.0 + 1), |key, best| {
+            each(PlayerKey(keys::read_u32(key, key.len() - 4)), best);
+            ControlFlow::Continue(())
+        })
+    }
+}
+
 impl WindowReader for Reader {
     type Error = StoreError;
 

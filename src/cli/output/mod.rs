@@ -5,6 +5,7 @@ mod board;
 mod clock;
 mod correction;
 pub mod format;
+mod history;
 mod overview;
 mod restore;
 mod server;
@@ -66,6 +67,8 @@ impl<W: Write> Printer<W> {
                 let (name, game) = (sanitize(&player.name), sanitize(&player.game));
                 writeln!(self.out, "#{}  {name}  ({game})", player.player_key)
             }
+            Row::Map(map) => history::print_map(&mut self.out, &map),
+            Row::BestPlayers(best) => history::print_best_players(&mut self.out, &best),
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
             Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),

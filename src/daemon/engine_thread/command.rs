@@ -10,13 +10,14 @@ use crate::api::{ApiError, Request, RescanSelector, Row, WeekRange};
 use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
-use crate::engine::EngineSettings;
+use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan};
 use crate::model::archive::{
     ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
-use crate::model::{PlayerKey, ServerKey, WeekKey};
+use crate::model::view::history::MapView;
+use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
 use crate::scan::ScanMode;
 use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 
@@ -42,6 +43,18 @@ pub(in crate::daemon) enum Command {
     NextWeekChunk {
         request: WeekChunkRequest,
         reply: oneshot::Sender<WeekChunk>,
+    },
+    /// A map without its weeks.
+    Map {
+        map: String,
+        reply: oneshot::Sender<Result<MapView, ApiError>>,
+    },
+    MapHistoryPlan {
+        reply: oneshot::Sender<MapHistoryPlan>,
+    },
+    BestPlayersPlan {
+        url: ServerUrl,
+        reply: oneshot::Sender<Result<BestPlayersPlan, ApiError>>,
     },
     /// For a task that reads whole windows in parallel with the engine.
     Reader {

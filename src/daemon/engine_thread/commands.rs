@@ -13,6 +13,8 @@ use crate::model::outbox::OutboxEntry;
 use crate::model::server::Class;
 use crate::scan::ScanMode;
 use crate::state::State;
+use crate::state::answer::view_error;
+use crate::store::Store;
 
 /// Names or servers in one chunk of a resync: 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
@@ -28,6 +30,12 @@ impl EngineThread {
         match command {
             Command::Request { request, reply } => self.answer_or_wait_for_boards(request, reply)?,
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
+            Command::Map { map, reply } => _ = reply.send(self.state.engine.map(&map).map_err(view_error)),
+            Command::MapHistoryPlan { reply } => _ = reply.send(self.state.engine.map_history_plan()),
+            Command::BestPlayersPlan { url, reply } => {
+                let plan = self.state.engine.best_players_plan::<Store>(&url);
+                _ = reply.send(plan.map_err(view_error));
+            }
             Command::Reader { reply } => _ = reply.send(self.state.store.reader()),
             Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()?),
             Command::EndBackup { rounds, reply } => {

@@ -2,6 +2,7 @@
 //! them; times are Unix ms, keys are numbers.
 
 pub mod board;
+pub mod history;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,14 @@
 //! Charts of a value over time as SVG: complete without scripts and styles of their own. Gaps
 //! without data stay gaps.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
 use super::format::{count, utc};
-use crate::model::calendar::DAY_MS;
+use crate::model::WeekKey;
+use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS};
 
 /// A value in each slot of time, oldest first; `None` is no data.
 pub(super) struct Series<'a> {
@@ -90,6 +92,22 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
             figcaption { (title) ", " (unit) ", UTC. " a href=(table) { "As a table" } }
         }
     }
+}
+
+/// A value in each week.
+pub(super) type WeekValues = BTreeMap<WeekKey, f64>;
+
+/// A chart of values by week; nothing if there are fewer than two. The page has them as a table with
+/// the id `weeks`.
+pub(super) fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues, high: High) -> Markup {
+    let (Some((&first, _)), Some((&last, _)), 2..) = (values.first_key_value(), values.last_key_value(), values.len())
+    else {
+        return html! {};
+    };
+    let slots: Vec<Option<f64>> = (first.0..=last.0).map(|week| values.get(&WeekKey(week)).copied()).collect();
+    // The chart shows the dates of Mondays, which are the same in all time zones.
+    let series = Series { newest_ms: Calendar::default().week_start_ms(last), slot_ms: WEEK_MS, values: &slots };
+    chart(id, title, unit, &series, high, "#weeks")
 }
 
 /// A small chart without axes for a row of a table.

@@ -1,28 +1,85 @@
-//! The page of a map: the servers that play it now.
+//! The page of a map: how much it was played in each week, and the servers that play it now.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::Uri;
-use maud::html;
+use maud::{Markup, html};
 
+use super::chart::{High, WeekValues, rounded, week_chart};
+use super::format::count;
 use super::layout::{Page, PageResult};
 use super::{busiest_servers, names, server_table};
-use crate::api::ServerFilter;
+use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
+use crate::model::calendar::parse_week_label;
+use crate::model::view::history::{MapView, MapWeekView};
 use crate::web::context::WebContext;
+use crate::web::problem::Problem;
 use crate::web::query;
 
 const SERVERS: u32 = 50;
 
-pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(map): Path<String>, uri: Uri) -> PageResult {
+pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
     query::no_parameters(&uri)?;
-    let filter = ServerFilter { map: Some(map.clone()), ..ServerFilter::default() };
+    let map = map(&context, name.clone()).await?;
+    let filter = ServerFilter { map: Some(name.clone()), ..ServerFilter::default() };
     let servers = busiest_servers(&context, filter, SERVERS).await?;
     let body = html! {
-        h1 { "Map " (names::plain(&map)) }
+        h1 { "Map " (names::plain(&name)) }
+        dl .figures {
+            div { dt { "Players now" } dd { (count(map.players_online)) } }
+            div { dt { "Servers that play it now" } dd { (count(map.servers_online)) } }
+        }
+        (week_chart("hours", "Hours played by all players", "h in a week", &hours(&map), High::Large))
+        h2 #weeks { "Weeks" }
+        (weeks(&map.weeks))
         h2 { "Servers that play it now" }
         (server_table::table("Servers with this map, most players first", &servers, system_ms()))
     };
-    Ok(Page::new(format!("Map {map}"), body))
+    Ok(Page::new(format!("Map {name}"), body))
+}
+
+async fn map(context: &WebContext, map: String) -> Result<MapView, Problem> {
+    match context.ask(Request::Map { map }).await?.pop() {
+        Some(Row::Map(map)) => Ok(map),
+        _ => Err(Problem::unexpected_row()),
+    }
+}
+
+fn player_hours(week: &MapWeekView) -> f64 {
+    week.average_players * week.minutes / 60.0
+}
+
+fn hours(map: &MapView) -> WeekValues {
+    map.weeks.iter().filter_map(|week| Some((parse_week_label(&week.week).ok()?, player_hours(week)))).collect()
+}
+
+fn weeks(weeks: &[MapWeekView]) -> Markup {
+    html! {
+        @if weeks.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
+            table {
+                caption { "How much the map was played in each week, on all servers. The running week is provisional." }
+                thead {
+                    tr {
+                        th scope="col" { "Week" } th scope="col" .n { "Servers" } th scope="col" .n { "Minutes" }
+                        th scope="col" .n { "Mean players" } th scope="col" .n { "Hours of all players" }
+                        th scope="col" .n { "Share of all play" }
+                    }
+                }
+                tbody {
+                    @for week in weeks {
+                        tr {
+                            td { (week.week) }
+                            td .n { (count(week.servers)) }
+                            td .n { (count(week.minutes.round() as u64)) }
+                            td .n { (rounded(week.average_players)) }
+                            td .n { (rounded(player_hours(week))) }
+                            td .n { (rounded(week.share * 100.0)) " %" }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

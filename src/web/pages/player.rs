@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
 
-use super::chart::{High, Series, chart};
+use super::chart::{High, WeekValues, week_chart};
 use super::format::{count, duration, ranking, score, signed};
 use super::layout::{Page, PageResult};
 use super::names;
@@ -16,9 +16,9 @@ use super::server_table::{game_path, server_path};
 use crate::api::{Request, Row};
 use crate::board::Score;
 use crate::board::score_unit::display_score;
-use crate::model::calendar::{Calendar, HOUR_MS, WEEK_MS, parse_week_label};
+use crate::model::Ranking;
+use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::{PlayerView, PlayerWeekView};
-use crate::model::{Ranking, WeekKey};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
@@ -93,20 +93,6 @@ fn charts(weeks: &[PlayerWeekView]) -> Markup {
             }
         }
     }
-}
-
-type WeekValues = BTreeMap<WeekKey, f64>;
-
-/// A chart of values by week; nothing if there are fewer than two.
-fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues, high: High) -> Markup {
-    let (Some((&first, _)), Some((&last, _)), 2..) = (values.first_key_value(), values.last_key_value(), values.len())
-    else {
-        return html! {};
-    };
-    let slots: Vec<Option<f64>> = (first.0..=last.0).map(|week| values.get(&WeekKey(week)).copied()).collect();
-    // The chart shows the dates of Mondays, which are the same in all time zones.
-    let series = Series { newest_ms: Calendar::default().week_start_ms(last), slot_ms: WEEK_MS, values: &slots };
-    chart(id, title, unit, &series, high, "#weeks")
 }
 
 fn weeks(weeks: &[PlayerWeekView]) -> Markup {

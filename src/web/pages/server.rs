@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
-use super::format::{ago, count, signed};
+use super::format::{ago, count, ranking as ranking_name, signed};
 use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
@@ -18,6 +18,7 @@ use crate::api::{Request, Row};
 use crate::clock::system_ms;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
+use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
 use crate::model::view::{ListedPlayer, SeriesView, ServerDetail};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -27,6 +28,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let parameters: BoardParameters = query::parse(&uri)?;
     let url = query::server_url(&url)?;
     let detail = detail(&context, &url).await?;
+    let best = best_players(&context, &url).await?;
     let path = server_path(url.as_str());
     let boards = boards::section(&context, &Scope::Server(url), &path, &parameters, Some(detail.coverage)).await?;
     let now_ms = system_ms();
@@ -42,6 +44,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
         h2 { "Maps of this week" }
         (maps(&detail))
+        h2 { "All-time best" }
+        (all_time_best(&best))
         h2 { "How it is scanned" }
         (scanning(&detail, now_ms))
     };
@@ -51,6 +55,13 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
 async fn detail(context: &WebContext, url: &ServerUrl) -> Result<Box<ServerDetail>, Problem> {
     match context.ask(Request::ServersShow { url: url.clone() }).await?.pop() {
         Some(Row::ServerDetail(detail)) => Ok(detail),
+        _ => Err(Problem::unexpected_row()),
+    }
+}
+
+async fn best_players(context: &WebContext, url: &ServerUrl) -> Result<BestPlayers, Problem> {
+    match context.ask(Request::ServersBest { url: url.clone() }).await?.pop() {
+        Some(Row::BestPlayers(best)) => Ok(best),
         _ => Err(Problem::unexpected_row()),
     }
 }
@@ -204,6 +215,40 @@ fn maps(detail: &ServerDetail) -> Markup {
                             td .n { (rounded(map.average_players)) }
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+fn all_time_best(best: &BestPlayers) -> Markup {
+    html! {
+        p .soft { "The players with the best positions in closed weeks, also in those that are no longer kept." }
+        div .grid {
+            @for BestOfRanking { ranking, players } in &best.rankings {
+                section {
+                    h3 { (ranking_name(*ranking).0) }
+                    @if players.is_empty() { p { "None yet: positions count when a week is closed." } } @else {
+                        table {
+                            caption { "Best positions in " (ranking_name(*ranking).0) }
+                            thead { tr { th scope="col" { "Player" } th scope="col" { "Positions and weeks" } } }
+                            tbody { @for player in players { (best_player(player)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn best_player(player: &BestPlayer) -> Markup {
+    html! {
+        tr {
+            td .name { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
+            td {
+                @for (n, of) in player.positions.iter().enumerate() {
+                    @if n > 0 { ", " }
+                    (count(of.position)) " in " (of.week)
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 mod boards;
 pub(super) mod live;
+mod maps;
 mod players;
 mod series;
 mod servers;
@@ -26,7 +27,9 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/servers", get(servers::list))
         // All of the rest: most clients encode the slashes of the URL, some do not.
         .route("/servers/{*url}", get(servers::show))
+        .route("/best", get(servers::best))
         .route("/boards", get(boards::board))
+        .route("/maps/{name}", get(maps::show))
         .route("/players", get(players::players))
         .route("/players/{key}", get(players::by_key))
         .route("/search", get(players::search))

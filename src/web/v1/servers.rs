@@ -1,4 +1,4 @@
-//! `/api/v1/servers` and `/api/v1/servers/{url}`.
+//! `/api/v1/servers`, `/api/v1/servers/{url}`, and `/api/v1/best`: the best players of a server.
 
 use std::sync::Arc;
 
@@ -60,6 +60,21 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
         }
     }
     json_answer(&list, MAX_AGE_S)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BestParameters {
+    server: String,
+}
+
+pub(super) async fn best(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    let BestParameters { server } = query::parse(&uri)?;
+    let url = query::server_url(&server)?;
+    match &context.ask(Request::ServersBest { url }).await?[..] {
+        [row @ Row::BestPlayers(_)] => json_answer(row, MAX_AGE_S),
+        _ => Err(Problem::unexpected_row()),
+    }
 }
 
 pub(super) async fn show(

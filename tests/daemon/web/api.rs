@@ -8,7 +8,7 @@ use clqd::fleet::FaultShares;
 use serde_json::Value;
 
 use super::{Site, http};
-use crate::sandbox::{Sandbox, fleet, wait_for};
+use crate::sandbox::{fleet, wait_for};
 
 /// A URL as one segment of a path.
 fn encoded(text: &str) -> String {
@@ -114,12 +114,7 @@ fn greylisting_is_shown_without_its_reason() {
 
 #[test]
 fn boards_and_players_are_those_of_the_commands() {
-    let sandbox = Sandbox::new("");
-    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
-    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-    sandbox.configure("[web]\nlisten = \"127.0.0.1:0\"\n");
-    let daemon = sandbox.start();
-    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let Site { sandbox, daemon, address } = Site::with_history();
     let server = "source://127.0.1.0:27960".to_owned();
     let of_server = format!("/api/v1/boards?server={}&window=2025-W47", encoded(&server));
     let args = ["--server", &server, "--window", "2025-W47"];
@@ -187,12 +182,7 @@ fn answers_are_cached_by_etag_and_compressed() {
 
 #[test]
 fn players_are_found_by_parts_of_their_names() {
-    let sandbox = Sandbox::new("");
-    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
-    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-    sandbox.configure("[web]\nlisten = \"127.0.0.1:0\"\n");
-    let daemon = sandbox.start();
-    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let Site { sandbox, daemon, address } = Site::with_history();
     let board =
         sandbox.json(["board", "page", "--server", "source://127.0.1.0:27960", "--window", "2025-W47", "-n", "1"]);
     let (name, key) = (board[1]["name"].as_str().expect("a name"), board[1]["player_key"].as_u64().expect("a key"));

@@ -3,6 +3,7 @@
 
 mod api;
 mod health;
+mod history;
 mod http;
 mod limits;
 mod metrics;
@@ -12,6 +13,9 @@ mod pages;
 use clqd::fleet::{FaultShares, Fleet};
 
 use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
+
+/// Recorded scans of a week of several servers.
+const SCAN_LOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
 
 /// A daemon with a web interface on a free port.
 struct Site {
@@ -24,6 +28,24 @@ impl Site {
     /// `settings` are further keys of `[web]`.
     fn start(settings: &str) -> Site {
         let sandbox = Sandbox::new(&format!("[web]\nlisten = \"127.0.0.1:0\"\n{settings}"));
+        let daemon = sandbox.start();
+        let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+        Site { sandbox, daemon, address }
+    }
+
+    /// A site whose state is that of the recorded scans, which are from 2025-W47. A test may
+    /// request more than a visitor.
+    fn with_history() -> Site {
+        let sandbox = Sandbox::new("");
+        sandbox.ok(["replay".as_ref(), SCAN_LOG.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+        Site::start_in(sandbox)
+    }
+
+    /// Starts a daemon in a sandbox that may have a state.
+    fn start_in(sandbox: Sandbox) -> Site {
+        sandbox.configure(
+            "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n",
+        );
         let daemon = sandbox.start();
         let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
         Site { sandbox, daemon, address }

@@ -6,15 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clqd::fleet::FaultShares;
+use clqd::fleet::{FaultShares, Fleet};
 
 use super::http::Answer;
 use super::{Site, http};
-use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
-
-/// A test requests more pages than a visitor may.
-const SETTINGS: &str =
-    "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
+use crate::sandbox::{fleet, wait_until};
 
 /// Most pages that are followed.
 const PAGES_MAX: usize = 600;
@@ -22,23 +18,18 @@ const PAGES_MAX: usize = 600;
 /// The limit of a page with its style sheet, bytes.
 const PAGE_BYTES_MAX: usize = 100_000;
 
-/// A site with closed weeks and with servers online.
-fn site_with_history(seed: u64) -> (Sandbox, Daemon, String, clqd::fleet::Fleet) {
-    let sandbox = Sandbox::new("");
-    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
-    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-    sandbox.configure(SETTINGS);
-    let daemon = sandbox.start();
+/// A site with a closed week and with servers online.
+fn site_with_history(seed: u64) -> (Site, Fleet) {
+    let site = Site::with_history();
     let fleet = fleet(5, seed, 60.0, FaultShares::NONE);
-    sandbox.add_servers(&fleet);
-    sandbox.ok(["servers", "tag", "--add", "ctf", &fleet.urls()[0]]);
+    site.sandbox.add_servers(&fleet);
+    site.sandbox.ok(["servers", "tag", "--add", "ctf", &fleet.urls()[0]]);
     wait_until("every server of the fleet is seen", || {
-        let list = sandbox.list(&["--tag", "ctf"]);
-        let online = sandbox.list(&["--online"]).len();
+        let list = site.sandbox.list(&["--tag", "ctf"]);
+        let online = site.sandbox.list(&["--online"]).len();
         online == 5 && list.iter().all(|server| !server["last_seen_ms"].is_null())
     });
-    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
-    (sandbox, daemon, address, fleet)
+    (site, fleet)
 }
 
 /// The values of an attribute, with the entities of maud decoded.
@@ -73,13 +64,13 @@ fn check_page(path: &str, answer: &Answer) {
 
 #[test]
 fn every_link_leads_to_a_page() {
-    let (_sandbox, daemon, address, _fleet) = site_with_history(81);
+    let (site, _fleet) = site_with_history(81);
     let mut queue = VecDeque::from([("/".to_owned(), "the start".to_owned())]);
     let mut seen: BTreeMap<String, String> = queue.iter().cloned().collect();
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     let mut followed = 0;
     while let Some((path, from)) = queue.pop_front() {
-        let answer = http::get(&address, &path);
+        let answer = site.get(&path);
         assert_eq!(answer.status, 200, "{path}, linked from {from}: {}", String::from_utf8_lossy(&answer.body));
         let is_page = answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
         *kinds.entry(path.split(['/', '?']).nth(1).unwrap_or_default().to_owned()).or_default() += 1;
@@ -104,15 +95,16 @@ fn every_link_leads_to_a_page() {
     {
         assert!(kinds.contains_key(kind), "{kind} is linked: {kinds:?}");
     }
-    daemon.stop();
+    site.daemon.stop();
 }
 
 #[test]
 fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
-    let (sandbox, daemon, address, _fleet) = site_with_history(82);
+    let (site, _fleet) = site_with_history(82);
+    let sandbox = &site.sandbox;
     let server = "/servers/source://127.0.1.0:27960";
     let get = |path: &str| {
-        let answer = http::get(&address, path);
+        let answer = site.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         check_page(path, &answer);
         answer.text().to_owned()
@@ -148,7 +140,7 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
     assert!(page.contains(&score) && all.contains(&score), "{score}: {page}");
     let search = get(&format!("/search?q={encoded}"));
     assert!(search.contains(&format!("/players/{}\"", rows[2]["player_key"])), "{search}");
-    daemon.stop();
+    site.daemon.stop();
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! What a reader of all weeks must know: which servers count, and which weeks.
+
+use rustc_hash::FxHashMap;
+
+use super::{Engine, StateReader, ViewError};
+use crate::model::commit::MapRowKey;
+use crate::model::row::MapRow;
+use crate::model::view::history::MapView;
+use crate::model::{MapKey, ServerKey, ServerUrl, WeekKey};
+
+/// Whose map rows are summed up.
+#[derive(Clone, Debug)]
+pub struct MapHistoryPlan {
+    /// Weeks with rows, oldest first, and whether they are closed.
+    pub weeks: Vec<(WeekKey, bool)>,
+    /// By server key; greylisted and removed ones do not count.
+    pub counted: Vec<bool>,
+    /// Rows that are newer than those in the store, by week, server and map.
+    pub newer: FxHashMap<MapRowKey, MapRow>,
+}
+
+/// Whose best positions are listed.
+#[derive(Clone, Debug)]
+pub struct BestPlayersPlan {
+    pub server: ServerKey,
+    /// Weeks that are not closed on the server, because they were reopened: their positions do not
+    /// count.
+    pub open_weeks: Vec<WeekKey>,
+}
+
+impl Engine {
+    pub fn map_history_plan(&self) -> MapHistoryPlan {
+        let weeks = self.weeks().iter().map(|state| (state.week, self.is_closed(state.week))).collect();
+        let counts = |server: &super::ServerState| !server.record.removed && server.record.greylist_reason.is_none();
+        let counted = self.servers.iter().map(|server| server.as_ref().is_some_and(counts)).collect();
+        let mut newer: FxHashMap<MapRowKey, MapRow> = FxHashMap::default();
+        for (&(week, server), rows) in &self.global.pending.map_rows {
+            newer.extend(rows.iter().map(|(map, row)| (MapRowKey { week, server, map: *map }, *row)));
+        }
+        for (server, state) in self.listed_servers() {
+            newer.extend(
+                state.record.map_time.map(|live| (MapRowKey { week: live.week, server, map: live.map }, live.row)),
+            );
+        }
+        MapHistoryPlan { weeks, counted, newer }
+    }
+
+    /// A map without its weeks.
+    pub fn map<E: std::error::Error + 'static>(&self, map: &str) -> Result<MapView, ViewError<E>> {
+        let key = self.global.maps.find(map).ok_or_else(|| ViewError::UnknownMap {
+            map: map.to_owned(),
+            nearest: crate::nearest::nearest(map, self.global.maps.names()).map(str::to_owned),
+        })?;
+        let mut view =
+            MapView { map_key: key, map: map.to_owned(), servers_online: 0, players_online: 0, weeks: Vec::new() };
+        for (_, server) in self.listed_servers() {
+            if server.record.map == Some(MapKey(key)) && self.is_online(&server.record) {
+                view.servers_online += 1;
+                view.players_online += u64::from(server.record.count);
+            }
+        }
+        Ok(view)
+    }
+
+    pub fn best_players_plan<S: StateReader>(&self, url: &ServerUrl) -> Result<BestPlayersPlan, ViewError<S::Error>> {
+        let (server, state) = self.find_server(url)?;
+        if state.record.removed {
+            return Err(ViewError::UnknownServer(url.as_str().to_owned()));
+        }
+        let weeks = self.weeks().iter().map(|state| state.week);
+        Ok(BestPlayersPlan { server, open_weeks: weeks.filter(|week| !self.is_server_closed(*week, server)).collect() })
+    }
+}

@@ -1,0 +1,61 @@
+//! Answers that need all weeks: maps over time, and the best players of a server.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::row::Ranking;
+
+/// A map, now and in the kept weeks. Maps of the same name in different games are one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MapView {
+    pub map_key: u32,
+    pub map: String,
+    /// Servers that play it now, and players on them.
+    pub servers_online: u64,
+    pub players_online: u64,
+    /// Weeks in which it was played, newest first.
+    pub weeks: Vec<MapWeekView>,
+}
+
+/// A map in a week, on all servers that are not greylisted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MapWeekView {
+    pub week: String,
+    /// Servers that played it.
+    pub servers: u32,
+    /// How long they played it, minutes.
+    pub minutes: f64,
+    /// Mean players meanwhile.
+    pub average_players: f64,
+    /// Of all players' time in the week, the share on this map, 0 to 1.
+    pub share: f64,
+}
+
+/// The players of a server with the best positions in closed weeks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestPlayers {
+    pub server: String,
+    /// CLQ1, CLQ2 and ELO: the rankings whose best positions are kept.
+    pub rankings: Vec<BestOfRanking>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestOfRanking {
+    pub ranking: Ranking,
+    /// By their best position, then their second, then their third; the earlier week first.
+    pub players: Vec<BestPlayer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestPlayer {
+    pub player_key: u32,
+    pub name: String,
+    pub display: String,
+    /// At most three, the best first.
+    pub positions: Vec<PositionOfWeek>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PositionOfWeek {
+    pub position: u32,
+    pub week: String,
+}

@@ -1,0 +1,138 @@
+//! What needs all weeks: maps over time, the best players of a server, merged names.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{SCAN_LOG, Site};
+use crate::sandbox::{Sandbox, wait_until};
+
+/// The weeks of the recorded scans, newest first.
+const WEEKS: [&str; 2] = ["2025-W48", "2025-W47"];
+
+const SERVER: &str = "source://127.0.1.0:27960";
+
+/// A site whose recorded weeks are closed.
+fn closed() -> Site {
+    let site = Site::with_history();
+    site.sandbox.ok(["clock", "accept"]);
+    wait_until("the weeks are closed", || {
+        let windows = site.sandbox.json(["board", "windows"]);
+        let is_closed =
+            |week: &str| windows.iter().any(|window| window["window"] == week && window["phase"] == "closed");
+        WEEKS.into_iter().all(is_closed)
+    });
+    site
+}
+
+#[test]
+fn weeks_of_maps_are_the_sums_of_their_servers() {
+    let sandbox = Sandbox::new("");
+    sandbox.ok(["replay".as_ref(), SCAN_LOG.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    // Servers, minutes, and player-minutes of each map.
+    let mut maps: BTreeMap<String, (u64, f64, f64)> = BTreeMap::new();
+    for server in sandbox.list(&[]) {
+        let detail = sandbox.json(["servers", "show", server["url"].as_str().expect("a URL")]).remove(0);
+        for map in detail["maps"].as_array().expect("maps") {
+            let (servers, minutes, player_minutes) =
+                maps.entry(map["map"].as_str().expect("a name").to_owned()).or_default();
+            let of_map = map["minutes"].as_f64().expect("minutes");
+            *servers += 1;
+            *minutes += of_map;
+            *player_minutes += of_map * map["average_players"].as_f64().expect("players");
+        }
+    }
+    assert!(maps.len() > 2, "{maps:?}");
+    let all: f64 = maps.values().map(|(.., player_minutes)| player_minutes).sum();
+    let site = Site::start_in(sandbox);
+    for (map, (servers, minutes, player_minutes)) in &maps {
+        let path = format!("/api/v1/maps/{map}");
+        wait_until("the weeks of the map are read", || {
+            site.get(&path).json()["weeks"].as_array().is_some_and(|weeks| !weeks.is_empty())
+        });
+        let answer = site.get(&path).json();
+        // The offline answer is for the week in which the log ends.
+        let week = &answer["weeks"][0];
+        assert_eq!((&week["week"], &week["servers"]), (&WEEKS[0].into(), &(*servers).into()), "{map}");
+        for (field, want) in
+            [("minutes", *minutes), ("average_players", player_minutes / minutes), ("share", player_minutes / all)]
+        {
+            let got = week[field].as_f64().expect("a number");
+            assert!((got - want).abs() <= 1e-9 * want.abs(), "{map} {field}: {got} instead of {want}");
+        }
+        assert_eq!(site.sandbox.json(["map", map]), std::slice::from_ref(&answer));
+        let page = site.get(&format!("/maps/{map}"));
+        assert!(page.status == 200 && page.text().contains(&format!("<td>{}</td>", WEEKS[0])), "{}", page.text());
+    }
+    let unknown = site.get("/api/v1/maps/q3dm5");
+    unknown.assert_problem(404, "not_found");
+    assert!(unknown.text().contains("did you mean"), "{}", unknown.text());
+    site.daemon.stop();
+}
+
+#[test]
+fn best_players_have_the_best_positions_of_all_closed_weeks() {
+    let site = closed();
+    let path = format!("/api/v1/best?server={SERVER}");
+    let best = || site.get(&path).json();
+    let answer = best();
+    let rankings = answer["rankings"].as_array().expect("rankings");
+    assert_eq!(rankings.iter().map(|of| &of["ranking"]).collect::<Vec<_>>(), ["clq1", "clq2", "elo"]);
+    for of in rankings {
+        let ranking = of["ranking"].as_str().expect("a name");
+        // Each player's positions and weeks on the boards, the best first.
+        let mut on_boards: BTreeMap<u64, Vec<(u64, &str)>> = BTreeMap::new();
+        for week in WEEKS {
+            let args = ["board", "page", "--server", SERVER, "--window", week, "--ranking", ranking, "-n", "500"];
+            for entry in &site.sandbox.json(args)[1..] {
+                let positions = on_boards.entry(entry["player_key"].as_u64().expect("a key")).or_default();
+                positions.push((entry["position"].as_u64().expect("a position"), week));
+                positions.sort_unstable();
+            }
+        }
+        let mut want: Vec<(u64, Vec<(u64, &str)>)> = on_boards.into_iter().collect();
+        let position = |places: &[(u64, &str)], n: usize| places.get(n).map_or(u64::MAX, |(position, _)| *position);
+        want.sort_by_key(|(key, places)| {
+            (position(places, 0), position(places, 1), places.iter().map(|(_, week)| *week).collect::<Vec<_>>(), *key)
+        });
+        want.truncate(10);
+        let players = of["players"].as_array().expect("players");
+        let got: Vec<(u64, Vec<(u64, &str)>)> = players
+            .iter()
+            .map(|player| {
+                let places = player["positions"].as_array().expect("positions").iter();
+                let place = |of: &'_ Value| {
+                    (of["position"].as_u64().expect("a position"), of["week"].as_str().expect("a week").to_owned())
+                };
+                let places: Vec<(u64, String)> = places.map(place).collect();
+                let known = |(position, week): (u64, String)| {
+                    (position, WEEKS.into_iter().find(|known| *known == week).expect("a recorded week"))
+                };
+                (player["player_key"].as_u64().expect("a key"), places.into_iter().map(known).collect())
+            })
+            .collect();
+        assert_eq!(got, want, "{ranking}");
+    }
+    assert_eq!(site.sandbox.json(["servers", "best", SERVER]), std::slice::from_ref(&answer));
+    let page = site.get(&format!("/servers/{SERVER}")).text().to_owned();
+    assert!(page.contains("All-time best") && page.contains(&format!("1 in {}", WEEKS[1])), "{page}");
+    site.get("/api/v1/best?server=quake3://192.0.2.1:1").assert_problem(404, "not_found");
+
+    // Who is merged into another player or forgotten is not listed any more.
+    let players = rankings[0]["players"].as_array().expect("players");
+    let game = site.get(&format!("/api/v1/players/{}", players[0]["player_key"])).json()["game"].clone();
+    let game = game.as_str().expect("a game");
+    let key = |player: &Value| format!("#{}", player["player_key"]);
+    let (first, second, third) = (key(&players[0]), key(&players[1]), key(&players[2]));
+    site.sandbox.ok(["player", "merge", &second, &first, "--game", game]);
+    site.sandbox.ok(["player", "forget", &third, "--game", game, "--yes"]);
+    let now: Vec<Value> = best()["rankings"][0]["players"].as_array().expect("players").to_vec();
+    assert_eq!(key(&now[0]), first);
+    assert!(now.iter().all(|player| key(player) != second && key(player) != third), "{now:?}");
+
+    let merged = site.get(&format!("/api/v1/players/{}", players[0]["player_key"])).json();
+    assert_eq!(merged["aliases"], serde_json::json!([players[1]["name"]]));
+    let page = site.get(&format!("/players/{}", players[0]["player_key"]));
+    assert!(page.text().contains("Merged with: "), "{}", page.text());
+    site.daemon.stop();
+}
