@@ -99,6 +99,9 @@ pub struct StoreStatus {
     /// Commits since the daemon started.
     #[serde(default)]
     pub commits: u64,
+    /// When the last change was on disk; absent: there was none since the start of the daemon.
+    #[serde(default)]
+    pub last_commit_ms: Option<i64>,
     /// Size of the database file.
     #[serde(default)]
     pub database_bytes: u64,

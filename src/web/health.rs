@@ -37,7 +37,7 @@ pub(super) async fn healthz() -> Response {
 /// Whether the daemon answers requests and can store what it scans.
 pub(super) async fn readyz(State(context): State<Arc<WebContext>>) -> Response {
     let (reasons, warnings) = match context.status().await {
-        Ok(status) => (store_fault(&status), warnings(&status)),
+        Ok(status) => (store_fault(&status).into_iter().collect(), warnings(&status)),
         Err(problem) => {
             let code = match problem.kind {
                 ProblemKind::Starting => "starting",
@@ -54,13 +54,20 @@ pub(super) async fn readyz(State(context): State<Arc<WebContext>>) -> Response {
     (status, headers, body).into_response()
 }
 
-fn store_fault(status: &Status) -> Vec<Finding> {
-    let paused_since_ms = status.store.as_ref().and_then(|store| store.paused_since_ms);
-    let finding = |since_ms| Finding {
-        code: "store_paused",
-        detail: format!("the disk is nearly full: nothing is written since {since_ms} (Unix ms)"),
-    };
-    paused_since_ms.map(finding).into_iter().collect()
+/// A commit takes milliseconds; with changes and none for so long, the disk does not answer.
+const COMMIT_AGE_MAX_MS: i64 = 300_000;
+
+fn store_fault(status: &Status) -> Option<Finding> {
+    let store = status.store.as_ref()?;
+    let since = |at_ms| format!("nothing is written since {at_ms} (Unix ms)");
+    let is_stalled = |at_ms: &i64| store.pending_records > 0 && status.engine.now_ms - at_ms > COMMIT_AGE_MAX_MS;
+    match (store.paused_since_ms, store.last_commit_ms.filter(is_stalled)) {
+        (Some(at_ms), _) => {
+            Some(Finding { code: "store_paused", detail: format!("the disk is nearly full: {}", since(at_ms)) })
+        }
+        (None, Some(at_ms)) => Some(Finding { code: "commit_stalled", detail: since(at_ms) }),
+        (None, None) => None,
+    }
 }
 
 /// Messages of faults stay in the log and in `clqd status`: they name hosts and files.
@@ -77,6 +84,7 @@ fn warnings(status: &Status) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::api::{ArchiveFault, ArchiveStatus, StoreStatus};
+    use crate::model::view::EngineStatus;
 
     #[test]
     fn archive_fault_is_a_warning_and_a_paused_store_a_reason() {
@@ -86,7 +94,20 @@ mod tests {
         let status = Status { archive, store, ..Status::default() };
         let detail = "unreachable, since 5 (Unix ms)".to_owned();
         assert_eq!(warnings(&status), [Finding { code: "archive_fault", detail }]);
-        assert_eq!(store_fault(&status)[0].code, "store_paused");
-        assert!(store_fault(&Status::default()).is_empty() && warnings(&Status::default()).is_empty());
+        assert_eq!(store_fault(&status).map(|fault| fault.code), Some("store_paused"));
+        assert!(store_fault(&Status::default()).is_none() && warnings(&Status::default()).is_empty());
+    }
+
+    #[test]
+    fn changes_without_a_commit_are_a_reason() {
+        let check = |pending_records, now_ms, want| {
+            let store = Some(StoreStatus { pending_records, last_commit_ms: Some(1_000), ..StoreStatus::default() });
+            let engine = EngineStatus { now_ms, ..EngineStatus::default() };
+            let status = Status { store, engine, ..Status::default() };
+            assert_eq!(store_fault(&status).map(|fault| fault.code), want, "{pending_records} {now_ms}");
+        };
+        check(1, 1_001 + COMMIT_AGE_MAX_MS, Some("commit_stalled"));
+        check(1, 1_000 + COMMIT_AGE_MAX_MS, None);
+        check(0, 9_000 + COMMIT_AGE_MAX_MS, None);
     }
 }

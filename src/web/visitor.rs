@@ -46,6 +46,7 @@ struct VisitorStore {
     pending_records: u64,
     scans_discarded: u64,
     commits: u64,
+    last_commit_ms: Option<i64>,
     database_bytes: u64,
 }
 
@@ -121,9 +122,10 @@ impl From<&StoreStatus> for VisitorStore {
             pending_records,
             scans_discarded,
             commits,
+            last_commit_ms,
             database_bytes,
         } = *store;
-        VisitorStore { paused_since_ms, pending_records, scans_discarded, commits, database_bytes }
+        VisitorStore { paused_since_ms, pending_records, scans_discarded, commits, last_commit_ms, database_bytes }
     }
 }
 

@@ -424,6 +424,7 @@ fn status_prints_every_line() {
         servers_by_class: [1_000, 2_000, 0, 0, 0, 17_000, 0],
         greylisted: 3,
         in_flight: 12,
+        outcomes_queued: 0,
         players_known: 774_000,
         players_online: 5_000,
         counts: EngineCounts { snapshots: 1_234_567, misses: 89, ..EngineCounts::default() },

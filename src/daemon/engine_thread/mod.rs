@@ -105,6 +105,10 @@ pub(super) struct EngineThread {
     notices_in_flight: Vec<Notice>,
     /// When the commit that is being written began.
     committing_since_ms: Option<i64>,
+    /// When the last one ended.
+    last_commit_ms: Option<i64>,
+    /// Batches of outcomes that were waiting when the last one was received.
+    outcomes_queued: usize,
 }
 
 /// The earliest time for outcomes of a new daemon: not before the last change, and after a request
@@ -143,6 +147,8 @@ impl EngineThread {
             waiting_requests: Vec::new(),
             notices_in_flight: Vec::new(),
             committing_since_ms: None,
+            last_commit_ms: None,
+            outcomes_queued: 0,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             adopted_jumps: clock.adopted_jumps(),
@@ -206,6 +212,7 @@ impl EngineThread {
                     () = tokio::time::sleep(wait) => None,
                 }
             });
+            self.outcomes_queued = outcomes.len();
             if let Some(built) = built {
                 self.cache_boards(built.context("cannot read the rows of a window")?);
             }
@@ -405,6 +412,7 @@ impl EngineThread {
 
     fn end_commit(&mut self) -> anyhow::Result<()> {
         self.committing_since_ms = None;
+        self.last_commit_ms = Some(self.clock.now_ms());
         self.state
             .engine
             .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)

@@ -87,9 +87,11 @@ impl EngineThread {
                 let mut rows = respond(&self.state, reads);
                 for row in rows.iter_mut().flatten() {
                     if let Row::Status(status) = row {
+                        status.engine.outcomes_queued = self.outcomes_queued as u64;
                         let store = &self.state.store;
                         status.store = Some(StoreStatus {
                             commits: store.commits(),
+                            last_commit_ms: self.last_commit_ms,
                             database_bytes: store.database_bytes(),
                             ..self.disk.status(self.state.engine.pending_records())
                         });

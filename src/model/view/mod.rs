@@ -24,6 +24,9 @@ pub struct EngineStatus {
     pub servers_by_class: [u64; 7],
     pub greylisted: u64,
     pub in_flight: u64,
+    /// Batches of scan results that wait for the engine.
+    #[serde(default)]
+    pub outcomes_queued: u64,
     /// Known players (keys), and players on servers now.
     pub players_known: u64,
     pub players_online: u64,

@@ -28,7 +28,7 @@ pub(super) fn register(registry: &mut Registry, status: &Status) {
         register_archive(registry, archive, status.engine.now_ms);
     }
     if let Some(store) = &status.store {
-        register_store(registry, store);
+        register_store(registry, store, status.engine.now_ms);
     }
     if let Some(scan_log) = &status.scan_log {
         let help = "1 while forgotten names cannot be removed from the scan log";
@@ -87,6 +87,7 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
     for (name, help, value) in [
         ("servers_greylisted", "Greylisted servers", engine.greylisted),
         ("scans_in_flight", "Scans in flight", engine.in_flight),
+        ("outcomes_queued", "Batches of scan results that wait for the engine", engine.outcomes_queued),
         ("players_online", "Players on servers now", engine.players_online),
         ("players_known", "Known players", engine.players_known),
         ("boards_memory_bytes", "Memory of the boards of games and tags", engine.boards_memory_bytes),
@@ -107,8 +108,12 @@ fn register_archive(registry: &mut Registry, archive: &ArchiveStatus, now_ms: i6
     gauge(registry, "archive_resyncing", help, archive.resync.is_some().into());
 }
 
-fn register_store(registry: &mut Registry, store: &StoreStatus) {
+fn register_store(registry: &mut Registry, store: &StoreStatus, now_ms: i64) {
     counter(registry, "commits", "Commits to the state directory", store.commits);
+    if let Some(last_ms) = store.last_commit_ms {
+        let help = "Time since the last commit, s";
+        gauge(registry, "last_commit_age_seconds", help, seconds((now_ms - last_ms).max(0)));
+    }
     let help = "Scans whose results were discarded because too much was pending";
     counter(registry, "scans_discarded", help, store.scans_discarded);
     for (name, help, value) in [
