@@ -16,6 +16,8 @@ use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::{Backend, WebLimits, WebSettings};
 use crate::api::{Request, Row, Status, json};
+use crate::model::url::ServerUrl;
+use crate::model::view::{PlayerView, ServerDetail};
 
 pub(super) struct WebContext {
     /// Empty until the state is open.
@@ -97,6 +99,22 @@ impl WebContext {
         let key = format!("{} {}", self.changes(), json::to_string(request));
         let asked = self.shared_answers.try_get_with(key, async { self.ask(request.clone()).await.map(Arc::new) });
         asked.await.map_err(|problem| (*problem).clone())
+    }
+
+    /// A server, from the engine.
+    pub async fn server(&self, url: ServerUrl) -> Result<ServerDetail, Problem> {
+        match self.ask(Request::ServersShow { url }).await?.pop() {
+            Some(Row::ServerDetail(detail)) => Ok(*detail),
+            _ => Err(Problem::unexpected_row()),
+        }
+    }
+
+    /// A player, from the engine.
+    pub async fn player(&self, player_key: u32) -> Result<PlayerView, Problem> {
+        match self.ask(Request::PlayerShow { player_key }).await?.pop() {
+            Some(Row::Player(player)) => Ok(player),
+            _ => Err(Problem::unexpected_row()),
+        }
     }
 
     /// The status of the daemon, at most [`ANSWERS_AGE_MAX`] old.

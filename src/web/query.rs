@@ -41,6 +41,11 @@ pub(super) fn server_url(text: &str) -> Result<ServerUrl, Problem> {
     ServerUrl::parse(text).map_err(|error| Problem::bad_request(error.to_string()))
 }
 
+/// The key of a player.
+pub(super) fn player_key(text: &str) -> Result<u32, Problem> {
+    text.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))
+}
+
 /// The end of the page before.
 pub(super) fn server_cursor(text: &str) -> Result<ServerCursor, Problem> {
     text.parse().map_err(|error| Problem::bad_request(format!("after: {error}")))

@@ -10,6 +10,9 @@ use crate::model::name::{ColourCodes, code_len, is_control_or_format, normalise}
 /// Longest name that is shown, characters.
 const NAME_CHARS_MAX: usize = 80;
 
+/// Shown for a player whose name is empty.
+const NO_NAME: &str = "(no name)";
+
 /// Characters of a path that need no encoding.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'/');
 
@@ -38,8 +41,16 @@ pub(super) fn plain(text: &str) -> Markup {
 pub(super) fn player(display: &str, name: &str) -> Markup {
     let codes = [ColourCodes::DarkPlaces, ColourCodes::Quake3];
     let codes = codes.into_iter().find(|&codes| display.contains('^') && normalise(display, codes) == name);
-    let is_named = name.chars().any(|c| !c.is_whitespace());
-    html! { bdi { @if is_named { (coloured(display, codes.unwrap_or(ColourCodes::None))) } @else { "(no name)" } } }
+    html! { bdi { @if is_named(name) { (coloured(display, codes.unwrap_or(ColourCodes::None))) } @else { (NO_NAME) } } }
+}
+
+/// The name of a player without codes, for titles; `name` is normalised.
+pub(super) fn plain_player(name: &str) -> String {
+    if is_named(name) { shown(name.chars()) } else { NO_NAME.to_owned() }
+}
+
+fn is_named(player: &str) -> bool {
+    player.chars().any(|c| !c.is_whitespace())
 }
 
 /// The host name of a server.

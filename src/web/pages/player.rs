@@ -13,14 +13,12 @@ use super::format::{count, duration, ranking, score, signed};
 use super::layout::{Page, PageResult};
 use super::names;
 use super::server_table::{game_path, server_path};
-use crate::api::{Request, Row};
 use crate::board::Score;
 use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::{PlayerView, PlayerWeekView};
 use crate::web::context::WebContext;
-use crate::web::problem::Problem;
 use crate::web::query;
 
 /// Rows of weeks that are shown.
@@ -31,10 +29,9 @@ const RATING_CHARTS_MAX: usize = 4;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path<String>, uri: Uri) -> PageResult {
     query::no_parameters(&uri)?;
-    let player_key: u32 = key.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))?;
-    let Some(Row::Player(player)) = context.ask(Request::PlayerShow { player_key }).await?.pop() else {
-        return Err(Problem::unexpected_row().into());
-    };
+    let player_key = query::player_key(&key)?;
+    let player = context.player(player_key).await?;
+    let title = format!("Player {}", names::plain_player(&player.name));
     let body = html! {
         h1 { (names::player(&player.display, &player.name)) }
         dl .figures {
@@ -57,7 +54,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path
         h2 { "Best positions" }
         (best(&player))
     };
-    Ok(Page::new(format!("Player {}", player.name), body))
+    Ok(Page::new(title, body))
 }
 
 fn totals(weeks: &[PlayerWeekView]) -> Markup {

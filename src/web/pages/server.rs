@@ -27,7 +27,7 @@ use crate::web::query;
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path<String>, uri: Uri) -> PageResult {
     let parameters: BoardParameters = query::parse(&uri)?;
     let url = query::server_url(&url)?;
-    let detail = detail(&context, &url).await?;
+    let detail = context.server(url.clone()).await?;
     let best = best_players(&context, &url).await?;
     let path = server_path(url.as_str());
     let boards = boards::section(&context, &Scope::Server(url), &path, &parameters, Some(detail.coverage)).await?;
@@ -50,13 +50,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (scanning(&detail, now_ms))
     };
     Ok(Page::new(names::plain_hostname(&summary.hostname, &summary.url), body))
-}
-
-async fn detail(context: &WebContext, url: &ServerUrl) -> Result<Box<ServerDetail>, Problem> {
-    match context.ask(Request::ServersShow { url: url.clone() }).await?.pop() {
-        Some(Row::ServerDetail(detail)) => Ok(detail),
-        _ => Err(Problem::unexpected_row()),
-    }
 }
 
 async fn best_players(context: &WebContext, url: &ServerUrl) -> Result<BestPlayers, Problem> {
@@ -288,7 +281,7 @@ pub(super) async fn series_page(
     let SeriesParameters { series } = query::parse(&uri)?;
     let graph = query::one_of("series", &series, Graph::all().map(|graph| (graph.name(), graph)))?;
     let url = query::server_url(&url)?;
-    let detail = detail(&context, &url).await?;
+    let detail = context.server(url.clone()).await?;
     let (newest_ms, values) = detail.series.as_ref().map(|series| graph.of(series)).unwrap_or_default();
     let series = Series { newest_ms, slot_ms: graph.resolution().slot_ms(), values: &values };
     let body = html! {

@@ -52,14 +52,9 @@ pub(super) async fn by_key(
     uri: Uri,
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    let player_key = key.parse().map_err(|_| Problem::bad_request("the key of a player is a number"))?;
-    match context.ask(Request::PlayerShow { player_key }).await?.pop() {
-        Some(Row::Player(mut player)) => {
-            player.weeks.truncate(PLAYER_WEEKS_MAX);
-            json_answer(&Row::Player(player), MAX_AGE_S)
-        }
-        _ => Err(Problem::unexpected_row()),
-    }
+    let mut player = context.player(query::player_key(&key)?).await?;
+    player.weeks.truncate(PLAYER_WEEKS_MAX);
+    json_answer(&Row::Player(player), MAX_AGE_S)
 }
 
 pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {

@@ -83,10 +83,6 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    let url = query::server_url(&url)?;
-    let rows = context.ask(Request::ServersShow { url }).await?;
-    match &rows[..] {
-        [Row::ServerDetail(detail)] => json_answer(&VisitorDetail::from(&**detail), MAX_AGE_S),
-        _ => Err(Problem::unexpected_row()),
-    }
+    let detail = context.server(query::server_url(&url)?).await?;
+    json_answer(&VisitorDetail::from(&detail), MAX_AGE_S)
 }
