@@ -73,6 +73,11 @@ impl Problem {
     /// The engine returned a row of another kind: a bug.
     pub fn unexpected_row() -> Problem {
         tracing::error!("a request of the web interface returned a row of another kind");
+        Problem::internal()
+    }
+
+    /// A bug; the caller has logged it.
+    pub fn internal() -> Problem {
         Problem::new(ProblemKind::Internal, "the log of the daemon has the reason")
     }
 
@@ -97,7 +102,7 @@ impl From<ApiError> for Problem {
             | ErrorCode::Other => {
                 // Such a message may name files.
                 tracing::error!(error = error.message, "a request of the web interface failed");
-                return Problem::new(ProblemKind::Internal, "the log of the daemon has the reason");
+                return Problem::internal();
             }
         };
         Problem::new(kind, error.message)

@@ -55,6 +55,9 @@ const TIME_MARKS: usize = 6;
 /// Slots of a sparkline that are drawn as one point.
 const SLOTS_PER_POINT: usize = 3;
 
+/// Points of a sparkline of 25 hours.
+pub(in crate::web) const SPARKLINE_POINTS: u32 = 50;
+
 /// A chart with axes. `id` is unique on the page; `title` and `unit` say what is shown.
 pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high: High, table: &str) -> Markup {
     let known = || series.values.iter().flatten().copied();
@@ -112,23 +115,30 @@ pub(super) fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues,
 
 /// A small chart without axes for a row of a table.
 pub(super) fn sparkline(title: &str, values: &[Option<f64>]) -> Markup {
-    let points: Vec<Option<f64>> = values.chunks(SLOTS_PER_POINT).map(mean).collect();
+    html! {
+        svg .spark viewBox="0 0 100 20" width="100" height="20" role="img" aria-label=(title) {
+            path .line d=(sparkline_path(values, 2, 20)) {}
+        }
+    }
+}
+
+/// The line of a sparkline of this height, with a point every `step` pixels.
+pub(in crate::web) fn sparkline_path(values: &[Option<f64>], step: u32, height: u32) -> String {
+    let points: Vec<Option<f64>> = values.chunks(SLOTS_PER_POINT).take(SPARKLINE_POINTS as usize).map(mean).collect();
     let max = points.iter().flatten().copied().fold(1.0, f64::max);
     let mut d = String::new();
     let mut is_drawing = false;
     for (x, value) in (0..).zip(&points) {
         is_drawing = match value {
             Some(value) => {
-                let y = 19 - (value / max * 18.0).round() as i64;
-                let _ = write!(d, "{}{} {y}", if is_drawing { "L" } else { "M" }, 2 * x);
+                let y = i64::from(height) - 1 - ((value / max).clamp(0.0, 1.0) * f64::from(height - 2)).round() as i64;
+                let _ = write!(d, "{}{} {y}", if is_drawing { "L" } else { "M" }, step * x);
                 true
             }
             None => false,
         };
     }
-    html! {
-        svg .spark viewBox="0 0 100 20" width="100" height="20" role="img" aria-label=(title) { path .line d=(d) {} }
-    }
+    d
 }
 
 fn mean(slots: &[Option<f64>]) -> Option<f64> {

@@ -7,12 +7,12 @@ use crate::model::Ranking;
 use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
 
 /// `1,204`.
-pub(super) fn count(number: impl Into<u64>) -> String {
+pub(in crate::web) fn count(number: impl Into<u64>) -> String {
     signed(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
 /// `-1,204`.
-pub(super) fn signed(number: i64) -> String {
+pub(in crate::web) fn signed(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::from(if number < 0 { "-" } else { "" });
     for (at, digit) in digits.chars().enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn score(ranking: Ranking, score: f64) -> String {
 }
 
 /// The name of a ranking, and its unit.
-pub(super) fn ranking(ranking: Ranking) -> (&'static str, &'static str) {
+pub(in crate::web) fn ranking(ranking: Ranking) -> (&'static str, &'static str) {
     match ranking {
         Ranking::Clq1 => ("CLQ1", "points per second"),
         Ranking::Clq2 => ("CLQ2", "points for winning"),
@@ -46,7 +46,7 @@ pub(super) fn ranking(ranking: Ranking) -> (&'static str, &'static str) {
 }
 
 /// `3 h 05 min`.
-pub(super) fn duration(ms: i64) -> String {
+pub(in crate::web) fn duration(ms: i64) -> String {
     let minutes = ms.max(0) / MINUTE_MS;
     match minutes {
         0..60 => format!("{minutes} min"),
@@ -77,7 +77,7 @@ fn time_element(at_ms: i64, text: &str) -> Markup {
 }
 
 /// A time in UTC; empty if it is beyond the calendar.
-pub(super) fn utc(at_ms: i64, format: &str) -> String {
+pub(in crate::web) fn utc(at_ms: i64, format: &str) -> String {
     DateTime::from_timestamp_millis(at_ms).map_or(String::new(), |time| time.format(format).to_string())
 }
 

@@ -76,7 +76,7 @@ impl Page {
 pub(super) type PageResult = Result<Page, PageError>;
 
 /// An error that is shown as a page.
-pub(super) struct PageError(pub Problem);
+pub(in crate::web) struct PageError(pub Problem);
 
 impl<E: Into<Problem>> From<E> for PageError {
     fn from(error: E) -> PageError {

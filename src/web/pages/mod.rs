@@ -10,14 +10,14 @@
 
 mod about;
 mod boards;
-mod chart;
+pub(super) mod chart;
 pub(super) mod error_page;
-mod format;
+pub(super) mod format;
 mod groups;
 mod home;
 mod layout;
 mod map;
-mod names;
+pub(super) mod names;
 mod online;
 mod player;
 mod resolution;
@@ -39,6 +39,8 @@ use crate::api::{Request, Row, ServerFilter};
 use crate::model::server_page::ServerOrder;
 use crate::model::view::board::WindowSummary;
 use crate::model::view::{Overview, ServerSummary};
+
+pub(super) use self::layout::PageError;
 
 pub(super) fn routes() -> Router<Arc<WebContext>> {
     Router::new()

@@ -45,7 +45,7 @@ pub(super) fn player(display: &str, name: &str) -> Markup {
 }
 
 /// The name of a player without codes, for titles; `name` is normalised.
-pub(super) fn plain_player(name: &str) -> String {
+pub(in crate::web) fn plain_player(name: &str) -> String {
     if is_named(name) { shown(name.chars()) } else { NO_NAME.to_owned() }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn hostname(hostname: &str, url: &str) -> Markup {
 }
 
 /// The name of a server without codes, for titles.
-pub(super) fn plain_hostname(hostname: &str, url: &str) -> String {
+pub(in crate::web) fn plain_hostname(hostname: &str, url: &str) -> String {
     let plain = normalise(hostname, ColourCodes::of_url(url));
     if plain.is_empty() { url.to_owned() } else { shown(plain.chars()) }
 }
