@@ -19,6 +19,9 @@ pub(super) const CLOSED_MAX_AGE_S: u32 = 300;
 /// As [`MAX_AGE_S`], of the status.
 pub(super) const STATUS_MAX_AGE_S: u32 = 1;
 
+/// As [`MAX_AGE_S`], of a banner: forums show it on every page of a thread.
+pub(super) const BANNER_MAX_AGE_S: u32 = 60;
+
 /// As [`MAX_AGE_S`], of what only another version of clqd changes.
 pub(super) const STATIC_MAX_AGE_S: u32 = 86_400;
 

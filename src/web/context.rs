@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::answer_cache::AnswerCache;
 use super::client_address::Proxies;
 use super::client_limit::ClientLimits;
-use super::limits::{ANSWERS_AGE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
+use super::limits::{ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::{Backend, WebLimits, WebSettings};
@@ -28,6 +28,8 @@ pub(super) struct WebContext {
     shared_answers: Cache<String, Arc<Vec<Row>>>,
     /// Places for clients that watch changes.
     pub live_streams: Arc<Semaphore>,
+    /// Permits to render a banner as PNG.
+    pub banner_renders: Arc<Semaphore>,
     pub limits: WebLimits,
     pub proxies: Proxies,
     pub clients: ClientLimits,
@@ -46,6 +48,7 @@ impl WebContext {
                 .time_to_live(ANSWERS_AGE_MAX)
                 .build(),
             live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
+            banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
             limits,
             proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),

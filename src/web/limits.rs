@@ -36,6 +36,10 @@ pub const ANSWERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// the [`ENGINE_REQUESTS_MAX`] places at the engine.
 pub const COMPUTED_AT_ONCE_MAX: usize = 64;
 
+/// Banners that are rendered as PNG at once. One takes 4 to 6 ms (`banners/png.rs`), so one thread
+/// renders more than 150 a second, and the other processors are left to the scans.
+pub const BANNERS_RENDERED_AT_ONCE_MAX: usize = 1;
+
 /// Most clients that watch changes at once: `/api/v1/live`. Each holds a connection.
 pub const LIVE_STREAMS_MAX: usize = 128;
 

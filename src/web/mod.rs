@@ -9,12 +9,13 @@
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
 //! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client.
 //! - [`health`], [`metrics`]: for operators.
-//! - [`pages`]: the website. - [`v1`]: the JSON API.
+//! - [`pages`]: the website. - [`banners`]: images for forums. - [`v1`]: the JSON API.
 //! - [`query`] reads the parameters of both, [`answer`] writes their answers, [`problem`] their
 //!   errors; [`answer_cache`] computes each answer once for all who wait for it.
 
 mod answer;
 mod answer_cache;
+mod banners;
 mod client_address;
 mod client_limit;
 mod context;

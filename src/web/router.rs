@@ -16,7 +16,7 @@ use tower_http::compression::CompressionLayer;
 use super::context::WebContext;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
-use super::{answer_cache, health, metrics, pages, v1};
+use super::{answer_cache, banners, health, metrics, pages, v1};
 
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,7 @@ const UNLIMITED_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 pub(super) fn router(context: Arc<WebContext>) -> Router {
     let cached = Router::new()
         .merge(pages::routes())
+        .merge(banners::routes())
         .nest("/api/v1", v1::routes())
         .layer(CompressionLayer::new())
         .layer(from_fn_with_state(context.clone(), answer_cache::cached));

@@ -1,0 +1,96 @@
+//! Banners: images of a server or a player for forums, as SVG and as PNG, in three sizes.
+//!
+//! The path of a banner is `/banners/SIZE`, the path of the page, and `.png` or `.svg`. It has no
+//! parameters, so clients cannot request larger images or many variants.
+//!
+//! - [`size`]: the sizes, the formats, and the paths. - [`server`], [`player`]: the content.
+//! - [`drawing`]: a banner as SVG. - [`text`]: sanitises and truncates the text of strangers.
+//! - [`font`]: the only font. - [`png`]: renders the SVG as PNG.
+
+mod drawing;
+mod font;
+mod player;
+mod png;
+mod server;
+mod size;
+mod text;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::http::{HeaderValue, Uri};
+use axum::response::Response;
+use axum::routing::get;
+
+use self::drawing::Banner;
+use self::size::{Format, Size};
+use super::answer::{BANNER_MAX_AGE_S, answer};
+use super::context::WebContext;
+use super::pages::PageError;
+use super::problem::Problem;
+use super::query::{no_parameters, player_key, server_url};
+
+pub(super) use self::size::{Format as BannerFormat, Size as BannerSize, path as banner_path};
+
+/// An SVG that is opened as a page loads nothing and runs nothing.
+const POLICY: &str = "default-src 'none'";
+
+pub(super) fn routes() -> Router<Arc<WebContext>> {
+    Router::new()
+        // The rest of the path: the URL of a server contains slashes.
+        .route("/banners/{size}/servers/{*file}", get(server_banner))
+        .route("/banners/{size}/players/{file}", get(player_banner))
+}
+
+async fn server_banner(
+    State(context): State<Arc<WebContext>>,
+    Path((size, file)): Path<(String, String)>,
+    uri: Uri,
+) -> Result<Response, PageError> {
+    no_parameters(&uri)?;
+    let (size, (url, format)) = (Size::parse(&size)?, Format::split(&file)?);
+    let banner = server::banner(context.server(server_url(url)?).await?);
+    Ok(image(&context, banner, size, format).await?)
+}
+
+async fn player_banner(
+    State(context): State<Arc<WebContext>>,
+    Path((size, file)): Path<(String, String)>,
+    uri: Uri,
+) -> Result<Response, PageError> {
+    no_parameters(&uri)?;
+    let (size, (key, format)) = (Size::parse(&size)?, Format::split(&file)?);
+    let player = context.player(player_key(key)?).await?;
+    let banner = player::banner(player, &context.status().await?.engine.week);
+    Ok(image(&context, banner, size, format).await?)
+}
+
+async fn image(context: &WebContext, banner: Banner, size: Size, format: Format) -> Result<Response, Problem> {
+    let svg = banner.into_svg(size);
+    match format {
+        Format::Svg => {
+            let mut response = answer("image/svg+xml", svg.into_bytes(), BANNER_MAX_AGE_S)?;
+            response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+            Ok(response)
+        }
+        Format::Png => {
+            let permit = context.banner_renders.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let rendered = tokio::task::spawn_blocking(move || {
+                // Held until the thread ends, even if the client has gone.
+                let _permit = permit;
+                png::render(&svg, size)
+            });
+            let rendered = rendered.await.map_err(|error| error.to_string()).and_then(|rendered| rendered);
+            let png = rendered.map_err(|error| {
+                tracing::error!(error, "a banner could not be rendered");
+                Problem::internal()
+            })?;
+            answer("image/png", png, BANNER_MAX_AGE_S)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! What the banner of a player shows: the running week on the server where they are best.
+
+use super::drawing::{Banner, Mark};
+use crate::model::Ranking;
+use crate::model::view::{PlayerView, PlayerWeekView};
+use crate::web::pages::format::{count, duration, ranking, signed};
+use crate::web::pages::names;
+
+/// Positions before points and time.
+const FIRST_POSITIONS: usize = 2;
+
+/// `running_week` is the label of the running week.
+pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
+    let weeks: Vec<&PlayerWeekView> = player.weeks.iter().filter(|week| week.week == running_week).collect();
+    let best = weeks.iter().min_by_key(|week| positions(week).first().map_or(u32::MAX, |&(position, _)| position));
+    let facts = match best {
+        Some(best) => {
+            let time_ms: u64 = weeks.iter().map(|week| week.time_ms).sum();
+            let points = weeks.iter().map(|week| week.points).sum();
+            let counted = vec![format!("{} points", signed(points)), duration(time_ms as i64), best.week.clone()];
+            let mut first: Vec<String> = positions(best)
+                .into_iter()
+                .map(|(position, of)| format!("#{} {}", count(position), ranking(of).0))
+                .collect();
+            let rest = first.split_off(first.len().min(FIRST_POSITIONS));
+            [first, counted, rest]
+        }
+        None => [vec!["not seen this week".to_owned()], Vec::new(), Vec::new()],
+    };
+    Banner {
+        mark: if player.online_on.is_empty() { Mark::Absent } else { Mark::Online },
+        name: names::plain_player(&player.name),
+        origin: match best {
+            Some(best) => format!("{} on {}", player.game, best.server),
+            None => player.game,
+        },
+        facts,
+        players: Vec::new(),
+    }
+}
+
+/// Positions of a week on a server, the best first.
+fn positions(week: &PlayerWeekView) -> Vec<(u32, Ranking)> {
+    let mut positions: Vec<(u32, Ranking)> = week.positions.iter().map(|(&of, &position)| (position, of)).collect();
+    positions.sort_unstable();
+    positions
+}

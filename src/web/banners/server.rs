@@ -1,0 +1,31 @@
+//! What the banner of a server shows.
+
+use super::drawing::{Banner, Mark};
+use crate::model::view::ServerDetail;
+use crate::web::pages::format::{count, utc};
+use crate::web::pages::names;
+
+/// Longest map name, characters: the facts after it need room.
+const MAP_CHARS_MAX: usize = 24;
+
+pub(super) fn banner(detail: ServerDetail) -> Banner {
+    let server = detail.summary;
+    let map = server.map.iter().map(|map| map.chars().take(MAP_CHARS_MAX).collect()).collect();
+    let rank = server.rank.map(|rank| format!("rank {}", count(rank)));
+    // Forums cache images: a time of day stays right, an age does not.
+    let seen = |format| server.last_seen_ms.map(|at_ms| utc(at_ms, format));
+    let facts = if server.online {
+        let players = format!("{}/{} players", count(server.players), count(server.slots));
+        [vec![players], map, rank.into_iter().chain(seen("at %H:%M UTC")).collect()]
+    } else {
+        let seen = seen("seen %Y-%m-%d %H:%M UTC").unwrap_or_else(|| "never seen".to_owned());
+        [vec!["offline".to_owned()], vec![seen], Vec::from_iter(rank)]
+    };
+    Banner {
+        mark: if server.online { Mark::Online } else { Mark::Offline },
+        name: names::plain_hostname(&server.hostname, &server.url),
+        origin: server.url,
+        facts,
+        players: detail.series.map(|series| series.ten_minutes).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,95 @@
+//! The sizes and formats of banners, and their paths.
+
+use crate::web::problem::{Problem, ProblemKind};
+
+/// A size of a banner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::web) enum Size {
+    /// The full banner of advertisements, which most forums allow in signatures.
+    Wide,
+    /// For the first post of a thread, and for the margin of a website.
+    Box,
+    /// The smallest in which a name and a map are readable.
+    Small,
+}
+
+impl Size {
+    pub const ALL: [Size; 3] = [Size::Wide, Size::Box, Size::Small];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Size::Wide => "wide",
+            Size::Box => "box",
+            Size::Small => "small",
+        }
+    }
+
+    /// Width and height, pixels.
+    pub fn pixels(self) -> (u32, u32) {
+        match self {
+            Size::Wide => (468, 60),
+            Size::Box => (350, 100),
+            Size::Small => (160, 40),
+        }
+    }
+
+    pub fn parse(name: &str) -> Result<Size, Problem> {
+        Size::ALL.into_iter().find(|size| size.name() == name).ok_or_else(|| {
+            let names = Size::ALL.map(Size::name).join(", ");
+            Problem::new(ProblemKind::NotFound, format!("there is no banner of size {name}; sizes are {names}"))
+        })
+    }
+}
+
+/// The format of a banner, which is the suffix of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::web) enum Format {
+    Png,
+    Svg,
+}
+
+impl Format {
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Png => "png",
+            Format::Svg => "svg",
+        }
+    }
+
+    /// Splits the last part of a path: the server or player, and the format.
+    pub fn split(file: &str) -> Result<(&str, Format), Problem> {
+        let (subject, suffix) = file.rsplit_once('.').unwrap_or((file, ""));
+        let format = [Format::Png, Format::Svg].into_iter().find(|format| format.name() == suffix);
+        let format = format.ok_or_else(|| {
+            Problem::new(ProblemKind::NotFound, format!("{file} is not a banner; the path of one ends in .png or .svg"))
+        })?;
+        Ok((subject, format))
+    }
+}
+
+/// The path of the banner of the server or player with this page.
+pub(in crate::web) fn path(page: &str, size: Size, format: Format) -> String {
+    format!("/banners/{}{page}.{}", size.name(), format.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_has_size_and_format() {
+        let page = "/servers/quake3://192.0.2.7:27960";
+        assert_eq!(path(page, Size::Wide, Format::Png), "/banners/wide/servers/quake3://192.0.2.7:27960.png");
+        for format in [Format::Png, Format::Svg] {
+            let file = format!("source://a.example:1.{}", format.name());
+            assert_eq!(Format::split(&file), Ok(("source://a.example:1", format)));
+        }
+        for file in ["source://192.0.2.7:1", "7", "", "7.", "7.gif", "7.PNG", ".png7"] {
+            assert_eq!(Format::split(file).map_err(|problem| problem.kind), Err(ProblemKind::NotFound), "{file}");
+        }
+        for size in Size::ALL {
+            assert_eq!(Size::parse(size.name()), Ok(size));
+        }
+        assert!(Size::parse("1000x1000").is_err_and(|problem| problem.detail.ends_with("wide, box, small")));
+    }
+}

@@ -1,0 +1,251 @@
+//! Banners with names of strangers: well-formed, of their size, and the same each time.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::drawing::{Banner, Mark};
+use super::size::Size;
+use super::{font, player, png, server, text};
+use crate::model::name::decode_text;
+use crate::model::view::{PlayerView, ServerDetail};
+
+/// The first two facts have lines of their own.
+fn lines(facts: &[impl ToString]) -> [Vec<String>; 3] {
+    let line = |range: std::ops::Range<usize>| {
+        facts.iter().skip(range.start).take(range.len()).map(ToString::to_string).collect()
+    };
+    [line(0..1), line(1..2), line(2..usize::MAX)]
+}
+
+fn banner(name: &str, facts: &[&str]) -> Banner {
+    Banner {
+        mark: Mark::Online,
+        name: name.to_owned(),
+        origin: "quake3://192.0.2.7:27960".to_owned(),
+        facts: lines(facts),
+        players: (0..150).map(|slot| (slot % 40 > 3).then(|| f64::from(slot % 17))).collect(),
+    }
+}
+
+/// What all banners have, whatever their text is. Returns the lines of text.
+#[track_caller]
+fn check_svg(svg: &str, size: Size) -> Vec<String> {
+    let document = roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    let root = document.root_element();
+    let (width, height) = size.pixels();
+    assert_eq!(root.attribute("width"), Some(&*width.to_string()));
+    assert_eq!(root.attribute("height"), Some(&*height.to_string()));
+    // Baseline, right end and text.
+    let mut lines: Vec<(f32, f32, String)> = Vec::new();
+    for node in root.descendants().filter(|node| node.is_element()) {
+        let tag = node.tag_name().name();
+        assert!(["svg", "title", "rect", "circle", "text", "path", "g"].contains(&tag), "{tag}: {svg}");
+        for attribute in node.attributes() {
+            let name = attribute.name();
+            assert!(name != "style" && name != "href" && !name.starts_with("on"), "{name}: {svg}");
+        }
+        if tag == "text" && node.parent() == Some(root) {
+            let number = |name| node.attribute(name).and_then(|text| text.parse::<f32>().ok()).expect(name);
+            let (x, y, text) = (number("x"), number("y"), node.text().expect("text"));
+            match lines.last_mut() {
+                Some((baseline, end, line)) if *baseline == y => {
+                    assert!(x > *end, "texts overlap: {svg}");
+                    *end = x + number("textLength");
+                    *line = format!("{line} {text}");
+                }
+                _ => lines.push((y, x + number("textLength"), text.to_owned())),
+            }
+        }
+    }
+    assert!(lines.iter().all(|(_, end, _)| *end <= width as f32), "{svg}");
+    lines.into_iter().map(|(_, _, text)| text).collect()
+}
+
+/// Width and height of a PNG, which is decoded.
+#[track_caller]
+fn png_size(bytes: &[u8]) -> (u32, u32) {
+    let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
+    let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
+    let info = reader.next_frame(&mut pixels).expect("complete");
+    assert!(pixels.chunks(4).any(|pixel| pixel != &pixels[..4]), "something is drawn");
+    (info.width, info.height)
+}
+
+#[track_caller]
+fn check(banner: &Banner) {
+    for size in Size::ALL {
+        let svg = banner.clone().into_svg(size);
+        check_svg(&svg, size);
+        let image = png::render(&svg, size).expect("rendered");
+        assert_eq!(png_size(&image), size.pixels(), "{svg}");
+        assert_eq!(banner.clone().into_svg(size), svg);
+        assert_eq!(png::render(&svg, size).expect("rendered"), image);
+    }
+}
+
+#[test]
+fn text_of_strangers_stays_text() {
+    for name in [
+        "The House",
+        "",
+        " ",
+        "<script>alert('1')</script>\"><svg onload=\"x\">",
+        "]]><!-- &amp; &#0; &x; <?xml ?>",
+        "\u{202E}\u{2066}gpj.exe\u{200F}",
+        "مرحبا שלום",
+        "中文服务器 游戏 q3",
+        "😀👩‍👩‍👧🏳️‍🌈",
+        "Z\u{300}\u{301}\u{302}\u{303}\u{304}\u{305}algo",
+        "\u{FFFE}\u{FFFF}\u{0}\u{1B}[31m",
+        &decode_text(b"\xff\xfe\xc3\x28 name \x80"),
+        &"x<&\u{202E}".repeat(2_500),
+        &"\u{301}".repeat(10_000),
+        &"\u{FDFD}".repeat(100),
+    ] {
+        check(&banner(name, &[name, "12/16 players", name]));
+    }
+}
+
+#[test]
+fn long_text_is_truncated_and_lines_are_filled() {
+    let facts = ["12/16 players", "a_map_with_a_long_name_12", "rank 1,204", "at 14:05 UTC"];
+    let long = "A very long name of a server that fits into none of the three sizes, not even into the widest of them";
+    let shown = |size| check_svg(&banner(long, &facts).into_svg(size), size);
+    let origin = "quake3://192.0.2.7:27960";
+    let wide = shown(Size::Wide);
+    assert_eq!(wide[1..], [origin, "12/16 players · a_map_with_a_long_name_12 · rank 1,204"]);
+    assert!(wide[0].ends_with('…') && long.starts_with(wide[0].trim_end_matches('…')), "{wide:?}");
+    let boxed = shown(Size::Box);
+    assert_eq!(boxed[1..], [origin, "12/16 players", "a_map_with_a_long_name_12", "rank 1,204 · at 14:05 UTC"]);
+    let small = shown(Size::Small);
+    assert_eq!(small[1..], ["12/16 players · a_map_with…"]);
+}
+
+/// The width in an SVG is that of the renderer, so no letter is stretched.
+#[test]
+fn measured_width_is_the_rendered_width() {
+    let options = resvg::usvg::Options { fontdb: font::database(), ..Default::default() };
+    for name in ["The House", "AVAToWa", "Ωμέγα Привет", "★ i.l|W ★", "12/16 players"] {
+        let width = text::fit(name, 15.0, 1_000.0).width;
+        let svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' width='468' height='60'><text y='20' font-size='15' font-family='{}'>{name}</text></svg>",
+            font::FAMILIES
+        );
+        let tree = resvg::usvg::Tree::from_str(&svg, &options).expect("SVG");
+        let resvg::usvg::Node::Text(text) = &tree.root().children()[0] else { panic!("{name} is no text") };
+        let rendered = text.bounding_box().width();
+        assert!((rendered - width).abs() < 0.1, "{name}: {rendered} rendered, {width} measured");
+    }
+}
+
+#[test]
+fn server_shows_players_or_that_it_is_offline() {
+    let server = |online: bool, last_seen_ms: Option<i64>| -> ServerDetail {
+        serde_json::from_value(json!({
+            "key": 1, "url": "quake3://192.0.2.7:27960", "class": 1, "missed": 0, "hostname": "^1The ^7House",
+            "game": "baseq3", "map": "q3dm17", "online": online, "players": 7, "assumed_players": 7, "slots": 16,
+            "rank": 1204, "added_ms": 0, "last_scan_ms": null, "last_seen_ms": last_seen_ms, "greylist_reason": null,
+            "tags": [], "next_scan_ms": null, "total_points": 0, "players_listed": [], "series": null, "maps": [],
+        }))
+        .expect("a server")
+    };
+    let at_ms = Some(1_763_683_200_000);
+    let banner = server::banner(server(true, at_ms));
+    assert_eq!((banner.mark, &*banner.name), (Mark::Online, "The House"));
+    assert_eq!(banner.facts, lines(&["7/16 players", "q3dm17", "rank 1,204", "at 00:00 UTC"]));
+    check(&banner);
+    let banner = server::banner(server(false, at_ms));
+    assert_eq!(
+        (banner.mark, banner.facts),
+        (Mark::Offline, lines(&["offline", "seen 2025-11-21 00:00 UTC", "rank 1,204"]))
+    );
+    assert_eq!(server::banner(server(false, None)).facts, lines(&["offline", "never seen", "rank 1,204"]));
+}
+
+#[test]
+fn player_shows_the_server_where_they_are_best() {
+    let week = |week: &str, server: &str, points: i64, positions: serde_json::Value| {
+        json!({"week": week, "server": server, "measured_ms": 0, "starts": 1, "time_ms": 3_600_000, "points": points,
+            "clq1": 0, "clq2": 0, "elo": 1000.0, "elo_rounds": 0, "positions": positions})
+    };
+    let player: PlayerView = serde_json::from_value(json!({
+        "player_key": 7, "game": "baseq3", "name": "Visor", "display": "^1Visor", "online_on": ["quake3://b:1"],
+        "weeks": [
+            week("2026-W48", "quake3://a:1", 1_000, json!({"clq1": 5, "elo": 9})),
+            week("2026-W48", "quake3://b:1", 204, json!({"clq1": 4, "elo": 2, "points": 3})),
+            week("2026-W48", "quake3://c:1", 0, json!({})),
+            week("2026-W47", "quake3://c:1", 9_000, json!({"clq1": 1})),
+        ],
+        "best": [],
+    }))
+    .expect("a player");
+    let banner = player::banner(player.clone(), "2026-W48");
+    assert_eq!((&*banner.origin, banner.mark), ("baseq3 on quake3://b:1", Mark::Online));
+    assert_eq!(
+        banner.facts,
+        [vec!["#2 ELO", "#3 Points"], vec!["1,204 points", "3 h 00 min", "2026-W48"], vec!["#4 CLQ1"]]
+    );
+    check(&banner);
+    let absent = PlayerView { online_on: Vec::new(), ..player };
+    let banner = player::banner(absent, "2026-W49");
+    assert_eq!((&*banner.origin, banner.mark, banner.facts), ("baseq3", Mark::Absent, lines(&["not seen this week"])));
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_well_formed_svg(
+        name in any::<String>(),
+        facts in prop::collection::vec(any::<String>(), 0..5),
+        players in prop::collection::vec(prop::option::of(any::<f64>()), 0..200),
+    ) {
+        for size in Size::ALL {
+            let banner = Banner {
+                mark: Mark::Offline,
+                name: name.clone(),
+                origin: name.clone(),
+                facts: lines(&facts),
+                players: players.clone(),
+            };
+            check_svg(&banner.into_svg(size), size);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_text_is_rendered(name in "\\PC{0,200}", fact in any::<String>()) {
+        for size in Size::ALL {
+            let svg = banner(&name, &[&fact]).into_svg(size);
+            let image = png::render(&svg, size);
+            prop_assert!(image.is_ok_and(|bytes| png_size(&bytes) == size.pixels()), "{}", svg);
+        }
+    }
+}
+
+/// Prints the time of one PNG: `cargo test --release --lib rendering_time -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn rendering_time() {
+    let banner =
+        banner("The House of <long> names ★ Ωμέγα", &["12/16 players", "q3dm17", "rank 1,204", "at 14:05 UTC"]);
+    if let Ok(directory) = std::env::var("CLQD_BANNERS_DIR") {
+        for size in Size::ALL {
+            let svg = banner.clone().into_svg(size);
+            let image = png::render(&svg, size).expect("rendered");
+            let path = std::path::Path::new(&directory).join(size.name());
+            std::fs::write(path.with_extension("svg"), svg).expect("written");
+            std::fs::write(path.with_extension("png"), image).expect("written");
+        }
+    }
+    for size in Size::ALL {
+        let svg = banner.clone().into_svg(size);
+        let bytes = png::render(&svg, size).expect("rendered").len();
+        let began = std::time::Instant::now();
+        for _ in 0..100 {
+            png::render(&svg, size).expect("rendered");
+        }
+        let ms = began.elapsed().as_secs_f64() * 10.0;
+        println!("{}: {ms:.2} ms, {bytes} bytes; SVG {} bytes", size.name(), svg.len());
+    }
+}

@@ -1,0 +1,113 @@
+//! Sanitises and truncates the text of strangers. The result is one line without characters that
+//! control its direction or that XML forbids.
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+use super::font;
+use crate::model::name::is_control_or_format;
+
+/// Longest text, characters; more fit into no banner.
+const CHARS_MAX: usize = 120;
+
+/// The end of a truncated text.
+const ELLIPSIS: char = '…';
+
+/// Text and its width, pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fitted {
+    pub text: String,
+    pub width: f32,
+}
+
+/// Removes what could draw outside the line of the text. A letter keeps one combining mark,
+/// because stacked marks grow upwards.
+pub(super) fn clean(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = 0;
+    // A mark at the start has no letter.
+    let mut after_mark = true;
+    for c in text.chars() {
+        if chars == CHARS_MAX {
+            break;
+        }
+        if c.is_whitespace() {
+            if !out.is_empty() && !out.ends_with(' ') {
+                out.push(' ');
+                chars += 1;
+            }
+            after_mark = true;
+            continue;
+        }
+        let category = get_general_category(c);
+        let is_mark = matches!(category, GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark);
+        // XML forbids U+FFFE and U+FFFF, which are unassigned.
+        if is_control_or_format(c) || category == GeneralCategory::Unassigned || (is_mark && after_mark) {
+            continue;
+        }
+        after_mark = is_mark;
+        out.push(c);
+        chars += 1;
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Truncates a clean text to a width. The result is empty if no character fits.
+pub(super) fn fit(text: &str, font_size: f32, width_max: f32) -> Fitted {
+    let ellipsis_width = font::width(ELLIPSIS, font_size);
+    let mut width = 0.0;
+    // The longest prefix that fits with an ellipsis.
+    let (mut cut, mut cut_width) = (0, 0.0);
+    for (at, c) in text.char_indices() {
+        if width + ellipsis_width <= width_max {
+            (cut, cut_width) = (at, width);
+        }
+        width += font::width(c, font_size);
+        if width > width_max {
+            let start = text[..cut].trim_end();
+            if start.is_empty() {
+                return Fitted { text: String::new(), width: 0.0 };
+            }
+            let spaces = text[start.len()..cut].chars().map(|c| font::width(c, font_size)).sum::<f32>();
+            return Fitted { text: format!("{start}{ELLIPSIS}"), width: cut_width - spaces + ellipsis_width };
+        }
+    }
+    Fitted { text: text.to_owned(), width }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_characters_of_one_line_are_kept() {
+        for (text, want) in [
+            ("", ""),
+            (" \t\n ", ""),
+            ("  a \u{2028}\u{a0} b ", "a b"),
+            ("a\u{202E}b\u{2066}c\u{200F}\u{7}\0", "abc"),
+            ("a\u{FFFE}\u{FFFF}\u{1FFFF}b", "ab"),
+            ("Z\u{300}\u{301}\u{302}\u{303}o\u{300}", "Z\u{300}o\u{300}"),
+            ("\u{301}a \u{301}b", "a b"),
+            ("<&\"'>", "<&\"'>"),
+            ("😀中", "😀中"),
+        ] {
+            assert_eq!(clean(text), want, "{text:?}");
+        }
+        assert_eq!(clean(&"ab ".repeat(10_000)).chars().count(), CHARS_MAX - 1);
+    }
+
+    #[test]
+    fn long_text_ends_in_an_ellipsis() {
+        let whole = fit("The House", 10.0, 100.0);
+        assert_eq!(whole.text, "The House");
+        assert_eq!(fit("The House", 10.0, whole.width), whole);
+        assert_eq!(fit("The House", 10.0, whole.width - 0.1).text, "The Hou…");
+        // No space before the ellipsis.
+        let start = fit("The", 10.0, 100.0).width + font::width(' ', 10.0) + font::width(ELLIPSIS, 10.0);
+        let cut = fit("The House", 10.0, start);
+        assert_eq!(cut, Fitted { text: "The…".into(), width: start - font::width(' ', 10.0) });
+        assert_eq!(fit("The House", 10.0, 3.0), Fitted { text: String::new(), width: 0.0 });
+        assert_eq!(fit("", 10.0, 3.0), Fitted { text: String::new(), width: 0.0 });
+    }
+}
