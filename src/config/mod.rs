@@ -277,7 +277,7 @@ pub struct WebConfig {
     pub search_memory_bytes: u64,
     /// Addresses and networks.
     pub proxies: Vec<String>,
-    /// Empty: unknown.
+    /// Empty: the address of `listen`.
     pub public_url: String,
 }
 

@@ -14,7 +14,7 @@ use super::client_limit::ClientLimits;
 use super::limits::{ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
-use super::{Backend, WebLimits, WebSettings};
+use super::{Backend, PublicUrl, WebLimits, WebSettings};
 use crate::api::{Request, Row, Status, json};
 use crate::model::url::ServerUrl;
 use crate::model::view::{PlayerView, ServerDetail};
@@ -30,6 +30,8 @@ pub(super) struct WebContext {
     pub live_streams: Arc<Semaphore>,
     /// Permits to render a banner as PNG.
     pub banner_renders: Arc<Semaphore>,
+    /// The start of links on other sites to this one.
+    pub public_url: PublicUrl,
     pub limits: WebLimits,
     pub proxies: Proxies,
     pub clients: ClientLimits,
@@ -49,6 +51,7 @@ impl WebContext {
                 .build(),
             live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
+            public_url: settings.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(settings.listen)),
             limits,
             proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),

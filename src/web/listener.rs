@@ -71,7 +71,8 @@ impl Listener {
 
     /// Starts to serve. Until [`Server::set_backend`] only health and metrics are available.
     pub fn start(self, limits: WebLimits) -> Server {
-        let context = Arc::new(WebContext::new(&self.settings, limits));
+        let settings = WebSettings { listen: self.address, ..self.settings };
+        let context = Arc::new(WebContext::new(&settings, limits));
         let stop = CancellationToken::new();
         let connections = Connections { context: context.clone(), stop: stop.clone(), open: Arc::default() };
         let serving = tokio::spawn(connections.serve(self.listener));

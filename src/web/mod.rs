@@ -52,7 +52,7 @@ pub struct WebSettings {
     pub client_burst_requests: u32,
     /// Whose `X-Forwarded-For` is believed: see [`client_address`].
     pub proxies: Vec<IpCidr>,
-    /// The address of the site for its visitors; `None`: unknown.
+    /// The address of the site for its visitors; `None`: that of `listen`.
     pub public_url: Option<PublicUrl>,
 }
 

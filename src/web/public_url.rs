@@ -1,7 +1,7 @@
 //! The address under which visitors reach the site: the beginning of absolute links.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use axum::http::Uri;
@@ -18,6 +18,12 @@ pub struct PublicUrl(String);
 pub struct BadPublicUrl(String);
 
 impl PublicUrl {
+    /// The address of a listener: right for visitors who connect to it directly.
+    pub fn of_listener(address: SocketAddr) -> PublicUrl {
+        // A socket address may have an IPv6 zone, which a URL may not.
+        PublicUrl(format!("http://{}", SocketAddr::new(address.ip(), address.port())))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,6 +69,19 @@ fn is_host(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn address_of_a_listener_is_a_public_url() {
+        for (address, want) in [
+            ("127.0.0.1:8480", "http://127.0.0.1:8480"),
+            ("[2001:db8::7]:8480", "http://[2001:db8::7]:8480"),
+            ("[fe80::7%2]:8480", "http://[fe80::7]:8480"),
+        ] {
+            let url = PublicUrl::of_listener(address.parse().expect("an address"));
+            assert_eq!(url.as_str(), want);
+            assert_eq!(want.parse(), Ok(url));
+        }
+    }
 
     #[test]
     fn only_scheme_host_and_port_are_accepted() {

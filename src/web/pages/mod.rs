@@ -4,11 +4,12 @@
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`], [`search`],
 //!   [`about`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
-//!   [`server_table`]: lists of servers. They are parts of several pages.
+//!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
 //! - [`layout`]: the frame of all pages. [`error_page`]: errors.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
 mod about;
+mod banners;
 mod boards;
 pub(super) mod chart;
 pub(super) mod error_page;

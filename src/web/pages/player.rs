@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
 
+use super::banners;
 use super::chart::{High, WeekValues, week_chart};
 use super::format::{count, duration, ranking, score, signed};
 use super::layout::{Page, PageResult};
@@ -53,6 +54,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path
         (weeks(&player.weeks))
         h2 { "Best positions" }
         (best(&player))
+        (banners::section(&context.public_url, &format!("/players/{player_key}"), &title))
     };
     Ok(Page::new(title, body))
 }

@@ -7,6 +7,7 @@ use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::banners;
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
 use super::format::{ago, count, ranking as ranking_name, signed};
@@ -48,6 +49,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (all_time_best(&best))
         h2 { "How it is scanned" }
         (scanning(&detail, now_ms))
+        (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
     };
     Ok(Page::new(names::plain_hostname(&summary.hostname, &summary.url), body))
 }

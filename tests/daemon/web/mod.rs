@@ -2,6 +2,7 @@
 //! must not see. The daemon is the real one, with a few simulated servers.
 
 mod api;
+mod banners;
 mod health;
 mod history;
 mod http;

@@ -1,0 +1,82 @@
+//! The section of a page that shows its banners and their embed codes for forums and websites.
+
+use maud::{Markup, html};
+
+use crate::web::PublicUrl;
+use crate::web::banners::{BannerFormat, BannerSize, banner_path};
+
+/// The section of the page of a server or a player. `page` is the path of the page, and `alt`
+/// describes the image.
+pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
+    html! {
+        h2 { "Banners" }
+        p .soft { "Embed codes for forums and websites. Most forums accept BBCode; some need only the address of the image, which ends in .png." }
+        @for size in BannerSize::ALL {
+            // Browsers do not load the image of a closed section.
+            details open[size == BannerSize::ALL[0]] {
+                @let (width, height) = size.pixels();
+                summary { (title(size)) ", " (width) " x " (height) " pixels" }
+                p { img src=(banner_path(page, size, BannerFormat::Svg)) alt=(alt) width=(width) height=(height) loading="lazy"; }
+                (field(size, "HTML", &html_code(public_url, page, size, alt)))
+                (field(size, "BBCode", &bbcode(public_url, page, size)))
+            }
+        }
+    }
+}
+
+fn title(size: BannerSize) -> &'static str {
+    match size {
+        BannerSize::Wide => "Wide",
+        BannerSize::Box => "Box",
+        BannerSize::Small => "Small",
+    }
+}
+
+fn field(size: BannerSize, language: &str, code: &str) -> Markup {
+    let id = format!("banner-{}-{}", size.name(), language.to_lowercase());
+    html! {
+        p .code {
+            label for=(id) { (title(size)) ", " (language) }
+            input #(id) readonly value=(code);
+        }
+    }
+}
+
+fn html_code(public_url: &PublicUrl, page: &str, size: BannerSize, alt: &str) -> String {
+    let (width, height) = size.pixels();
+    let image = banner_path(page, size, BannerFormat::Png);
+    let code = html! {
+        a href={ (public_url) (page) } { img src={ (public_url) (image) } width=(width) height=(height) alt=(alt); }
+    };
+    code.into_string()
+}
+
+fn bbcode(public_url: &PublicUrl, page: &str, size: BannerSize) -> String {
+    let image = banner_path(page, size, BannerFormat::Png);
+    format!("[url={public_url}{page}][img]{public_url}{image}[/img][/url]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn embed_code_links_page_and_image() {
+        let site = &"https://games.example".parse().expect("valid");
+        let page = "/servers/quake3://192.0.2.7:27960";
+        let bbcode = bbcode(site, page, BannerSize::Wide);
+        assert_eq!(
+            bbcode,
+            "[url=https://games.example/servers/quake3://192.0.2.7:27960]\
+             [img]https://games.example/banners/wide/servers/quake3://192.0.2.7:27960.png[/img][/url]"
+        );
+        let html = html_code(site, "/players/7", BannerSize::Small, "Player \"><b>");
+        assert_eq!(
+            html,
+            "<a href=\"https://games.example/players/7\"><img src=\"https://games.example/banners/small/players/7.png\" \
+             width=\"160\" height=\"40\" alt=\"Player &quot;&gt;&lt;b&gt;\"></a>"
+        );
+        let section = section(site, "/players/7", "Player \"><b>").into_string();
+        assert!(!section.contains("<b>") && section.contains("&amp;quot;&amp;gt;&amp;lt;b&amp;gt;"), "{section}");
+    }
+}
