@@ -9,6 +9,8 @@
 //!
 //! The board of a single server is not cached: it is sorted for each query.
 
+use std::sync::Mutex;
+
 use rustc_hash::FxHashMap;
 
 use super::build::BuildPlan;
@@ -33,6 +35,9 @@ pub(in crate::engine) struct BoardCache {
     pub(super) groups_visited: u64,
 }
 
+/// How long a measured memory of boards is reported, ms.
+const MEMORY_AGE_MAX_MS: i64 = 60_000;
+
 #[derive(Debug, Default)]
 pub(super) struct CachedWindow {
     pub(super) boards: Option<WindowBoards>,
@@ -42,6 +47,8 @@ pub(super) struct CachedWindow {
     dirty_since_plan: Option<DirtyPlayers>,
     /// Of a window that has ended: the memory of its boards, bytes.
     compacted_bytes: Option<usize>,
+    /// When the memory was measured, Unix ms, and the result.
+    measured: Mutex<Option<(i64, usize)>>,
     /// The value of [`BoardCache::query_count`] at the last query.
     last_used: u64,
 }
@@ -124,14 +131,24 @@ impl BoardCache {
         self.windows.get(&window)?.boards.as_ref()
     }
 
-    /// Memory of all boards, bytes. That of windows that have ended is known; the others take a
-    /// pass over their blocks, a few ms at 10 million entries.
-    pub fn memory_bytes(&self) -> u64 {
-        let of_window = |cached: &CachedWindow| {
-            let boards = cached.boards.as_ref()?;
-            Some(cached.compacted_bytes.unwrap_or_else(|| boards.heap_bytes()) as u64)
-        };
-        self.windows.values().filter_map(of_window).sum()
+    /// Memory of all boards, bytes, as of at most [`MEMORY_AGE_MAX_MS`] ago.
+    pub fn memory_bytes(&self, now_ms: i64) -> u64 {
+        self.windows.keys().filter_map(|window| self.memory_bytes_of(*window, now_ms)).sum()
+    }
+
+    /// Memory of the boards of a window, bytes. That of windows that have ended is known; for the
+    /// others it takes a pass over their blocks, a few ms for each board of 10 million entries.
+    pub fn memory_bytes_of(&self, window: WindowKey, now_ms: i64) -> Option<u64> {
+        let cached = self.windows.get(&window)?;
+        let boards = cached.boards.as_ref()?;
+        let mut measured = cached.measured.lock().expect("lock poisoned");
+        let recent = measured.filter(|(at_ms, _)| (0..MEMORY_AGE_MAX_MS).contains(&(now_ms - at_ms)));
+        let bytes = cached.compacted_bytes.or(recent.map(|(_, bytes)| bytes)).unwrap_or_else(|| {
+            let bytes = boards.heap_bytes();
+            *measured = Some((now_ms, bytes));
+            bytes
+        });
+        Some(bytes as u64)
     }
 
     /// A window has ended: its boards are compacted.

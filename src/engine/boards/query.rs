@@ -301,7 +301,7 @@ impl Engine {
                     window: view,
                     phase,
                     players: boards.map(|boards| boards.players() as u64),
-                    memory_bytes: boards.map(|boards| boards.heap_bytes() as u64),
+                    memory_bytes: self.global.board_cache.memory_bytes_of(key, now_ms),
                     stored: None,
                 }
             })
