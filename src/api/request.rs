@@ -8,7 +8,7 @@ use crate::model::row::Ranking;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
-use crate::model::view::ServerSummary;
+use crate::model::view::ServerFields;
 use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
 
 /// A request to the daemon.
@@ -326,20 +326,37 @@ pub struct ServerFilter {
 }
 
 impl ServerFilter {
-    pub fn matches(&self, server: &ServerSummary) -> bool {
-        let class = self.class.is_none_or(|class| server.class == class.number());
-        let game = self.game.as_ref().is_none_or(|game| server.game.as_ref() == Some(game));
-        let map = self.map.as_ref().is_none_or(|map| server.map.as_ref() == Some(map));
-        let tag = self.tag.as_ref().is_none_or(|tag| server.tags.contains(tag));
-        let text = self.text.as_ref().is_none_or(|text| {
-            let text = text.to_lowercase();
-            let mut texts = [Some(&server.url), Some(&server.hostname), server.map.as_ref()].into_iter().flatten();
-            texts.any(|field| field.to_lowercase().contains(&text))
-        });
-        let online = self.online.is_none_or(|online| server.online == online);
-        let screened = self.screened.is_none_or(|screened| server.screened.is_empty() != screened);
-        class && game && map && tag && online && screened && text
+    /// Whether a server has these fields. Call it once for a list of servers.
+    pub fn matcher(&self) -> impl Fn(&ServerFields<'_>) -> bool {
+        let ServerFilter { class, game, map, tag, online, screened, text } = self;
+        let text = text.as_ref().map(|text| text.to_lowercase());
+        move |server| {
+            class.is_none_or(|class| server.class == class.number())
+                && game.as_ref().is_none_or(|game| server.game == Some(game))
+                && map.as_ref().is_none_or(|map| server.map == Some(map))
+                && tag.as_ref().is_none_or(|tag| server.tags.contains(&tag.as_str()))
+                && online.is_none_or(|online| server.online == online)
+                && screened.is_none_or(|screened| server.is_screened == screened)
+                && text.as_ref().is_none_or(|text| {
+                    let mut texts = [Some(server.url), Some(server.hostname), server.map].into_iter().flatten();
+                    texts.any(|field| contains_lowercase(field, text))
+                })
+        }
     }
+}
+
+/// Whether a text contains another one, which is in lower case, regardless of the case of the first.
+fn contains_lowercase(text: &str, lower: &str) -> bool {
+    if !text.is_ascii() {
+        return text.to_lowercase().contains(lower);
+    }
+    // Without a copy: most texts are ASCII, and a search looks at those of all servers.
+    let (text, lower) = (text.as_bytes(), lower.as_bytes());
+    let Some(&first) = lower.first() else { return true };
+    let starts = memchr::memchr2_iter(first, first.to_ascii_uppercase(), text);
+    starts
+        .map(|at| &text[at..])
+        .any(|rest| rest.get(..lower.len()).is_some_and(|part| part.eq_ignore_ascii_case(lower)))
 }
 
 /// Selects servers to rescan.
@@ -358,26 +375,15 @@ mod tests {
 
     #[test]
     fn filter_requires_every_condition() {
-        let server = ServerSummary {
-            key: 1,
-            url: "quake3://a.example:1".into(),
+        let server = ServerFields {
+            url: "quake3://a.example:1",
             class: 2,
-            missed: 0,
-            hostname: "The House".into(),
-            game: Some("baseq3".into()),
-            map: Some("q3dm17".into()),
+            hostname: "The House of \u{c9}va",
+            game: Some("baseq3"),
+            map: Some("q3dm17"),
             online: true,
-            players: 0,
-            assumed_players: 0,
-            slots: 0,
-            rank: None,
-            added_ms: 0,
-            last_scan_ms: None,
-            last_seen_ms: None,
-            greylist_reason: None,
-            tags: vec!["ctf".into()],
-            screened: Vec::new(),
-            recent: None,
+            tags: ["ctf"].into_iter().collect(),
+            is_screened: false,
         };
         let text = |text: &str| ServerFilter { text: Some(text.into()), ..ServerFilter::default() };
         for (filter, fits) in [
@@ -387,6 +393,8 @@ mod tests {
             (text("Q3DM"), true),
             (text("a.EX"), true),
             (text("dm18"), false),
+            (text("\u{c9}VA"), true),
+            (text("\u{e8}"), false),
             (ServerFilter { tag: Some("ctf".into()), ..ServerFilter::default() }, true),
             (ServerFilter { tag: Some("CTF".into()), ..ServerFilter::default() }, false),
             (ServerFilter { map: Some("q3dm17".into()), ..ServerFilter::default() }, true),
@@ -397,7 +405,7 @@ mod tests {
             (ServerFilter { screened: Some(false), ..text("house") }, true),
             (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
         ] {
-            assert_eq!(filter.matches(&server), fits, "{filter:?}");
+            assert_eq!(filter.matcher()(&server), fits, "{filter:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::{Engine, ServerState};
 use crate::model::ServerKey;
 use crate::model::server_page::{ServerCursor, ServerOrder};
-use crate::model::view::{RecentSeriesView, ServerSummary};
+use crate::model::view::{RecentSeriesView, ServerFields, ServerSummary};
 use crate::series::slots;
 
 /// Most servers that a page of the list looks at: some 10 ms.
@@ -40,7 +40,7 @@ impl Engine {
         order: ServerOrder,
         after: Option<&ServerCursor>,
         count: usize,
-        matches: &dyn Fn(&ServerSummary) -> bool,
+        matches: &dyn Fn(&ServerFields<'_>) -> bool,
     ) -> (Vec<ServerSummary>, Option<ServerCursor>) {
         if order == ServerOrder::Added {
             let from = after.map_or(0, |after| server_of(after).0.saturating_add(1));
@@ -68,7 +68,7 @@ impl Engine {
         &self,
         places: impl Iterator<Item = (Cow<'l, ServerCursor>, ServerKey)>,
         count: usize,
-        matches: &dyn Fn(&ServerSummary) -> bool,
+        matches: &dyn Fn(&ServerFields<'_>) -> bool,
     ) -> (Vec<ServerSummary>, Option<ServerCursor>) {
         let mut page = Vec::new();
         let mut last = None;
@@ -78,11 +78,8 @@ impl Engine {
                 return (page, last.map(Cow::into_owned));
             }
             last = Some(place);
-            if !server_state.record.removed {
+            if !server_state.record.removed && matches(&self.fields(server_state)) {
                 page.push(self.summary(key, server_state));
-                if !page.last().is_some_and(matches) {
-                    page.pop();
-                }
             }
         }
         (page, None)

@@ -143,7 +143,11 @@ impl GlobalState {
 
     /// The existing tags of a record, in the order in which the admin gave them.
     pub(super) fn tag_names(&self, tags: &[TagKey]) -> Vec<String> {
-        tags.iter().map(|tag| self.tags.name(tag.0)).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        self.borrowed_tag_names(tags).map(str::to_owned).collect()
+    }
+
+    pub(super) fn borrowed_tag_names<'a>(&'a self, tags: &'a [TagKey]) -> impl Iterator<Item = &'a str> {
+        tags.iter().map(|tag| self.tags.name(tag.0)).filter(|name| !name.is_empty())
     }
 
     /// The existing tags of a record, in order of key.

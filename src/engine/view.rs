@@ -10,7 +10,7 @@ use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::view::{
     BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
-    SeriesView, ServerDetail, ServerSummary, Top, TopRow, WeekStatus,
+    SeriesView, ServerDetail, ServerFields, ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
@@ -37,7 +37,7 @@ impl Engine {
             counts: EngineCounts { points_saturated: self.global.points_saturated, ..self.counts.clone() },
             lag_ms_p50: self.lag_histogram.percentile_ms(0.5),
             lag_ms_p99: self.lag_histogram.percentile_ms(0.99),
-            boards_memory_bytes: self.global.board_cache.memory_bytes(),
+            boards_memory_bytes: self.global.board_cache.memory_bytes(self.now_ms()),
             ..EngineStatus::default()
         };
         for (_, server_state) in self.listed_servers() {
@@ -59,7 +59,13 @@ impl Engine {
 
     /// Servers that are not removed, in order of key.
     pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
-        self.listed_servers().map(|(key, server_state)| self.summary(key, server_state))
+        self.servers_that(|_| true)
+    }
+
+    /// Servers with fields that match, in order of key.
+    pub fn servers_that(&self, matches: impl Fn(&ServerFields<'_>) -> bool) -> impl Iterator<Item = ServerSummary> {
+        let matching = self.listed_servers().filter(move |(_, server_state)| matches(&self.fields(server_state)));
+        matching.map(|(key, server_state)| self.summary(key, server_state))
     }
 
     pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {
@@ -218,7 +224,7 @@ impl Engine {
             name,
             display,
             aliases: source.aliases(player)?,
-            online_on: self.servers_of_player(player),
+            online_on: Vec::new(),
             weeks: Vec::new(),
             best: Vec::new(),
         };
@@ -236,6 +242,7 @@ impl Engine {
             week_views.sort_by(|a, b| a.server.cmp(&b.server));
             view.weeks.extend(week_views);
         }
+        view.online_on = servers_seen.iter().filter_map(|server| self.url_if_present(*server, player)).collect();
         for server in servers_seen {
             let best = source.best(server, player)?.unwrap_or_default();
             for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.shown_best(server, &best)) {
@@ -250,14 +257,12 @@ impl Engine {
         Ok(view)
     }
 
-    /// URLs of online servers whose last list has this player.
-    fn servers_of_player(&self, player: PlayerKey) -> Vec<String> {
-        let is_on = |server: &ServerState| {
-            let mut entries = server.record.last_snapshot.iter().flat_map(|last| &last.entries);
-            entries.any(|entry| entry.presence.as_ref().is_some_and(|presence| presence.player == player))
-        };
-        let online = self.listed_servers().filter(|(_, server)| self.is_online(&server.record) && is_on(server));
-        online.map(|(_, server)| server.record.url.as_str().to_owned()).collect()
+    /// The URL of a server if it is online and its last list has this player.
+    fn url_if_present(&self, server: ServerKey, player: PlayerKey) -> Option<String> {
+        let record = &self.server_state(server)?.record;
+        let mut entries = record.last_snapshot.iter().flat_map(|last| &last.entries);
+        let is_listed = entries.any(|entry| entry.presence.as_ref().is_some_and(|presence| presence.player == player));
+        (is_listed && self.is_online(record)).then(|| record.url.as_str().to_owned())
     }
 
     /// Players with this name, by game. The name is searched for as given and, if no player has
@@ -377,6 +382,20 @@ impl Engine {
         states
             .filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
             .filter(|(_, server_state)| !server_state.record.removed)
+    }
+
+    /// The fields that lists are filtered by: a summary takes ten times as long.
+    pub(super) fn fields<'a>(&'a self, ServerState { record, .. }: &'a ServerState) -> ServerFields<'a> {
+        ServerFields {
+            url: record.url.as_str(),
+            class: record.class.number(),
+            hostname: &record.hostname,
+            game: record.game.map(|key| self.global.games.name(key.0)),
+            map: record.map.map(|key| self.global.maps.name(key.0)),
+            online: self.is_online(record),
+            tags: self.global.borrowed_tag_names(&record.tags).collect(),
+            is_screened: !self.screened(record).is_empty(),
+        }
     }
 
     pub(super) fn summary(&self, key: ServerKey, server_state: &ServerState) -> ServerSummary {

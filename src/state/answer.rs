@@ -5,8 +5,8 @@ use crate::api::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
 use crate::board::window;
 use crate::engine::{StateReader, ViewError};
+use crate::model::view::ForgottenName;
 use crate::model::view::board::RankingWeight;
-use crate::model::view::{ForgottenName, ServerSummary};
 use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::state::State;
 use crate::store::{Reader, StoreError};
@@ -27,13 +27,12 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             ..Status::default()
         }))]),
         Request::ServersList { filter } => {
-            let mut servers: Vec<_> = engine.servers().filter(|server| filter.matches(server)).collect();
+            let mut servers: Vec<_> = engine.servers_that(filter.matcher()).collect();
             servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
         }
         Request::ServersPage { filter, after, count, order, recent } => {
-            let matches = |server: &ServerSummary| filter.matches(server);
-            let (servers, next) = engine.servers_page(*order, after.as_ref(), *count as usize, &matches);
+            let (servers, next) = engine.servers_page(*order, after.as_ref(), *count as usize, &filter.matcher());
             let servers = servers.into_iter().map(|mut server| {
                 server.recent = if *recent { engine.recent_series(ServerKey(server.key)) } else { None };
                 Row::Server(Box::new(server))

@@ -3,7 +3,7 @@
 use crate::scans;
 use clqd::engine::EngineSettings;
 use clqd::model::server_page::ServerOrder;
-use clqd::model::view::ServerSummary;
+use clqd::model::view::ServerFields;
 use clqd::model::{ServerUrl, Snapshot};
 use clqd::state::State;
 use clqd::store::StoreSettings;
@@ -29,7 +29,7 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
     for number in [0, 7_777, 10_000] {
         state.engine.remove_server(&url(number)).unwrap();
     }
-    let pages = |count: usize, matches: &dyn Fn(&ServerSummary) -> bool| {
+    let pages = |count: usize, matches: &dyn Fn(&ServerFields<'_>) -> bool| {
         let (mut all, mut pages, mut after) = (Vec::new(), 0, None);
         loop {
             let (page, next) = state.engine.servers_page(ServerOrder::Added, after.as_ref(), count, matches);
@@ -46,7 +46,7 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
     let want: Vec<String> = listed.map(|number| url(number).to_string()).collect();
     assert_eq!(pages(500, &|_| true).0, want);
     assert_eq!(pages(10_001, &|_| true), (want.clone(), 2));
-    let is = |wanted: u32| move |server: &ServerSummary| server.url == url(wanted).as_str();
+    let is = |wanted: u32| move |server: &ServerFields<'_>| server.url == url(wanted).as_str();
     assert_eq!(pages(5, &is(1)), (vec![url(1).to_string()], 2), "the last but one");
     assert_eq!(pages(5, &|_| false), (Vec::new(), 2), "no server matches, but all were looked at");
 }

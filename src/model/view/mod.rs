@@ -5,6 +5,7 @@ pub mod board;
 pub mod history;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::row::Ranking;
 use super::server::ScreenReason;
@@ -159,6 +160,19 @@ pub struct ServerSummary {
     /// Only if requested, and if the server was ever seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recent: Option<RecentSeriesView>,
+}
+
+/// The fields of a server that a list is filtered by.
+#[derive(Clone, Debug)]
+pub struct ServerFields<'a> {
+    pub url: &'a str,
+    pub class: u8,
+    pub hostname: &'a str,
+    pub game: Option<&'a str>,
+    pub map: Option<&'a str>,
+    pub online: bool,
+    pub tags: SmallVec<[&'a str; 2]>,
+    pub is_screened: bool,
 }
 
 /// Mean players in slots of ten minutes, oldest first; `null` is no data.
