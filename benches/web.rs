@@ -336,8 +336,9 @@ impl Setup {
         println!(
             "answers a second     bytes    gzip |  one path    nginx  ratio | {PATHS} paths    nginx  ratio   p50 ms   p99 ms"
         );
-        let mut client = self.connect()?;
         for kind in Kind::ALL {
+            // The daemon closes idle connections.
+            let mut client = self.connect()?;
             let mut random = Random(99);
             let mut paths: Vec<String> = (0..PATHS).map(|_| kind.path(site, &mut random)).collect();
             paths.dedup();

@@ -1,10 +1,13 @@
 //! The first page: players online, busiest servers, leaders of the week, closed weeks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::Uri;
+use futures_util::future::join_all;
 use maud::{Markup, html};
+use tokio::time::timeout;
 
 use super::boards;
 use super::format::{count, ranking};
@@ -26,19 +29,20 @@ const BUSIEST_SERVERS: u32 = 10;
 const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
 
+/// How long the page waits for the leaders.
+const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
+
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
     query::no_parameters(&uri)?;
     let overview = overview(&context).await?;
     let busiest = busiest_servers(&context, ServerFilter::default(), BUSIEST_SERVERS).await?;
     let series = online::series(&context, None, None).await?;
-    let mut leaders = Vec::new();
-    for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
-        let scope = Scope::Game(game.name.clone());
-        // A board may be in preparation.
-        if let Ok(board) = boards::top(&context, scope, None, Ranking::Clq1, LEADERS).await {
-            leaders.push((game.name.clone(), board));
-        }
-    }
+    let leaders = overview.games.iter().take(GAMES_WITH_LEADERS).map(async |game| {
+        let board = boards::top(&context, Scope::Game(game.name.clone()), None, Ranking::Clq1, LEADERS);
+        // After a start, boards are in preparation for some seconds: the page does not wait for them.
+        Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, board).await.ok()?.ok()?))
+    });
+    let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
     let closed = windows(&context)
         .await?
         .into_iter()
@@ -65,7 +69,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
                 }
             }
         }
-        @if leaders.is_empty() { p { "Nobody has played yet." } }
+        @if leaders.is_empty() { p { "None yet, or still in preparation after a start." } }
         h2 { "Closed weeks" }
         @if closed.is_empty() { p { "No week has been closed yet." } }
         @for week in &closed {

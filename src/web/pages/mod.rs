@@ -74,20 +74,20 @@ async fn icon() -> Result<Response, Problem> {
 }
 
 async fn overview(context: &WebContext) -> Result<Overview, Problem> {
-    match context.ask(Request::Overview {}).await?.pop() {
-        Some(Row::Overview(overview)) => Ok(*overview),
+    match &context.ask_shared(&Request::Overview {}).await?[..] {
+        [Row::Overview(overview)] => Ok((**overview).clone()),
         _ => Err(Problem::unexpected_row()),
     }
 }
 
 /// All windows, the newest first within a type.
 async fn windows(context: &WebContext) -> Result<Vec<WindowSummary>, Problem> {
-    let rows = context.ask(Request::Windows { bytes: false }).await?;
-    let window = |row| match row {
-        Row::Window(window) => Ok(*window),
+    let rows = context.ask_shared(&Request::Windows { bytes: false }).await?;
+    let window = |row: &Row| match row {
+        Row::Window(window) => Ok((**window).clone()),
         _ => Err(Problem::unexpected_row()),
     };
-    rows.into_iter().map(window).collect()
+    rows.iter().map(window).collect()
 }
 
 /// Servers that match, those with most players first.
