@@ -68,7 +68,7 @@ impl NameSearch {
         for number in (oldest_missing..=newest).rev() {
             let mut chunk = Chunk::default();
             reader.each_name(NameIndex::keys_of(number), &mut |player, name| chunk.push(player, name))?;
-            chunk.shrink();
+            chunk.finish();
             let mut index = self.index.lock().expect("index lock poisoned");
             index.put(number, chunk);
             if index.bytes() > self.bytes_max {
