@@ -101,6 +101,9 @@ pub enum Request {
         k: Option<f64>,
         query: FusedQuery,
     },
+    /// For each ranking, a `Row::BoardHead` and then the rows of the query.
+    #[serde(rename = "boards")]
+    Boards { boards: BoardsSelector, query: BoardQuery },
     /// A `Row::Window` for each window, newest first, by type.
     #[serde(rename = "windows")]
     Windows {
@@ -218,7 +221,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 37] = [
+pub(super) const COMMANDS: [&str; 38] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -232,6 +235,7 @@ pub(super) const COMMANDS: [&str; 37] = [
     "board",
     "standings",
     "fused",
+    "boards",
     "windows",
     "windows.delete",
     "player",
@@ -271,6 +275,7 @@ impl Request {
             | Request::Top { .. }
             | Request::PlayerForgotten {}
             | Request::Board { .. }
+            | Request::Boards { .. }
             | Request::Standings { .. }
             | Request::Fused { .. }
             | Request::Windows { .. }

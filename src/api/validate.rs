@@ -73,6 +73,7 @@ pub fn check_tag(tag: &str) -> Option<String> {
 pub fn validate(request: &Request) -> Option<String> {
     match request {
         Request::Board { board, query } => time(board.at_ms).or_else(|| board_query(query)),
+        Request::Boards { boards, query } => time(boards.at_ms).or_else(|| board_query(query)),
         Request::Standings { boards, rankings, .. } => {
             let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
             time(boards.at_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))

@@ -4,7 +4,7 @@
 use crate::api::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
 use crate::board::window;
-use crate::engine::{StateReader, ViewError};
+use crate::engine::{BoardAnswer, StateReader, ViewError};
 use crate::model::view::ForgottenName;
 use crate::model::view::board::RankingWeight;
 use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
@@ -55,8 +55,11 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         }
         Request::Board { board, query } => {
             let answer = engine.query_board(store, board, query).map_err(view_error)?;
-            let head = Row::BoardHead(Box::new(answer.head));
-            Ok(std::iter::once(head).chain(answer.rows.into_iter().map(Row::from)).collect())
+            Ok(board_rows(answer).collect())
+        }
+        Request::Boards { boards, query } => {
+            let answers = engine.query_boards(store, boards, query).map_err(view_error)?;
+            Ok(answers.into_iter().flat_map(board_rows).collect())
         }
         Request::Standings { boards, player, rankings } => {
             let rankings = if rankings.is_empty() { &Ranking::ALL[..] } else { rankings };
@@ -115,6 +118,11 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
     }
 }
 
+fn board_rows(answer: BoardAnswer) -> impl Iterator<Item = Row> {
+    let head = Row::BoardHead(Box::new(answer.head));
+    std::iter::once(head).chain(answer.rows.into_iter().map(Row::from))
+}
+
 pub fn view_error(error: ViewError<StoreError>) -> ApiError {
     let code = match error {
         ViewError::Store(_) => ErrorCode::Internal,
@@ -150,7 +158,7 @@ pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiErro
 pub fn board_window_of(state: &State, request: &Request) -> Option<WindowKey> {
     let boards = match request {
         Request::Board { board, .. } => &board.boards(),
-        Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
+        Request::Boards { boards, .. } | Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
         _ => return None,
     };
     state.engine.boards_needed::<StoreError>(boards).ok().flatten()

@@ -55,6 +55,10 @@ fn every_request_round_trips_and_is_listed() {
             k: Some(60.0),
             query: FusedQuery::Top { count: 3 },
         },
+        Request::Boards {
+            boards: BoardsSelector { scope: Scope::Tag("pro".into()), window: None, at_ms: None },
+            query: BoardQuery::Top { count: 10 },
+        },
         Request::Windows { bytes: true },
         Request::WindowsDelete { before_ms: 1_763_683_200_000 },
         Request::Player { name: "Visor".into() },

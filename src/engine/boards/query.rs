@@ -52,18 +52,23 @@ impl Engine {
         name: &BoardSelector,
     ) -> Result<(BoardHead, Cow<'_, Board>), ViewError<S::Error>> {
         let ScopeBoards { window, orders, mut boards } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
-        let order = orders.order(name.ranking);
         let board = boards.pop().expect("a board for each ranking");
-        let head = BoardHead {
-            scope: name.scope.clone(),
-            window,
-            ranking: name.ranking,
-            order: order_view(order),
-            size: board.len().into(),
-            range: None,
-            page: None,
+        Ok((board_head(&name.scope, window, &orders, name.ranking, &board), board))
+    }
+
+    /// Runs a query on the boards of all rankings. The rows of a server are read once.
+    pub fn query_boards<S: StateReader>(
+        &self,
+        source: &S,
+        name: &BoardsSelector,
+        query: &BoardQuery,
+    ) -> Result<Vec<BoardAnswer>, ViewError<S::Error>> {
+        let ScopeBoards { window, orders, boards } = self.scope_boards(source, name, &Ranking::ALL)?;
+        let answer = |(ranking, board): (Ranking, Cow<'_, Board>)| {
+            let head = board_head(&name.scope, window.clone(), &orders, ranking, &board);
+            self.answer(source, head, board, query)
         };
-        Ok((head, board))
+        Ranking::ALL.into_iter().zip(boards).map(answer).collect()
     }
 
     /// Runs a query on a board.
@@ -73,9 +78,19 @@ impl Engine {
         name: &BoardSelector,
         query: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
-        let (mut head, board) = self.board(source, name)?;
-        let context =
-            QueryContext { engine: self, source, scope: &name.scope, ranking: name.ranking, boards: &[board] };
+        let (head, board) = self.board(source, name)?;
+        self.answer(source, head, board, query)
+    }
+
+    fn answer<S: StateReader>(
+        &self,
+        source: &S,
+        mut head: BoardHead,
+        board: Cow<'_, Board>,
+        query: &BoardQuery,
+    ) -> Result<BoardAnswer, ViewError<S::Error>> {
+        let (scope, ranking) = (head.scope.clone(), head.ranking);
+        let context = QueryContext { engine: self, source, scope: &scope, ranking, boards: &[board] };
         // Only `positions` accepts unknown players.
         let players = match query {
             BoardQuery::Positions { players } => context.players(players)?,
@@ -106,7 +121,7 @@ impl Engine {
             }
             QueryData::Position(ranks) => rows.push(context.position_for(query, ranks)),
             QueryData::Standing(standing) => {
-                rows.push(BoardRow::Standing(standing_view(name.ranking, &context.boards[0], standing)));
+                rows.push(BoardRow::Standing(standing_view(ranking, &context.boards[0], standing)));
             }
             QueryData::Positions(found) => context.positions(query, &players, found, &mut rows)?,
         }
@@ -306,6 +321,19 @@ impl Engine {
                 }
             })
             .collect()
+    }
+}
+
+/// The head of an answer without a range or page.
+fn board_head(scope: &Scope, window: WindowView, orders: &Orders, ranking: Ranking, board: &Board) -> BoardHead {
+    BoardHead {
+        scope: scope.clone(),
+        window,
+        ranking,
+        order: order_view(orders.order(ranking)),
+        size: board.len().into(),
+        range: None,
+        page: None,
     }
 }
 

@@ -13,7 +13,8 @@ use crate::api::{Request, Row};
 use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::view::board::{
-    BoardEntryView, BoardHead, BoardQuery, BoardSelector, PlayerSelector, WindowPhase, WindowSummary,
+    BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, PlayerSelector, WindowPhase, WindowSummary,
+    WindowView,
 };
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -74,6 +75,19 @@ async fn part(
     Ok(BoardPart { head: *head, entries: rows.filter_map(entry).collect(), found: None })
 }
 
+/// The same part of the boards of all rankings.
+async fn parts(context: &WebContext, boards: BoardsSelector, query: BoardQuery) -> Result<Vec<BoardPart>, Problem> {
+    let mut parts: Vec<BoardPart> = Vec::new();
+    for row in context.ask(Request::Boards { boards, query }).await? {
+        match row {
+            Row::BoardHead(head) => parts.push(BoardPart { head: *head, entries: Vec::new(), found: None }),
+            Row::Entry(entry) => parts.last_mut().ok_or_else(Problem::unexpected_row)?.entries.push(entry),
+            _ => (),
+        }
+    }
+    Ok(parts)
+}
+
 /// The section with the boards of a scope. `path` is the page's own; `week_coverage` is the share
 /// of the running week in which its servers were seen.
 pub(super) async fn section(
@@ -86,12 +100,23 @@ pub(super) async fn section(
     let all_windows = windows(context).await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
     let Some(name) = parameters.ranking.as_deref().filter(|name| !name.is_empty()) else {
-        let mut boards = Vec::new();
-        for ranking in Ranking::ALL {
-            let board = top(context, scope.clone(), window, ranking, TOP_ENTRIES).await?;
-            let previous = previous(context, scope, &all_windows, &board).await?;
-            boards.push((board, previous));
-        }
+        let selector = |window: Option<&str>| BoardsSelector {
+            scope: scope.clone(),
+            window: window.map(str::to_owned),
+            at_ms: None,
+        };
+        let parts = parts(context, selector(window), BoardQuery::Top { count: TOP_ENTRIES }).await?;
+        let before = parts.first().and_then(|board| window_before(&all_windows, &board.head.window));
+        let players: Vec<PlayerSelector> = parts.iter().flat_map(BoardPart::players).collect();
+        let previous = match before.filter(|_| !players.is_empty()) {
+            Some(before) => {
+                kept(self::parts(context, selector(Some(before)), BoardQuery::Positions { players }).await)?
+            }
+            None => None,
+        };
+        let mut previous = previous.into_iter().flatten().map(|part| part.positions());
+        let boards: Vec<(BoardPart, PreviousPositions)> =
+            parts.into_iter().map(|part| (part, previous.next())).collect();
         let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
         return Ok(html! {
             (heading(&boards[0].0.head, &all_windows, path, None, week_coverage))
@@ -216,28 +241,38 @@ async fn previous(
     all: &[WindowSummary],
     board: &BoardPart,
 ) -> Result<PreviousPositions, Problem> {
-    let shown = &board.head.window.window;
-    let Some(kind) = all.iter().find(|window| window.window.window == *shown).map(|window| &window.kind) else {
-        return Ok(None);
-    };
-    let mut older =
-        all.iter().filter(|window| window.kind == *kind).skip_while(|window| window.window.window != *shown);
-    let Some(before) = older.nth(1).filter(|window| window.window.end_ms == board.head.window.start_ms) else {
-        return Ok(None);
-    };
-    if board.entries.is_empty() {
-        return Ok(None);
-    }
-    let players = board.entries.iter().map(|entry| PlayerSelector::Key(entry.player_key)).collect();
+    let players: Vec<PlayerSelector> = board.players().collect();
+    let Some(before) = window_before(all, &board.head.window).filter(|_| !players.is_empty()) else { return Ok(None) };
     let query = BoardQuery::Positions { players };
-    match part(context, scope, Some(&before.window.window), board.head.ranking, query).await {
-        Ok(before) => Ok(Some(before.entries.iter().map(|entry| (entry.player_key, entry.at.position)).collect())),
+    Ok(kept(part(context, scope, Some(before), board.head.ranking, query).await)?.map(|part| part.positions()))
+}
+
+/// The kept window of the same type that ends where this one starts.
+fn window_before<'w>(all: &'w [WindowSummary], shown: &WindowView) -> Option<&'w str> {
+    let is_shown = |window: &&WindowSummary| window.window.window == shown.window;
+    let kind = &all.iter().find(is_shown)?.kind;
+    let mut older = all.iter().filter(|window| window.kind == *kind).skip_while(|window| !is_shown(window));
+    let before = &older.nth(1)?.window;
+    (before.end_ms == shown.start_ms).then_some(&*before.window)
+}
+
+/// `None`: the window is not kept.
+fn kept<T>(found: Result<T, Problem>) -> Result<Option<T>, Problem> {
+    match found {
         Err(problem) if matches!(problem.kind, ProblemKind::NotFound | ProblemKind::Conflict) => Ok(None),
-        Err(problem) => Err(problem),
+        found => found.map(Some),
     }
 }
 
 impl BoardPart {
+    fn players(&self) -> impl Iterator<Item = PlayerSelector> {
+        self.entries.iter().map(|entry| PlayerSelector::Key(entry.player_key))
+    }
+
+    fn positions(&self) -> BTreeMap<u32, u64> {
+        self.entries.iter().map(|entry| (entry.player_key, entry.at.position)).collect()
+    }
+
     pub fn table(&self, previous: &PreviousPositions) -> Markup {
         let ranking = self.head.ranking;
         let (title, unit) = ranking_name(ranking);
