@@ -38,6 +38,11 @@ impl Visit<'_> {
         self.browser.open(&format!("{}{path}", self.site));
     }
 
+    /// Waits for the page that a click or a key leads to.
+    fn arrive(&self, is_there: impl Fn(&str) -> bool) {
+        wait_until("the next page is there", || is_there(&self.browser.path()));
+    }
+
     /// Checks the page as it is: nothing on the console, no other host, no barrier.
     #[track_caller]
     fn check(&self, what: &str) {
@@ -92,29 +97,30 @@ fn visitor_walks_through_the_site() {
     let searched = server.split("://").nth(1).expect("an address");
     browser.type_into("#site-search", searched);
     browser.press(ENTER);
-    assert!(browser.path().starts_with("/search?q=127."), "{}", browser.path());
+    visit.arrive(|path| path.starts_with("/search?q=127."));
     visit.check("search");
     visit.picture("search");
     browser.click("main table a");
-    assert!(browser.path().starts_with("/servers/"), "{}", browser.path());
+    visit.arrive(|path| path.starts_with("/servers/"));
     visit.check("server");
     visit.picture("server");
     visit.open("/servers/source://127.0.1.0:27960");
     browser.script("document.querySelector('#board-window').value = '2025-W47'");
     browser.click("#boards ~ form button");
-    assert!(browser.path().ends_with("?window=2025-W47"), "{}", browser.path());
+    visit.arrive(|path| path.ends_with("?window=2025-W47"));
     assert_eq!(browser.text("#boards"), "Rankings of 2025-W47");
     visit.check("last week");
     browser.click("section:nth-of-type(3) h3 a");
-    assert!(browser.path().ends_with("?window=2025-W47&ranking=elo"), "{}", browser.path());
+    visit.arrive(|path| path.ends_with("?window=2025-W47&ranking=elo"));
     visit.check("board");
     visit.picture("board");
     let second = browser.text("tbody tr:nth-of-type(2) td.name");
     browser.type_into("#board-player", &second);
     browser.press(ENTER);
+    visit.arrive(|path| path.contains("player="));
     assert!(browser.text("tr.found").contains(&second));
     browser.click("tr.found a");
-    assert!(browser.path().starts_with("/players/"), "{}", browser.path());
+    visit.arrive(|path| path.starts_with("/players/"));
     assert_eq!(browser.text("h1"), second);
     visit.check("player");
     visit.picture("player");

@@ -96,7 +96,7 @@ fn charts(weeks: &[PlayerWeekView]) -> Markup {
 
 fn weeks(weeks: &[PlayerWeekView]) -> Markup {
     html! {
-        div .scroll {
+        div .scroll tabindex="0" role="region" aria-label="Weeks" {
             table {
                 caption { "Scores and positions by week and server" }
                 thead {

@@ -90,7 +90,7 @@ fn players(listed: &[ListedPlayer]) -> Markup {
     let has_pings = listed.iter().any(|player| player.ping.is_some());
     html! {
         @if listed.is_empty() { p { "Nobody." } } @else {
-            div .scroll {
+            div .scroll tabindex="0" role="region" aria-label="Players now" {
                 table {
                     caption { "Players of the last scan" }
                     thead {

@@ -24,7 +24,7 @@ pub(super) fn map_path(map: &str) -> String {
 
 pub(super) fn table(caption: &str, servers: &[ServerSummary], now_ms: i64) -> Markup {
     html! {
-        div .scroll {
+        div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
                 caption { (caption) }
                 thead {
