@@ -1,16 +1,16 @@
-//! The port of the web interface: connections, their number and their timeouts.
+//! The port of the web interface, and the timeouts of its connections.
 //!
 //! A connection is closed if its client is slow to send a request, and at a maximum age: so a
 //! client that does not read its answer is limited, too.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use futures_util::TryFutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -22,8 +22,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::client_address::network_of;
+use super::connections::{Connections, Place};
 use super::context::WebContext;
-use super::limits::{CONNECTION_BUFFER_BYTES, CONNECTIONS_PER_CLIENT_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX};
+use super::limits::{CONNECTION_BUFFER_BYTES, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX};
 use super::router::{Peer, router};
 use super::{Backend, WebLimits, WebSettings};
 
@@ -74,8 +75,7 @@ impl Listener {
         let settings = WebSettings { listen: self.address, ..self.settings };
         let context = Arc::new(WebContext::new(&settings, limits));
         let stop = CancellationToken::new();
-        let connections = Connections { context: context.clone(), stop: stop.clone(), open: Arc::default() };
-        let serving = tokio::spawn(connections.serve(self.listener));
+        let serving = tokio::spawn(serve(self.listener, context.clone(), stop.clone()));
         Server { context, stop, serving }
     }
 }
@@ -112,117 +112,56 @@ impl Drop for Server {
     }
 }
 
-struct Connections {
-    context: Arc<WebContext>,
-    stop: CancellationToken,
-    open: Arc<Mutex<OpenConnections>>,
-}
-
-/// The number of connections, in total and of each client that is not a proxy.
-#[derive(Debug, Default)]
-struct OpenConnections {
-    total: usize,
-    by_client: HashMap<IpAddr, usize>,
-}
-
-/// One open connection; it is counted until this is dropped.
-struct ConnectionSlot {
-    /// `None`: a proxy, whose connections are limited only in total.
-    client: Option<IpAddr>,
-    open: Arc<Mutex<OpenConnections>>,
-    context: Arc<WebContext>,
-}
-
-impl Connections {
-    async fn serve(self, listener: TcpListener) {
-        let router = router(self.context.clone());
-        let mut connections = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                () = self.stop.cancelled() => break,
-                Some(_) = connections.join_next() => continue,
-                accepted = listener.accept() => accepted,
-            };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Most likely out of file descriptors, which is temporary.
-                    tracing::warn!(%error, "cannot accept a connection of the web interface");
-                    sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let Some(slot) = self.acquire(peer.ip()) else {
-                self.context.metrics.connections_refused.inc();
-                _ = stream.try_write(REFUSAL);
+async fn serve(listener: TcpListener, context: Arc<WebContext>, stop: CancellationToken) {
+    let router = router(context.clone());
+    let open = Arc::new(Connections::new(context.limits.connections_max));
+    let mut connections = JoinSet::new();
+    loop {
+        context.metrics.connections.set(open.count() as i64);
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Most likely out of file descriptors, which is temporary.
+                tracing::warn!(%error, "cannot accept a connection of the web interface");
+                sleep(Duration::from_millis(100)).await;
                 continue;
-            };
-            // An answer is written at once: small packets need not wait for each other.
-            _ = stream.set_nodelay(true);
-            let serving = serve_connection(stream, peer, router.clone(), self.stop.clone(), self.context.limits);
-            connections.spawn(async move {
-                serving.await;
-                drop(slot);
-            });
-        }
-        drop(listener);
-        let all_ended = async { while connections.join_next().await.is_some() {} };
-        if timeout(self.context.limits.shutdown_timeout, all_ended).await.is_err() {
-            tracing::warn!("connections of the web interface were cut, because the daemon stops");
-        }
-    }
-
-    /// `None`: there are too many connections.
-    fn acquire(&self, peer: IpAddr) -> Option<ConnectionSlot> {
-        let client = (!self.context.proxies.contains(peer)).then(|| network_of(peer));
-        let mut open = lock(&self.open);
-        if open.total >= self.context.limits.connections_max {
-            return None;
-        }
-        if let Some(client) = client {
-            let of_client = open.by_client.get(&client).copied().unwrap_or(0);
-            if of_client >= CONNECTIONS_PER_CLIENT_MAX {
-                return None;
             }
-            open.by_client.insert(client, of_client + 1);
-        }
-        open.total += 1;
-        self.context.metrics.connections.set(open.total as i64);
-        Some(ConnectionSlot { client, open: self.open.clone(), context: self.context.clone() })
+        };
+        let client = (!context.proxies.contains(peer.ip())).then(|| network_of(peer.ip()));
+        let Some(place) = open.open(client, &context.metrics) else {
+            context.metrics.connections_refused.inc();
+            _ = stream.try_write(REFUSAL);
+            continue;
+        };
+        // An answer is written at once: small packets need not wait for each other.
+        _ = stream.set_nodelay(true);
+        connections.spawn(serve_connection(stream, peer, place, router.clone(), stop.clone(), context.limits));
     }
-}
-
-fn lock(open: &Mutex<OpenConnections>) -> MutexGuard<'_, OpenConnections> {
-    open.lock().expect("no code panics while holding the lock")
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        let mut open = lock(&self.open);
-        open.total -= 1;
-        self.context.metrics.connections.set(open.total as i64);
-        if let Some(client) = self.client
-            && let Some(of_client) = open.by_client.get_mut(&client)
-        {
-            *of_client -= 1;
-            if *of_client == 0 {
-                open.by_client.remove(&client);
-            }
-        }
+    drop(listener);
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(context.limits.shutdown_timeout, all_ended).await.is_err() {
+        tracing::warn!("connections of the web interface were cut, because the daemon stops");
     }
 }
 
 async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
+    place: Place,
     router: Router,
     stop: CancellationToken,
     limits: WebLimits,
 ) {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
-        router.call(request)
+        let busy = place.begin_request();
+        router.call(request).map_ok(|answer| answer.map(|body| busy.until_sent(body)))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -235,6 +174,7 @@ async fn serve_connection(
     // An error is the client's: a broken connection, or bytes that are not HTTP.
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = place.closed() => return,
         () = stop.cancelled() => {}
         () = sleep(limits.connection_age_max) => {}
     }

@@ -4,7 +4,7 @@
 //! rows; it computes nothing itself. It is for strangers: [`visitor`] decides which fields they
 //! see, and every resource that a client can use is bounded by [`limits`].
 //!
-//! - [`listener`]: the port, its connections and their timeouts.
+//! - [`listener`]: the port, and the timeouts of its connections; [`connections`]: their number.
 //! - [`router`]: the routes, and the checks that every request passes.
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
 //! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client.
@@ -18,6 +18,7 @@ mod answer_cache;
 mod banners;
 mod client_address;
 mod client_limit;
+mod connections;
 mod context;
 mod health;
 pub mod limits;

@@ -239,22 +239,38 @@ async fn same_answer_is_computed_once_for_all_who_wait() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_maximum_are_refused() {
+async fn connections_beyond_the_maximum_close_idle_ones_or_are_refused() {
     let (server, address) = start(WebLimits { connections_max: 3, ..long_limits() }).await;
-    let mut open = Vec::new();
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut idle = Vec::new();
     for _ in 0..3 {
         let mut stream = TcpStream::connect(address).await.expect("connected");
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
         let mut head = [0; 12];
         stream.read_exact(&mut head).await.expect("an answer");
         assert_eq!(&head, b"HTTP/1.1 200");
-        open.push(stream);
+        idle.push(stream);
+    }
+    let mut busy = Vec::new();
+    for (n, mut idle) in idle.into_iter().enumerate() {
+        busy.push(send(address, &format!("/api/v1/servers?limit={}", n + 1)).await);
+        // Returns when the server has closed the connection.
+        _ = idle.read_to_end(&mut Vec::new()).await;
+        while engine.running.load(Ordering::SeqCst) <= n {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
     let mut answer = Vec::new();
     // The request that was not read may reset the connection after the refusal.
     _ = TcpStream::connect(address).await.expect("connected").read_to_end(&mut answer).await;
     assert!(answer.starts_with(b"HTTP/1.1 503"), "{answer:?}");
-    drop(open);
+    engine.permits.add_permits(3);
+    for mut stream in busy {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        check(&answer, 200, "servers");
+    }
     // The server notices the end of a connection a moment later.
     while !get_if_accepted(address).await.starts_with("HTTP/1.1 200") {}
     server.stop().await;

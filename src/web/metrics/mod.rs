@@ -37,6 +37,7 @@ pub(super) struct WebMetrics {
     durations: Family<Labels, Histogram, fn() -> Histogram>,
     pub connections: Gauge,
     pub connections_refused: Counter,
+    pub idle_connections_closed: Counter,
 }
 
 impl Default for WebMetrics {
@@ -45,6 +46,7 @@ impl Default for WebMetrics {
         let requests = Family::default();
         let durations = Family::new_with_constructor((|| Histogram::new(DURATION_BUCKETS_S)) as fn() -> Histogram);
         let (connections, connections_refused) = (Gauge::default(), Counter::default());
+        let idle_connections_closed = Counter::default();
         let help = "Requests of the web interface, by route and status";
         registry.register("web_requests", help, requests.clone());
         let help = "Time from the head of a request to the head of its answer, by route, s";
@@ -52,7 +54,9 @@ impl Default for WebMetrics {
         registry.register("web_connections", "Open connections of the web interface", connections.clone());
         let help = "Connections that were refused because too many were open";
         registry.register("web_connections_refused", help, connections_refused.clone());
-        WebMetrics { registry, requests, durations, connections, connections_refused }
+        let help = "Connections without a request that were closed to make place for others";
+        registry.register("web_idle_connections_closed", help, idle_connections_closed.clone());
+        WebMetrics { registry, requests, durations, connections, connections_refused, idle_connections_closed }
     }
 }
 

@@ -1,0 +1,237 @@
+//! The open connections of the web interface, and which of them are closed when there are too many:
+//! those without a request, the longest idle first. So clients that only hold connections cannot
+//! keep visitors out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio_util::sync::CancellationToken;
+
+use super::limits::CONNECTIONS_PER_CLIENT_MAX;
+use super::metrics::WebMetrics;
+
+/// [`OpenConnection::idle_since`] while a request is answered.
+const BUSY: u64 = u64::MAX;
+
+/// All open connections.
+#[derive(Debug)]
+pub(super) struct Connections {
+    table: Mutex<Table>,
+    max: usize,
+    /// Counts changes from busy to idle, so that these have an order.
+    turns: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_id: HashMap<u64, Arc<OpenConnection>>,
+    /// The number of connections of each client that is not a proxy.
+    by_client: HashMap<IpAddr, usize>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct OpenConnection {
+    /// `None`: a proxy, whose connections are limited only in total.
+    client: Option<IpAddr>,
+    /// The turn at which the last answer ended, or [`BUSY`].
+    idle_since: AtomicU64,
+    close: CancellationToken,
+}
+
+/// The place of one connection, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    id: u64,
+    connection: Arc<OpenConnection>,
+    connections: Arc<Connections>,
+}
+
+/// A request of a connection that is being answered, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Busy {
+    connection: Arc<OpenConnection>,
+    connections: Arc<Connections>,
+}
+
+/// The body of an answer: its connection is busy until it is sent.
+pub(super) struct BusyBody {
+    body: Body,
+    _busy: Busy,
+}
+
+impl Connections {
+    pub fn new(max: usize) -> Connections {
+        Connections { table: Mutex::default(), max, turns: AtomicU64::new(0) }
+    }
+
+    /// A place for a connection of a client; `None` is a proxy. If there are too many connections, of
+    /// this client or in total, the one that is idle longest is closed. Without a place: none is idle.
+    pub fn open(self: &Arc<Self>, client: Option<IpAddr>, metrics: &WebMetrics) -> Option<Place> {
+        let mut table = self.table();
+        let of_client = client.and_then(|client| table.by_client.get(&client)).copied().unwrap_or(0);
+        let closed = if of_client >= CONNECTIONS_PER_CLIENT_MAX {
+            Some(table.close_idle(|connection| connection.client == client)?)
+        } else if table.by_id.len() >= self.max {
+            Some(table.close_idle(|_| true)?)
+        } else {
+            None
+        };
+        metrics.idle_connections_closed.inc_by(closed.map_or(0, |()| 1));
+        let connection = Arc::new(OpenConnection {
+            client,
+            idle_since: AtomicU64::new(self.turns.fetch_add(1, Ordering::Relaxed)),
+            close: CancellationToken::new(),
+        });
+        let id = table.next_id;
+        table.next_id += 1;
+        table.by_id.insert(id, connection.clone());
+        client.into_iter().for_each(|client| *table.by_client.entry(client).or_default() += 1);
+        Some(Place { id, connection, connections: self.clone() })
+    }
+
+    pub fn count(&self) -> usize {
+        self.table().by_id.len()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().expect("no code panics while holding the lock")
+    }
+}
+
+impl Table {
+    /// Closes the connection that is idle longest of those that match. Looks at all: some hundred, and
+    /// only while there are too many. `None`: none is idle.
+    fn close_idle(&mut self, matches: impl Fn(&OpenConnection) -> bool) -> Option<()> {
+        let idle_since = |connection: &OpenConnection| connection.idle_since.load(Ordering::Relaxed);
+        let matching = self.by_id.iter().filter(|(_, connection)| matches(connection));
+        let idle = matching.map(|(id, connection)| (idle_since(connection), *id)).filter(|(since, _)| *since != BUSY);
+        let (_, id) = idle.min()?;
+        self.remove(id)?.close.cancel();
+        Some(())
+    }
+
+    /// `None`: it was removed before.
+    fn remove(&mut self, id: u64) -> Option<Arc<OpenConnection>> {
+        let connection = self.by_id.remove(&id)?;
+        if let Some(client) = connection.client
+            && let Some(of_client) = self.by_client.get_mut(&client)
+        {
+            *of_client -= 1;
+            if *of_client == 0 {
+                self.by_client.remove(&client);
+            }
+        }
+        Some(connection)
+    }
+}
+
+impl Place {
+    /// The connection is busy until the result is dropped.
+    pub fn begin_request(&self) -> Busy {
+        self.connection.idle_since.store(BUSY, Ordering::Relaxed);
+        Busy { connection: self.connection.clone(), connections: self.connections.clone() }
+    }
+
+    /// Ends when the connection is to be closed.
+    pub async fn closed(&self) {
+        self.connection.close.cancelled().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.table().remove(self.id);
+    }
+}
+
+impl Busy {
+    /// The body of the answer to the request.
+    pub fn until_sent(self, body: Body) -> BusyBody {
+        BusyBody { body, _busy: self }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let turn = self.connections.turns.fetch_add(1, Ordering::Relaxed);
+        self.connection.idle_since.store(turn, Ordering::Relaxed);
+    }
+}
+
+impl HttpBody for BusyBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(n: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, n]))
+    }
+
+    fn is_closed(place: &Place) -> bool {
+        place.connection.close.is_cancelled()
+    }
+
+    #[test]
+    fn longest_idle_connection_makes_place() {
+        let metrics = WebMetrics::default();
+        let connections = Arc::new(Connections::new(3));
+        let open = |n| connections.open(client(n), &metrics);
+        let (first, second, third) = (open(1).unwrap(), open(2).unwrap(), connections.open(None, &metrics).unwrap());
+        let busy = first.begin_request();
+        drop(second.begin_request());
+        let fourth = open(4).expect("the third is idle longest");
+        assert_eq!([&first, &second, &third, &fourth].map(is_closed), [false, false, true, false]);
+        drop(third);
+        assert_eq!(connections.count(), 3);
+        let all_busy = (second.begin_request(), fourth.begin_request());
+        assert!(open(5).is_none(), "all are busy");
+        drop((all_busy, busy));
+        let fifth = open(5).expect("a place");
+        assert_eq!([&first, &second, &fourth, &fifth].map(is_closed), [false, true, false, false]);
+        assert_eq!(metrics.idle_connections_closed.get(), 2);
+        drop((first, second, fourth, fifth));
+        let table = connections.table();
+        assert!(table.by_id.is_empty() && table.by_client.is_empty(), "{table:?}");
+    }
+
+    #[test]
+    fn client_with_too_many_connections_loses_its_own() {
+        let metrics = WebMetrics::default();
+        let connections = Arc::new(Connections::new(1_000));
+        let other = connections.open(client(1), &metrics).unwrap();
+        let places: Vec<Place> =
+            (0..=CONNECTIONS_PER_CLIENT_MAX).map(|_| connections.open(client(2), &metrics).unwrap()).collect();
+        assert_eq!(places.iter().position(is_closed), Some(0));
+        assert_eq!(connections.count(), 1 + CONNECTIONS_PER_CLIENT_MAX);
+        let requests: Vec<Busy> = places.iter().map(Place::begin_request).collect();
+        assert!(connections.open(client(2), &metrics).is_none());
+        drop(requests);
+        assert!(!is_closed(&other));
+    }
+}
