@@ -7,7 +7,7 @@ use super::Shared;
 use crate::api::validate::validate;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
-use crate::daemon::engine_thread::{Command, StartedRescan};
+use crate::daemon::engine_thread::{Command, Isolation, StartedRescan};
 use crate::daemon::log_rewriting::LogRewriterStatus;
 use crate::state::answer::add_stored_sizes;
 
@@ -22,7 +22,7 @@ impl RequestHandler for Shared {
             }
             Request::Backup { dir } => self.backup(dir, replies).await.map(|()| ResponseEnd::default()),
             request => {
-                for row in self.ask(request).await? {
+                for row in self.ask(request, Isolation::ReadCommitted).await? {
                     replies.row(row).await?;
                 }
                 Ok(ResponseEnd::default())
@@ -34,7 +34,7 @@ impl RequestHandler for Shared {
 impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
-    pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
+    pub(super) async fn ask(&self, request: Request, isolation: Isolation) -> Result<Vec<Row>, ApiError> {
         let request = match request {
             Request::PlayerSearch { .. } => match self.found_players(request).await? {
                 Some(found) => found,
@@ -46,7 +46,7 @@ impl Shared {
         };
         let with_bytes = matches!(request, Request::Windows { bytes: true });
         let is_read_only = request.is_read_only();
-        let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
+        let rows = self.send_command(|reply| Command::Request { request, isolation, reply }).await?;
         if !is_read_only {
             self.changes.fetch_add(1, Ordering::Relaxed);
         }

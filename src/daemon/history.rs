@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
 use super::Shared;
-use super::engine_thread::Command;
+use super::engine_thread::{Command, Isolation};
 use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::engine::{BestPlayersPlan, MapHistoryPlan};
 use crate::model::calendar::week_label;
@@ -198,7 +198,9 @@ impl Shared {
             return Ok(HashMap::new());
         }
         let request = Request::PlayerNames { player_keys };
-        let rows = self.send_command(|reply| Command::Request { request, reply }).await??;
+        let rows = self
+            .send_command(|reply| Command::Request { request, isolation: Isolation::ReadUncommitted, reply })
+            .await??;
         let name = |row| match row {
             Row::PlayerName(player) => Some((player.player_key, (player.name, player.display))),
             _ => None,

@@ -37,7 +37,7 @@ use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
-use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
+use crate::daemon::engine_thread::{Command, EngineThread, Isolation, Recorders};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::logging::LogFilter;
 use crate::model::view::ClockTrust;
@@ -279,7 +279,7 @@ impl Daemon {
 
     /// Handles a request whose answer is complete at once, as over the control socket.
     pub async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        self.shared.ask(request).await
+        self.shared.ask(request, Isolation::ReadCommitted).await
     }
 
     /// Stops the parts in order. Error: the last commit failed.

@@ -155,6 +155,18 @@ impl GlobalState {
         player
     }
 
+    /// The record of a player as the next commit leaves it.
+    pub(super) fn player_record<S: StateReader>(
+        &self,
+        source: &S,
+        player: PlayerKey,
+    ) -> Result<Option<PlayerRecord>, S::Error> {
+        match self.pending.players.get(player) {
+            Some(record) => Ok(Some(record.clone())),
+            None => source.player_record(player),
+        }
+    }
+
     /// Records that a player's name is written differently from before.
     pub(super) fn rename<S: StateReader>(
         &mut self,
@@ -162,11 +174,7 @@ impl GlobalState {
         player: PlayerKey,
         display: &str,
     ) -> Result<(), S::Error> {
-        let record = match self.pending.players.get(player) {
-            Some(record) => Some(record.clone()),
-            None => source.player_record(player)?,
-        };
-        if let Some(mut record) = record.filter(|record| record.display != display) {
+        if let Some(mut record) = self.player_record(source, player)?.filter(|record| record.display != display) {
             record.display = display.into();
             self.name_cache.put(record.game, &record.name, player, display);
             self.pending.players.change(player, record);

@@ -120,6 +120,19 @@ impl PlayerWindowCache {
 }
 
 impl GlobalState {
+    /// A player window as the next commit leaves it.
+    pub(super) fn latest_player_window<S: StateReader>(
+        &self,
+        source: &S,
+        window: WindowKey,
+        player: PlayerKey,
+    ) -> Result<Option<PlayerWindow>, S::Error> {
+        match self.player_windows.get(window, player) {
+            Some(known) => Ok(Some(known.clone())),
+            None => source.player_window(window, player),
+        }
+    }
+
     pub(super) fn player_window<S: StateReader>(
         &mut self,
         source: &S,

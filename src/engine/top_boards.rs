@@ -15,7 +15,7 @@ use crate::model::window::{WindowKey, WindowType};
 
 impl Engine {
     /// At most `most` boards of games, tags and all games after a key, in every window whose boards
-    /// are in memory. They contain only durable data.
+    /// are in memory. All changes must be committed.
     pub fn top_boards(&self, after: Option<TopBoardKey>, most: usize) -> Vec<TopBoard> {
         let mut keys: Vec<TopBoardKey> = Vec::new();
         let windows = self.global.meta.kept_windows().chain(self.running_windows());

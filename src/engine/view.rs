@@ -190,7 +190,7 @@ impl Engine {
 
     /// The player with this key.
     pub fn player<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<PlayerView, ViewError<S::Error>> {
-        match source.player_record(player)? {
+        match self.global.player_record(source, player)? {
             Some(record) => self.player_view(source, record.game, player),
             None => Err(ViewError::UnknownPlayer(format!("key {player}"))),
         }
@@ -202,7 +202,7 @@ impl Engine {
         source: &S,
         player: PlayerKey,
     ) -> Result<Option<PlayerNameView>, S::Error> {
-        let record = source.player_record(player)?;
+        let record = self.global.player_record(source, player)?;
         Ok(record.map(|record| PlayerNameView {
             player_key: player.0,
             game: self.global.games.name(record.game.0).to_owned(),
@@ -231,7 +231,7 @@ impl Engine {
         let mut servers_seen = std::collections::BTreeSet::new();
         for state in self.global.meta.weeks.iter().rev() {
             let mut week_views = Vec::new();
-            let player_window = source.player_window(state.week.into(), player)?;
+            let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
             for server in player_window.into_iter().flat_map(|player_window| player_window.servers) {
                 servers_seen.insert(server);
                 let rows = self.counted_rows(source, state.week.into(), server)?;
@@ -349,7 +349,7 @@ impl Engine {
     }
 
     pub(super) fn player_is_known<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
-        Ok(self.global.pending.players.get(player).is_some() || source.player_record(player)?.is_some())
+        Ok(self.global.player_record(source, player)?.is_some())
     }
 
     pub(super) fn player_names<S: StateReader>(
@@ -357,10 +357,7 @@ impl Engine {
         source: &S,
         player: PlayerKey,
     ) -> Result<(String, String), S::Error> {
-        let record = match self.global.pending.players.get(player) {
-            Some(record) => Some(record.clone()),
-            None => source.player_record(player)?,
-        };
+        let record = self.global.player_record(source, player)?;
         Ok(record.map_or_else(Default::default, |record| (record.name.into(), record.display.into())))
     }
 

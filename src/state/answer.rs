@@ -11,7 +11,8 @@ use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::state::State;
 use crate::store::{Reader, StoreError};
 
-/// Returns all rows of the answer. Everything in `state` must be committed.
+/// Returns all rows of the answer. It shows changes that are not committed, too, but a name only
+/// finds players that are.
 ///
 /// [`Request::Status`] returns the engine's part and the outbox length; the daemon adds its own
 /// values.

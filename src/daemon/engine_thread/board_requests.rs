@@ -2,11 +2,18 @@
 
 use tokio::sync::oneshot;
 
-use super::command::RequestResult;
+use super::command::{Isolation, RequestResult};
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
 use crate::api::Request;
 use crate::engine::WindowBoards;
 use crate::state::answer::board_window_of;
+
+/// A request for boards that are not in memory, or too far behind.
+pub(super) struct WaitingRequest {
+    request: Request,
+    isolation: Isolation,
+    reply: oneshot::Sender<RequestResult>,
+}
 
 impl EngineThread {
     pub(super) fn cache_boards(&mut self, boards: WindowBoards) {
@@ -14,14 +21,14 @@ impl EngineThread {
         self.queue_outdated_boards();
     }
 
-    /// Answers requests whose boards are in memory and include the last commit.
+    /// Answers requests whose boards are in memory and nearly current, and brings them nearer.
     pub(super) fn answer_waiting_requests(&mut self) -> anyhow::Result<()> {
         if self.waiting_requests.is_empty() {
             return Ok(());
         }
-        self.commit()?;
-        for (_, request, reply) in std::mem::take(&mut self.waiting_requests) {
-            self.answer_or_wait_for_boards(request, reply)?;
+        self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)?;
+        for WaitingRequest { request, isolation, reply } in std::mem::take(&mut self.waiting_requests) {
+            self.answer_or_wait_for_boards(request, isolation, reply)?;
         }
         Ok(())
     }
@@ -30,27 +37,27 @@ impl EngineThread {
     pub(super) fn answer_or_wait_for_boards(
         &mut self,
         request: Request,
+        isolation: Isolation,
         reply: oneshot::Sender<RequestResult>,
     ) -> anyhow::Result<()> {
         match board_window_of(&self.state, &request) {
             _ if reply.is_closed() => {} // the client has disconnected
             Some(window) if self.state.engine.boards(window).is_none() => {
                 self.boards.enqueue(window);
-                self.waiting_requests.push((window, request, reply));
+                self.waiting_requests.push(WaitingRequest { request, isolation, reply });
             }
             Some(window) => {
-                self.commit()?;
                 // The boards are new, or a large server has changed: the changes are
-                // applied commit by commit.
+                // applied step by step, so that scans are not late.
                 if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
-                    self.waiting_requests.push((window, request, reply));
+                    self.waiting_requests.push(WaitingRequest { request, isolation, reply });
                     return Ok(());
                 }
                 self.state.engine.touch_boards(window);
                 while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
-                _ = reply.send(self.handle_request(request)?);
+                _ = reply.send(self.handle_request(request, isolation)?);
             }
-            None => _ = reply.send(self.handle_request(request)?),
+            None => _ = reply.send(self.handle_request(request, isolation)?),
         }
         Ok(())
     }

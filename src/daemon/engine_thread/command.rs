@@ -23,11 +23,22 @@ use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 
 pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 
+/// Which changes the answer to a read may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Isolation {
+    /// Only changes that are on disk: all changes are committed first.
+    ReadCommitted,
+    /// Also those of the next commit, which a crash would undo. The answer waits for no disk: a
+    /// commit took up to 100 ms beside scans.
+    ReadUncommitted,
+}
+
 /// Commands to the engine thread.
 pub(in crate::daemon) enum Command {
-    /// A request that has a complete answer.
+    /// A request that has a complete answer. `isolation` is of a request that only reads.
     Request {
         request: Request,
+        isolation: Isolation,
         reply: oneshot::Sender<RequestResult>,
     },
     /// Each result is sent when it arrives, one for each server requested; the channel ends

@@ -28,7 +28,9 @@ const TOP_BOARDS_MAX: usize = 50;
 impl EngineThread {
     pub(super) fn handle_command(&mut self, command: Command) -> anyhow::Result<()> {
         match command {
-            Command::Request { request, reply } => self.answer_or_wait_for_boards(request, reply)?,
+            Command::Request { request, isolation, reply } => {
+                self.answer_or_wait_for_boards(request, isolation, reply)?;
+            }
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
             Command::Map { map, reply } => _ = reply.send(self.state.engine.map(&map).map_err(view_error)),
             Command::MapHistoryPlan { reply } => _ = reply.send(self.state.engine.map_history_plan()),
@@ -78,6 +80,8 @@ impl EngineThread {
                 _ = reply.send(self.state.engine.acknowledge_resync(from, next, &postponed));
             }
             Command::TopBoards { after, reply } => {
+                // Boards may show changes that are not on disk; the archive must not.
+                self.commit()?;
                 // Boards that are not in memory yet are published the next time: a new daemon has
                 // none before the first scan.
                 for window in self.state.engine.running_windows() {

@@ -1,8 +1,8 @@
 //! The engine thread: the only one that uses the engine and the store.
 //!
 //! It sends due probes to the scanner, processes outcomes and commands, commits at an
-//! interval, and replies only after a commit, so that a crash never undoes what a client
-//! was shown.
+//! interval, and replies to the control socket only after a commit, so that a crash never undoes
+//! what a client was shown. Visitors of the website do not wait for commits: see [`Isolation`].
 
 mod archive_requests;
 mod board_requests;
@@ -16,11 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use self::command::RequestResult;
-pub(super) use self::command::{Command, Heartbeat, StartedRescan};
-use crate::api::Request;
+use self::board_requests::WaitingRequest;
+pub(super) use self::command::{Command, Heartbeat, Isolation, StartedRescan};
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -32,7 +31,7 @@ use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
 use crate::engine::{Engine, Event, Notice};
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
-use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey, WindowKey};
+use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
 use crate::scan_log::Recorder;
 use crate::state::State;
@@ -100,7 +99,7 @@ pub(super) struct EngineThread {
     rebuilder: Rebuilder,
     rebuild_paths: RebuildPaths,
     /// Requests that wait for the boards of a window.
-    waiting_requests: Vec<(WindowKey, Request, oneshot::Sender<RequestResult>)>,
+    waiting_requests: Vec<WaitingRequest>,
     /// Of the commit that is being written: reported when it is on disk.
     notices_in_flight: Vec<Notice>,
     /// When the commit that is being written began.

@@ -1,10 +1,9 @@
-//! Answers requests of clients. Requests that only read are answered as offline, from the
-//! committed state.
+//! Answers requests of clients. Requests that only read are answered as offline.
 
 use chrono::{DateTime, Utc};
 
 use super::EngineThread;
-use super::command::RequestResult;
+use super::command::{Isolation, RequestResult};
 use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, StoreStatus, validate};
 use crate::board::window;
 use crate::capture::CaptureFiles;
@@ -17,7 +16,7 @@ use crate::state::answer::{respond, view_error};
 use crate::store::StoreError;
 
 impl EngineThread {
-    pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<RequestResult> {
+    pub(super) fn handle_request(&mut self, request: Request, isolation: Isolation) -> anyhow::Result<RequestResult> {
         let now_ms = self.clock.now_ms();
         if !request.is_read_only() && !self.disk.check(now_ms) {
             return Ok(Err(self.disk.refusal()));
@@ -80,7 +79,9 @@ impl EngineThread {
                 None => Ok(self.delete_windows(*before_ms)),
             },
             reads => {
-                self.commit()?;
+                if isolation == Isolation::ReadCommitted {
+                    self.commit()?;
+                }
                 if let Request::ServersPage { order, .. } = reads {
                     self.state.engine.sort_servers(*order);
                 }

@@ -13,8 +13,8 @@ use crate::model::row::{PlayerRow, Rating};
 use crate::model::{PlayerKey, WindowKey};
 
 impl Engine {
-    /// Refreshes the entries of up to `most` dirty players, or marks players dirty. All changes
-    /// must be committed: boards only show durable data. Returns whether there are more.
+    /// Refreshes the entries of up to `most` dirty players, or marks players dirty. Boards then
+    /// show changes that are not committed, too. Returns whether there are more.
     pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
         let mut left = most;
         while left > 0 {
@@ -58,10 +58,7 @@ impl Engine {
         mut left: Groups,
     ) -> Result<u64, S::Error> {
         let window = boards.window;
-        let player_window = match self.global.player_windows.get(window, player) {
-            Some(known) => Some(known.clone()),
-            None => source.player_window(window, player)?,
-        };
+        let player_window = self.global.latest_player_window(source, window, player)?;
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
         if let Some(player_window) = &player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);

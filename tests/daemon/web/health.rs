@@ -142,6 +142,22 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
+/// An answer shows a scan that is not on disk yet. Each server is one attempt, because a commit may
+/// come between the two requests.
+#[test]
+fn visitors_do_not_wait_for_commits() {
+    let fleet = fleet(20, 78, 60.0, FaultShares::NONE);
+    let site = Site::configured(|sandbox, web| sandbox.configure_store("commit_interval_ms = 10000", web));
+    let has_uncommitted_scan = |url: &String| {
+        site.sandbox.ok(["servers", "add", url]);
+        let path = format!("/api/v1/servers/{url}");
+        wait_until("the server is seen", || !site.get(&path).json()["last_seen_ms"].is_null());
+        !site.get("/metrics").text().contains("\nclqd_pending_records 0.0\n")
+    };
+    assert!(fleet.urls().iter().any(has_uncommitted_scan), "each request was preceded by a commit");
+    site.daemon.stop();
+}
+
 #[test]
 fn scans_continue_under_load() {
     let fleet = fleet(4, 72, 60.0, FaultShares::NONE);

@@ -28,7 +28,18 @@ struct Site {
 impl Site {
     /// `settings` are further keys of `[web]`.
     fn start(settings: &str) -> Site {
-        let sandbox = Sandbox::new(&format!("[web]\nlisten = \"127.0.0.1:0\"\n{settings}"));
+        Site::configured(|sandbox, web| sandbox.configure(&format!("{web}{settings}")))
+    }
+
+    /// `configure` writes the config file; it gets the section `[web]`.
+    fn configured(configure: impl FnOnce(&Sandbox, &str)) -> Site {
+        let sandbox = Sandbox::new("");
+        configure(&sandbox, "[web]\nlisten = \"127.0.0.1:0\"\n");
+        Site::of(sandbox)
+    }
+
+    /// Starts the daemon.
+    fn of(sandbox: Sandbox) -> Site {
         let daemon = sandbox.start();
         let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
         Site { sandbox, daemon, address }
@@ -47,9 +58,7 @@ impl Site {
         sandbox.configure(
             "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n",
         );
-        let daemon = sandbox.start();
-        let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
-        Site { sandbox, daemon, address }
+        Site::of(sandbox)
     }
 
     /// A site that has seen all servers of a fleet.
