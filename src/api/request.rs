@@ -119,6 +119,15 @@ pub enum Request {
     /// One `Row::Map`.
     #[serde(rename = "map")]
     Map { map: String },
+    /// A `Row::MapTotals` for each of at most `count` maps, the most played first; with `text`, for those
+    /// whose name is the text, begins with it or, from three characters on, contains it, in this
+    /// order, regardless of case.
+    #[serde(rename = "maps")]
+    Maps {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        count: u32,
+    },
     /// One `Row::BestPlayers`: the players with the best positions on a server in closed weeks.
     #[serde(rename = "servers.best")]
     ServersBest { url: ServerUrl },
@@ -221,7 +230,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 38] = [
+pub(super) const COMMANDS: [&str; 39] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -240,6 +249,7 @@ pub(super) const COMMANDS: [&str; 38] = [
     "windows.delete",
     "player",
     "map",
+    "maps",
     "servers.best",
     "player.search",
     "player.names",
@@ -280,6 +290,7 @@ impl Request {
             | Request::Fused { .. }
             | Request::Windows { .. }
             | Request::Map { .. }
+            | Request::Maps { .. }
             | Request::ServersBest { .. }
             | Request::Player { .. }
             | Request::PlayerSearch { .. }

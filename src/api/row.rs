@@ -10,7 +10,7 @@ use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
     StandingsView, WindowSummary, WindowView,
 };
-use crate::model::view::history::{BestPlayers, MapView};
+use crate::model::view::history::{BestPlayers, MapTotals, MapView};
 use crate::model::view::{
     ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, ServerDetail,
     ServerSummary, Top,
@@ -42,6 +42,7 @@ pub enum Row {
     Player(PlayerView),
     PlayerName(PlayerNameView),
     Map(MapView),
+    MapTotals(MapTotals),
     BestPlayers(BestPlayers),
     Correction(Correction),
     ForgottenName(ForgottenName),

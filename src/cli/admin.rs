@@ -202,6 +202,25 @@ pub fn map(map: String, app: &CliContext) -> anyhow::Result<ExitCode> {
     send(app, &Request::Map { map })
 }
 
+/// List the maps that were played most in all kept weeks
+#[derive(Debug, Args)]
+pub struct MapsArgs {
+    /// Only maps whose names begin with this text or, from three characters on, contain it, regardless of case
+    text: Option<String>,
+    /// Most maps
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+    count: u32,
+}
+
+pub fn maps(args: MapsArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let MapsArgs { text, count } = args;
+    let (code, rows) = send_counting_rows(app, &Request::Maps { text, count })?;
+    if rows == 0 {
+        eprintln!("clqd: no map found");
+    }
+    Ok(code)
+}
+
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ServersCommand::Add { urls, tags } => add(app, urls, tags),

@@ -85,6 +85,7 @@ pub enum Command {
         /// Such as q3dm17
         name: String,
     },
+    Maps(admin::MapsArgs),
     Greylist(admin::GreylistArgs),
     /// Scan a server once a minute for a while, for example while somebody looks at it
     Boost(admin::BoostArgs),
@@ -132,6 +133,7 @@ impl Cli {
             Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
             Command::Map { name } => admin::map(name, &app),
+            Command::Maps(args) => admin::maps(args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Boost(args) => admin::boost(args, &app),
             Command::Clock(command) => clock::run(command, &app),

@@ -41,6 +41,7 @@ impl Shared {
                 None => return Ok(Vec::new()),
             },
             Request::Map { map } => return self.map(map).await,
+            Request::Maps { .. } => return self.maps(&request),
             Request::ServersBest { url } => return self.best_players(url).await,
             other => other,
         };

@@ -12,12 +12,16 @@ use tokio::sync::mpsc;
 
 use super::Shared;
 use super::engine_thread::{Command, Isolation};
+use super::name_search::index::INSIDE_CHARS_MIN;
+use crate::api::validate::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::engine::{BestPlayersPlan, MapHistoryPlan};
 use crate::model::calendar::week_label;
 use crate::model::commit::MapRowKey;
 use crate::model::row::{BestPositions, MapRow};
-use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers, MapView, MapWeekView, PositionOfWeek};
+use crate::model::view::history::{
+    BestOfRanking, BestPlayer, BestPlayers, MapTotals, MapView, MapWeekView, PositionOfWeek,
+};
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, ServerUrl, WeekKey};
 use crate::store::{Reader, StoreError};
 
@@ -50,6 +54,8 @@ struct MapHistory {
     counted: Vec<bool>,
     /// Newest first.
     weeks: Vec<Arc<MapWeek>>,
+    /// Maps that were played in these weeks, the most played first.
+    totals: Vec<MapTotals>,
 }
 
 #[derive(Debug)]
@@ -100,7 +106,7 @@ impl History {
 impl MapHistory {
     /// The sums of now. Closed weeks are read again only if other servers count.
     fn next(&self, plan: MapHistoryPlan, reader: &Reader) -> Result<MapHistory, StoreError> {
-        let MapHistoryPlan { weeks, counted, newer } = plan;
+        let MapHistoryPlan { weeks, counted, newer, names } = plan;
         let is_same = |week: &&Arc<MapWeek>| week.is_closed && self.counted == counted;
         let read = |&(week, is_closed): &(WeekKey, bool)| match self
             .weeks
@@ -111,8 +117,32 @@ impl MapHistory {
             Some(known) => Ok(known.clone()),
             None => MapWeek::read(week, is_closed, &counted, &newer, reader).map(Arc::new),
         };
-        let weeks = weeks.iter().rev().map(read).collect::<Result<_, _>>()?;
-        Ok(MapHistory { weeks, counted })
+        let weeks = weeks.iter().rev().map(read).collect::<Result<Vec<_>, _>>()?;
+        let totals = totals(&weeks, names);
+        Ok(MapHistory { weeks, counted, totals })
+    }
+
+    /// The most played maps; with a text, those whose name is the text, begins with it or contains it,
+    /// in this order. It must be at least [`INSIDE_CHARS_MIN`] long to be found inside of names.
+    fn most_played(&self, text: Option<&str>, count: usize) -> Vec<MapTotals> {
+        let Some(text) = text.map(str::to_lowercase) else {
+            return self.totals.iter().take(count).cloned().collect();
+        };
+        let may_be_inside = text.chars().count() >= INSIDE_CHARS_MIN;
+        let mut found = [const { Vec::new() }; 3];
+        for totals in &self.totals {
+            let name = totals.map.to_lowercase();
+            let place = match name.find(&text) {
+                Some(0) if name.len() == text.len() => 0,
+                Some(0) => 1,
+                Some(_) if may_be_inside => 2,
+                _ => continue,
+            };
+            if found[place].len() < count {
+                found[place].push(totals);
+            }
+        }
+        found.into_iter().flatten().take(count).cloned().collect()
     }
 
     fn weeks_of(&self, map: MapKey) -> Vec<MapWeekView> {
@@ -122,12 +152,38 @@ impl MapHistory {
                 week: week_label(week.week),
                 servers,
                 minutes: played_ms as f64 / 60_000.0,
-                average_players: if played_ms > 0 { player_ms as f64 / played_ms as f64 } else { 0.0 },
-                share: if week.player_ms > 0 { player_ms as f64 / week.player_ms as f64 } else { 0.0 },
+                average_players: ratio(player_ms, played_ms),
+                share: ratio(player_ms, week.player_ms),
             })
         };
         self.weeks.iter().filter_map(view).collect()
     }
+}
+
+/// The sums of all weeks, the most played map first.
+fn totals(weeks: &[Arc<MapWeek>], names: Vec<(MapKey, String)>) -> Vec<MapTotals> {
+    let all_ms: u64 = weeks.iter().map(|week| week.player_ms).sum();
+    let totals = |(map, name): (MapKey, String)| {
+        let of_weeks: Vec<&MapSums> = weeks.iter().filter_map(|week| week.maps.get(&map)).collect();
+        let played_ms: u64 = of_weeks.iter().map(|sums| sums.played_ms).sum();
+        let player_ms: u64 = of_weeks.iter().map(|sums| sums.player_ms).sum();
+        (!of_weeks.is_empty()).then(|| MapTotals {
+            map_key: map.0,
+            map: name,
+            weeks: of_weeks.len() as u32,
+            minutes: played_ms as f64 / 60_000.0,
+            average_players: ratio(player_ms, played_ms),
+            share: ratio(player_ms, all_ms),
+        })
+    };
+    let mut totals: Vec<MapTotals> = names.into_iter().filter_map(totals).collect();
+    totals.sort_unstable_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.map_key.cmp(&b.map_key)));
+    totals
+}
+
+/// 0 if there is nothing to divide by.
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
 impl MapWeek {
@@ -164,6 +220,16 @@ impl Shared {
         let mut view: MapView = self.send_command(|reply| Command::Map { map, reply }).await??;
         view.weeks = self.history.maps().weeks_of(MapKey(view.map_key));
         Ok(vec![Row::Map(view)])
+    }
+
+    /// The answer to [`Request::Maps`], as of at most [`AGE_MAX`] ago.
+    pub(super) fn maps(&self, request: &Request) -> Result<Vec<Row>, ApiError> {
+        if let Some(problem) = validate(request) {
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
+        let Request::Maps { text, count } = request else { return Ok(Vec::new()) };
+        let maps = self.history.maps().most_played(text.as_deref(), *count as usize);
+        Ok(maps.into_iter().map(Row::MapTotals).collect())
     }
 
     /// The players with the best positions on a server.
@@ -241,6 +307,30 @@ fn order(places: &Places) -> ([u32; 3], [u32; 3]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maps_are_found_by_parts_of_their_names() {
+        let week = |key, maps: &[(u32, u64)]| {
+            let sums =
+                |&(map, player_ms): &(u32, u64)| (MapKey(map), MapSums { servers: 1, played_ms: 60_000, player_ms });
+            let player_ms = maps.iter().map(|(_, player_ms)| player_ms).sum();
+            Arc::new(MapWeek { week: WeekKey(key), is_closed: true, player_ms, maps: maps.iter().map(sums).collect() })
+        };
+        let weeks = vec![week(2, &[(1, 30_000), (2, 60_000)]), week(1, &[(2, 60_000), (3, 50_000), (4, 0)])];
+        let names = [(1, "q3dm6"), (2, "Q3DM17"), (3, "pro-q3dm6"), (4, "q3dm6x"), (5, "never played")];
+        let names = names.map(|(key, name)| (MapKey(key), name.to_owned())).to_vec();
+        let history = MapHistory { totals: totals(&weeks, names), weeks, counted: Vec::new() };
+        let found = |text: Option<&str>, count| {
+            history.most_played(text, count).into_iter().map(|map| map.map_key).collect::<Vec<_>>()
+        };
+        assert_eq!(found(None, 3), [2, 3, 1]);
+        assert_eq!(found(Some("Q3dm6"), 9), [1, 4, 3]);
+        assert_eq!(found(Some("Q3dm6"), 2), [1, 4]);
+        assert_eq!(found(Some("q3dm1"), 9), [2]);
+        assert_eq!((found(Some("dm"), 9), found(Some("never"), 9)), (vec![], vec![]), "too short, not played");
+        let most = &history.totals[0];
+        assert_eq!((most.weeks, most.minutes, most.average_players, most.share), (2, 2.0, 1.0, 0.6));
+    }
 
     #[test]
     fn best_players_are_in_order_of_their_positions() {

@@ -17,6 +17,7 @@ pub struct MapHistoryPlan {
     pub counted: Vec<bool>,
     /// Rows that are newer than those in the store, by week, server and map.
     pub newer: FxHashMap<MapRowKey, MapRow>,
+    pub names: Vec<(MapKey, String)>,
 }
 
 /// Whose best positions are listed.
@@ -42,7 +43,9 @@ impl Engine {
                 state.record.map_time.map(|live| (MapRowKey { week: live.week, server, map: live.map }, live.row)),
             );
         }
-        MapHistoryPlan { weeks, counted, newer }
+        let names = &self.global.maps;
+        let names = names.keys().map(|key| (MapKey(key), names.name(key).to_owned())).collect();
+        MapHistoryPlan { weeks, counted, newer, names }
     }
 
     /// A map without its weeks.

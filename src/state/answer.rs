@@ -96,6 +96,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         // Each is named, so that a new request cannot be left without an answer.
         Request::PlayerSearch { .. }
         | Request::Map { .. }
+        | Request::Maps { .. }
         | Request::ServersBest { .. }
         | Request::ServersAdd { .. }
         | Request::WindowsDelete { .. }

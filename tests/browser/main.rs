@@ -141,6 +141,7 @@ fn visitor_walks_through_the_site() {
         ("/games".to_owned(), "games"),
         (format!("/games/{game}"), "game"),
         ("/tags/ctf".to_owned(), "tag"),
+        ("/maps".to_owned(), "maps"),
         (format!("/maps/{map}"), "map"),
         ("/search?q=a".to_owned(), "search"),
         ("/about".to_owned(), "about"),

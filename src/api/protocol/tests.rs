@@ -63,6 +63,7 @@ fn every_request_round_trips_and_is_listed() {
         Request::WindowsDelete { before_ms: 1_763_683_200_000 },
         Request::Player { name: "Visor".into() },
         Request::Map { map: "q3dm17".into() },
+        Request::Maps { text: Some("q3".into()), count: 7 },
         Request::ServersBest { url: url("quake3://a:1") },
         Request::PlayerSearch { text: "vis".into(), count: 7 },
         Request::PlayerNames { player_keys: vec![7] },

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::format::{group_digits, sanitize};
 use super::print_table;
-use super::table::{Align, PLAYER_COLUMN};
-use crate::model::view::history::{BestPlayers, MapView};
+use super::table::{Align, Column, MAP_COLUMN, PLAYER_COLUMN};
+use crate::model::view::history::{BestPlayers, MapTotals, MapView};
 
 pub(super) fn print_map(out: &mut impl Write, map: &MapView) -> io::Result<()> {
     let MapView { map_key: _, map, servers_online, players_online, weeks } = map;
@@ -28,6 +28,25 @@ pub(super) fn print_map(out: &mut impl Write, map: &MapView) -> io::Result<()> {
         ]
     });
     print_table(out, &columns, rows)
+}
+
+pub(super) const TOTALS_COLUMNS: [Column; 5] = [
+    ("map", MAP_COLUMN),
+    ("weeks", Align::Right),
+    ("minutes", Align::Right),
+    ("players", Align::Right),
+    ("share", Align::Right),
+];
+
+pub(super) fn totals_cells(totals: &MapTotals) -> Vec<String> {
+    let MapTotals { map_key: _, map, weeks, minutes, average_players, share } = totals;
+    vec![
+        sanitize(map),
+        group_digits((*weeks).into()),
+        group_digits(minutes.round() as u64),
+        format!("{average_players:.1}"),
+        format!("{:.1} %", share * 100.0),
+    ]
 }
 
 pub(super) fn print_best_players(out: &mut impl Write, best: &BestPlayers) -> io::Result<()> {

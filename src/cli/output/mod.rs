@@ -32,15 +32,15 @@ pub struct Printer<W: Write> {
     /// The time when the printer was created, Unix ms. Relative times refer to it.
     now_ms: i64,
     out: W,
-    /// The table of a server list; `None` before the first server.
-    servers: Option<Table>,
+    /// The table of a list of servers or maps; `None` before the first row.
+    list: Option<Table>,
     /// Prints the rows of board queries.
     board: board::BoardPrinter,
 }
 
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
-        Printer { json, now_ms: crate::clock::system_ms(), out, servers: None, board: board::BoardPrinter::default() }
+        Printer { json, now_ms: crate::clock::system_ms(), out, list: None, board: board::BoardPrinter::default() }
     }
 
     /// Prints a row. A table buffers its first rows to compute the column widths.
@@ -53,7 +53,7 @@ impl<W: Write> Printer<W> {
         match row {
             Row::Status(status) => status::print(&mut self.out, &status),
             Row::Server(summary) => {
-                let table = self.servers.get_or_insert_with(|| Table::new(&server::COLUMNS));
+                let table = self.list.get_or_insert_with(|| Table::new(&server::COLUMNS));
                 table.row(&mut self.out, server::cells(&summary, now_ms))
             }
             Row::ServersNext(next) => writeln!(self.out, "more after {}", next.after),
@@ -68,6 +68,10 @@ impl<W: Write> Printer<W> {
                 writeln!(self.out, "#{}  {name}  ({game})", player.player_key)
             }
             Row::Map(map) => history::print_map(&mut self.out, &map),
+            Row::MapTotals(totals) => {
+                let table = self.list.get_or_insert_with(|| Table::new(&history::TOTALS_COLUMNS));
+                table.row(&mut self.out, history::totals_cells(&totals))
+            }
             Row::BestPlayers(best) => history::print_best_players(&mut self.out, &best),
             Row::Player(player) => print_player(&mut self.out, &player),
             Row::Correction(correction) => correction::print(&mut self.out, &correction),
@@ -101,7 +105,7 @@ impl<W: Write> Printer<W> {
 
     /// Prints buffered rows.
     pub fn finish(&mut self) -> io::Result<()> {
-        if let Some(mut table) = self.servers.take() {
+        if let Some(mut table) = self.list.take() {
             table.flush(&mut self.out)?;
         }
         self.board.finish(&mut self.out)?;

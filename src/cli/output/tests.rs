@@ -32,7 +32,7 @@ fn printed(rows: Vec<Row>, want: &str) {
 fn print(json: bool, rows: Vec<Row>) -> String {
     let mut out = Vec::new();
     let mut printer =
-        Printer { json, now_ms: NOW_MS, out: &mut out, servers: None, board: board::BoardPrinter::default() };
+        Printer { json, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
     rows.into_iter().for_each(|row| printer.row(row).expect("written"));
     printer.finish().expect("written");
     String::from_utf8(out).expect("text")
@@ -574,7 +574,7 @@ x  refused: no scheme
 fn json_prints_one_object_per_line() {
     let mut out = Vec::new();
     let mut printer =
-        Printer { json: true, now_ms: NOW_MS, out: &mut out, servers: None, board: board::BoardPrinter::default() };
+        Printer { json: true, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
     printer.row(Row::Server(Box::new(server("quake3://127.0.0.1:27960")))).expect("written");
     printer.finish().expect("written");
     let text = String::from_utf8(out).expect("text");

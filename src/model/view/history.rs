@@ -16,6 +16,21 @@ pub struct MapView {
     pub weeks: Vec<MapWeekView>,
 }
 
+/// A map in a list: how much it was played in all kept weeks, on all servers that are not greylisted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MapTotals {
+    pub map_key: u32,
+    pub map: String,
+    /// Kept weeks in which it was played.
+    pub weeks: u32,
+    /// How long servers played it, minutes.
+    pub minutes: f64,
+    /// Mean players meanwhile.
+    pub average_players: f64,
+    /// Of all players' time in the kept weeks, the share on this map, 0 to 1.
+    pub share: f64,
+}
+
 /// A map in a week, on all servers that are not greylisted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MapWeekView {

@@ -48,6 +48,7 @@ impl Page {
                         nav aria-label="Site" {
                             a href="/servers?order=players" { "Servers" }
                             a href="/games" { "Games" }
+                            a href="/maps" { "Maps" }
                             a href="/about" { "About" }
                         }
                         form action="/search" role="search" {

@@ -1,4 +1,5 @@
-//! The page of a map: how much it was played in each week, and the servers that play it now.
+//! Maps: the most played ones, and the page of one: how much it was played in each week, and the
+//! servers that play it now.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use maud::{Markup, html};
 use super::chart::{High, WeekValues, rounded, week_chart};
 use super::format::count;
 use super::layout::{Page, PageResult};
-use super::{busiest_servers, names, server_table};
+use super::server_table::{self, map_path};
+use super::{busiest_servers, names};
 use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
 use crate::model::calendar::parse_week_label;
@@ -19,6 +21,46 @@ use crate::web::problem::Problem;
 use crate::web::query;
 
 const SERVERS: u32 = 50;
+
+/// Maps of the list.
+const MAPS: u32 = 200;
+
+/// The most played maps of the kept weeks.
+pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
+    query::no_parameters(&uri)?;
+    let rows = context.ask(Request::Maps { text: None, count: MAPS }).await?;
+    let totals = |row: &Row| match row {
+        Row::MapTotals(totals) => Ok(totals.clone()),
+        _ => Err(Problem::unexpected_row()),
+    };
+    let maps = rows.iter().map(totals).collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        h1 { "Maps" }
+        @if maps.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
+            table {
+                caption { "The maps that were played most in all kept weeks, on all servers; at most " (MAPS) }
+                thead {
+                    tr {
+                        th scope="col" { "Map" } th scope="col" .n { "Weeks" } th scope="col" .n { "Minutes" }
+                        th scope="col" .n { "Mean players" } th scope="col" .n { "Share of all play" }
+                    }
+                }
+                tbody {
+                    @for map in &maps {
+                        tr {
+                            td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
+                            td .n { (count(map.weeks)) }
+                            td .n { (count(map.minutes.round() as u64)) }
+                            td .n { (rounded(map.average_players)) }
+                            td .n { (rounded(map.share * 100.0)) " %" }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    Ok(Page::new("Maps", body))
+}
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
     query::no_parameters(&uri)?;

@@ -1,7 +1,7 @@
 //! The website: pages for people, rendered here, complete without scripts. A page sends the same
 //! requests to the engine as the API; it computes nothing but how to show the answers.
 //!
-//! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`], [`search`],
+//! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps), [`search`],
 //!   [`about`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
@@ -37,7 +37,7 @@ use super::answer::{STATIC_MAX_AGE_S, answer};
 use super::context::WebContext;
 use super::problem::Problem;
 use crate::api::{Request, Row, ServerFilter};
-use crate::model::server_page::ServerOrder;
+use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::view::board::WindowSummary;
 use crate::model::view::{Overview, ServerSummary};
 
@@ -55,6 +55,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/games", get(groups::list))
         .route("/games/{name}", get(groups::game))
         .route("/tags/{name}", get(groups::tag))
+        .route("/maps", get(map::list))
         .route("/maps/{name}", get(map::page))
         .route("/search", get(search::page))
         .route("/about", get(about::page))
@@ -102,12 +103,12 @@ async fn busiest_servers(
 }
 
 /// The servers of an answer, and where the list continues.
-fn server_rows(rows: Vec<Row>) -> Result<(Vec<ServerSummary>, Option<String>), Problem> {
+fn server_rows(rows: Vec<Row>) -> Result<(Vec<ServerSummary>, Option<ServerCursor>), Problem> {
     let (mut servers, mut next) = (Vec::with_capacity(rows.len()), None);
     for row in rows {
         match row {
             Row::Server(server) => servers.push(*server),
-            Row::ServersNext(end) => next = Some(end.after.to_string()),
+            Row::ServersNext(end) => next = Some(end.after),
             _ => return Err(Problem::unexpected_row()),
         }
     }

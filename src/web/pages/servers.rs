@@ -51,7 +51,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         (filters(&parameters, order))
         (server_table::table(caption(order), &servers, system_ms()))
         @if let Some(next) = next {
-            p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next)) } { "Further servers" } }
+            p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next.to_string())) } { "Further servers" } }
         }
     };
     Ok(Page::new("Servers", body))

@@ -64,9 +64,35 @@ fn weeks_of_maps_are_the_sums_of_their_servers() {
         let page = site.get(&format!("/maps/{map}"));
         assert!(page.status == 200 && page.text().contains(&format!("<td>{}</td>", WEEKS[0])), "{}", page.text());
     }
+    let totals = site.sandbox.json(["maps", "-n", "500"]);
+    let share = |totals: &Value| totals["share"].as_f64().expect("a share");
+    assert!(totals.is_sorted_by(|a, b| share(a) >= share(b)) && totals.len() >= maps.len(), "{totals:?}");
+    assert!((totals.iter().map(share).sum::<f64>() - 1.0).abs() < 1e-9, "{totals:?}");
+    let name = totals[0]["map"].as_str().expect("a name");
+    assert_eq!(site.sandbox.json(["maps", &name.to_uppercase()])[0], totals[0]);
+    let link = format!("<a href=\"/maps/{name}\">");
+    for path in ["/maps".to_owned(), format!("/search?q={}", &name[1..])] {
+        let page = site.get(&path);
+        assert!(page.text().contains(&link), "{path}: {}", page.text());
+    }
     let unknown = site.get("/api/v1/maps/q3dm5");
     unknown.assert_problem(404, "not_found");
     assert!(unknown.text().contains("did you mean"), "{}", unknown.text());
+    site.daemon.stop();
+}
+
+/// The servers of the log are not online.
+#[test]
+fn search_finds_servers_that_are_offline() {
+    let site = Site::with_history();
+    let servers = site.sandbox.list(&[]);
+    let server = servers.iter().find(|server| server["online"] == false).expect("its scans are old");
+    let url = server["url"].as_str().expect("a URL");
+    let hostname = server["hostname"].as_str().expect("a name").to_uppercase();
+    for text in [url, &hostname.replace(' ', "+")] {
+        let page = site.get(&format!("/search?q={text}"));
+        assert!(page.text().contains(&format!("<a href=\"/servers/{url}\">")), "{text}: {}", page.text());
+    }
     site.daemon.stop();
 }
 

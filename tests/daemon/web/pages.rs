@@ -231,6 +231,7 @@ fn names_of_strangers_stay_text() {
         "/".to_owned(),
         "/servers".to_owned(),
         "/games".to_owned(),
+        "/maps".to_owned(),
         "/tags/ctf".to_owned(),
         format!("/servers/{url}"),
         format!("/games/{}", encoded(game)),
