@@ -25,7 +25,7 @@ pub mod window_rebuild;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -398,6 +398,8 @@ impl Shared {
             notes.push(format!("kept until a restart: {}", reloaded.needs_restart.join(", ")));
         }
         notes.extend(of_windows.await.unwrap_or_default());
+        // Settings may change answers, such as the order of boards.
+        self.changes.fetch_add(1, Ordering::Relaxed);
         if notes.is_empty() {
             notes.push("nothing has changed".to_owned());
         }
