@@ -43,6 +43,10 @@ use crate::model::view::{Overview, ServerSummary};
 
 pub(super) use self::layout::PageError;
 
+/// Most requests for the first servers that match: each looks at 10,000 servers, some 2 ms of the
+/// engine.
+const SERVER_REQUESTS_MAX: usize = 10;
+
 pub(super) fn routes() -> Router<Arc<WebContext>> {
     Router::new()
         .route("/", get(home::page))
@@ -91,15 +95,38 @@ async fn windows(context: &WebContext) -> Result<Vec<WindowSummary>, Problem> {
     rows.iter().map(window).collect()
 }
 
-/// Servers that match, those with most players first.
+/// Servers online that match, those with most players first.
 async fn busiest_servers(
     context: &WebContext,
     filter: ServerFilter,
     count: u32,
 ) -> Result<Vec<ServerSummary>, Problem> {
-    let order = ServerOrder::Players;
-    let request = Request::ServersPage { filter, after: None, count, order, recent: true };
-    Ok(server_rows(context.ask(request).await?)?.0)
+    Ok(first_servers(context, filter, ServerOrder::Players, count).await?.0)
+}
+
+/// The first servers that match, and whether there are no more. Beyond [`SERVER_REQUESTS_MAX`] times
+/// 10,000 servers, no further ones are looked at.
+async fn first_servers(
+    context: &WebContext,
+    filter: ServerFilter,
+    order: ServerOrder,
+    count: u32,
+) -> Result<(Vec<ServerSummary>, bool), Problem> {
+    let (mut servers, mut after) = (Vec::new(), None);
+    for _ in 0..SERVER_REQUESTS_MAX {
+        let count = count.saturating_sub(servers.len() as u32);
+        if count == 0 {
+            return Ok((servers, false));
+        }
+        let request = Request::ServersPage { filter: filter.clone(), after, count, order, recent: true };
+        let (page, next) = server_rows(context.ask(request).await?)?;
+        servers.extend(page);
+        if next.is_none() {
+            return Ok((servers, true));
+        }
+        after = next;
+    }
+    Ok((servers, false))
 }
 
 /// The servers of an answer, and where the list continues.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
-use super::{busiest_servers, names, overview, server_rows};
+use super::{first_servers, names, overview};
 use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
 use crate::limits::NAME_BYTES_MAX;
@@ -20,9 +20,6 @@ use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query;
 
 const SERVERS: u32 = 50;
-
-/// Requests for servers that are not online: each looks at 10,000 servers, some 2 ms of the engine.
-const OFFLINE_PAGES_MAX: usize = 10;
 
 const MAPS: u32 = 50;
 
@@ -49,8 +46,14 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     }
     let players = players(&context, text).await?;
     let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
-    let mut servers = busiest_servers(&context, filter.clone(), SERVERS).await?;
-    let all_seen = add_offline_servers(&context, filter, &mut servers).await?;
+    let (mut servers, mut is_all) = first_servers(&context, filter.clone(), ServerOrder::Players, SERVERS).await?;
+    if is_all {
+        let offline = ServerFilter { online: Some(false), ..filter };
+        let left = SERVERS - servers.len() as u32;
+        let (offline, is_all_offline) = first_servers(&context, offline, ServerOrder::Added, left).await?;
+        servers.extend(offline);
+        is_all = is_all_offline;
+    }
     let overview = overview(&context).await?;
     let lower = text.to_lowercase();
     let games = overview.games.iter().filter(|game| game.name.to_lowercase().contains(&lower));
@@ -68,8 +71,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if players.len() >= PLAYERS as usize { p { "There are more. A longer text finds fewer." } }
         h2 { "Servers" }
         (server_table::table("Servers whose name, address or map contains the text", &servers, system_ms()))
-        @if servers.len() >= SERVERS as usize { p { "There may be more. A longer text finds fewer." } }
-        @else if !all_seen { p { "Not all servers that are offline were looked at, because there are too many." } }
+        @if !is_all { p { "There may be more. A longer text finds fewer." } }
         h2 { "Games and maps" }
         ul {
             @for game in &games { li { a href=(game_path(game)) { (names::plain(game)) } ", game" } }
@@ -78,32 +80,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if games.is_empty() && maps.is_empty() { p { "None." } }
     };
     Ok(Page::new("Search", body))
-}
-
-/// Fills a list up with servers that are not online. Returns whether all of them were looked at, or
-/// the list is full.
-async fn add_offline_servers(
-    context: &WebContext,
-    filter: ServerFilter,
-    servers: &mut Vec<ServerSummary>,
-) -> Result<bool, Problem> {
-    let filter = ServerFilter { online: Some(false), ..filter };
-    let mut after = None;
-    for _ in 0..OFFLINE_PAGES_MAX {
-        let count = SERVERS.saturating_sub(servers.len() as u32);
-        if count == 0 {
-            return Ok(true);
-        }
-        let (filter, order) = (filter.clone(), ServerOrder::Added);
-        let (page, next) =
-            server_rows(context.ask(Request::ServersPage { filter, after, count, order, recent: true }).await?)?;
-        servers.extend(page);
-        if next.is_none() {
-            return Ok(true);
-        }
-        after = next;
-    }
-    Ok(false)
 }
 
 /// Maps that were played in the kept weeks, and maps of these servers: the first ones are up to ten
