@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::outbox::{OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
@@ -79,7 +80,8 @@ pub struct WindowState {
     pub end_ms: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The phase of a week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WeekPhase {
     /// Snapshots of this week are still credited.

@@ -4,6 +4,7 @@
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use utoipa::ToSchema;
 
 use super::name::Name;
 use super::row::{MapRow, PlayerRow};
@@ -174,8 +175,8 @@ pub struct NewKeyCounts {
     pub names: u32,
 }
 
-/// Why a list, or a part of it, is not credible (docs/rules.md section 14).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Why a list, or a part of it, is not credible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScreenReason {
     MorePlayersThanSlots,

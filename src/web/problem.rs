@@ -4,12 +4,15 @@
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use strum::IntoEnumIterator;
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use crate::api::{ApiError, ErrorCode, json};
 
 /// What went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
 pub(super) enum ProblemKind {
     BadRequest,
     NotFound,
@@ -29,6 +32,11 @@ pub(super) enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// The value of `type`.
+    fn uri(self) -> String {
+        format!("/problems/{}", self.spec().1)
+    }
+
     /// Status, name in `type`, and title.
     fn spec(self) -> (StatusCode, &'static str, &'static str) {
         match self {
@@ -49,6 +57,27 @@ impl ProblemKind {
             ProblemKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "The daemon is busy"),
         }
     }
+}
+
+/// An error (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody<'a> {
+    /// What went wrong, for people.
+    detail: &'a str,
+    /// The status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// The type in words.
+    title: &'static str,
+    /// The type of the error; it is stable, so programs compare it.
+    #[schema(schema_with = problem_types)]
+    r#type: String,
+}
+
+fn problem_types() -> Object {
+    let uris = ProblemKind::iter().map(ProblemKind::uri);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(uris)).build()
 }
 
 /// An error response.
@@ -111,13 +140,9 @@ impl From<ApiError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let (status, name, title) = self.kind.spec();
-        let body = json::to_vec(&json!({
-            "type": format!("/problems/{name}"),
-            "title": title,
-            "status": status.as_u16(),
-            "detail": self.detail,
-        }));
+        let (status, _, title) = self.kind.spec();
+        let body = ProblemBody { detail: &self.detail, status: status.as_u16(), title, r#type: self.kind.uri() };
+        let body = json::to_vec(&body);
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

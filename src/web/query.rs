@@ -5,6 +5,7 @@ use axum::extract::Query;
 use axum::http::Uri;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::openapi::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
 
 use super::limits::{ROWS_PER_PAGE_DEFAULT, ROWS_PER_PAGE_MAX};
 use super::problem::Problem;
@@ -34,6 +35,22 @@ pub(super) fn rows(name: &str, count: Option<u32>) -> Result<u32, Problem> {
         return Ok(count);
     }
     Err(Problem::bad_request(format!("{name} is {count}; expected 1 to {ROWS_PER_PAGE_MAX}")))
+}
+
+/// The description of such a parameter.
+pub(super) fn rows_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::UInt32)))
+        .minimum(Some(1))
+        .maximum(Some(ROWS_PER_PAGE_MAX))
+        .default(Some(ROWS_PER_PAGE_DEFAULT.into()))
+        .build()
+}
+
+/// The description of a parameter that is one of some names.
+pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &str) -> Object {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).default(Some(default.into())).build()
 }
 
 /// A server URL.

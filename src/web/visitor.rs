@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, ScanLogFault, ScanLogStatus, Status, StoreStatus};
 use crate::model::view::{
@@ -12,52 +13,88 @@ use crate::model::view::{
 };
 
 /// A status without process, directories, files, hosts, and messages that name any.
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename = "status")]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Status, description = "The state of the daemon.")]
 pub(super) struct VisitorStatus<'a> {
+    /// The process.
     daemon: Option<VisitorDaemon<'a>>,
+    /// Servers, players and scans.
     engine: &'a EngineStatus,
+    /// The system clock.
     clock: &'a Option<ClockStatus>,
+    /// Changes that are not written to the archive yet.
     outbox_entries: u64,
+    /// The archive in MySQL; absent if none is configured.
     archive: Option<VisitorArchive<'a>>,
+    /// The state directory.
     store: Option<VisitorStore>,
+    /// The scan log; absent if scans are not recorded.
     scan_log: Option<VisitorScanLog<'a>>,
+    /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     counters: &'a BTreeMap<String, u64>,
 }
 
-#[derive(Debug, Serialize)]
+/// The process of the daemon.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DaemonStatus)]
 struct VisitorDaemon<'a> {
+    /// Its version.
     version: &'a str,
+    /// When it started, Unix ms.
     started_ms: i64,
+    /// The contact of the operator; absent if none is set.
     contact: &'a Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// The archive in MySQL.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ArchiveStatus)]
 struct VisitorArchive<'a> {
+    /// There is a connection.
     connected: bool,
+    /// Time of the last pass that wrote everything pending, Unix ms.
     last_complete_ms: Option<i64>,
+    /// The current fault, until a complete pass has succeeded.
     fault: Option<VisitorFault<'a>>,
+    /// Progress of the resync of an archive that is new or incomplete; absent if none is in progress.
     resync: &'a Option<ResyncProgress>,
 }
 
-#[derive(Debug, Serialize)]
+/// Whether the daemon can write to disk.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StoreStatus)]
 struct VisitorStore {
+    /// Since when commits are paused for lack of space, Unix ms; absent if they are not.
     paused_since_ms: Option<i64>,
+    /// Changed rows and players that are not committed yet.
     pending_records: u64,
+    /// Scans whose results were discarded since the daemon started, because too much was pending.
     scans_discarded: u64,
+    /// Commits since the daemon started.
     commits: u64,
+    /// When the last change was on disk, Unix ms; absent: there was none since the start of the daemon.
     last_commit_ms: Option<i64>,
+    /// Size of the database file.
     database_bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// The scan log.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ScanLogStatus)]
 struct VisitorScanLog<'a> {
+    /// Why forgotten names cannot be removed from it, until all are.
     fault: Option<VisitorFault<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+/// A fault of the archive or of the scan log.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Fault)]
 struct VisitorFault<'a> {
+    /// Of the archive: `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
+    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. Of the scan log: `disk_full`,
+    /// `unreadable` or `write_failed`.
     kind: &'a str,
+    /// Since when, Unix ms.
     since_ms: i64,
 }
 
@@ -139,64 +176,81 @@ impl<'a> From<&'a ScanLogStatus> for VisitorScanLog<'a> {
 }
 
 /// A server without the reason of its greylisting, as in the views of MySQL.
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename = "server")]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Server, description = "A server.")]
 pub(super) struct VisitorServer<'a> {
-    #[serde(flatten)]
-    summary: VisitorSummary<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct VisitorSummary<'a> {
+    /// The number of the server; it never changes.
     key: u32,
+    /// Such as `quake3://192.0.2.7:27960`.
     url: &'a str,
+    /// Scan class: 1 is scanned every 2 minutes, 5 weekly; 6 and 7 do not answer.
+    #[schema(minimum = 1, maximum = 7)]
     class: u8,
+    /// Scans without an answer since the last answer.
     missed: u32,
+    /// The host name as the server sent it, with colour codes; empty if the server was never seen.
     hostname: &'a str,
+    /// The game; absent if unknown.
     game: &'a Option<String>,
+    /// The current map; absent if unknown.
     map: &'a Option<String>,
+    /// The last list shows the current players.
     online: bool,
+    /// Players now, without bots; 0 if the server does not answer any more.
     players: u32,
+    /// The median of the last three counts of players.
     assumed_players: u32,
+    /// Places for players.
     slots: u32,
+    /// Rank of the server in the last closed week, from 1; absent if it is not ranked.
     rank: Option<u32>,
+    /// When the server was added, Unix ms.
     added_ms: i64,
+    /// Time of the last scan, Unix ms.
     last_scan_ms: Option<i64>,
+    /// Time of the last answer, Unix ms.
     last_seen_ms: Option<i64>,
     /// Excluded from rankings.
     greylisted: bool,
+    /// Tags that an admin has assigned.
     tags: &'a [String],
+    /// Reasons why lists, or parts of them, were not used within the last 7 days.
     screened: &'a [ScreenedView],
+    /// The players of the last 25 hours: only if requested, and if the server was ever seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     recent: Option<&'a RecentSeriesView>,
 }
 
 /// A server with details, without the exemptions from screening.
-#[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename = "server_detail")]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ServerDetail, description = "A server with its players, maps and series.")]
 pub(super) struct VisitorDetail<'a> {
     #[serde(flatten)]
-    summary: VisitorSummary<'a>,
+    summary: VisitorServer<'a>,
+    /// The time of the next scan, Unix ms; absent if the server is scanned on request only.
     next_scan_ms: Option<i64>,
+    /// Extra scans at the ends of rounds; absent if a setting turns them off.
     #[serde(skip_serializing_if = "Option::is_none")]
     round_end: Option<&'a RoundEndView>,
+    /// The sum of the points of the last complete list, players only.
     total_points: i64,
+    /// Bots of the last list that could not be distinguished from players.
     bots_unidentified: u32,
+    /// What proves that the last reply came from the server: `address`, `challenge` or `nonce`.
+    /// Absent until the first reply after the start of the daemon.
     authentication: &'a Option<String>,
+    /// The players now; empty if the server does not answer any more.
     players_listed: &'a [ListedPlayer],
+    /// Players over time; absent if the server was never seen.
     series: &'a Option<SeriesView>,
+    /// Maps of the current week, most player time first.
     maps: &'a [MapShare],
+    /// The share of the current week, until now, in which the server was seen, 0 to 1.
     coverage: f64,
 }
 
 impl<'a> From<&'a ServerSummary> for VisitorServer<'a> {
     fn from(server: &'a ServerSummary) -> VisitorServer<'a> {
-        VisitorServer { summary: VisitorSummary::from(server) }
-    }
-}
-
-impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
-    fn from(server: &'a ServerSummary) -> VisitorSummary<'a> {
         let ServerSummary {
             key,
             url,
@@ -218,7 +272,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             screened,
             recent,
         } = server;
-        VisitorSummary {
+        VisitorServer {
             key: *key,
             url,
             class: *class,
@@ -258,7 +312,7 @@ impl<'a> From<&'a ServerDetail> for VisitorDetail<'a> {
             coverage,
         } = detail;
         VisitorDetail {
-            summary: VisitorSummary::from(summary),
+            summary: VisitorServer::from(summary),
             next_scan_ms: *next_scan_ms,
             round_end: round_end.as_ref(),
             total_points: *total_points,

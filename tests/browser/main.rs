@@ -145,6 +145,7 @@ fn visitor_walks_through_the_site() {
         (format!("/maps/{map}"), "map"),
         ("/search?q=a".to_owned(), "search"),
         ("/about".to_owned(), "about"),
+        ("/api".to_owned(), "API"),
     ];
     let background = || browser.script("return getComputedStyle(document.body).backgroundColor");
     visit.open("/");

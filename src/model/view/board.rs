@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -134,32 +135,36 @@ pub enum FusedQuery {
 }
 
 /// The window of an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WindowView {
     /// Such as `2026-W47`.
     pub window: String,
-    /// Start, and end (exclusive); absent if there is none.
+    /// Its start, Unix ms; absent if there is none.
     pub start_ms: Option<i64>,
+    /// Its end (exclusive), Unix ms; absent if there is none.
     pub end_ms: Option<i64>,
     /// The window is closed: it does not change any more.
     pub closed: bool,
 }
 
-/// One line of `clqd board windows`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A window of time for which boards are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BoardWindow)]
 pub struct WindowSummary {
     /// Type: `hour`, `day`, `week`, `month`, `all-time`, or a number of the config.
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(flatten)]
     pub window: WindowView,
+    /// Its phase.
     pub phase: WindowPhase,
-    /// Players on the boards of games, and the memory of the boards of games and tags; absent
-    /// if the boards are not cached.
+    /// Players on the boards of games; absent if the boards are not cached.
     pub players: Option<u64>,
+    /// Memory of the boards of games and tags, bytes; absent if the boards are not cached.
     pub memory_bytes: Option<u64>,
     /// Its use of the state directory, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
     pub stored: Option<StorageUse>,
 }
 
@@ -171,7 +176,8 @@ pub struct StorageUse {
     pub bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The phase of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPhase {
     /// It follows the current window.
@@ -181,20 +187,24 @@ pub enum WindowPhase {
 }
 
 /// How a board is ordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OrderView {
+    /// The lowest score is the best.
     pub low_is_better: bool,
     /// The ranking that breaks ties before the time does, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tie_breaker: Option<Ranking>,
 }
 
-/// The head of an answer; the entries follow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What a board is about; its entries follow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardHead {
+    /// Whose players are on the board: `server:URL`, `game:NAME` or `tag:NAME`.
+    #[schema(value_type = String, pattern = "^(server|game|tag):", example = "game:baseq3")]
     pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
+    /// What the board is ordered by.
     pub ranking: Ranking,
     #[serde(flatten)]
     pub order: OrderView,
@@ -202,8 +212,9 @@ pub struct BoardHead {
     pub size: u64,
     /// For a range or count: the number of players in it, and the position of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
     pub range: Option<RangeView>,
-    /// For a page: the cursors.
+    /// Cursors of a page; absent for the entries around a player.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageView>,
 }
@@ -215,13 +226,16 @@ pub struct RangeView {
     pub count: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Cursors of a page of a board.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BoardCursors)]
 pub struct PageView {
     /// The board has changed since the cursor was created: this page and the page of the cursor
     /// may not be adjacent.
     pub board_changed: bool,
-    /// Cursors of the previous and the next page.
+    /// Cursor of the previous page.
     pub before: String,
+    /// Cursor of the next page.
     pub after: String,
 }
 
@@ -235,9 +249,9 @@ pub enum BoardRow {
 }
 
 /// Position and score of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EntryScore {
-    /// Unique (docs/rules.md section 8).
+    /// From 1, best first; no two players share one.
     pub position: u64,
     /// Equal scores share the best position, and the following positions are skipped: 1 2 2 4.
     pub competition: u64,
@@ -249,14 +263,19 @@ pub struct EntryScore {
     /// The integer by which the board is ordered: clq1 in thousandths of a point, time in ms;
     /// for elo the bits, in order.
     pub raw_score: i64,
-    /// The time when the score was reached.
+    /// The time when the score was reached, Unix ms.
     pub reached_ms: i64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A player on a board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BoardEntry)]
 pub struct BoardEntryView {
+    /// The number of the player; it never changes.
     pub player_key: u32,
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As a server sent it.
     pub display: String,
     #[serde(flatten)]
     pub at: EntryScore,

@@ -6,55 +6,68 @@ pub mod history;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use utoipa::ToSchema;
 
 use super::row::Ranking;
 use super::server::ScreenReason;
 use crate::model::name_hash::NameHash;
 use crate::model::view::board::OrderView;
 
-/// The engine's part of `clqd status`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The engine's part of the status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EngineStatus {
+    /// The recorded time, Unix ms.
     pub now_ms: i64,
     /// Label of the current week.
     pub week: String,
     /// Weeks that have rows, oldest first, with their phase.
     pub weeks: Vec<WeekStatus>,
-    /// Known servers, in total and by class 1 to 7.
+    /// Known servers.
     pub servers: u64,
+    /// Known servers by class 1 to 7.
     pub servers_by_class: [u64; 7],
+    /// Servers that are excluded from rankings.
     pub greylisted: u64,
+    /// Scans in progress.
     pub in_flight: u64,
     /// Batches of scan results that wait for the engine.
     #[serde(default)]
     pub outcomes_queued: u64,
-    /// Known players (keys), and players on servers now.
+    /// Known players (keys).
     pub players_known: u64,
+    /// Players on servers now.
     pub players_online: u64,
+    /// Counters since the daemon started.
     pub counts: EngineCounts,
-    /// First packet of a scheduled scan minus its due time, ms: the 50th and the 99th
-    /// percentile since the start. At most 10,000.
+    /// First packet of a scheduled scan minus its due time, ms: the 50th percentile since the start.
+    /// At most 10,000.
     #[serde(default)]
     pub lag_ms_p50: Option<u64>,
+    /// As `lag_ms_p50`, the 99th percentile.
     #[serde(default)]
     pub lag_ms_p99: Option<u64>,
-    /// Memory of all cached boards, bytes: the sum of [`WindowSummary::memory_bytes`].
+    /// Memory of all cached boards, bytes: the sum of `memory_bytes` of all windows.
     #[serde(default)]
     pub boards_memory_bytes: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A week that has rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WeekStatus {
+    /// Such as `2026-W47`.
     pub week: String,
+    /// Its phase.
     pub phase: super::commit::WeekPhase,
 }
 
 /// Counted since the daemon started.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EngineCounts {
-    /// Full snapshots, in total and by class 1 to 7.
+    /// Full snapshots: scans with a complete list of players.
     pub snapshots: u64,
+    /// Full snapshots by class 1 to 7.
     pub snapshots_by_class: [u64; 7],
+    /// Scans with an incomplete list of players.
     pub partial_snapshots: u64,
     /// Full snapshots that screening treated as partial.
     #[serde(default)]
@@ -62,49 +75,61 @@ pub struct EngineCounts {
     /// Gains that overflowed a sum of points: the sum stays at the largest number.
     #[serde(default)]
     pub points_saturated: u64,
+    /// Scans without an answer.
     pub misses: u64,
-    /// Scans of the daemon by the class before the scan: those that became no full snapshot
-    /// although the server answered, and those without an answer.
+    /// Scans of the daemon that became no full snapshot although the server answered, by the class
+    /// before the scan.
     #[serde(default)]
     pub partial_snapshots_by_class: [u64; 7],
+    /// Scans of the daemon without an answer, by the class before the scan.
     #[serde(default)]
     pub misses_by_class: [u64; 7],
+    /// Rounds that ended.
     pub rounds: u64,
     /// Events older than the last one of the server; ignored.
     pub out_of_order: u64,
     /// Scheduled scans that began more than 2 s after their due time.
     pub late_scans: u64,
-    /// Extra scans at the ends of rounds, and those of them whose list was the last one of its
-    /// round.
+    /// Extra scans at the ends of rounds.
     #[serde(default)]
     pub round_end_scans: u64,
+    /// Those of them whose list was the last one of its round.
     #[serde(default)]
     pub round_end_lists: u64,
 }
 
 /// The whole site at a glance.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Overview {
+    /// The recorded time, Unix ms.
     pub now_ms: i64,
     /// Label of the current week.
     pub week: String,
-    /// Listed servers, those online, and players on them.
+    /// Listed servers.
     pub servers: u64,
+    /// Servers whose last list shows the current players.
     pub servers_online: u64,
+    /// Players on them, without bots.
     pub players_online: u64,
     /// Known players (keys).
     pub players_known: u64,
-    /// Games and tags with online servers, those with most players first.
+    /// Games with online servers, those with most players first.
     pub games: Vec<GroupOverview>,
+    /// Tags with online servers, those with most players first.
     pub tags: Vec<GroupOverview>,
 }
 
 /// Players and servers online over time: sums of the means of servers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = OnlineSeries)]
 pub struct OnlineSeriesView {
+    /// In slots of ten minutes.
     pub ten_minutes: SlotsView,
+    /// In slots of an hour.
     pub hours: SlotsView,
+    /// In slots of a day, in the time zone of the site.
     pub days: SlotsView,
+    /// In slots of a week, in the time zone of the site.
     pub weeks: SlotsView,
     /// Of the servers that were seen in the running week: the share of its hours in which they
     /// were seen, 0 to 1. Absent until its first hour is complete.
@@ -113,20 +138,25 @@ pub struct OnlineSeriesView {
 }
 
 /// Slots of time, the newest last; `null`: no server was seen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Slots)]
 pub struct SlotsView {
-    /// Start of the newest slot.
+    /// Start of the newest slot, Unix ms.
     pub newest_ms: i64,
+    /// Players: the sum of the means of all servers.
     pub players: Vec<Option<f64>>,
     /// Servers that were seen.
     pub servers: Vec<Option<u32>>,
 }
 
 /// The online servers of a game, or with a tag.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupOverview {
+    /// Of the game or tag.
     pub name: String,
+    /// Servers whose last list shows the current players.
     pub servers_online: u64,
+    /// Players on them, without bots.
     pub players_online: u64,
 }
 
@@ -176,10 +206,12 @@ pub struct ServerFields<'a> {
 }
 
 /// Mean players in slots of ten minutes, oldest first; `null` is no data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RecentSeries)]
 pub struct RecentSeriesView {
-    /// Start of the newest slot.
+    /// Start of the newest slot, Unix ms.
     pub newest_ten_minutes_ms: i64,
+    /// The means.
     pub ten_minutes: Vec<Option<f64>>,
 }
 
@@ -216,31 +248,39 @@ pub struct ServerDetail {
     pub coverage: f64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An entry of a server's list of players.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ListedPlayer {
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As the server sent it.
     pub display: String,
     /// Absent if the protocol has no points.
     pub points: Option<i64>,
+    /// As the server reports it, ms.
     pub ping: Option<i32>,
+    /// The number of the player; absent if the name is not ranked.
     pub player_key: Option<u32>,
+    /// The player only watches.
     #[serde(default)]
     pub spectator: bool,
 }
 
 /// Extra scans of a server at the ends of its rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RoundEnds)]
 pub struct RoundEndView {
     /// Why none are made; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<RoundEndOff>,
-    /// With `off: "no_benefit"`: until then.
+    /// With `off: "no_benefit"`: until then, Unix ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_until_ms: Option<i64>,
-    /// When the round is expected to end; before the first time with probability 0.1, before
-    /// the last with 0.9. Absent: unknown, or overdue.
+    /// When the round is expected to end, Unix ms. Absent: unknown, or overdue.
     pub expected_end_ms: Option<i64>,
+    /// Before this time the round ends with probability 0.1, Unix ms.
     pub earliest_end_ms: Option<i64>,
+    /// Before this time the round ends with probability 0.9, Unix ms.
     pub latest_end_ms: Option<i64>,
     /// What that follows from; absent: unknown.
     pub basis: Option<RoundEndBasis>,
@@ -251,7 +291,7 @@ pub struct RoundEndView {
 }
 
 /// Why no extra scans are made at the ends of rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundEndOff {
     /// Fewer than two players.
@@ -270,45 +310,73 @@ pub enum RoundEndOff {
 }
 
 /// What the end of a round is expected from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum RoundEndBasis {
-    /// `rounds` of the last rounds were this long, s.
-    RoundLength { shortest_s: u32, longest_s: u32, rounds: u8 },
-    /// `rounds` of the last rounds ended when a player had about this many points.
-    PointLimit { points: i64, rounds: u8 },
+    /// Earlier rounds were about equally long.
+    RoundLength {
+        /// The shortest of them, s.
+        shortest_s: u32,
+        /// The longest of them, s.
+        longest_s: u32,
+        /// How many of the last rounds that were.
+        rounds: u8,
+    },
+    /// Earlier rounds ended when a player had about the same number of points.
+    PointLimit {
+        /// That number.
+        points: i64,
+        /// How many of the last rounds that were.
+        rounds: u8,
+    },
 }
 
-/// A check of docs/rules.md section 14 that has applied to a server within the last 7 days.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A screening check that has applied to a server within the last 7 days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Screened)]
 pub struct ScreenedView {
+    /// What the check found.
     pub reason: ScreenReason,
-    /// The time when it last applied.
+    /// The time when it last applied, Unix ms.
     pub applied_ms: i64,
 }
 
-/// Each series: start of its newest slot, then the values, oldest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Mean players of a server over time: for each resolution the start of its newest slot, and the
+/// values, oldest first; `null` is no data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ServerSeries)]
 pub struct SeriesView {
+    /// Start of the newest slot of ten minutes, Unix ms.
     pub newest_ten_minutes_ms: i64,
+    /// Means of ten minutes.
     pub ten_minutes: Vec<Option<f64>>,
+    /// Start of the newest hour, Unix ms.
     pub newest_hour_ms: i64,
+    /// Means of hours.
     pub hours: Vec<Option<f64>>,
+    /// Start of the newest day, Unix ms.
     pub newest_day_ms: i64,
+    /// Means of days.
     pub days: Vec<Option<f64>>,
+    /// Start of the newest week, Unix ms.
     pub newest_week_ms: i64,
+    /// Means of weeks.
     pub weeks: Vec<Option<f64>>,
-    /// Weekly ranks, 0 = not ranked; and the start of the newest week, absent if it was never
-    /// ranked.
+    /// Ranks of the server by week, oldest first; 0: not ranked.
     pub ranks: Vec<u16>,
+    /// Start of the newest week of `ranks`, Unix ms; absent if the server was never ranked.
     #[serde(default)]
     pub newest_rank_week_ms: Option<i64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A map of a server in the current week.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MapShare {
+    /// Its name.
     pub map: String,
+    /// How long it was played, minutes.
     pub minutes: f64,
+    /// Mean players meanwhile.
     pub average_players: f64,
 }
 
@@ -340,12 +408,17 @@ pub struct TopRow {
     pub reached_ms: i64,
 }
 
-/// `clqd player NAME`: one for each game in which the name is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A player in one game.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Player)]
 pub struct PlayerView {
+    /// The number of the player; it never changes.
     pub player_key: u32,
+    /// The game in which the name is known.
     pub game: String,
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As a server sent it.
     pub display: String,
     /// Names that were merged into this player, normalised.
     #[serde(default)]
@@ -355,51 +428,74 @@ pub struct PlayerView {
     pub online_on: Vec<String>,
     /// Newest week first, then by server URL.
     pub weeks: Vec<PlayerWeekView>,
+    /// The best positions in closed weeks.
     pub best: Vec<BestView>,
 }
 
-/// A player without data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The name of a player.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlayerName)]
 pub struct PlayerNameView {
+    /// The number of the player; it never changes.
     pub player_key: u32,
+    /// The game in which the name is known.
     pub game: String,
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As a server sent it.
     pub display: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A player on one server in one week.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlayerWeek)]
 pub struct PlayerWeekView {
+    /// Such as `2026-W47`.
     pub week: String,
+    /// Its URL.
     pub server: String,
+    /// The part of the time in which points were compared, ms.
     pub measured_ms: u64,
+    /// How often the player came to the server.
     pub starts: u32,
+    /// Time on the server, ms.
     pub time_ms: u64,
-    /// Estimated: see docs/rules.md section 15.
+    /// Estimated time on the server, with the parts that no scan has seen, ms.
     #[serde(default)]
     pub time_est_ms: u64,
+    /// Points made.
     pub points: i64,
-    /// Estimated, with three decimals.
+    /// Estimated points, with those that no scan has seen; three decimals.
     #[serde(default)]
     pub points_est: f64,
-    /// Thousandths of a point.
+    /// CLQ1, in thousandths of a point.
     pub clq1: u64,
+    /// CLQ2, in points.
     pub clq2: u64,
+    /// ELO rating at the end of the week.
     pub elo: f64,
+    /// Rounds that were rated for ELO.
     pub elo_rounds: u32,
     /// Positions by ranking; absent if not ranked.
     pub positions: std::collections::BTreeMap<Ranking, u32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One of the best positions of a player on a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BestPosition)]
 pub struct BestView {
+    /// Its URL.
     pub server: String,
+    /// Of the board.
     pub ranking: Ranking,
+    /// From 1, best first.
     pub position: u32,
+    /// Such as `2026-W47`.
     pub week: String,
 }
 
 /// The daemon's view of the system clock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClockStatus {
     /// Whether the clock is trusted to close weeks, and why.
     pub trust: ClockTrust,
@@ -411,16 +507,17 @@ pub struct ClockStatus {
     pub trusted_in_ms: Option<i64>,
     /// The recorded time, Unix ms.
     pub now_ms: i64,
+    /// The time of the system clock, Unix ms.
     pub system_ms: i64,
     /// Recorded time minus system time, ms; 0 if it is not ahead.
     pub ahead_ms: i64,
     /// The size of a large forward jump of the system clock that recorded time has not adopted,
     /// ms.
     pub pending_jump_ms: i64,
-    /// The last jump of the system clock since the start, ms, negative if backward; and the
-    /// recorded time of the jump, Unix ms.
+    /// The last jump of the system clock since the start, ms, negative if backward.
     #[serde(default)]
     pub last_jump_ms: Option<i64>,
+    /// The recorded time of that jump, Unix ms.
     #[serde(default)]
     pub last_jump_at_ms: Option<i64>,
     /// A week that has ended but is not closed, because the clock is not trusted or because by
@@ -429,7 +526,8 @@ pub struct ClockStatus {
     pub week_pending_close: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why the clock is trusted, or that it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockTrust {
     /// Not yet, or no longer: it is not synchronised.
@@ -442,8 +540,9 @@ pub enum ClockTrust {
 }
 
 /// The position of a resync: everything before it is written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResyncProgress {
+    /// What is being written.
     pub step: ResyncTarget,
     /// The next key; the key of the server in `weeks`. Absent if the step writes no keys in
     /// order, or has not begun.
@@ -454,7 +553,7 @@ pub struct ResyncProgress {
 }
 
 /// What a step of a resync writes, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResyncTarget {
     Games,

@@ -63,7 +63,7 @@ impl Page {
                         p {
                             "Every figure is computed from the public answers of game servers. Times are UTC. "
                             a href="/about" { "How it works, and how to opt out" } ". "
-                            a href="/api/v1/status" { "API" }
+                            a href="/api" { "API" }
                         }
                     }
                 }

@@ -1,14 +1,15 @@
 //! The website: pages for people, rendered here, complete without scripts. A page sends the same
 //! requests to the engine as the API; it computes nothing but how to show the answers.
 //!
-//! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps), [`search`],
-//!   [`about`]: one page each.
+//! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps),
+//!   [`search`], [`about`], [`api`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
 //! - [`layout`]: the frame of all pages. [`error_page`]: errors.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
 mod about;
+mod api;
 mod banners;
 mod boards;
 pub(super) mod chart;
@@ -63,6 +64,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/maps/{name}", get(map::page))
         .route("/search", get(search::page))
         .route("/about", get(about::page))
+        .route("/api", get(api::page))
         .route("/style.css", get(style))
         .route("/icon.svg", get(icon))
 }

@@ -1,4 +1,5 @@
-//! `/api/v1/boards`: a page of a board, or the entries around a player.
+//! `/api/v1/boards`: a page of a board, or the entries around a player. `/api/v1/windows`: the windows
+//! for which boards are kept.
 
 use std::sync::Arc;
 
@@ -6,7 +7,11 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::Object;
+use utoipa::{IntoParams, ToSchema};
 
+use super::openapi::{Cached, NotFound, Refused};
+use super::rows::{BoardHeadRow, EntryRow, WindowRow};
 use crate::api::{Request, Row};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -20,37 +25,92 @@ use crate::web::query;
 const RANKING_DEFAULT: Ranking = Ranking::Clq1;
 
 /// A scope, a window, and the part of the board.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
 struct Parameters {
+    /// The board of a server: its URL. Exactly one of `server`, `game` and `tag` is required.
     server: Option<String>,
+    /// The board of all servers of a game.
     game: Option<String>,
+    /// The board of the servers with a tag.
     tag: Option<String>,
+    /// What the board is ordered by.
+    #[param(schema_with = ranking_schema)]
     ranking: Option<String>,
+    /// A window, such as `2026-W47`, or a type of windows, such as `week`; without it, the running week.
     window: Option<String>,
+    /// With a type of windows: its oldest window that contains this time, Unix ms.
     at_ms: Option<i64>,
+    /// A page from this position on; without it, and without `player`, `player_key`, `after` and
+    /// `before`, from 1.
+    #[param(minimum = 1)]
     start: Option<u32>,
+    /// Most entries.
+    #[param(schema_with = query::rows_schema)]
     count: Option<u32>,
+    /// Instead of `start`: the entries around the player with this name.
     player: Option<String>,
+    /// Instead of `start`: the entries around the player with this number.
     player_key: Option<u32>,
+    /// Instead of `start`: the page after this cursor of `head.page`.
     after: Option<String>,
+    /// Instead of `start`: the page before this cursor of `head.page`.
     before: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A part of a board.
+#[derive(Debug, Serialize, ToSchema)]
 struct Board<'a> {
-    head: &'a Row,
-    rows: &'a [Row],
+    /// What the board is about.
+    head: BoardHeadRow<'a>,
+    /// The entries, best first.
+    rows: Vec<EntryRow<'a>>,
 }
 
+/// All windows for which boards are kept.
+#[derive(Debug, Serialize, ToSchema)]
+struct WindowList<'a> {
+    /// The newest first within a type.
+    windows: Vec<WindowRow<'a>>,
+}
+
+fn ranking_schema() -> Object {
+    query::names_schema(Ranking::ALL.map(Ranking::name), RANKING_DEFAULT.name())
+}
+
+/// Returns a part of a board
+///
+/// A page of the board of a server, a game or a tag, or the entries around a player.
+#[utoipa::path(get, path = "/api/v1/boards", operation_id = "get_board", tag = "boards", params(Parameters),
+    responses((status = 200, description = "A part of the board.", body = Board), Cached, NotFound, Refused))]
 pub(super) async fn board(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let (board, query) = request(query::parse(&uri)?)?;
     let rows = context.ask(Request::Board { board, query }).await?;
-    let Some((head @ Row::BoardHead(of_board), rows)) = rows.split_first() else {
+    let Some((Row::BoardHead(head), rows)) = rows.split_first() else {
         return Err(Problem::unexpected_row());
     };
-    let max_age_s = if of_board.window.closed { CLOSED_MAX_AGE_S } else { MAX_AGE_S };
-    json_answer(&Board { head, rows }, max_age_s)
+    let rows = rows.iter().map(|row| match row {
+        Row::Entry(entry) => Ok(entry.into()),
+        _ => Err(Problem::unexpected_row()),
+    });
+    let rows = rows.collect::<Result<_, _>>()?;
+    let max_age_s = if head.window.closed { CLOSED_MAX_AGE_S } else { MAX_AGE_S };
+    json_answer(&Board { head: (&**head).into(), rows }, max_age_s)
+}
+
+/// Lists the windows for which boards are kept
+#[utoipa::path(get, path = "/api/v1/windows", operation_id = "list_windows", tag = "boards",
+    responses((status = 200, description = "The windows.", body = WindowList), Cached))]
+pub(super) async fn windows(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    query::no_parameters(&uri)?;
+    let rows = context.ask_shared(&Request::Windows { bytes: false }).await?;
+    let windows = rows.iter().map(|row| match row {
+        Row::Window(window) => Ok((&**window).into()),
+        _ => Err(Problem::unexpected_row()),
+    });
+    let windows = windows.collect::<Result<_, _>>()?;
+    json_answer(&WindowList { windows }, MAX_AGE_S)
 }
 
 fn request(parameters: Parameters) -> Result<(BoardSelector, BoardQuery), Problem> {

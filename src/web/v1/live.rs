@@ -15,7 +15,12 @@ use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
+use super::openapi::{self, NotFound, Problems};
+use super::rows::{OverviewRow, ServerDetailRow};
 use crate::api::{Request, Row, json};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -28,10 +33,40 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// Fields of a server that are not sent: they are large and rarely change.
 const FIELDS_LEFT_OUT: [&str; 2] = ["series", "maps"];
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Parameters {
+    /// The URL of a server; without it, events are about the whole site.
     server: Option<String>,
+}
+
+/// The data of an event: `overview` without a server, `server` with one.
+#[derive(ToSchema)]
+#[schema(discriminator(property_name = "kind", mapping(
+    ("overview" = "#/components/schemas/Overview"),
+    ("server_detail" = "#/components/schemas/LiveServer"),
+)))]
+#[serde(untagged)]
+#[expect(dead_code, reason = "events are sent as text")]
+enum LiveEvent<'a> {
+    Overview(OverviewRow<'a>),
+    Server(LiveServer),
+}
+
+/// A server as in events.
+struct LiveServer;
+
+impl PartialSchema for LiveServer {
+    fn schema() -> RefOr<Schema> {
+        openapi::without(ServerDetailRow::schema(), &FIELDS_LEFT_OUT)
+    }
+}
+
+impl ToSchema for LiveServer {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ServerDetailRow::schemas(schemas);
+    }
 }
 
 /// One client's stream.
@@ -44,7 +79,15 @@ struct Live {
     _place: OwnedSemaphorePermit,
 }
 
-pub(in crate::web) async fn live(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+/// Streams changes of the site or of a server
+///
+/// Server-sent events; the schema is that of the data of one event. The first event is the present
+/// state; then there is one whenever it has changed, at most every 2 s. The connection ends after
+/// 120 s, as all do; `EventSource` connects again by itself.
+#[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site", params(Parameters),
+    responses(
+        (status = 200, description = "Events.", body = LiveEvent, content_type = "text/event-stream"), Problems, NotFound))]
+pub(super) async fn live(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { server } = query::parse(&uri)?;
     let request = match server {
         Some(url) => Request::ServersShow { url: query::server_url(&url)? },
@@ -84,10 +127,10 @@ impl Live {
 /// The state that is watched, as one line of JSON.
 async fn data(context: &WebContext, request: &Request) -> Result<String, Problem> {
     match &context.ask_shared(request).await?[..] {
-        [row @ Row::Overview(_)] => Ok(json::to_string(row)),
+        [Row::Overview(overview)] => Ok(json::to_string(&OverviewRow::from(&**overview))),
         [Row::ServerDetail(detail)] => {
-            let mut value =
-                serde_json::to_value(VisitorDetail::from(&**detail)).map_err(|_| Problem::unexpected_row())?;
+            let row = ServerDetailRow::from(VisitorDetail::from(&**detail));
+            let mut value = serde_json::to_value(row).map_err(|_| Problem::unexpected_row())?;
             if let Some(fields) = value.as_object_mut() {
                 FIELDS_LEFT_OUT.iter().for_each(|field| _ = fields.remove(*field));
             }

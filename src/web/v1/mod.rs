@@ -4,9 +4,11 @@
 //! Fields are never removed or renamed within a version; new ones may be added.
 
 mod boards;
-pub(super) mod live;
+mod live;
 mod maps;
+pub(super) mod openapi;
 mod players;
+mod rows;
 mod series;
 mod servers;
 mod status;
@@ -14,23 +16,65 @@ mod status;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 
 use super::context::WebContext;
 
-/// The routes, without `/api/v1`.
-pub(super) fn routes() -> Router<Arc<WebContext>> {
-    Router::new()
-        .route("/status", get(status::status))
-        .route("/overview", get(series::overview))
-        .route("/series", get(series::series))
-        .route("/servers", get(servers::list))
+type Route = (&'static str, MethodRouter<Arc<WebContext>>);
+
+/// The routes whose answers are cached.
+fn cached() -> Vec<Route> {
+    vec![
+        ("/status", get(status::status)),
+        ("/overview", get(series::overview)),
+        ("/series", get(series::series)),
+        ("/servers", get(servers::list)),
         // All of the rest: most clients encode the slashes of the URL, some do not.
-        .route("/servers/{*url}", get(servers::show))
-        .route("/best", get(servers::best))
-        .route("/boards", get(boards::board))
-        .route("/maps/{name}", get(maps::show))
-        .route("/players", get(players::players))
-        .route("/players/{key}", get(players::by_key))
-        .route("/search", get(players::search))
+        ("/servers/{*url}", get(servers::show)),
+        ("/best", get(servers::best)),
+        ("/boards", get(boards::board)),
+        ("/windows", get(boards::windows)),
+        ("/maps/{name}", get(maps::show)),
+        ("/players", get(players::players)),
+        ("/players/{key}", get(players::by_key)),
+        ("/search", get(players::search)),
+        ("/openapi.json", get(openapi::openapi)),
+    ]
+}
+
+/// The routes whose answers are streams.
+fn streams() -> Vec<Route> {
+    vec![("/live", get(live::live))]
+}
+
+/// The routes whose answers are cached, without `/api/v1`.
+pub(super) fn cached_routes() -> Router<Arc<WebContext>> {
+    router(cached())
+}
+
+/// The routes whose answers are streams, without `/api/v1`.
+pub(super) fn stream_routes() -> Router<Arc<WebContext>> {
+    router(streams())
+}
+
+fn router(routes: Vec<Route>) -> Router<Arc<WebContext>> {
+    routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_described_and_nothing_else() {
+        let routes: BTreeSet<String> = cached()
+            .into_iter()
+            .chain(streams())
+            .map(|(path, _)| format!("/api/v1{}", path.replace("{*", "{")))
+            .collect();
+        let described: BTreeSet<String> = openapi::DESCRIPTION.paths.paths.keys().cloned().collect();
+        assert_eq!(routes, described);
+    }
 }

@@ -6,39 +6,56 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
+use super::openapi::{Cached, NotFound};
+use super::rows::{OverviewRow, SeriesRow};
 use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
 
+/// Returns players and servers online, by game and tag
+#[utoipa::path(get, path = "/api/v1/overview", operation_id = "get_overview", tag = "site",
+    responses((status = 200, description = "The whole site at a glance.", body = OverviewRow), Cached))]
 pub(super) async fn overview(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     match &context.ask(Request::Overview {}).await?[..] {
-        [row @ Row::Overview(_)] => json_answer(row, MAX_AGE_S),
+        [Row::Overview(overview)] => json_answer(&OverviewRow::from(&**overview), MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),
     }
 }
 
 /// A game, a tag, or neither.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Parameters {
+    /// Only the servers of a game.
     game: Option<String>,
+    /// Only the servers with a tag; not together with `game`.
     tag: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct OnlineSeries<'a> {
-    series: Option<&'a Row>,
+/// Players and servers online over time, if they are known.
+#[derive(Debug, Serialize, ToSchema)]
+struct OnlineSeriesAnswer<'a> {
+    /// `null` until the first slot of ten minutes has ended.
+    series: Option<SeriesRow<'a>>,
 }
 
+/// Returns players and servers online over time
+///
+/// The sums are computed once in ten minutes. The slot of the last ten to twenty minutes is left out,
+/// because servers are still being scanned.
+#[utoipa::path(get, path = "/api/v1/series", operation_id = "get_series", tag = "site", params(Parameters),
+    responses((status = 200, description = "The series.", body = OnlineSeriesAnswer), Cached, NotFound))]
 pub(super) async fn series(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { game, tag } = query::parse(&uri)?;
     match &context.ask(Request::Series { game, tag }).await?[..] {
-        [] => json_answer(&OnlineSeries { series: None }, MAX_AGE_S),
-        [row @ Row::Series(_)] => json_answer(&OnlineSeries { series: Some(row) }, MAX_AGE_S),
+        [] => json_answer(&OnlineSeriesAnswer { series: None }, MAX_AGE_S),
+        [Row::Series(series)] => json_answer(&OnlineSeriesAnswer { series: Some((&**series).into()) }, MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),
     }
 }

@@ -6,9 +6,14 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::Object;
+use utoipa::{IntoParams, ToSchema};
 
+use super::openapi::{Cached, NotFound};
+use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
 use crate::api::{Request, Row, ServerFilter};
 use crate::model::server::Class;
+use crate::model::server_page::ServerOrder;
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -16,32 +21,61 @@ use crate::web::query;
 use crate::web::visitor::{VisitorDetail, VisitorServer};
 
 /// A filter, as of `clqd servers list`, and a page.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ListParameters {
+    /// Servers of this scan class; 6 and 7 do not answer.
+    #[param(minimum = 1, maximum = 7)]
     class: Option<u8>,
+    /// Servers with exactly this game.
     game: Option<String>,
+    /// Servers with exactly this current map.
     map: Option<String>,
+    /// Servers with exactly this tag.
     tag: Option<String>,
+    /// `true`: servers whose last list shows the current players; `false`: all others.
     online: Option<bool>,
+    /// `true`: servers of which a screening check has refused something within the last 7 days;
+    /// `false`: all others.
     screened: Option<bool>,
+    /// Servers with this part of the URL, host name or map; case is ignored.
     text: Option<String>,
+    /// `added`: in which they were added; `players`: servers online, most players first; `rank`: ranked
+    /// servers, the best first; `name`: servers that answer, by host name.
+    #[param(schema_with = order_schema)]
     order: Option<String>,
     /// With the players of the last 25 hours.
     #[serde(default)]
+    #[param(default = false)]
     recent: bool,
-    /// The `next` of the page before.
+    /// The page after this place: the `next` of the page before.
     after: Option<String>,
+    /// Most servers.
+    #[param(schema_with = query::rows_schema)]
     limit: Option<u32>,
 }
 
-#[derive(Debug, Serialize)]
+/// A page of servers.
+#[derive(Debug, Serialize, ToSchema)]
 struct ServerList<'a> {
-    servers: Vec<VisitorServer<'a>>,
-    /// Continues the list; absent on the last page.
+    /// In the order of the request.
+    servers: Vec<ServerRow<'a>>,
+    /// Continues the list, as `after`; `null` on the last page.
     next: Option<String>,
 }
 
+fn order_schema() -> Object {
+    let names = ServerOrder::ALL.map(ServerOrder::name);
+    query::names_schema(names, ServerOrder::default().name())
+}
+
+/// Lists servers, in pages
+///
+/// A server must match all parameters. With a filter a page may have fewer servers than `limit`, even
+/// none, although there are more: the list is complete only when `next` is `null`.
+#[utoipa::path(get, path = "/api/v1/servers", operation_id = "list_servers", tag = "servers", params(ListParameters),
+    responses((status = 200, description = "A page of servers.", body = ServerList), Cached))]
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { class, game, map, tag, online, screened, text, order, recent, after, limit } =
         query::parse(&uri)?;
@@ -54,7 +88,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
     let mut list = ServerList { servers: Vec::with_capacity(rows.len()), next: None };
     for row in &rows {
         match row {
-            Row::Server(server) => list.servers.push(VisitorServer::from(&**server)),
+            Row::Server(server) => list.servers.push(VisitorServer::from(&**server).into()),
             Row::ServersNext(next) => list.next = Some(next.after.to_string()),
             _ => return Err(Problem::unexpected_row()),
         }
@@ -62,21 +96,37 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
     json_answer(&list, MAX_AGE_S)
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct BestParameters {
+    /// The URL of the server.
     server: String,
 }
 
+/// Returns the players of a server with the best positions
+///
+/// For CLQ1, CLQ2 and ELO, the ten players with the best positions on the server in all closed weeks.
+#[utoipa::path(get, path = "/api/v1/best", operation_id = "get_best_players", tag = "servers", params(BestParameters),
+    responses((status = 200, description = "The best players.", body = BestPlayersRow), Cached, NotFound))]
 pub(super) async fn best(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let BestParameters { server } = query::parse(&uri)?;
     let url = query::server_url(&server)?;
     match &context.ask(Request::ServersBest { url }).await?[..] {
-        [row @ Row::BestPlayers(_)] => json_answer(row, MAX_AGE_S),
+        [Row::BestPlayers(best)] => json_answer(&BestPlayersRow::from(best), MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),
     }
 }
 
+/// Returns a server with its players, maps and series
+#[utoipa::path(get, path = "/api/v1/servers/{url}", operation_id = "get_server", tag = "servers",
+    params((
+        "url" = String,
+        Path,
+        description = "The URL of the server, percent-encoded: `quake3%3A%2F%2F192.0.2.7%3A27960`.",
+        example = "quake3://192.0.2.7:27960",
+    )),
+    responses((status = 200, description = "The server.", body = ServerDetailRow), Cached, NotFound))]
 pub(super) async fn show(
     State(context): State<Arc<WebContext>>,
     Path(url): Path<String>,
@@ -84,5 +134,5 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     let detail = context.server(query::server_url(&url)?).await?;
-    json_answer(&VisitorDetail::from(&detail), MAX_AGE_S)
+    json_answer(&ServerDetailRow::from(VisitorDetail::from(&detail)), MAX_AGE_S)
 }

@@ -1,0 +1,304 @@
+//! `/api/v1/openapi.json`: the description of the API (OpenAPI 3.1). It is derived from the handlers
+//! and the types that they serialise; here are the parts that the derived form lacks:
+//!
+//! - A type that contains the fields of another one is one object, not a combination of two.
+//! - All fields of an answer are required: an unknown value is `null`. Exceptions are
+//!   [`FIELDS_LEFT_OUT`].
+//! - A parameter may be left out, but is not `null`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use axum::http::Uri;
+use axum::response::Response as HttpResponse;
+use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaType, Type};
+use utoipa::openapi::{Content, Object, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, OpenApi, ToSchema};
+
+use super::{boards, live, maps, players, series, servers, status};
+use crate::api::json;
+use crate::web::answer::{STATIC_MAX_AGE_S, answer};
+use crate::web::problem::{Problem, ProblemBody};
+use crate::web::query;
+
+/// Where components are referred to.
+pub(in crate::web) const SCHEMAS: &str = "#/components/schemas/";
+
+/// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
+const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
+    ("BoardHead", "page"),
+    ("BoardHead", "tie_breaker"),
+    ("LiveServer", "recent"),
+    ("LiveServer", "round_end"),
+    ("ResyncProgress", "week"),
+    ("RoundEnds", "off"),
+    ("RoundEnds", "off_until_ms"),
+    ("Server", "recent"),
+    ("ServerDetail", "round_end"),
+];
+
+/// Errors of all requests.
+pub(super) struct Problems;
+
+/// As [`Problems`], of an answer with an ETag.
+pub(super) struct Cached;
+
+/// What was requested does not exist.
+pub(super) struct NotFound;
+
+/// The request is valid, but not possible now.
+pub(super) struct Refused;
+
+fn problems<const N: usize>(problems: [(&str, &str); N]) -> BTreeMap<String, RefOr<Response>> {
+    let response = |description: &str| {
+        let schema = utoipa::openapi::Ref::from_schema_name(ProblemBody::name());
+        let content = Content::new(Some(schema));
+        ResponseBuilder::new().description(description).content("application/problem+json", content).build()
+    };
+    problems.map(|(status, description)| (status.to_owned(), response(description).into())).into()
+}
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems([
+            ("400", "A parameter is unknown, missing or invalid."),
+            ("429", "This client has sent too many requests; `Retry-After` says how many seconds to wait."),
+            ("500", "A bug, which the log of the daemon describes, or an answer above 4 MiB."),
+            ("503", "The daemon starts, stops or is busy; try again after the seconds in `Retry-After`."),
+        ])
+    }
+}
+
+impl IntoResponses for Cached {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut responses = Problems::responses();
+        let unchanged = Response::new("The answer still has the ETag in `If-None-Match`.");
+        responses.insert("304".to_owned(), unchanged.into());
+        responses
+    }
+}
+
+impl IntoResponses for NotFound {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems([("404", "What the request names does not exist.")])
+    }
+}
+
+impl IntoResponses for Refused {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems([("409", "The request is valid, but not possible now.")])
+    }
+}
+
+/// An OpenAPI document.
+#[derive(ToSchema)]
+#[schema(as = OpenApi)]
+#[expect(dead_code, reason = "the document is kept as text")]
+struct OpenApiDocument {
+    /// The version of OpenAPI.
+    openapi: String,
+    /// Title, version and licence of the API.
+    info: Object,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "clqd",
+        description = "Game servers and the rankings of their players. The API is read-only and needs no \
+                       authentication.\n\nA field that ends in `_ms` is a time in Unix milliseconds or a duration in \
+                       milliseconds; `_s` is seconds. `null` is \"unknown\" or \"none\". Numbers of servers, players \
+                       and maps never change. Names of servers, players and maps are text that strangers have \
+                       chosen. New fields and values may be added at any time; fields are not removed or renamed \
+                       within `v1`.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+        version = env!("CARGO_PKG_VERSION"),
+    ),
+    servers((url = "/", description = "This site.")),
+    tags(
+        (name = "site", description = "The whole site, and the daemon."),
+        (name = "servers", description = "Game servers."),
+        (name = "boards", description = "Rankings of players in windows of time."),
+        (name = "players", description = "Players. A player is a name in a game."),
+        (name = "maps", description = "Maps over time."),
+        (name = "description", description = "This description."),
+    ),
+    paths(
+        status::status,
+        series::overview,
+        series::series,
+        live::live,
+        servers::list,
+        servers::show,
+        servers::best,
+        boards::board,
+        boards::windows,
+        players::players,
+        players::by_key,
+        players::search,
+        maps::show,
+        openapi,
+    ),
+    components(schemas(ProblemBody)),
+)]
+struct Derived;
+
+/// The description.
+pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
+    let mut description = Derived::openapi();
+    let components = description.components.as_mut().expect("answers have types");
+    let combined = components.schemas.clone();
+    for schema in components.schemas.values_mut() {
+        merge(schema, &combined);
+        visit(schema, &mut require_fields);
+    }
+    for (name, field) in FIELDS_LEFT_OUT {
+        let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) else {
+            panic!("{name} is not an object")
+        };
+        object.required.retain(|required| required != field);
+        let schema = object.properties.get_mut(field).unwrap_or_else(|| panic!("{name} has no {field}"));
+        remove_null(schema);
+    }
+    for operation in description.paths.paths.values_mut().filter_map(|path| path.get.as_mut()) {
+        for parameter in operation.parameters.iter_mut().flatten() {
+            parameter.schema.iter_mut().for_each(remove_null);
+        }
+    }
+    remove_unused(&mut description);
+    description
+});
+
+static JSON: LazyLock<Vec<u8>> = LazyLock::new(|| json::to_vec(&*DESCRIPTION));
+
+/// Returns this description
+///
+/// The document has more members than its schema names: see the OpenAPI specification.
+#[utoipa::path(get, path = "/api/v1/openapi.json", operation_id = "get_openapi", tag = "description",
+    responses((status = 200, description = "The description of the API, OpenAPI 3.1.", body = OpenApiDocument), Cached))]
+pub(super) async fn openapi(uri: Uri) -> Result<HttpResponse, Problem> {
+    query::no_parameters(&uri)?;
+    answer("application/json", JSON.clone(), STATIC_MAX_AGE_S)
+}
+
+/// The schema of an object without some fields. Its parts must not be references.
+pub(super) fn without(mut schema: RefOr<Schema>, fields: &[&str]) -> RefOr<Schema> {
+    visit(&mut schema, &mut |part| {
+        if let RefOr::T(Schema::Object(object)) = part {
+            object.properties.retain(|name, _| !fields.contains(&name.as_str()));
+        }
+    });
+    schema
+}
+
+/// Makes one object of a combination of objects.
+fn merge(schema: &mut RefOr<Schema>, components: &BTreeMap<String, RefOr<Schema>>) {
+    let RefOr::T(Schema::AllOf(all)) = &*schema else { return };
+    let mut merged = Object::new();
+    for part in &all.items {
+        let mut part = match part {
+            RefOr::Ref(of) => components[name_of(&of.ref_location)].clone(),
+            RefOr::T(_) => part.clone(),
+        };
+        merge(&mut part, components);
+        let RefOr::T(Schema::Object(part)) = part else { panic!("not an object: {}", json::to_string(&part)) };
+        merged.properties.extend(part.properties);
+        merged.description = part.description.or(merged.description);
+    }
+    merged.description = all.description.clone().or(merged.description);
+    *schema = RefOr::T(Schema::Object(merged));
+}
+
+/// The component of a reference.
+pub(in crate::web) fn name_of(location: &str) -> &str {
+    location.strip_prefix(SCHEMAS).unwrap_or_else(|| panic!("{location} is not a component"))
+}
+
+fn require_fields(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(Schema::Object(object)) = schema {
+        object.required = object.properties.keys().cloned().collect();
+    }
+}
+
+fn remove_null(schema: &mut RefOr<Schema>) {
+    let is_null = |schema: &RefOr<Schema>| matches!(schema, RefOr::T(Schema::Object(object)) if matches!(object.schema_type, SchemaType::Type(Type::Null)));
+    let only = |types: &mut SchemaType| {
+        if let SchemaType::Array(all) = types {
+            all.retain(|kind| !matches!(kind, Type::Null));
+            if let [only] = &all[..] {
+                *types = SchemaType::Type(only.clone());
+            }
+        }
+    };
+    match schema {
+        RefOr::T(Schema::Object(object)) => only(&mut object.schema_type),
+        RefOr::T(Schema::Array(array)) => only(&mut array.schema_type),
+        RefOr::T(Schema::OneOf(one)) => {
+            one.items.retain(|item| !is_null(item));
+            if let [RefOr::Ref(of)] = &mut one.items[..] {
+                if let Some(description) = one.description.take() {
+                    of.description = description;
+                }
+                *schema = RefOr::Ref(of.clone());
+            }
+        }
+        _ => (),
+    }
+}
+
+/// Removes the types that no answer contains: those that were merged into others.
+fn remove_unused(description: &mut utoipa::openapi::OpenApi) {
+    let components = description.components.as_mut().expect("answers have types");
+    let mut used = BTreeSet::new();
+    let mut found: Vec<String> = Vec::new();
+    let collect = |schema: &mut RefOr<Schema>, found: &mut Vec<String>| {
+        visit(schema, &mut |part| {
+            if let RefOr::Ref(of) = part {
+                found.push(name_of(&of.ref_location).to_owned());
+            }
+        });
+    };
+    for operation in description.paths.paths.values_mut().filter_map(|path| path.get.as_mut()) {
+        let responses = operation.responses.responses.values_mut();
+        let contents = responses.flat_map(|response| match response {
+            RefOr::T(response) => response.content.values_mut(),
+            RefOr::Ref(_) => panic!("responses are no components"),
+        });
+        contents.filter_map(|content| content.schema.as_mut()).for_each(|schema| collect(schema, &mut found));
+        let parameters = operation.parameters.iter_mut().flatten();
+        parameters.filter_map(|parameter| parameter.schema.as_mut()).for_each(|schema| collect(schema, &mut found));
+    }
+    while let Some(name) = found.pop() {
+        if used.insert(name.clone()) {
+            let schema = components.schemas.get_mut(&name).unwrap_or_else(|| panic!("there is no {name}"));
+            collect(schema, &mut found);
+        }
+    }
+    components.schemas.retain(|name, _| used.contains(name));
+}
+
+/// Calls `f` for a schema and all of its parts, without following references.
+fn visit(schema: &mut RefOr<Schema>, f: &mut impl FnMut(&mut RefOr<Schema>)) {
+    f(schema);
+    match schema {
+        RefOr::T(Schema::Object(object)) => {
+            object.properties.values_mut().for_each(|part| visit(part, f));
+            if let Some(AdditionalProperties::RefOr(part)) = object.additional_properties.as_deref_mut() {
+                visit(part, f);
+            }
+            if let Some(names) = object.property_names.as_deref_mut() {
+                let mut part = RefOr::T(names.clone());
+                visit(&mut part, f);
+            }
+        }
+        RefOr::T(Schema::Array(array)) => {
+            if let ArrayItems::RefOrSchema(part) = &mut array.items {
+                visit(part, f);
+            }
+        }
+        RefOr::T(Schema::OneOf(one)) => one.items.iter_mut().for_each(|part| visit(part, f)),
+        RefOr::T(Schema::AllOf(all)) => all.items.iter_mut().for_each(|part| visit(part, f)),
+        RefOr::T(Schema::AnyOf(any)) => any.items.iter_mut().for_each(|part| visit(part, f)),
+        _ => (),
+    }
+}

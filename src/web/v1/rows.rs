@@ -1,0 +1,128 @@
+//! Rows with their kind. An answer has rows of certain kinds only, so its description names their
+//! types instead of [`crate::api::Row`].
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::model::view::board::{BoardEntryView, BoardHead, WindowSummary};
+use crate::model::view::history::{BestPlayers, MapView};
+use crate::model::view::{OnlineSeriesView, Overview, PlayerNameView, PlayerView};
+use crate::web::visitor::{VisitorDetail, VisitorServer, VisitorStatus};
+
+/// A type of rows.
+pub(super) trait Kind {
+    /// As of [`crate::api::Row`].
+    const KIND: &'static str;
+    type Row: ToSchema;
+}
+
+/// A row with its kind.
+#[derive(Debug, Serialize)]
+pub(super) struct Tagged<T> {
+    kind: &'static str,
+    #[serde(flatten)]
+    row: T,
+}
+
+impl<T: Kind> From<T> for Tagged<T> {
+    fn from(row: T) -> Tagged<T> {
+        Tagged { kind: T::KIND, row }
+    }
+}
+
+impl<T: Kind> PartialSchema for Tagged<T> {
+    fn schema() -> RefOr<Schema> {
+        let kind = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some([T::KIND]))
+            .description(Some("The kind of the row."));
+        let tag = ObjectBuilder::new().property("kind", kind);
+        AllOfBuilder::new().item(tag).item(T::Row::schema()).into()
+    }
+}
+
+impl<T: Kind> ToSchema for Tagged<T> {
+    fn name() -> Cow<'static, str> {
+        T::Row::name()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        T::Row::schemas(schemas);
+    }
+}
+
+impl<T: Kind> Kind for &T {
+    const KIND: &'static str = T::KIND;
+    type Row = T::Row;
+}
+
+macro_rules! kinds {
+    ($($row:ty: $kind:literal,)*) => { $(
+        impl Kind for $row {
+            const KIND: &'static str = $kind;
+            type Row = Self;
+        }
+    )* };
+}
+
+kinds! {
+    VisitorStatus<'_>: "status",
+    VisitorServer<'_>: "server",
+    VisitorDetail<'_>: "server_detail",
+    Overview: "overview",
+    OnlineSeriesView: "series",
+    BoardHead: "board_head",
+    BoardEntryView: "entry",
+    WindowSummary: "window",
+    PlayerView: "player",
+    PlayerNameView: "player_name",
+    MapView: "map",
+    BestPlayers: "best_players",
+}
+
+pub(super) type StatusRow<'a> = Tagged<VisitorStatus<'a>>;
+pub(super) type ServerRow<'a> = Tagged<VisitorServer<'a>>;
+pub(super) type ServerDetailRow<'a> = Tagged<VisitorDetail<'a>>;
+pub(super) type OverviewRow<'a> = Tagged<&'a Overview>;
+pub(super) type SeriesRow<'a> = Tagged<&'a OnlineSeriesView>;
+pub(super) type BoardHeadRow<'a> = Tagged<&'a BoardHead>;
+pub(super) type EntryRow<'a> = Tagged<&'a BoardEntryView>;
+pub(super) type WindowRow<'a> = Tagged<&'a WindowSummary>;
+pub(super) type PlayerRow = Tagged<PlayerView>;
+pub(super) type PlayerNameRow = Tagged<PlayerNameView>;
+pub(super) type MapRow<'a> = Tagged<&'a MapView>;
+pub(super) type BestPlayersRow<'a> = Tagged<&'a BestPlayers>;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::Row;
+    use crate::model::view::board::{OrderView, WindowView};
+
+    /// The JSON of a row is that of the commands.
+    #[test]
+    fn tagged_rows_are_rows() {
+        let overview = Overview { week: "2026-W47".into(), ..Overview::default() };
+        let name = PlayerNameView { player_key: 7, game: "baseq3".into(), name: "a".into(), display: "^1a".into() };
+        let window = WindowView { window: "2026-W47".into(), start_ms: Some(1), end_ms: None, closed: false };
+        let head = BoardHead {
+            scope: "game:baseq3".parse().expect("a scope"),
+            window,
+            ranking: crate::model::Ranking::Elo,
+            order: OrderView::default(),
+            size: 3,
+            range: None,
+            page: None,
+        };
+        let text = |value: &Value| value.to_string();
+        assert_eq!(text(&json!(OverviewRow::from(&overview))), text(&json!(Row::Overview(Box::new(overview.clone())))));
+        assert_eq!(text(&json!(PlayerNameRow::from(name.clone()))), text(&json!(Row::PlayerName(name))));
+        assert_eq!(text(&json!(BoardHeadRow::from(&head))), text(&json!(Row::BoardHead(Box::new(head.clone())))));
+    }
+}
