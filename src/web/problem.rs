@@ -70,14 +70,14 @@ pub(super) struct ProblemBody<'a> {
     status: u16,
     /// The type in words.
     title: &'static str,
-    /// The type of the error; it is stable, so programs compare it.
     #[schema(schema_with = problem_types)]
     r#type: String,
 }
 
 fn problem_types() -> Object {
     let uris = ProblemKind::iter().map(ProblemKind::uri);
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(uris)).build()
+    let description = "The type of the error. It is stable: programs compare it.";
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(uris)).description(Some(description)).build()
 }
 
 /// An error response.

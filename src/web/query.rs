@@ -5,7 +5,9 @@ use axum::extract::Query;
 use axum::http::Uri;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use utoipa::openapi::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::limits::{ROWS_PER_PAGE_DEFAULT, ROWS_PER_PAGE_MAX};
 use super::problem::Problem;
@@ -38,19 +40,21 @@ pub(super) fn rows(name: &str, count: Option<u32>) -> Result<u32, Problem> {
 }
 
 /// The description of such a parameter.
-pub(super) fn rows_schema() -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::UInt32)))
-        .minimum(Some(1))
-        .maximum(Some(ROWS_PER_PAGE_MAX))
-        .default(Some(ROWS_PER_PAGE_DEFAULT.into()))
-        .build()
+pub(super) struct RowCount;
+
+impl PartialSchema for RowCount {
+    fn schema() -> RefOr<Schema> {
+        let range = ObjectBuilder::new().minimum(Some(1)).maximum(Some(ROWS_PER_PAGE_MAX));
+        let format = SchemaFormat::KnownFormat(KnownFormat::UInt32);
+        range.schema_type(Type::Integer).format(Some(format)).default(Some(ROWS_PER_PAGE_DEFAULT.into())).into()
+    }
 }
 
+impl ToSchema for RowCount {}
+
 /// The description of a parameter that is one of some names.
-pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &str) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).default(Some(default.into())).build()
+pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).default(Some(default.into())).into()
 }
 
 /// A server URL.

@@ -14,7 +14,7 @@ use crate::model::view::{
 
 /// A status without process, directories, files, hosts, and messages that name any.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Status, description = "The state of the daemon.")]
+#[schema(description = "The state of the daemon.")]
 pub(super) struct VisitorStatus<'a> {
     /// The process.
     daemon: Option<VisitorDaemon<'a>>,
@@ -24,11 +24,11 @@ pub(super) struct VisitorStatus<'a> {
     clock: &'a Option<ClockStatus>,
     /// Changes that are not written to the archive yet.
     outbox_entries: u64,
-    /// The archive in MySQL; absent if none is configured.
+    /// The archive in MySQL; `null` if none is configured.
     archive: Option<VisitorArchive<'a>>,
     /// The state directory.
     store: Option<VisitorStore>,
-    /// The scan log; absent if scans are not recorded.
+    /// The scan log; `null` if scans are not recorded.
     scan_log: Option<VisitorScanLog<'a>>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     counters: &'a BTreeMap<String, u64>,
@@ -42,7 +42,7 @@ struct VisitorDaemon<'a> {
     version: &'a str,
     /// When it started, Unix ms.
     started_ms: i64,
-    /// The contact of the operator; absent if none is set.
+    /// The contact of the operator; `null` if none is set.
     contact: &'a Option<String>,
 }
 
@@ -56,7 +56,7 @@ struct VisitorArchive<'a> {
     last_complete_ms: Option<i64>,
     /// The current fault, until a complete pass has succeeded.
     fault: Option<VisitorFault<'a>>,
-    /// Progress of the resync of an archive that is new or incomplete; absent if none is in progress.
+    /// Progress of the resync of an archive that is new or incomplete; `null` if none is in progress.
     resync: &'a Option<ResyncProgress>,
 }
 
@@ -64,7 +64,7 @@ struct VisitorArchive<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StoreStatus)]
 struct VisitorStore {
-    /// Since when commits are paused for lack of space, Unix ms; absent if they are not.
+    /// Since when commits are paused for lack of space, Unix ms; `null` if they are not.
     paused_since_ms: Option<i64>,
     /// Changed rows and players that are not committed yet.
     pending_records: u64,
@@ -72,7 +72,7 @@ struct VisitorStore {
     scans_discarded: u64,
     /// Commits since the daemon started.
     commits: u64,
-    /// When the last change was on disk, Unix ms; absent: there was none since the start of the daemon.
+    /// When the last change was on disk, Unix ms; `null`: there was none since the start of the daemon.
     last_commit_ms: Option<i64>,
     /// Size of the database file.
     database_bytes: u64,
@@ -177,8 +177,17 @@ impl<'a> From<&'a ScanLogStatus> for VisitorScanLog<'a> {
 
 /// A server without the reason of its greylisting, as in the views of MySQL.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Server, description = "A server.")]
+#[schema(description = "A server.")]
 pub(super) struct VisitorServer<'a> {
+    #[serde(flatten)]
+    summary: VisitorSummary<'a>,
+    /// The players of the last 25 hours: only if requested, and if the server was ever seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent: Option<&'a RecentSeriesView>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct VisitorSummary<'a> {
     /// The number of the server; it never changes.
     key: u32,
     /// Such as `quake3://192.0.2.7:27960`.
@@ -190,9 +199,9 @@ pub(super) struct VisitorServer<'a> {
     missed: u32,
     /// The host name as the server sent it, with colour codes; empty if the server was never seen.
     hostname: &'a str,
-    /// The game; absent if unknown.
+    /// The game; `null` if unknown.
     game: &'a Option<String>,
-    /// The current map; absent if unknown.
+    /// The current map; `null` if unknown.
     map: &'a Option<String>,
     /// The last list shows the current players.
     online: bool,
@@ -202,7 +211,7 @@ pub(super) struct VisitorServer<'a> {
     assumed_players: u32,
     /// Places for players.
     slots: u32,
-    /// Rank of the server in the last closed week, from 1; absent if it is not ranked.
+    /// Rank of the server in the last closed week, from 1; `null` if it is not ranked.
     rank: Option<u32>,
     /// When the server was added, Unix ms.
     added_ms: i64,
@@ -216,18 +225,15 @@ pub(super) struct VisitorServer<'a> {
     tags: &'a [String],
     /// Reasons why lists, or parts of them, were not used within the last 7 days.
     screened: &'a [ScreenedView],
-    /// The players of the last 25 hours: only if requested, and if the server was ever seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    recent: Option<&'a RecentSeriesView>,
 }
 
 /// A server with details, without the exemptions from screening.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ServerDetail, description = "A server with its players, maps and series.")]
+#[schema(description = "A server with its players, maps and series.")]
 pub(super) struct VisitorDetail<'a> {
     #[serde(flatten)]
-    summary: VisitorServer<'a>,
-    /// The time of the next scan, Unix ms; absent if the server is scanned on request only.
+    summary: VisitorSummary<'a>,
+    /// The time of the next scan, Unix ms; `null` if the server is scanned on request only.
     next_scan_ms: Option<i64>,
     /// Extra scans at the ends of rounds; absent if a setting turns them off.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,11 +243,11 @@ pub(super) struct VisitorDetail<'a> {
     /// Bots of the last list that could not be distinguished from players.
     bots_unidentified: u32,
     /// What proves that the last reply came from the server: `address`, `challenge` or `nonce`.
-    /// Absent until the first reply after the start of the daemon.
+    /// `null` until the first reply after the start of the daemon.
     authentication: &'a Option<String>,
     /// The players now; empty if the server does not answer any more.
     players_listed: &'a [ListedPlayer],
-    /// Players over time; absent if the server was never seen.
+    /// Players over time; `null` if the server was never seen.
     series: &'a Option<SeriesView>,
     /// Maps of the current week, most player time first.
     maps: &'a [MapShare],
@@ -251,6 +257,12 @@ pub(super) struct VisitorDetail<'a> {
 
 impl<'a> From<&'a ServerSummary> for VisitorServer<'a> {
     fn from(server: &'a ServerSummary) -> VisitorServer<'a> {
+        VisitorServer { summary: VisitorSummary::from(server), recent: server.recent.as_ref() }
+    }
+}
+
+impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
+    fn from(server: &'a ServerSummary) -> VisitorSummary<'a> {
         let ServerSummary {
             key,
             url,
@@ -270,9 +282,10 @@ impl<'a> From<&'a ServerSummary> for VisitorServer<'a> {
             greylist_reason,
             tags,
             screened,
-            recent,
+            // Of lists only.
+            recent: _,
         } = server;
-        VisitorServer {
+        VisitorSummary {
             key: *key,
             url,
             class: *class,
@@ -291,7 +304,6 @@ impl<'a> From<&'a ServerSummary> for VisitorServer<'a> {
             greylisted: greylist_reason.is_some(),
             tags,
             screened,
-            recent: recent.as_ref(),
         }
     }
 }
@@ -312,7 +324,7 @@ impl<'a> From<&'a ServerDetail> for VisitorDetail<'a> {
             coverage,
         } = detail;
         VisitorDetail {
-            summary: VisitorServer::from(summary),
+            summary: VisitorSummary::from(summary),
             next_scan_ms: *next_scan_ms,
             round_end: round_end.as_ref(),
             total_points: *total_points,

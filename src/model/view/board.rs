@@ -139,9 +139,9 @@ pub enum FusedQuery {
 pub struct WindowView {
     /// Such as `2026-W47`.
     pub window: String,
-    /// Its start, Unix ms; absent if there is none.
+    /// Its start, Unix ms; `null` if there is none.
     pub start_ms: Option<i64>,
-    /// Its end (exclusive), Unix ms; absent if there is none.
+    /// Its end (exclusive), Unix ms; `null` if there is none.
     pub end_ms: Option<i64>,
     /// The window is closed: it does not change any more.
     pub closed: bool,
@@ -149,7 +149,6 @@ pub struct WindowView {
 
 /// A window of time for which boards are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = BoardWindow)]
 pub struct WindowSummary {
     /// Type: `hour`, `day`, `week`, `month`, `all-time`, or a number of the config.
     #[serde(rename = "type")]
@@ -158,9 +157,9 @@ pub struct WindowSummary {
     pub window: WindowView,
     /// Its phase.
     pub phase: WindowPhase,
-    /// Players on the boards of games; absent if the boards are not cached.
+    /// Players on the boards of games; `null` if the boards are not cached.
     pub players: Option<u64>,
-    /// Memory of the boards of games and tags, bytes; absent if the boards are not cached.
+    /// Memory of the boards of games and tags, bytes; `null` if the boards are not cached.
     pub memory_bytes: Option<u64>,
     /// Its use of the state directory, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,7 +268,6 @@ pub struct EntryScore {
 
 /// A player on a board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = BoardEntry)]
 pub struct BoardEntryView {
     /// The number of the player; it never changes.
     pub player_key: u32,

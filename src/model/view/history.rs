@@ -7,7 +7,6 @@ use crate::model::row::Ranking;
 
 /// A map, now and in the kept weeks. Maps of the same name in different games are one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = MapHistory)]
 pub struct MapView {
     /// The number of the map; it never changes.
     pub map_key: u32,

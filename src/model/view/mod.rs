@@ -121,7 +121,6 @@ pub struct Overview {
 
 /// Players and servers online over time: sums of the means of servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = OnlineSeries)]
 pub struct OnlineSeriesView {
     /// In slots of ten minutes.
     pub ten_minutes: SlotsView,
@@ -132,7 +131,7 @@ pub struct OnlineSeriesView {
     /// In slots of a week, in the time zone of the site.
     pub weeks: SlotsView,
     /// Of the servers that were seen in the running week: the share of its hours in which they
-    /// were seen, 0 to 1. Absent until its first hour is complete.
+    /// were seen, 0 to 1. `null` until its first hour is complete.
     #[serde(default)]
     pub week_coverage: Option<f64>,
 }
@@ -220,7 +219,7 @@ pub struct RecentSeriesView {
 pub struct ServerDetail {
     #[serde(flatten)]
     pub summary: ServerSummary,
-    /// The time of the next scan; absent if the server is scanned on request only.
+    /// The time of the next scan; `null` if the server is scanned on request only.
     pub next_scan_ms: Option<i64>,
     /// Extra scans at the ends of rounds. Absent: the setting turns them off, or the state was
     /// read without the daemon, which keeps them in memory.
@@ -231,7 +230,7 @@ pub struct ServerDetail {
     #[serde(default)]
     pub bots_unidentified: u32,
     /// What proves that the last reply came from the server: `address`, `challenge` or `nonce`.
-    /// Absent until the first reply after the start of the daemon.
+    /// `null` until the first reply after the start of the daemon.
     #[serde(default)]
     pub authentication: Option<String>,
     /// Checks from which an admin has exempted the server.
@@ -239,7 +238,7 @@ pub struct ServerDetail {
     pub exempt_checks: Vec<ScreenReason>,
     /// Empty if the server does not answer any more.
     pub players_listed: Vec<ListedPlayer>,
-    /// Mean players, newest last; `null` is no data. Absent if the server was never seen.
+    /// Mean players, newest last; `null` is no data. `null` if the server was never seen.
     pub series: Option<SeriesView>,
     /// Maps of the current week, most player time first.
     pub maps: Vec<MapShare>,
@@ -255,11 +254,11 @@ pub struct ListedPlayer {
     pub name: String,
     /// As the server sent it.
     pub display: String,
-    /// Absent if the protocol has no points.
+    /// `null` if the protocol has no points.
     pub points: Option<i64>,
     /// As the server reports it, ms.
     pub ping: Option<i32>,
-    /// The number of the player; absent if the name is not ranked.
+    /// The number of the player; `null` if the name is not ranked.
     pub player_key: Option<u32>,
     /// The player only watches.
     #[serde(default)]
@@ -276,13 +275,13 @@ pub struct RoundEndView {
     /// With `off: "no_benefit"`: until then, Unix ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_until_ms: Option<i64>,
-    /// When the round is expected to end, Unix ms. Absent: unknown, or overdue.
+    /// When the round is expected to end, Unix ms. `null`: unknown, or overdue.
     pub expected_end_ms: Option<i64>,
     /// Before this time the round ends with probability 0.1, Unix ms.
     pub earliest_end_ms: Option<i64>,
     /// Before this time the round ends with probability 0.9, Unix ms.
     pub latest_end_ms: Option<i64>,
-    /// What that follows from; absent: unknown.
+    /// What that follows from; `null`: unknown.
     pub basis: Option<RoundEndBasis>,
     /// Extra scans that may be made.
     pub saved_scans: f64,
@@ -364,7 +363,7 @@ pub struct SeriesView {
     pub weeks: Vec<Option<f64>>,
     /// Ranks of the server by week, oldest first; 0: not ranked.
     pub ranks: Vec<u16>,
-    /// Start of the newest week of `ranks`, Unix ms; absent if the server was never ranked.
+    /// Start of the newest week of `ranks`, Unix ms; `null` if the server was never ranked.
     #[serde(default)]
     pub newest_rank_week_ms: Option<i64>,
 }
@@ -410,7 +409,6 @@ pub struct TopRow {
 
 /// A player in one game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = Player)]
 pub struct PlayerView {
     /// The number of the player; it never changes.
     pub player_key: u32,
@@ -434,7 +432,6 @@ pub struct PlayerView {
 
 /// The name of a player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = PlayerName)]
 pub struct PlayerNameView {
     /// The number of the player; it never changes.
     pub player_key: u32,
@@ -499,7 +496,7 @@ pub struct BestView {
 pub struct ClockStatus {
     /// Whether the clock is trusted to close weeks, and why.
     pub trust: ClockTrust,
-    /// Whether the clock is synchronised; absent: unknown.
+    /// Whether the clock is synchronised; `null`: unknown.
     #[serde(default)]
     pub synchronised: Option<bool>,
     /// While it is not trusted: the time until it is, if it does not jump, ms.
@@ -544,7 +541,7 @@ pub enum ClockTrust {
 pub struct ResyncProgress {
     /// What is being written.
     pub step: ResyncTarget,
-    /// The next key; the key of the server in `weeks`. Absent if the step writes no keys in
+    /// The next key; the key of the server in `weeks`. `null` if the step writes no keys in
     /// order, or has not begun.
     pub key: Option<u32>,
     /// The week that is being written, in `weeks`.

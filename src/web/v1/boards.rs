@@ -7,8 +7,9 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::Object;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::openapi::{Cached, NotFound, Refused};
 use super::rows::{BoardHeadRow, EntryRow, WindowRow};
@@ -36,7 +37,7 @@ struct Parameters {
     /// The board of the servers with a tag.
     tag: Option<String>,
     /// What the board is ordered by.
-    #[param(schema_with = ranking_schema)]
+    #[param(value_type = Option<RankingName>, inline)]
     ranking: Option<String>,
     /// A window, such as `2026-W47`, or a type of windows, such as `week`; without it, the running week.
     window: Option<String>,
@@ -47,7 +48,7 @@ struct Parameters {
     #[param(minimum = 1)]
     start: Option<u32>,
     /// Most entries.
-    #[param(schema_with = query::rows_schema)]
+    #[param(value_type = Option<query::RowCount>, inline)]
     count: Option<u32>,
     /// Instead of `start`: the entries around the player with this name.
     player: Option<String>,
@@ -75,9 +76,16 @@ struct WindowList<'a> {
     windows: Vec<WindowRow<'a>>,
 }
 
-fn ranking_schema() -> Object {
-    query::names_schema(Ranking::ALL.map(Ranking::name), RANKING_DEFAULT.name())
+/// The description of the parameter `ranking`.
+struct RankingName;
+
+impl PartialSchema for RankingName {
+    fn schema() -> RefOr<Schema> {
+        query::names_schema(Ranking::ALL.map(Ranking::name), RANKING_DEFAULT.name())
+    }
 }
+
+impl ToSchema for RankingName {}
 
 /// Returns a part of a board
 ///

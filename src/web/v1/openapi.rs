@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use axum::http::Uri;
 use axum::response::Response as HttpResponse;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaType, Type};
-use utoipa::openapi::{Content, Object, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{Content, KnownFormat, Object, RefOr, Response, ResponseBuilder, SchemaFormat};
 use utoipa::{IntoResponses, OpenApi, ToSchema};
 
 use super::{boards, live, maps, players, series, servers, status};
@@ -25,10 +25,9 @@ use crate::web::query;
 pub(in crate::web) const SCHEMAS: &str = "#/components/schemas/";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 8] = [
     ("BoardHead", "page"),
     ("BoardHead", "tie_breaker"),
-    ("LiveServer", "recent"),
     ("LiveServer", "round_end"),
     ("ResyncProgress", "week"),
     ("RoundEnds", "off"),
@@ -90,17 +89,6 @@ impl IntoResponses for Refused {
     }
 }
 
-/// An OpenAPI document.
-#[derive(ToSchema)]
-#[schema(as = OpenApi)]
-#[expect(dead_code, reason = "the document is kept as text")]
-struct OpenApiDocument {
-    /// The version of OpenAPI.
-    openapi: String,
-    /// Title, version and licence of the API.
-    info: Object,
-}
-
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -151,6 +139,8 @@ pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = Lazy
     for schema in components.schemas.values_mut() {
         merge(schema, &combined);
         visit(schema, &mut require_fields);
+        visit(schema, &mut describe_whole);
+        visit(schema, &mut name_format);
     }
     for (name, field) in FIELDS_LEFT_OUT {
         let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) else {
@@ -162,7 +152,10 @@ pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = Lazy
     }
     for operation in description.paths.paths.values_mut().filter_map(|path| path.get.as_mut()) {
         for parameter in operation.parameters.iter_mut().flatten() {
-            parameter.schema.iter_mut().for_each(remove_null);
+            if let Some(schema) = &mut parameter.schema {
+                remove_null(schema);
+                visit(schema, &mut name_format);
+            }
         }
     }
     remove_unused(&mut description);
@@ -172,10 +165,8 @@ pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = Lazy
 static JSON: LazyLock<Vec<u8>> = LazyLock::new(|| json::to_vec(&*DESCRIPTION));
 
 /// Returns this description
-///
-/// The document has more members than its schema names: see the OpenAPI specification.
 #[utoipa::path(get, path = "/api/v1/openapi.json", operation_id = "get_openapi", tag = "description",
-    responses((status = 200, description = "The description of the API, OpenAPI 3.1.", body = OpenApiDocument), Cached))]
+    responses((status = 200, description = "The description of the API, OpenAPI 3.1.", body = Object), Cached))]
 pub(super) async fn openapi(uri: Uri) -> Result<HttpResponse, Problem> {
     query::no_parameters(&uri)?;
     answer("application/json", JSON.clone(), STATIC_MAX_AGE_S)
@@ -214,9 +205,47 @@ pub(in crate::web) fn name_of(location: &str) -> &str {
     location.strip_prefix(SCHEMAS).unwrap_or_else(|| panic!("{location} is not a component"))
 }
 
+/// Formats as in the registry of OpenAPI, such as `uint32`.
+fn name_format(schema: &mut RefOr<Schema>) {
+    let RefOr::T(Schema::Object(object)) = schema else { return };
+    let name = match object.format {
+        Some(SchemaFormat::KnownFormat(KnownFormat::UInt8)) => "uint8",
+        Some(SchemaFormat::KnownFormat(KnownFormat::UInt16)) => "uint16",
+        Some(SchemaFormat::KnownFormat(KnownFormat::UInt32)) => "uint32",
+        Some(SchemaFormat::KnownFormat(KnownFormat::UInt64)) => "uint64",
+        _ => return,
+    };
+    object.format = Some(SchemaFormat::Custom(name.to_owned()));
+}
+
 fn require_fields(schema: &mut RefOr<Schema>) {
     if let RefOr::T(Schema::Object(object)) = schema {
         object.required = object.properties.keys().cloned().collect();
+    }
+}
+
+/// Adds missing descriptions of fields. That of a field that may be `null` is moved from its type to the
+/// field.
+fn describe_whole(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(Schema::Object(object)) = schema {
+        // The tag of an enum.
+        for field in object.properties.values_mut() {
+            if let RefOr::T(Schema::Object(Object {
+                description: description @ None, enum_values: Some(values), ..
+            })) = field
+                && values.len() == 1
+            {
+                *description = Some("The kind of the object.".to_owned());
+            }
+        }
+    }
+    let RefOr::T(Schema::OneOf(one)) = schema else { return };
+    for item in &mut one.items {
+        if let RefOr::Ref(of) = item
+            && !of.description.is_empty()
+        {
+            one.description = Some(std::mem::take(&mut of.description));
+        }
     }
 }
 
@@ -235,11 +264,11 @@ fn remove_null(schema: &mut RefOr<Schema>) {
         RefOr::T(Schema::Array(array)) => only(&mut array.schema_type),
         RefOr::T(Schema::OneOf(one)) => {
             one.items.retain(|item| !is_null(item));
-            if let [RefOr::Ref(of)] = &mut one.items[..] {
-                if let Some(description) = one.description.take() {
+            if let [only] = &mut one.items[..] {
+                if let (RefOr::Ref(of), Some(description)) = (&mut *only, one.description.take()) {
                     of.description = description;
                 }
-                *schema = RefOr::Ref(of.clone());
+                *schema = only.clone();
             }
         }
         _ => (),
@@ -300,5 +329,64 @@ fn visit(schema: &mut RefOr<Schema>, f: &mut impl FnMut(&mut RefOr<Schema>)) {
         RefOr::T(Schema::AllOf(all)) => all.items.iter_mut().for_each(|part| visit(part, f)),
         RefOr::T(Schema::AnyOf(any)) => any.items.iter_mut().for_each(|part| visit(part, f)),
         _ => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// All objects of a document, each with its place in it.
+    fn objects<'a>(value: &'a Value, place: &str, f: &mut impl FnMut(&str, &'a serde_json::Map<String, Value>)) {
+        match value {
+            Value::Object(object) => {
+                f(place, object);
+                object.iter().for_each(|(name, part)| objects(part, &format!("{place}/{name}"), f));
+            }
+            Value::Array(parts) => {
+                parts.iter().enumerate().for_each(|(n, part)| objects(part, &format!("{place}/{n}"), f))
+            }
+            _ => (),
+        }
+    }
+
+    #[test]
+    fn everything_is_described_and_every_reference_leads_to_a_type() {
+        let document: Value = serde_json::from_slice(&JSON).expect("JSON");
+        let mut faults = Vec::new();
+        let mut check = |is_right: bool, fault: String| {
+            if !is_right {
+                faults.push(fault);
+            }
+        };
+        let is_sentence = |text: Option<&Value>| text.and_then(Value::as_str).is_some_and(|text| text.ends_with('.'));
+        let mut ids = BTreeSet::new();
+        objects(&document, "", &mut |place, object| {
+            if let Some(location) = object.get("$ref") {
+                let target = location.as_str().and_then(|location| document.pointer(location.strip_prefix('#')?));
+                check(target.is_some_and(Value::is_object), format!("{place}: {location} leads nowhere"));
+            }
+            if let Some(Value::Object(fields)) = object.get("properties") {
+                for (name, field) in fields {
+                    check(is_sentence(field.get("description")), format!("{place}: {name} has no description"));
+                }
+            }
+            if let (Some(name), Some(_)) = (object.get("name"), object.get("in")) {
+                check(is_sentence(object.get("description")), format!("{place}: {name} has no description"));
+                check(!object["schema"].to_string().contains("null"), format!("{place}: {name} may be null"));
+            }
+            if let Some(id) = object.get("operationId") {
+                check(ids.insert(id.to_string()), format!("{id} occurs twice"));
+            }
+            check(!object.contains_key("allOf"), format!("{place} is not merged"));
+        });
+        for (name, schema) in document["components"]["schemas"].as_object().expect("types") {
+            check(is_sentence(schema.get("description")), format!("{name} has no description"));
+        }
+        assert!(faults.is_empty(), "{faults:#?}");
     }
 }

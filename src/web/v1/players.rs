@@ -35,7 +35,7 @@ struct SearchParameters {
     /// looked for at the beginning.
     text: String,
     /// Most players.
-    #[param(schema_with = query::rows_schema)]
+    #[param(value_type = Option<query::RowCount>, inline)]
     limit: Option<u32>,
 }
 

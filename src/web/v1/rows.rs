@@ -17,6 +17,8 @@ use crate::web::visitor::{VisitorDetail, VisitorServer, VisitorStatus};
 pub(super) trait Kind {
     /// As of [`crate::api::Row`].
     const KIND: &'static str;
+    /// In the description, with its kind.
+    const NAME: &'static str;
     type Row: ToSchema;
 }
 
@@ -47,7 +49,7 @@ impl<T: Kind> PartialSchema for Tagged<T> {
 
 impl<T: Kind> ToSchema for Tagged<T> {
     fn name() -> Cow<'static, str> {
-        T::Row::name()
+        T::NAME.into()
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
@@ -57,31 +59,33 @@ impl<T: Kind> ToSchema for Tagged<T> {
 
 impl<T: Kind> Kind for &T {
     const KIND: &'static str = T::KIND;
+    const NAME: &'static str = T::NAME;
     type Row = T::Row;
 }
 
 macro_rules! kinds {
-    ($($row:ty: $kind:literal,)*) => { $(
+    ($($row:ty: $kind:literal, $name:literal;)*) => { $(
         impl Kind for $row {
             const KIND: &'static str = $kind;
+            const NAME: &'static str = $name;
             type Row = Self;
         }
     )* };
 }
 
 kinds! {
-    VisitorStatus<'_>: "status",
-    VisitorServer<'_>: "server",
-    VisitorDetail<'_>: "server_detail",
-    Overview: "overview",
-    OnlineSeriesView: "series",
-    BoardHead: "board_head",
-    BoardEntryView: "entry",
-    WindowSummary: "window",
-    PlayerView: "player",
-    PlayerNameView: "player_name",
-    MapView: "map",
-    BestPlayers: "best_players",
+    VisitorStatus<'_>: "status", "Status";
+    VisitorServer<'_>: "server", "Server";
+    VisitorDetail<'_>: "server_detail", "ServerDetail";
+    Overview: "overview", "Overview";
+    OnlineSeriesView: "series", "OnlineSeries";
+    BoardHead: "board_head", "BoardHead";
+    BoardEntryView: "entry", "BoardEntry";
+    WindowSummary: "window", "BoardWindow";
+    PlayerView: "player", "Player";
+    PlayerNameView: "player_name", "PlayerName";
+    MapView: "map", "MapHistory";
+    BestPlayers: "best_players", "BestPlayers";
 }
 
 pub(super) type StatusRow<'a> = Tagged<VisitorStatus<'a>>;

@@ -6,8 +6,9 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::Object;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::openapi::{Cached, NotFound};
 use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
@@ -43,7 +44,7 @@ struct ListParameters {
     text: Option<String>,
     /// `added`: in which they were added; `players`: servers online, most players first; `rank`: ranked
     /// servers, the best first; `name`: servers that answer, by host name.
-    #[param(schema_with = order_schema)]
+    #[param(value_type = Option<OrderName>, inline)]
     order: Option<String>,
     /// With the players of the last 25 hours.
     #[serde(default)]
@@ -52,7 +53,7 @@ struct ListParameters {
     /// The page after this place: the `next` of the page before.
     after: Option<String>,
     /// Most servers.
-    #[param(schema_with = query::rows_schema)]
+    #[param(value_type = Option<query::RowCount>, inline)]
     limit: Option<u32>,
 }
 
@@ -65,10 +66,16 @@ struct ServerList<'a> {
     next: Option<String>,
 }
 
-fn order_schema() -> Object {
-    let names = ServerOrder::ALL.map(ServerOrder::name);
-    query::names_schema(names, ServerOrder::default().name())
+/// The description of the parameter `order`.
+struct OrderName;
+
+impl PartialSchema for OrderName {
+    fn schema() -> RefOr<Schema> {
+        query::names_schema(ServerOrder::ALL.map(ServerOrder::name), ServerOrder::default().name())
+    }
 }
+
+impl ToSchema for OrderName {}
 
 /// Lists servers, in pages
 ///

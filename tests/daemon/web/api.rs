@@ -1,21 +1,13 @@
 //! The JSON API: its rows are those of the commands, without what visitors must not see.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 
 use clqd::fleet::FaultShares;
 use serde_json::Value;
 
+use super::http::{encoded, next_event, watch};
 use super::{Site, http};
 use crate::sandbox::{fleet, wait_for};
-
-/// A URL as one segment of a path.
-fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
 
 fn rows<'a>(answer: &'a Value, name: &str) -> &'a Vec<Value> {
     answer[name].as_array().unwrap_or_else(|| panic!("no {name} in {answer}"))
@@ -220,6 +212,8 @@ fn players_are_found_by_parts_of_their_names() {
     let overview = http::get(&address, "/api/v1/overview").json();
     assert_eq!((&overview["kind"], &overview["servers_online"]), (&"overview".into(), &0.into()));
     let known = overview["players_known"].as_u64().expect("a number");
+    let windows = http::get(&address, "/api/v1/windows").json();
+    assert_eq!(rows(&windows, "windows"), &sandbox.json(["board", "windows"]));
     assert_eq!(sandbox.json(["overview"])[0]["players_known"].as_u64(), Some(known));
     let series = http::get(&address, "/api/v1/series").json();
     assert!(series["series"].is_null() || series["series"]["hours"]["players"].is_array(), "{series}");
@@ -242,31 +236,11 @@ fn changes_are_streamed() {
     let url = fleet.urls()[0].clone();
     site.get("/api/v1/live?server=quake3://192.0.2.1:27960").assert_problem(404, "not_found");
     site.get("/api/v1/live?x=1").assert_problem(400, "bad_request");
-    let watch = |path: &str| {
-        let mut stream = http::connect(&site.address);
-        let head = format!("GET {path} HTTP/1.1\r\nhost: clqd\r\n\r\n");
-        stream.write_all(head.as_bytes()).expect("sent");
-        BufReader::new(stream)
-    };
-    // The next event of a stream: its name and its data.
-    let next = |stream: &mut BufReader<TcpStream>| -> (String, Value) {
-        let mut name = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(stream.read_line(&mut line).expect("a line") > 0, "the stream has ended");
-            if let Some(event) = line.strip_prefix("event: ") {
-                name = event.trim().to_owned();
-            }
-            if let Some(data) = line.strip_prefix("data: ") {
-                return (name, serde_json::from_str(data).expect("JSON"));
-            }
-        }
-    };
-    let mut home = watch("/api/v1/live");
-    let (name, overview) = next(&mut home);
+    let mut home = watch(&site.address, "/api/v1/live");
+    let (name, overview) = next_event(&mut home);
     assert_eq!((name.as_str(), &overview["servers"]), ("overview", &2.into()));
-    let mut server = watch(&format!("/api/v1/live?server={}", encoded(&url)));
-    let (name, detail) = next(&mut server);
+    let mut server = watch(&site.address, &format!("/api/v1/live?server={}", encoded(&url)));
+    let (name, detail) = next_event(&mut server);
     assert_eq!(
         (name.as_str(), detail["url"].as_str(), &detail["greylisted"]),
         ("server", Some(url.as_str()), &false.into())
@@ -274,13 +248,13 @@ fn changes_are_streamed() {
     assert!(detail["players_listed"].is_array() && detail.get("series").is_none(), "{detail}");
     site.sandbox.ok(["greylist", &url, "--reason", "suspected-of-cheating"]);
     loop {
-        let (_, detail) = next(&mut server);
+        let (_, detail) = next_event(&mut server);
         assert!(!detail.to_string().contains("suspected"), "{detail}");
         if detail["greylisted"] == true {
             break;
         }
     }
     site.sandbox.ok(["servers", "remove", &fleet.urls()[1]]);
-    while next(&mut home).1["servers"] != 1 {}
+    while next_event(&mut home).1["servers"] != 1 {}
     site.daemon.stop();
 }

@@ -10,10 +10,10 @@ use crate::sandbox::{Sandbox, wait_until};
 /// The weeks of the recorded scans, newest first.
 const WEEKS: [&str; 2] = ["2025-W48", "2025-W47"];
 
-const SERVER: &str = "source://127.0.1.0:27960";
+pub(super) const SERVER: &str = "source://127.0.1.0:27960";
 
 /// A site whose recorded weeks are closed.
-fn closed() -> Site {
+pub(super) fn closed() -> Site {
     let site = Site::with_history();
     site.sandbox.ok(["clock", "accept"]);
     wait_until("the weeks are closed", || {

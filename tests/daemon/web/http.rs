@@ -1,6 +1,6 @@
 //! A plain HTTP/1.1 client, so that the tests see what is on the wire.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -59,6 +59,36 @@ pub fn request(address: &str, method: &str, path: &str, headers: &str) -> Answer
     let head = format!("{method} {path} HTTP/1.1\r\nhost: clqd\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).expect("sent");
     read_answer(&mut stream)
+}
+
+/// A URL as one segment of a path.
+pub fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Opens a stream of server-sent events.
+pub fn watch(address: &str, path: &str) -> BufReader<TcpStream> {
+    let mut stream = connect(address);
+    let head = format!("GET {path} HTTP/1.1\r\nhost: clqd\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("sent");
+    BufReader::new(stream)
+}
+
+/// The next event of a stream: its name and its data.
+pub fn next_event(stream: &mut BufReader<TcpStream>) -> (String, Value) {
+    let mut name = String::new();
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).expect("a line") > 0, "the stream has ended");
+        if let Some(event) = line.strip_prefix("event: ") {
+            name = event.trim().to_owned();
+        }
+        if let Some(data) = line.strip_prefix("data: ") {
+            return (name, serde_json::from_str(data).expect("JSON"));
+        }
+    }
 }
 
 /// Reads until the server closes the connection.

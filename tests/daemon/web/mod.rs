@@ -9,6 +9,7 @@ mod http;
 mod limits;
 mod metrics;
 mod monitoring;
+mod openapi;
 mod pages;
 
 use clqd::fleet::{FaultShares, Fleet};

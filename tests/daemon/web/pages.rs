@@ -80,6 +80,9 @@ fn every_link_leads_to_a_page() {
         check_page(&path, &answer);
         let html = answer.text();
         for link in ["href", "action", "src"].into_iter().flat_map(|name| attributes(html, name)) {
+            if let Some(id) = link.strip_prefix('#') {
+                assert!(html.contains(&format!(" id=\"{id}\"")), "{path}: {link}");
+            }
             let link = link.split('#').next().unwrap_or_default().to_owned();
             if link.is_empty() || link.starts_with("steam://") || seen.contains_key(&link) || followed == PAGES_MAX {
                 continue;
@@ -169,6 +172,7 @@ fn errors_are_pages_for_people_and_problems_for_programs() {
         ("/players/x", 400, "is a number"),
         ("/games/%3Cb%3E", 404, "&lt;b&gt;"),
         ("/about?x=1", 400, "unknown field"),
+        ("/api?x=1", 400, "unknown field"),
     ] {
         let answer = site.get(path);
         assert_eq!(answer.status, status, "{path}: {}", answer.text());
