@@ -21,9 +21,11 @@ pub struct MapView {
 }
 
 /// A map in a list: how much it was played in all kept weeks, on all servers that are not greylisted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MapTotals {
+    /// The number of the map; it never changes.
     pub map_key: u32,
+    /// Its name.
     pub map: String,
     /// Kept weeks in which it was played.
     pub weeks: u32,

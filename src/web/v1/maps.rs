@@ -1,18 +1,55 @@
-//! `/api/v1/maps/{name}`: a map now and in all weeks.
+//! `/api/v1/maps`: the most played maps. `/api/v1/maps/{name}`: a map now and in all weeks.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::openapi::{Cached, NotFound};
-use super::rows::MapRow;
+use super::rows::{MapRow, MapTotalsRow};
 use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListParameters {
+    /// Only maps whose names are this text, begin with it or, from three characters on, contain it, in
+    /// this order, regardless of case.
+    text: Option<String>,
+    /// The most maps.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+}
+
+/// Maps, the most played first.
+#[derive(Debug, Serialize, ToSchema)]
+struct MapList {
+    /// The maps.
+    maps: Vec<MapTotalsRow>,
+}
+
+/// Lists the maps that were played most in all kept weeks
+///
+/// The figures are at most ten minutes old. Greylisted and removed servers do not count.
+#[utoipa::path(get, path = "/api/v1/maps", operation_id = "list_maps", tag = "maps", params(ListParameters),
+    responses((status = 200, description = "The maps.", body = MapList), Cached))]
+pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    let ListParameters { text, limit } = query::parse(&uri)?;
+    let count = query::rows("limit", limit)?;
+    let mut maps = Vec::new();
+    for row in context.ask(Request::Maps { text, count }).await? {
+        let Row::MapTotals(map) = row else { return Err(Problem::unexpected_row()) };
+        maps.push(map.into());
+    }
+    json_answer(&MapList { maps }, MAX_AGE_S)
+}
 
 /// Returns a map now and in all weeks
 ///

@@ -34,6 +34,7 @@ fn cached() -> Vec<Route> {
         ("/best", get(servers::best)),
         ("/boards", get(boards::board)),
         ("/windows", get(boards::windows)),
+        ("/maps", get(maps::list)),
         ("/maps/{name}", get(maps::show)),
         ("/players", get(players::players)),
         ("/players/{key}", get(players::by_key)),

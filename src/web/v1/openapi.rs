@@ -124,6 +124,7 @@ impl IntoResponses for Refused {
         players::players,
         players::by_key,
         players::search,
+        maps::list,
         maps::show,
         openapi,
     ),

@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::model::view::board::{BoardEntryView, BoardHead, WindowSummary};
-use crate::model::view::history::{BestPlayers, MapView};
+use crate::model::view::history::{BestPlayers, MapTotals, MapView};
 use crate::model::view::{OnlineSeriesView, Overview, PlayerNameView, PlayerView};
 use crate::web::visitor::{VisitorDetail, VisitorServer, VisitorStatus};
 
@@ -85,6 +85,7 @@ kinds! {
     PlayerView: "player", "Player";
     PlayerNameView: "player_name", "PlayerName";
     MapView: "map", "MapHistory";
+    MapTotals: "map_totals", "MapTotals";
     BestPlayers: "best_players", "BestPlayers";
 }
 
@@ -99,6 +100,7 @@ pub(super) type WindowRow<'a> = Tagged<&'a WindowSummary>;
 pub(super) type PlayerRow = Tagged<PlayerView>;
 pub(super) type PlayerNameRow = Tagged<PlayerNameView>;
 pub(super) type MapRow<'a> = Tagged<&'a MapView>;
+pub(super) type MapTotalsRow = Tagged<MapTotals>;
 pub(super) type BestPlayersRow<'a> = Tagged<&'a BestPlayers>;
 
 #[cfg(test)]

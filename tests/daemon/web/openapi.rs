@@ -133,6 +133,10 @@ fn answers_are_as_described() {
         map["weeks"].as_array().is_some_and(|weeks| !weeks.is_empty())
     });
     api.check("/maps/{name}", "no-such-map", 404);
+    let maps = api.check("/maps", "?limit=500", 200);
+    assert_eq!(maps["maps"], json!(site.sandbox.json(["maps", "-n", "500"])));
+    api.check("/maps", &format!("?text={}", encoded(map)), 200);
+    api.check("/maps", "?limit=0", 400);
     api.check("/live", "?server=quake3://192.0.2.1:1", 404);
 
     let etag = site.get("/api/v1/openapi.json").header("etag").expect("an ETag").to_owned();
@@ -177,6 +181,6 @@ fn refusals_are_as_described() {
     let daemon = sandbox.start();
     let mut api = Description::of(sandbox.status()["daemon"]["web"].as_str().expect("an address"));
     api.check("/search", "?text=a", 409);
-    api.check("/search", "?text=a", 429);
+    wait_until("the client is over its rate", || http::get(&api.address, "/api/v1/search?text=a").status == 429);
     daemon.stop();
 }
