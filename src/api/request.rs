@@ -52,6 +52,10 @@ pub enum Request {
         #[serde(default)]
         recent: bool,
     },
+    /// A `Row::Server` for each of at most `count` servers whose host name or URL begins with the text or,
+    /// from three characters on, contains it, regardless of case; those with most players first.
+    #[serde(rename = "servers.search")]
+    ServersSearch { text: String, count: u32 },
     /// One row, `Row::Overview`.
     #[serde(rename = "overview")]
     Overview {},
@@ -230,12 +234,13 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 39] = [
+pub(super) const COMMANDS: [&str; 40] = [
     "status",
     "servers.add",
     "servers.remove",
     "servers.list",
     "servers.page",
+    "servers.search",
     "overview",
     "series",
     "servers.show",
@@ -289,6 +294,7 @@ impl Request {
             | Request::Standings { .. }
             | Request::Fused { .. }
             | Request::Windows { .. }
+            | Request::ServersSearch { .. }
             | Request::Map { .. }
             | Request::Maps { .. }
             | Request::ServersBest { .. }

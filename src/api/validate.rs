@@ -85,9 +85,10 @@ pub fn validate(request: &Request) -> Option<String> {
                 FusedQuery::Top { count } => rows(*count),
                 FusedQuery::Players { players } => list(players),
             }),
-        Request::ServersPage { count, .. } | Request::PlayerSearch { count, .. } | Request::Maps { count, .. } => {
-            rows(*count)
-        }
+        Request::ServersPage { count, .. }
+        | Request::ServersSearch { count, .. }
+        | Request::PlayerSearch { count, .. }
+        | Request::Maps { count, .. } => rows(*count),
         Request::PlayerNames { player_keys } => rows(player_keys.len().try_into().unwrap_or(u32::MAX)),
         Request::Series { game: Some(_), tag: Some(_) } => Some("expected only one of game and tag".to_owned()),
         Request::WindowsDelete { before_ms } => time(Some(*before_ms)),

@@ -82,6 +82,14 @@ pub enum ServersCommand {
         /// Part of the URL, host name or map
         text: Option<String>,
     },
+    /// Find servers whose host names or URLs begin with a text or contain it, regardless of case
+    Search {
+        /// From three characters on also inside of names
+        text: String,
+        /// Most servers
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        count: u32,
+    },
     Import(import::ImportArgs),
     /// Exempt a server from a screening check, or apply the check again
     Trust {
@@ -244,6 +252,13 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             if rows == 0 {
                 // An empty list is a result, not an error.
                 eprintln!("clqd: no server matches");
+            }
+            Ok(code)
+        }
+        ServersCommand::Search { text, count } => {
+            let (code, rows) = send_counting_rows(app, &Request::ServersSearch { text, count })?;
+            if rows == 0 {
+                eprintln!("clqd: no server found");
             }
             Ok(code)
         }

@@ -40,6 +40,7 @@ impl Shared {
                 Some(found) => found,
                 None => return Ok(Vec::new()),
             },
+            Request::ServersSearch { .. } => return self.found_servers(request).await,
             Request::Map { map } => return self.map(map).await,
             Request::Maps { .. } => return self.maps(&request),
             Request::ServersBest { url } => return self.best_players(url).await,
@@ -74,11 +75,24 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
         let (Request::PlayerSearch { text, count }, Some(search)) = (request, &self.name_search) else {
-            return Err(ApiError::new(ErrorCode::Refused, "searches are off: see web.search_memory_bytes"));
+            return Err(searches_are_off());
         };
-        let players = search.find(text, count as usize).await;
-        let player_keys: Vec<u32> = players.into_iter().map(|player| player.0).collect();
+        let player_keys = search.find_players(text, count as usize).await;
         Ok((!player_keys.is_empty()).then_some(Request::PlayerNames { player_keys }))
+    }
+
+    /// The servers that a search finds, those with most players first.
+    async fn found_servers(&self, request: Request) -> Result<Vec<Row>, ApiError> {
+        if let Some(problem) = validate(&request) {
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
+        let (Request::ServersSearch { text, count }, Some(search)) = (request, &self.name_search) else {
+            return Err(searches_are_off());
+        };
+        let servers = search.find_servers(text).await;
+        let count = count as usize;
+        let found = self.send_command(|reply| Command::BusiestServers { servers, count, reply }).await?;
+        Ok(found.into_iter().map(|server| Row::Server(Box::new(server))).collect())
     }
 
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
@@ -181,6 +195,10 @@ impl Shared {
         counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
         counters
     }
+}
+
+fn searches_are_off() -> ApiError {
+    ApiError::new(ErrorCode::Refused, "searches are off: see web.search_memory_bytes")
 }
 
 fn flatten(name: &str, value: &serde_json::Value, into: &mut BTreeMap<String, u64>) {

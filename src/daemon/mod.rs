@@ -224,6 +224,7 @@ impl Daemon {
         let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
         if let Some(search) = &name_search {
             tokio::spawn(search.clone().run(commands.clone()));
+            tokio::spawn(search.clone().run_servers(commands.clone()));
         }
         let history = Arc::<history::History>::default();
         tokio::spawn(history.clone().run(commands.clone()));

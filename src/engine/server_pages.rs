@@ -4,6 +4,8 @@
 //! by all readers.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::ops::Range;
 
 use super::{Engine, ServerState};
 use crate::model::ServerKey;
@@ -53,6 +55,28 @@ impl Engine {
         };
         let from = after.map_or(0, |after| list.partition_point(|place| place <= after));
         self.page(list[from..].iter().map(|place| (Cow::Borrowed(place), server_of(place))), count, matches)
+    }
+
+    /// Host names and URLs of the servers with these keys, and the number of all keys.
+    pub fn server_names(&self, keys: Range<u32>) -> (Vec<(ServerKey, String, String)>, u32) {
+        let all = self.servers.len() as u32;
+        let listed = (keys.start..keys.end.min(all)).filter_map(|key| Some((key, self.server_state(ServerKey(key))?)));
+        let names = listed
+            .filter(|(_, server)| !server.record.removed)
+            .map(|(key, server)| (ServerKey(key), server.record.hostname.clone(), server.record.url.to_string()));
+        (names.collect(), all)
+    }
+
+    /// Of these servers, those with most players.
+    pub fn busiest_servers(&self, servers: &[ServerKey], count: usize) -> Vec<ServerSummary> {
+        let listed = servers.iter().filter_map(|key| Some((*key, self.server_state(*key)?)));
+        let mut listed: Vec<_> = listed.filter(|(_, server)| !server.record.removed).collect();
+        listed.sort_by_cached_key(|(key, ServerState { record, .. })| {
+            let is_online = self.is_online(record);
+            let players = if is_online { record.count } else { 0 };
+            (Reverse((is_online, players, record.last_seen_ms)), *key)
+        });
+        listed.into_iter().take(count).map(|(key, server)| self.summary(key, server)).collect()
     }
 
     /// Players of a server in the last 25 hours. `None`: it was never seen.

@@ -97,6 +97,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         Request::PlayerSearch { .. }
         | Request::Map { .. }
         | Request::Maps { .. }
+        | Request::ServersSearch { .. }
         | Request::ServersBest { .. }
         | Request::ServersAdd { .. }
         | Request::WindowsDelete { .. }

@@ -31,31 +31,94 @@ pub(super) enum ProblemKind {
     Busy,
 }
 
+/// A kind of problem, as clients see it.
+pub(super) struct ProblemSpec {
+    pub status: StatusCode,
+    /// The end of `type`.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// For the reader of `/problems/{name}`.
+    pub meaning: &'static str,
+}
+
 impl ProblemKind {
     /// The value of `type`.
-    fn uri(self) -> String {
-        format!("/problems/{}", self.spec().1)
+    pub fn uri(self) -> String {
+        format!("/problems/{}", self.spec().name)
     }
 
-    /// Status, name in `type`, and title.
-    fn spec(self) -> (StatusCode, &'static str, &'static str) {
-        match self {
-            ProblemKind::BadRequest => (StatusCode::BAD_REQUEST, "bad_request", "Invalid request"),
-            ProblemKind::NotFound => (StatusCode::NOT_FOUND, "not_found", "Not found"),
-            ProblemKind::MethodNotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
+    pub fn of_name(name: &str) -> Option<ProblemKind> {
+        ProblemKind::iter().find(|kind| kind.spec().name == name)
+    }
+
+    pub fn spec(self) -> ProblemSpec {
+        let (status, name, title, meaning) = match self {
+            ProblemKind::BadRequest => (
+                StatusCode::BAD_REQUEST,
+                "bad_request",
+                "Invalid request",
+                "A parameter is unknown, missing or invalid. The detail says which one.",
+            ),
+            ProblemKind::NotFound => (
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "Not found",
+                "There is no such path, server, player, map or board.",
+            ),
+            ProblemKind::MethodNotAllowed => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "Method not allowed",
+                "Only GET and HEAD are supported: nothing here can be changed.",
+            ),
+            ProblemKind::Conflict => (
+                StatusCode::CONFLICT,
+                "refused",
+                "Not possible now",
+                "The request is valid but not possible now. The detail says why: for example, searches are turned off.",
+            ),
+            ProblemKind::UriTooLong => {
+                (StatusCode::URI_TOO_LONG, "uri_too_long", "URI too long", "Path and query are too long.")
             }
-            ProblemKind::Conflict => (StatusCode::CONFLICT, "refused", "Not possible now"),
-            ProblemKind::UriTooLong => (StatusCode::URI_TOO_LONG, "uri_too_long", "URI too long"),
-            ProblemKind::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
-            ProblemKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
-            ProblemKind::AnswerTooLarge => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "answer_too_large", "The answer is too large")
-            }
-            ProblemKind::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting", "The daemon is starting"),
-            ProblemKind::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping", "The daemon is stopping"),
-            ProblemKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "The daemon is busy"),
-        }
+            ProblemKind::TooManyRequests => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_requests",
+                "Too many requests",
+                "This client has sent too many requests. The header Retry-After says how many seconds to wait.",
+            ),
+            ProblemKind::Internal => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal",
+                "Internal error",
+                "A bug. The log of the daemon has the reason.",
+            ),
+            ProblemKind::AnswerTooLarge => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "answer_too_large",
+                "The answer is too large",
+                "The answer has more than 4 MiB. Request fewer rows.",
+            ),
+            ProblemKind::Starting => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "starting",
+                "The daemon is starting",
+                "The daemon is opening its state, which takes minutes with a million servers. Try again later.",
+            ),
+            ProblemKind::Stopping => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "stopping",
+                "The daemon is stopping",
+                "The daemon is stopping. Try again when it is started again.",
+            ),
+            ProblemKind::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "The daemon is busy",
+                "Too many requests are being answered, the engine did not answer in time, or the window is being \
+                 rebuilt. Try again after the seconds in the header Retry-After.",
+            ),
+        };
+        ProblemSpec { status, name, title, meaning }
     }
 }
 
@@ -90,13 +153,12 @@ pub(super) struct Problem {
 
 impl Problem {
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Problem {
-        let (status, ..) = kind.spec();
-        let retry_after_s = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        let retry_after_s = (kind.spec().status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
         Problem { kind, detail: detail.into(), retry_after_s }
     }
 
     pub fn title(&self) -> &'static str {
-        self.kind.spec().2
+        self.kind.spec().title
     }
 
     /// The engine returned a row of another kind: a bug.
@@ -108,6 +170,10 @@ impl Problem {
     /// A bug; the caller has logged it.
     pub fn internal() -> Problem {
         Problem::new(ProblemKind::Internal, "the log of the daemon has the reason")
+    }
+
+    pub fn not_found(detail: impl Into<String>) -> Problem {
+        Problem::new(ProblemKind::NotFound, detail)
     }
 
     pub fn bad_request(detail: impl Into<String>) -> Problem {
@@ -140,7 +206,7 @@ impl From<ApiError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let (status, _, title) = self.kind.spec();
+        let ProblemSpec { status, title, .. } = self.kind.spec();
         let body = ProblemBody { detail: &self.detail, status: status.as_u16(), title, r#type: self.kind.uri() };
         let body = json::to_vec(&body);
         let mut response = (status, body).into_response();

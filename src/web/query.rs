@@ -11,6 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::limits::{ROWS_PER_PAGE_DEFAULT, ROWS_PER_PAGE_MAX};
 use super::problem::Problem;
+use crate::limits::NAME_BYTES_MAX;
 use crate::model::row::Ranking;
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
@@ -55,6 +56,17 @@ impl ToSchema for RowCount {}
 /// The description of a parameter that is one of some names.
 pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &str) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).default(Some(default.into())).into()
+}
+
+/// Refuses a text, the value of a parameter, that is longer than any name.
+pub(super) fn name_length(parameter: &str, text: &str) -> Result<(), Problem> {
+    match text.len() <= NAME_BYTES_MAX {
+        true => Ok(()),
+        false => {
+            let detail = format!("{parameter} has {} bytes; names have at most {NAME_BYTES_MAX}", text.len());
+            Err(Problem::bad_request(detail))
+        }
+    }
 }
 
 /// A server URL.

@@ -47,7 +47,7 @@ pub(super) fn router(context: Arc<WebContext>) -> Router {
 }
 
 async fn not_found(uri: Uri) -> Response {
-    error_response(uri.path(), Problem::new(ProblemKind::NotFound, format!("there is no {}", uri.path())))
+    error_response(uri.path(), Problem::not_found(format!("there is no {}", uri.path())))
 }
 
 /// An error for people is a page.

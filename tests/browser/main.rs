@@ -146,6 +146,7 @@ fn visitor_walks_through_the_site() {
         ("/search?q=a".to_owned(), "search"),
         ("/about".to_owned(), "about"),
         ("/api".to_owned(), "API"),
+        ("/problems/busy".to_owned(), "problem"),
     ];
     let background = || browser.script("return getComputedStyle(document.body).backgroundColor");
     visit.open("/");

@@ -9,9 +9,9 @@ import sys
 from clqd_client import Client
 from clqd_client.api.boards import get_board, list_windows
 from clqd_client.api.maps import get_map, list_maps
-from clqd_client.api.players import get_player, list_players, search_players
+from clqd_client.api.players import get_player, list_players
 from clqd_client.api.servers import get_best_players, get_server, list_servers
-from clqd_client.api.site import get_overview, get_series, get_status
+from clqd_client.api.site import get_overview, get_series, get_status, search, search
 from clqd_client.models import GetBoardRanking, Problem
 from clqd_client.types import UNSET
 
@@ -47,7 +47,7 @@ with Client(base_url=site, raise_on_unexpected_status=True) as client:
     named = list_players.sync(client=client, name=best.name).players
     assert best.player_key in [player.player_key for player in named], named
     # A new name may be missing for some seconds.
-    found = search_players.sync(client=client, text=best.name).players
+    found = search.sync(client=client, text=best.name).players
     assert all(best.name.lower() in player.name.lower() for player in found), found
     assert get_map.sync(server.map_, client=client).servers_online > 0
     assert list_maps.sync(client=client).maps is not None

@@ -30,6 +30,7 @@ fn every_request_round_trips_and_is_listed() {
             order: ServerOrder::Players,
             recent: true,
         },
+        Request::ServersSearch { text: "house".into(), count: 7 },
         Request::Overview {},
         Request::Series { game: Some("baseq3".into()), tag: None },
         Request::ServersShow { url: url("quake3://a:1") },

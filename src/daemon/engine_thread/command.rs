@@ -1,6 +1,7 @@
 //! The commands to the engine thread. Each has a channel for its reply.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +17,7 @@ use crate::model::archive::{
 };
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
+use crate::model::view::ServerSummary;
 use crate::model::view::history::MapView;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
 use crate::scan::ScanMode;
@@ -59,6 +61,17 @@ pub(in crate::daemon) enum Command {
     Map {
         map: String,
         reply: oneshot::Sender<Result<MapView, ApiError>>,
+    },
+    /// Host names and URLs of the servers with these keys, and the number of all servers.
+    ServerNames {
+        keys: Range<u32>,
+        reply: oneshot::Sender<(Vec<(ServerKey, String, String)>, u32)>,
+    },
+    /// Of these servers, those with most players.
+    BusiestServers {
+        servers: Vec<ServerKey>,
+        count: usize,
+        reply: oneshot::Sender<Vec<ServerSummary>>,
     },
     MapHistoryPlan {
         reply: oneshot::Sender<MapHistoryPlan>,

@@ -33,6 +33,10 @@ impl EngineThread {
             }
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
             Command::Map { map, reply } => _ = reply.send(self.state.engine.map(&map).map_err(view_error)),
+            Command::ServerNames { keys, reply } => _ = reply.send(self.state.engine.server_names(keys)),
+            Command::BusiestServers { servers, count, reply } => {
+                _ = reply.send(self.state.engine.busiest_servers(&servers, count));
+            }
             Command::MapHistoryPlan { reply } => _ = reply.send(self.state.engine.map_history_plan()),
             Command::BestPlayersPlan { url, reply } => {
                 let plan = self.state.engine.best_players_plan::<Store>(&url);

@@ -1,4 +1,4 @@
-//! Names of players in memory, for searches regardless of case.
+//! Names of players or servers in memory, for searches regardless of case.
 //!
 //! The names of a chunk are one text, which is searched from its start to its end. Each chunk knows
 //! which three bytes occur in it, so a search skips the chunks that cannot contain the text: nearly
@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use crate::model::PlayerKey;
-
 /// Between the names of a text. No name contains it.
 const SEPARATOR: u8 = 0;
 
@@ -22,16 +20,16 @@ pub const INSIDE_CHARS_MIN: usize = 3;
 /// bytes in a chunk, one that is not there is taken for present in 17 % of the cases.
 const FILTER_BITS: u32 = 1 << 19;
 
-/// Players of one chunk: their keys are in a range of this length.
+/// Keys of one chunk are in a range of this length.
 pub const CHUNK_KEYS: u32 = 16_384;
 
-/// The names of players whose keys are in a range.
+/// The names with keys in a range.
 #[derive(Debug, Default)]
 pub struct Chunk {
     /// Names in lower case, each behind a separator.
     text: Vec<u8>,
-    /// Where each name begins, and its player, in order of key.
-    names: Vec<(u32, PlayerKey)>,
+    /// Where each name begins, and its key, in order of key.
+    names: Vec<(u32, u32)>,
     /// Which three bytes occur in `text`, by their hash.
     filter: Vec<u64>,
 }
@@ -47,15 +45,15 @@ fn filter_bits(text: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
 }
 
 impl Chunk {
-    /// Adds a name. Keys ascend.
-    pub fn push(&mut self, player: PlayerKey, name: &str) {
+    /// Adds a name. Keys ascend; one may have several names.
+    pub fn push(&mut self, key: u32, name: &str) {
         self.text.push(SEPARATOR);
-        self.names.push((self.text.len() as u32, player));
+        self.names.push((self.text.len() as u32, key));
         self.text.extend_from_slice(name.to_lowercase().as_bytes());
     }
 
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.names.capacity() * size_of::<(u32, PlayerKey)>() + self.filter.capacity() * 8
+        self.text.capacity() + self.names.capacity() * size_of::<(u32, u32)>() + self.filter.capacity() * 8
     }
 
     /// Call it after the last name.
@@ -75,7 +73,7 @@ impl Chunk {
 
     /// The names that contain the text, the newest last, and whether they begin with it. A text that
     /// begins with a separator is found at the beginnings only.
-    fn find(&self, finder: &memmem::Finder<'_>) -> Vec<(PlayerKey, bool)> {
+    fn find(&self, finder: &memmem::Finder<'_>) -> Vec<(u32, bool)> {
         if !self.may_contain(finder.needle()) {
             return Vec::new();
         }
@@ -84,8 +82,8 @@ impl Chunk {
         while let Some(at) = finder.find(&self.text[from..]) {
             let hit = from + at + separators;
             let which = self.names.partition_point(|&(start, _)| start as usize <= hit) - 1;
-            let (start, player) = self.names[which];
-            found.push((player, hit == start as usize));
+            let (start, key) = self.names[which];
+            found.push((key, hit == start as usize));
             match self.names.get(which + 1) {
                 Some(&(next, _)) => from = next as usize - separators,
                 None => break,
@@ -95,10 +93,10 @@ impl Chunk {
     }
 }
 
-/// Names of players, by chunks of their keys.
+/// Names, by chunks of their keys.
 #[derive(Clone, Debug, Default)]
 pub struct NameIndex {
-    /// The number of each chunk, ascending, without gaps.
+    /// The number of each chunk, ascending.
     chunks: Vec<(u32, Arc<Chunk>)>,
 }
 
@@ -108,8 +106,8 @@ impl NameIndex {
         number * CHUNK_KEYS..number.saturating_add(1).saturating_mul(CHUNK_KEYS)
     }
 
-    pub fn number_of(player: PlayerKey) -> u32 {
-        player.0 / CHUNK_KEYS
+    pub fn number_of(key: u32) -> u32 {
+        key / CHUNK_KEYS
     }
 
     pub fn bytes(&self) -> usize {
@@ -121,7 +119,7 @@ impl NameIndex {
         self.chunks.first().map(|(number, _)| *number)
     }
 
-    /// Adds or replaces a chunk: the first or the last, or the one before or behind them.
+    /// Adds or replaces a chunk.
     pub fn put(&mut self, number: u32, chunk: Chunk) {
         let at = self.chunks.partition_point(|(known, _)| *known < number);
         let chunk = (number, Arc::new(chunk));
@@ -139,10 +137,10 @@ impl NameIndex {
         }
     }
 
-    /// Players whose names begin with the text, then others whose names contain it; the newest first,
-    /// at most `count`. A text of less than [`INSIDE_CHARS_MIN`] characters is only looked for
+    /// Keys whose names begin with the text, then others whose names contain it; the newest first,
+    /// at most `count` names. A text of less than [`INSIDE_CHARS_MIN`] characters is only looked for
     /// at the beginning.
-    pub fn find(&self, text: &str, count: usize) -> Vec<PlayerKey> {
+    pub fn find(&self, text: &str, count: usize) -> Vec<u32> {
         let text = text.to_lowercase();
         let is_short = text.chars().count() < INSIDE_CHARS_MIN;
         if text.is_empty() || text.as_bytes().contains(&SEPARATOR) {
@@ -152,10 +150,10 @@ impl NameIndex {
         let with_separator = [&[SEPARATOR], text.as_bytes()].concat();
         let finder = memmem::Finder::new(if is_short { &with_separator[..] } else { text.as_bytes() });
         for (_, chunk) in self.chunks.iter().rev() {
-            for (player, is_first) in chunk.find(&finder).into_iter().rev() {
+            for (key, is_first) in chunk.find(&finder).into_iter().rev() {
                 let list = if is_first { &mut first } else { &mut inside };
                 if list.len() < count {
-                    list.push(player);
+                    list.push(key);
                 }
             }
             if first.len() == count {
@@ -177,7 +175,7 @@ mod tests {
         for number in 0..=names.iter().map(|(key, _)| key / CHUNK_KEYS).max().unwrap_or(0) {
             let mut chunk = Chunk::default();
             for (key, name) in names.iter().filter(|(key, _)| key / CHUNK_KEYS == number) {
-                chunk.push(PlayerKey(*key), name);
+                chunk.push(*key, name);
             }
             chunk.finish();
             index.put(number, chunk);
@@ -187,7 +185,7 @@ mod tests {
 
     #[track_caller]
     fn check(index: &NameIndex, text: &str, want: &[u32]) {
-        let found: Vec<u32> = index.find(text, 3).into_iter().map(|player| player.0).collect();
+        let found: Vec<u32> = index.find(text, 3);
         assert_eq!(found, want, "{text:?}");
     }
 
@@ -229,7 +227,7 @@ mod tests {
                 want.extend(named.iter().rev().filter(|(_, name)| is_first(name)).map(|(key, _)| *key));
                 want.extend(named.iter().rev().filter(|(_, name)| is_inside(name)).map(|(key, _)| *key));
             }
-            let found: Vec<u32> = index(&named).find(&text, 1_000).into_iter().map(|player| player.0).collect();
+            let found: Vec<u32> = index(&named).find(&text, 1_000);
             proptest::prop_assert_eq!(found, want);
         }
     }

@@ -1,5 +1,7 @@
-//! Finds players by parts of their names. The names are in memory, the newest players first, within
-//! a limit; a task reads them from the store after the start, and new ones every few seconds.
+//! Finds players by parts of their names, and servers by parts of their host names and URLs. All of
+//! these are in memory, the newest first, within a limit. A task reads the names of players from the
+//! store after the start, and new ones every few seconds; another one reads those of servers from the
+//! engine again and again, because host names change.
 
 pub mod index;
 
@@ -10,29 +12,92 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::index::{Chunk, NameIndex};
 use super::engine_thread::Command;
-use crate::model::PlayerKey;
+use crate::model::{PlayerKey, ServerKey};
 use crate::store::{Reader, StoreError};
 
 /// How often new names are read.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The index and its limit.
+/// Time between two chunks of servers: the engine reads one in some 5 ms.
+const SERVERS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// As [`SERVERS_INTERVAL`], until all are read once.
+const FIRST_SERVERS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The part of the memory that is for servers. With 64 MiB: some 200,000 servers.
+const SERVERS_SHARE: usize = 4;
+
+/// Names that are found for a list of servers, from which the busiest are taken.
+const SERVER_NAMES_MAX: usize = 1_000;
+
+/// The indexes and the limit of their memory.
 #[derive(Debug)]
 pub(super) struct NameSearch {
     bytes_max: usize,
-    index: Mutex<NameIndex>,
+    players: Mutex<NameIndex>,
+    servers: Mutex<NameIndex>,
+}
+
+async fn find(index: &Mutex<NameIndex>, text: String, count: usize) -> Vec<u32> {
+    let index = index.lock().expect("index lock poisoned").clone();
+    tokio::task::spawn_blocking(move || index.find(&text, count)).await.unwrap_or_default()
 }
 
 impl NameSearch {
     pub fn new(bytes_max: usize) -> NameSearch {
-        NameSearch { bytes_max, index: Mutex::default() }
+        NameSearch { bytes_max, players: Mutex::default(), servers: Mutex::default() }
     }
 
     /// Players whose names begin with the text or contain it, at most `count`.
-    pub async fn find(&self, text: String, count: usize) -> Vec<PlayerKey> {
-        let index = self.index.lock().expect("index lock poisoned").clone();
-        let searching = tokio::task::spawn_blocking(move || index.find(&text, count));
-        searching.await.unwrap_or_default()
+    pub async fn find_players(&self, text: String, count: usize) -> Vec<u32> {
+        find(&self.players, text, count).await
+    }
+
+    /// Servers whose host name or URL begins with the text or contains it. Some may have another name by
+    /// now, or be removed.
+    pub async fn find_servers(&self, text: String) -> Vec<ServerKey> {
+        let mut found: Vec<ServerKey> =
+            find(&self.servers, text, SERVER_NAMES_MAX).await.into_iter().map(ServerKey).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Reads the names of servers until the daemon stops.
+    pub async fn run_servers(self: Arc<NameSearch>, commands: mpsc::Sender<Command>) {
+        let bytes_max = self.bytes_max / SERVERS_SHARE;
+        let mut number = 0;
+        // Chunks that were never read.
+        let mut unread = None;
+        loop {
+            let keys = NameIndex::keys_of(number);
+            let Some((names, servers)) = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await
+            else {
+                return;
+            };
+            let mut chunk = Chunk::default();
+            for (server, hostname, url) in names {
+                chunk.push(server.0, &hostname);
+                chunk.push(server.0, &url);
+            }
+            chunk.finish();
+            let mut is_full = false;
+            {
+                let mut index = self.servers.lock().expect("index lock poisoned");
+                index.put(number, chunk);
+                if index.bytes() > bytes_max {
+                    index.shrink_to(bytes_max);
+                    is_full = index.first() > Some(number);
+                }
+            }
+            // The newest first: older ones are read only while there is memory.
+            let newest = NameIndex::number_of(servers.saturating_sub(1));
+            let left = unread.get_or_insert(newest);
+            let interval = if *left > 0 { FIRST_SERVERS_INTERVAL } else { SERVERS_INTERVAL };
+            *left = if is_full { 0 } else { left.saturating_sub(1) };
+            number = if number == 0 || is_full { newest } else { number - 1 };
+            tokio::time::sleep(interval).await;
+        }
     }
 
     /// Reads the names of all players, and then those of new ones, until the daemon stops.
@@ -62,17 +127,18 @@ impl NameSearch {
         if indexed_until == Some(next) {
             return Ok(next);
         }
-        let newest = NameIndex::number_of(PlayerKey(next.0.saturating_sub(1)));
-        let oldest_missing = indexed_until.map_or(0, NameIndex::number_of);
+        let newest = NameIndex::number_of(next.0.saturating_sub(1));
+        let oldest_missing = indexed_until.map_or(0, |player| NameIndex::number_of(player.0));
         // The newest first: older ones are read only while there is memory.
         for number in (oldest_missing..=newest).rev() {
             let mut chunk = Chunk::default();
-            reader.each_name(NameIndex::keys_of(number), &mut |player, name| chunk.push(player, name))?;
+            reader.each_name(NameIndex::keys_of(number), &mut |player, name| chunk.push(player.0, name))?;
             chunk.finish();
-            let mut index = self.index.lock().expect("index lock poisoned");
+            let bytes_max = self.bytes_max - self.bytes_max / SERVERS_SHARE;
+            let mut index = self.players.lock().expect("index lock poisoned");
             index.put(number, chunk);
-            if index.bytes() > self.bytes_max {
-                index.shrink_to(self.bytes_max);
+            if index.bytes() > bytes_max {
+                index.shrink_to(bytes_max);
                 if index.first() > Some(number) {
                     break;
                 }

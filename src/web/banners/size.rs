@@ -1,6 +1,6 @@
 //! The sizes and formats of banners, and their paths.
 
-use crate::web::problem::{Problem, ProblemKind};
+use crate::web::problem::Problem;
 
 /// A size of a banner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Size {
     pub fn parse(name: &str) -> Result<Size, Problem> {
         Size::ALL.into_iter().find(|size| size.name() == name).ok_or_else(|| {
             let names = Size::ALL.map(Size::name).join(", ");
-            Problem::new(ProblemKind::NotFound, format!("there is no banner of size {name}; sizes are {names}"))
+            Problem::not_found(format!("there is no banner of size {name}; sizes are {names}"))
         })
     }
 }
@@ -61,7 +61,7 @@ impl Format {
         let (subject, suffix) = file.rsplit_once('.').unwrap_or((file, ""));
         let format = [Format::Png, Format::Svg].into_iter().find(|format| format.name() == suffix);
         let format = format.ok_or_else(|| {
-            Problem::new(ProblemKind::NotFound, format!("{file} is not a banner; the path of one ends in .png or .svg"))
+            Problem::not_found(format!("{file} is not a banner; the path of one ends in .png or .svg"))
         })?;
         Ok((subject, format))
     }
@@ -75,6 +75,7 @@ pub(in crate::web) fn path(page: &str, size: Size, format: Format) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::problem::ProblemKind;
 
     #[test]
     fn path_has_size_and_format() {

@@ -2,7 +2,7 @@
 //! requests to the engine as the API; it computes nothing but how to show the answers.
 //!
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps),
-//!   [`search`], [`about`], [`api`]: one page each.
+//!   [`search`], [`about`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
 //! - [`layout`]: the frame of all pages. [`error_page`]: errors.
@@ -22,6 +22,7 @@ mod map;
 pub(super) mod names;
 mod online;
 mod player;
+mod problems;
 mod resolution;
 mod search;
 mod server;
@@ -64,6 +65,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/maps/{name}", get(map::page))
         .route("/search", get(search::page))
         .route("/about", get(about::page))
+        .route("/problems/{name}", get(problems::page))
         .route("/api", get(api::page))
         .route("/style.css", get(style))
         .route("/icon.svg", get(icon))
@@ -97,38 +99,21 @@ async fn windows(context: &WebContext) -> Result<Vec<WindowSummary>, Problem> {
     rows.iter().map(window).collect()
 }
 
-/// Servers online that match, those with most players first.
-async fn busiest_servers(
-    context: &WebContext,
-    filter: ServerFilter,
-    count: u32,
-) -> Result<Vec<ServerSummary>, Problem> {
-    Ok(first_servers(context, filter, ServerOrder::Players, count).await?.0)
-}
-
-/// The first servers that match, and whether there are no more. Beyond [`SERVER_REQUESTS_MAX`] times
+/// Servers online that match, those with most players first. Beyond [`SERVER_REQUESTS_MAX`] times
 /// 10,000 servers, no further ones are looked at.
-async fn first_servers(
-    context: &WebContext,
-    filter: ServerFilter,
-    order: ServerOrder,
-    count: u32,
-) -> Result<(Vec<ServerSummary>, bool), Problem> {
+async fn busiest_servers(context: &WebContext, filter: ServerFilter, most: u32) -> Result<Vec<ServerSummary>, Problem> {
     let (mut servers, mut after) = (Vec::new(), None);
     for _ in 0..SERVER_REQUESTS_MAX {
-        let count = count.saturating_sub(servers.len() as u32);
-        if count == 0 {
-            return Ok((servers, false));
-        }
-        let request = Request::ServersPage { filter: filter.clone(), after, count, order, recent: true };
+        let (filter, count) = (filter.clone(), most - servers.len() as u32);
+        let request = Request::ServersPage { filter, after, count, order: ServerOrder::Players, recent: true };
         let (page, next) = server_rows(context.ask(request).await?)?;
         servers.extend(page);
-        if next.is_none() {
-            return Ok((servers, true));
-        }
         after = next;
+        if after.is_none() || servers.len() >= most as usize {
+            break;
+        }
     }
-    Ok((servers, false))
+    Ok(servers)
 }
 
 /// The servers of an answer, and where the list continues.

@@ -9,11 +9,9 @@ use serde::Deserialize;
 
 use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
-use super::{first_servers, names, overview};
+use super::{busiest_servers, names, overview, server_rows};
 use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
-use crate::limits::NAME_BYTES_MAX;
-use crate::model::server_page::ServerOrder;
 use crate::model::view::{PlayerNameView, PlayerView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -35,9 +33,7 @@ struct Parameters {
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
     let Parameters { q } = query::parse(&uri)?;
     let text = q.trim();
-    if text.len() > NAME_BYTES_MAX {
-        return Err(Problem::bad_request(format!("the text has {} bytes; at most {NAME_BYTES_MAX}", text.len())).into());
-    }
+    query::name_length("q", text)?;
     if text.is_empty() {
         return Ok(Page::new(
             "Search",
@@ -45,15 +41,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         ));
     }
     let players = players(&context, text).await?;
-    let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
-    let (mut servers, mut is_all) = first_servers(&context, filter.clone(), ServerOrder::Players, SERVERS).await?;
-    if is_all {
-        let offline = ServerFilter { online: Some(false), ..filter };
-        let left = SERVERS - servers.len() as u32;
-        let (offline, is_all_offline) = first_servers(&context, offline, ServerOrder::Added, left).await?;
-        servers.extend(offline);
-        is_all = is_all_offline;
-    }
+    let servers = servers(&context, text).await?;
     let overview = overview(&context).await?;
     let lower = text.to_lowercase();
     let games = overview.games.iter().filter(|game| game.name.to_lowercase().contains(&lower));
@@ -70,8 +58,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if players.is_empty() { p { "None." } }
         @if players.len() >= PLAYERS as usize { p { "There are more. A longer text finds fewer." } }
         h2 { "Servers" }
-        (server_table::table("Servers whose name, address or map contains the text", &servers, system_ms()))
-        @if !is_all { p { "There may be more. A longer text finds fewer." } }
+        (server_table::table("Servers whose name or address contains the text", &servers, system_ms()))
+        @if servers.len() >= SERVERS as usize { p { "There may be more. A longer text finds fewer." } }
         h2 { "Games and maps" }
         ul {
             @for game in &games { li { a href=(game_path(game)) { (names::plain(game)) } ", game" } }
@@ -80,6 +68,19 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if games.is_empty() && maps.is_empty() { p { "None." } }
     };
     Ok(Page::new("Search", body))
+}
+
+/// Servers whose name or address contains the text, those with most players first.
+async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>, Problem> {
+    match context.ask(Request::ServersSearch { text: text.to_owned(), count: SERVERS }).await {
+        Ok(rows) => Ok(server_rows(rows)?.0),
+        // Searches are off: only servers online are looked at.
+        Err(problem) if problem.kind == ProblemKind::Conflict => {
+            let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
+            busiest_servers(context, filter, SERVERS).await
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Maps that were played in the kept weeks, and maps of these servers: the first ones are up to ten

@@ -9,6 +9,7 @@ mod maps;
 pub(super) mod openapi;
 mod players;
 mod rows;
+mod search;
 mod series;
 mod servers;
 mod status;
@@ -38,7 +39,7 @@ fn cached() -> Vec<Route> {
         ("/maps/{name}", get(maps::show)),
         ("/players", get(players::players)),
         ("/players/{key}", get(players::by_key)),
-        ("/search", get(players::search)),
+        ("/search", get(search::search)),
         ("/openapi.json", get(openapi::openapi)),
     ]
 }

@@ -15,7 +15,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaTy
 use utoipa::openapi::{Content, KnownFormat, Object, RefOr, Response, ResponseBuilder, SchemaFormat};
 use utoipa::{IntoResponses, OpenApi, ToSchema};
 
-use super::{boards, live, maps, players, series, servers, status};
+use super::{boards, live, maps, players, search, series, servers, status};
 use crate::api::json;
 use crate::web::answer::{STATIC_MAX_AGE_S, answer};
 use crate::web::problem::{Problem, ProblemBody};
@@ -123,7 +123,7 @@ impl IntoResponses for Refused {
         boards::windows,
         players::players,
         players::by_key,
-        players::search,
+        search::search,
         maps::list,
         maps::show,
         openapi,

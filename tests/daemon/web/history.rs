@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{SCAN_LOG, Site};
+use super::{SCAN_LOG, Site, http};
 use crate::sandbox::{Sandbox, wait_until};
 
 /// The weeks of the recorded scans, newest first.
@@ -89,10 +89,16 @@ fn search_finds_servers_that_are_offline() {
     let server = servers.iter().find(|server| server["online"] == false).expect("its scans are old");
     let url = server["url"].as_str().expect("a URL");
     let hostname = server["hostname"].as_str().expect("a name").to_uppercase();
-    for text in [url, &hostname.replace(' ', "+")] {
-        let page = site.get(&format!("/search?q={text}"));
-        assert!(page.text().contains(&format!("<a href=\"/servers/{url}\">")), "{text}: {}", page.text());
+    let link = format!("<a href=\"/servers/{url}\">");
+    for text in [url, &url[3..], &hostname] {
+        let path = format!("/search?q={}", http::encoded(text));
+        wait_until("the server is found", || site.get(&path).text().contains(&link));
+        let found = site.sandbox.json(["servers", "search", text]);
+        assert!(found.iter().any(|found| found["url"] == server["url"]), "{text}: {found:?}");
     }
+    let removed = site.sandbox.json(["servers", "remove", url]);
+    assert_eq!(removed[0]["outcome"], "removed");
+    assert!(!site.get(&format!("/search?q={}", http::encoded(url))).text().contains(&link));
     site.daemon.stop();
 }
 

@@ -27,6 +27,10 @@ fn invalid_requests_are_problems() {
         let answer = site.get(path);
         answer.assert_problem(status, name);
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+        let problem = answer.json();
+        let meaning = site.get(problem["type"].as_str().expect("a path"));
+        let heading = format!("<h1>{}</h1>", problem["title"].as_str().expect("a title"));
+        assert!(meaning.status == 200 && meaning.text().contains(&heading), "{}", meaning.text());
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
         let answer = http::request(&site.address, method, "/api/v1/status", "content-length: 0\r\n");

@@ -236,6 +236,8 @@ fn names_of_strangers_stay_text() {
         "/servers".to_owned(),
         "/games".to_owned(),
         "/maps".to_owned(),
+        "/api".to_owned(),
+        "/problems/busy".to_owned(),
         "/tags/ctf".to_owned(),
         format!("/servers/{url}"),
         format!("/games/{}", encoded(game)),

@@ -1,0 +1,70 @@
+//! `/api/v1/search`: players, servers and maps by a part of their names.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::openapi::{Cached, Refused};
+use super::rows::{MapTotalsRow, PlayerNameRow, ServerRow};
+use crate::api::{Request, Row};
+use crate::web::answer::{MAX_AGE_S, json_answer};
+use crate::web::context::WebContext;
+use crate::web::problem::Problem;
+use crate::web::query;
+use crate::web::visitor::VisitorServer;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Parameters {
+    /// A part of a name, at most 256 bytes; case is ignored. A text of one or two characters is only
+    /// looked for at the beginning.
+    text: String,
+    /// Most players, most servers and most maps.
+    #[param(value_type = Option<query::RowCount>, inline)]
+    limit: Option<u32>,
+}
+
+/// What a search found.
+#[derive(Debug, Serialize, ToSchema)]
+struct Found<'a> {
+    /// Those whose names begin with the text, then those whose names contain it, the newest players
+    /// first.
+    players: Vec<PlayerNameRow>,
+    /// Servers whose host name or URL contains the text, those with most players first.
+    servers: Vec<ServerRow<'a>>,
+    /// The map with this name, those whose names begin with the text, then those whose names contain it;
+    /// each in order of the time that it was played in the kept weeks.
+    maps: Vec<MapTotalsRow>,
+}
+
+/// Finds players, servers and maps by a part of their names
+///
+/// A new name is found within some seconds, a new map within ten minutes. 409 if searches are turned
+/// off.
+#[utoipa::path(get, path = "/api/v1/search", operation_id = "search", tag = "site", params(Parameters),
+    responses((status = 200, description = "What was found.", body = Found), Cached, Refused))]
+pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    let Parameters { text, limit } = query::parse(&uri)?;
+    let count = query::rows("limit", limit)?;
+    query::name_length("text", &text)?;
+    let mut found = Found { players: Vec::new(), servers: Vec::new(), maps: Vec::new() };
+    for row in context.ask(Request::PlayerSearch { text: text.clone(), count }).await? {
+        let Row::PlayerName(player) = row else { return Err(Problem::unexpected_row()) };
+        found.players.push(player.into());
+    }
+    let servers = context.ask(Request::ServersSearch { text: text.clone(), count }).await?;
+    for row in &servers {
+        let Row::Server(server) = row else { return Err(Problem::unexpected_row()) };
+        found.servers.push(VisitorServer::from(&**server).into());
+    }
+    for row in context.ask(Request::Maps { text: Some(text), count }).await? {
+        let Row::MapTotals(map) = row else { return Err(Problem::unexpected_row()) };
+        found.maps.push(map.into());
+    }
+    json_answer(&found, MAX_AGE_S)
+}
