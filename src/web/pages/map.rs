@@ -37,7 +37,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let body = html! {
         h1 { "Maps" }
         @if maps.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
-            table {
+            div .scroll tabindex="0" role="region" aria-label="Maps" { table {
                 caption { "The maps that were played most in all kept weeks, on all servers; at most " (MAPS) }
                 thead {
                     tr {
@@ -56,7 +56,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
                         }
                     }
                 }
-            }
+            } }
         }
     };
     Ok(Page::new("Maps", body))
@@ -100,7 +100,7 @@ fn hours(map: &MapView) -> WeekValues {
 fn weeks(weeks: &[MapWeekView]) -> Markup {
     html! {
         @if weeks.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
-            table {
+            div .scroll tabindex="0" role="region" aria-label="Weeks" { table {
                 caption { "How much the map was played in each week, on all servers. The running week is provisional." }
                 thead {
                     tr {
@@ -121,7 +121,7 @@ fn weeks(weeks: &[MapWeekView]) -> Markup {
                         }
                     }
                 }
-            }
+            } }
         }
     }
 }
