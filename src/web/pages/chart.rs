@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::format::{count, utc};
+use super::format::{signed, utc};
 use crate::model::WeekKey;
 use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS};
 
@@ -231,9 +231,10 @@ fn mark_step(max: f64) -> f64 {
 /// A value with one decimal, if it is not a whole number.
 pub(super) fn rounded(value: f64) -> String {
     let tenths = (value * 10.0).round();
-    match tenths % 10.0 {
-        0.0 => count((tenths / 10.0) as u64),
-        _ => format!("{:.1}", tenths / 10.0),
+    let whole = signed((tenths / 10.0) as i64);
+    match (tenths % 10.0).abs() {
+        0.0 => whole,
+        tenth => format!("{whole}.{tenth}"),
     }
 }
 
@@ -276,6 +277,6 @@ mod tests {
         );
         assert_eq!(time_marks(1), [(0, "start")]);
         assert_eq!(time_marks(0), [(0, "start")]);
-        assert_eq!((rounded(7.0), rounded(2.04), rounded(1_234.56)), ("7".into(), "2".into(), "1234.6".into()));
+        assert_eq!((rounded(7.0), rounded(2.04), rounded(1_234.56)), ("7".into(), "2".into(), "1,234.6".into()));
     }
 }

@@ -62,9 +62,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path
 fn totals(weeks: &[PlayerWeekView]) -> Markup {
     let time_ms = weeks.iter().map(|week| week.time_ms as i64).sum();
     let points = weeks.iter().map(|week| week.points).sum();
+    let points_est: f64 = weeks.iter().map(|week| week.points_est).sum();
     let time_est_ms = weeks.iter().map(|week| week.time_est_ms as i64).sum();
     html! {
         div { dt { "Points, counted" } dd { (signed(points)) } }
+        div { dt { "Points, estimated" } dd { (signed(points_est.round() as i64)) } }
         div { dt { "Time, counted" } dd { (duration(time_ms)) } }
         div { dt { "Time, estimated" } dd { (duration(time_est_ms)) } }
     }
