@@ -55,6 +55,7 @@ pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
 pub use self::outbox::WeekRangeError;
 pub use self::restore::{RestoreError, StateRestore};
+pub use self::server_pages::ServerNames;
 pub use self::servers::{Added, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
 pub use self::site_series::SeriesGroup;

@@ -26,6 +26,15 @@ pub(super) struct SortedServers {
     lists: [Option<(i64, Vec<ServerCursor>)>; ServerOrder::ALL.len()],
 }
 
+/// Names of some servers, for searches.
+#[derive(Clone, Debug, Default)]
+pub struct ServerNames {
+    /// Key, host name and URL, in order of key.
+    pub names: Vec<(ServerKey, String, String)>,
+    /// The number of all keys.
+    pub keys: u32,
+}
+
 impl Engine {
     /// Sorts the servers, unless the last list is recent. Without that, each page sorts them.
     pub fn sort_servers(&mut self, order: ServerOrder) {
@@ -57,14 +66,14 @@ impl Engine {
         self.page(list[from..].iter().map(|place| (Cow::Borrowed(place), server_of(place))), count, matches)
     }
 
-    /// Host names and URLs of the servers with these keys, and the number of all keys.
-    pub fn server_names(&self, keys: Range<u32>) -> (Vec<(ServerKey, String, String)>, u32) {
+    /// The names of the servers with these keys.
+    pub fn server_names(&self, keys: Range<u32>) -> ServerNames {
         let all = self.servers.len() as u32;
         let listed = (keys.start..keys.end.min(all)).filter_map(|key| Some((key, self.server_state(ServerKey(key))?)));
         let names = listed
             .filter(|(_, server)| !server.record.removed)
             .map(|(key, server)| (ServerKey(key), server.record.hostname.clone(), server.record.url.to_string()));
-        (names.collect(), all)
+        ServerNames { names: names.collect(), keys: all }
     }
 
     /// Of these servers, those with most players.

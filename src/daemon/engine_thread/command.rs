@@ -11,7 +11,7 @@ use crate::api::{ApiError, Request, RescanSelector, Row, WeekRange};
 use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
-use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan};
+use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan, ServerNames};
 use crate::model::archive::{
     ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
@@ -62,10 +62,9 @@ pub(in crate::daemon) enum Command {
         map: String,
         reply: oneshot::Sender<Result<MapView, ApiError>>,
     },
-    /// Host names and URLs of the servers with these keys, and the number of all servers.
     ServerNames {
         keys: Range<u32>,
-        reply: oneshot::Sender<(Vec<(ServerKey, String, String)>, u32)>,
+        reply: oneshot::Sender<ServerNames>,
     },
     /// Of these servers, those with most players.
     BusiestServers {

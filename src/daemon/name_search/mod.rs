@@ -71,12 +71,10 @@ impl NameSearch {
         let mut unread = None;
         loop {
             let keys = NameIndex::keys_of(number);
-            let Some((names, servers)) = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await
-            else {
-                return;
-            };
+            let read = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await;
+            let Some(read) = read else { return };
             let mut chunk = Chunk::default();
-            for (server, hostname, url) in names {
+            for (server, hostname, url) in read.names {
                 chunk.push(server.0, &hostname);
                 chunk.push(server.0, &url);
             }
@@ -91,7 +89,7 @@ impl NameSearch {
                 }
             }
             // The newest first: older ones are read only while there is memory.
-            let newest = NameIndex::number_of(servers.saturating_sub(1));
+            let newest = NameIndex::number_of(read.keys.saturating_sub(1));
             let left = unread.get_or_insert(newest);
             let interval = if *left > 0 { FIRST_SERVERS_INTERVAL } else { SERVERS_INTERVAL };
             *left = if is_full { 0 } else { left.saturating_sub(1) };
