@@ -195,11 +195,7 @@ pub struct SeriesArgs {
 
 pub fn series(args: SeriesArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let SeriesArgs { game, tag } = args;
-    let (code, rows) = send_counting_rows(app, &Request::Series { game, tag })?;
-    if rows == 0 {
-        eprintln!("clqd: there is no data yet");
-    }
-    Ok(code)
+    send_list(app, &Request::Series { game, tag }, "there is no data yet")
 }
 
 pub fn overview(app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -222,11 +218,7 @@ pub struct MapsArgs {
 
 pub fn maps(args: MapsArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let MapsArgs { text, count } = args;
-    let (code, rows) = send_counting_rows(app, &Request::Maps { text, count })?;
-    if rows == 0 {
-        eprintln!("clqd: no map found");
-    }
-    Ok(code)
+    send_list(app, &Request::Maps { text, count }, "no map found")
 }
 
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -248,19 +240,10 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
         ServersCommand::List { class, game, map, tag, online, screened, text } => {
             let (online, screened) = (online.then_some(true), screened.then_some(true));
             let filter = ServerFilter { class, game, map, tag, online, screened, text };
-            let (code, rows) = send_counting_rows(app, &Request::ServersList { filter })?;
-            if rows == 0 {
-                // An empty list is a result, not an error.
-                eprintln!("clqd: no server matches");
-            }
-            Ok(code)
+            send_list(app, &Request::ServersList { filter }, "no server matches")
         }
         ServersCommand::Search { text, count } => {
-            let (code, rows) = send_counting_rows(app, &Request::ServersSearch { text, count })?;
-            if rows == 0 {
-                eprintln!("clqd: no server found");
-            }
-            Ok(code)
+            send_list(app, &Request::ServersSearch { text, count }, "no server found")
         }
         ServersCommand::Import(args) => import::run(&args, app),
         ServersCommand::Show { url } => send(app, &Request::ServersShow { url }),
@@ -305,6 +288,15 @@ pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
 /// Sends a request and prints its rows. Fails if a URL was refused.
 pub(super) fn send(app: &CliContext, request: &Request) -> anyhow::Result<ExitCode> {
     send_counting_rows(app, request).map(|(code, _)| code)
+}
+
+/// As [`send`]; says so if there are no rows. An empty list is a result, not an error.
+pub(super) fn send_list(app: &CliContext, request: &Request, if_empty: &str) -> anyhow::Result<ExitCode> {
+    let (code, rows) = send_counting_rows(app, request)?;
+    if rows == 0 {
+        eprintln!("clqd: {if_empty}");
+    }
+    Ok(code)
 }
 
 /// As [`send`], also returns the number of rows.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::admin::{send, send_counting_rows};
+use super::admin::{send, send_list};
 use crate::api::ROWS_PER_RESPONSE_MAX;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
@@ -84,11 +84,7 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         None => send(app, &Request::Player { name: args.name.unwrap_or_default() }),
         Some(PlayerCommand::Show { name }) => send(app, &Request::Player { name }),
         Some(PlayerCommand::Search { text, count }) => {
-            let (code, rows) = send_counting_rows(app, &Request::PlayerSearch { text, count })?;
-            if rows == 0 {
-                eprintln!("clqd: no player found");
-            }
-            Ok(code)
+            send_list(app, &Request::PlayerSearch { text, count }, "no player found")
         }
         Some(PlayerCommand::Merge { from, into, game }) => send(app, &Request::PlayerMerge { from, into, game }),
         Some(PlayerCommand::Forget { yes: false, .. }) => {
@@ -96,13 +92,7 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             Err(UsageError(why.to_owned()).into())
         }
         Some(PlayerCommand::Forget { player, game, yes: true }) => send(app, &Request::PlayerForget { player, game }),
-        Some(PlayerCommand::Forgotten) => {
-            let (code, rows) = send_counting_rows(app, &Request::PlayerForgotten {})?;
-            if rows == 0 {
-                eprintln!("clqd: no forgotten names");
-            }
-            Ok(code)
-        }
+        Some(PlayerCommand::Forgotten) => send_list(app, &Request::PlayerForgotten {}, "no forgotten names"),
         Some(PlayerCommand::Allow { hash }) => send(app, &Request::PlayerAllow { hash }),
     }
 }
