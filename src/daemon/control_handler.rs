@@ -9,6 +9,7 @@ use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::{Command, Isolation, StartedRescan};
 use crate::daemon::log_rewriting::LogRewriterStatus;
+use crate::daemon::name_search::NameSearch;
 use crate::state::answer::add_stored_sizes;
 
 impl RequestHandler for Shared {
@@ -35,14 +36,19 @@ impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request, isolation: Isolation) -> Result<Vec<Row>, ApiError> {
+        if request.is_read_only()
+            && let Some(problem) = validate(&request)
+        {
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
         let request = match request {
-            Request::PlayerSearch { .. } => match self.found_players(request).await? {
+            Request::PlayerSearch { text, count } => match self.found_players(text, count).await? {
                 Some(found) => found,
                 None => return Ok(Vec::new()),
             },
-            Request::ServersSearch { .. } => return self.found_servers(request).await,
+            Request::ServersSearch { text, count } => return self.found_servers(text, count).await,
             Request::Map { map } => return self.map(map).await,
-            Request::Maps { .. } => return self.maps(&request),
+            Request::Maps { text, count } => return Ok(self.maps(text.as_deref(), count)),
             Request::ServersBest { url } => return self.best_players(url).await,
             other => other,
         };
@@ -70,29 +76,22 @@ impl Shared {
     }
 
     /// The request for the names of the players that a search finds; `None`: it finds none.
-    async fn found_players(&self, request: Request) -> Result<Option<Request>, ApiError> {
-        if let Some(problem) = validate(&request) {
-            return Err(ApiError::new(ErrorCode::BadRequest, problem));
-        }
-        let (Request::PlayerSearch { text, count }, Some(search)) = (request, &self.name_search) else {
-            return Err(searches_are_off());
-        };
-        let player_keys = search.find_players(text, count as usize).await;
+    async fn found_players(&self, text: String, count: u32) -> Result<Option<Request>, ApiError> {
+        let player_keys = self.name_search()?.find_players(text, count as usize).await;
         Ok((!player_keys.is_empty()).then_some(Request::PlayerNames { player_keys }))
     }
 
     /// The servers that a search finds, those with most players first.
-    async fn found_servers(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        if let Some(problem) = validate(&request) {
-            return Err(ApiError::new(ErrorCode::BadRequest, problem));
-        }
-        let (Request::ServersSearch { text, count }, Some(search)) = (request, &self.name_search) else {
-            return Err(searches_are_off());
-        };
-        let servers = search.find_servers(text).await;
+    async fn found_servers(&self, text: String, count: u32) -> Result<Vec<Row>, ApiError> {
+        let servers = self.name_search()?.find_servers(text).await;
         let count = count as usize;
         let found = self.send_command(|reply| Command::BusiestServers { servers, count, reply }).await?;
         Ok(found.into_iter().map(|server| Row::Server(Box::new(server))).collect())
+    }
+
+    fn name_search(&self) -> Result<&NameSearch, ApiError> {
+        let off = || ApiError::new(ErrorCode::Refused, "searches are off: see web.search_memory_bytes");
+        self.name_search.as_deref().ok_or_else(off)
     }
 
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
@@ -195,10 +194,6 @@ impl Shared {
         counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
         counters
     }
-}
-
-fn searches_are_off() -> ApiError {
-    ApiError::new(ErrorCode::Refused, "searches are off: see web.search_memory_bytes")
 }
 
 fn flatten(name: &str, value: &serde_json::Value, into: &mut BTreeMap<String, u64>) {

@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use super::Shared;
 use super::engine_thread::{Command, Isolation};
 use super::name_search::index::INSIDE_CHARS_MIN;
-use crate::api::validate::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::engine::{BestPlayersPlan, MapHistoryPlan};
 use crate::model::calendar::week_label;
@@ -223,13 +222,9 @@ impl Shared {
     }
 
     /// The answer to [`Request::Maps`], as of at most [`AGE_MAX`] ago.
-    pub(super) fn maps(&self, request: &Request) -> Result<Vec<Row>, ApiError> {
-        if let Some(problem) = validate(request) {
-            return Err(ApiError::new(ErrorCode::BadRequest, problem));
-        }
-        let Request::Maps { text, count } = request else { return Ok(Vec::new()) };
-        let maps = self.history.maps().most_played(text.as_deref(), *count as usize);
-        Ok(maps.into_iter().map(Row::MapTotals).collect())
+    pub(super) fn maps(&self, text: Option<&str>, count: u32) -> Vec<Row> {
+        let maps = self.history.maps().most_played(text, count as usize);
+        maps.into_iter().map(Row::MapTotals).collect()
     }
 
     /// The players with the best positions on a server.

@@ -17,6 +17,7 @@ pub struct MapHistoryPlan {
     pub counted: Vec<bool>,
     /// Rows that are newer than those in the store, by week, server and map.
     pub newer: FxHashMap<MapRowKey, MapRow>,
+    /// Of all maps.
     pub names: Vec<(MapKey, String)>,
 }
 

@@ -129,6 +129,16 @@ impl NameIndex {
         }
     }
 
+    /// As [`NameIndex::put`], and removes the oldest names beyond the limit. Returns whether this
+    /// chunk is kept.
+    pub fn put_within(&mut self, bytes_max: usize, number: u32, chunk: Chunk) -> bool {
+        self.put(number, chunk);
+        if self.bytes() > bytes_max {
+            self.shrink_to(bytes_max);
+        }
+        self.first() <= Some(number)
+    }
+
     /// Removes the oldest names until at most `bytes_max` are used; at least the newest chunk stays.
     pub fn shrink_to(&mut self, bytes_max: usize) {
         let mut bytes = self.bytes();

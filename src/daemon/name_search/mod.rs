@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::index::{Chunk, NameIndex};
 use super::engine_thread::Command;
+use crate::engine::ServerNames;
 use crate::model::{PlayerKey, ServerKey};
 use crate::store::{Reader, StoreError};
 
@@ -66,35 +67,31 @@ impl NameSearch {
     /// Reads the names of servers until the daemon stops.
     pub async fn run_servers(self: Arc<NameSearch>, commands: mpsc::Sender<Command>) {
         let bytes_max = self.bytes_max / SERVERS_SHARE;
-        let mut number = 0;
-        // Chunks that were never read.
-        let mut unread = None;
+        // The number of servers is known with the first answer.
+        let (mut newest, mut interval) = (0, FIRST_SERVERS_INTERVAL);
         loop {
-            let keys = NameIndex::keys_of(number);
-            let read = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await;
-            let Some(read) = read else { return };
-            let mut chunk = Chunk::default();
-            for (server, hostname, url) in read.names {
-                chunk.push(server.0, &hostname);
-                chunk.push(server.0, &url);
-            }
-            chunk.finish();
-            let mut is_full = false;
-            {
-                let mut index = self.servers.lock().expect("index lock poisoned");
-                index.put(number, chunk);
-                if index.bytes() > bytes_max {
-                    index.shrink_to(bytes_max);
-                    is_full = index.first() > Some(number);
+            let newest_before = newest;
+            // The newest first: older ones are read only while there is memory.
+            for number in (0..=newest_before).rev() {
+                let keys = NameIndex::keys_of(number);
+                let read = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await;
+                let Some(ServerNames { names, keys }) = read else { return };
+                newest = NameIndex::number_of(keys.saturating_sub(1));
+                let mut chunk = Chunk::default();
+                for (server, hostname, url) in names {
+                    chunk.push(server.0, &hostname);
+                    chunk.push(server.0, &url);
+                }
+                chunk.finish();
+                let is_kept = self.servers.lock().expect("index lock poisoned").put_within(bytes_max, number, chunk);
+                if newest == newest_before && (number == 0 || !is_kept) {
+                    interval = SERVERS_INTERVAL;
+                }
+                tokio::time::sleep(interval).await;
+                if !is_kept {
+                    break;
                 }
             }
-            // The newest first: older ones are read only while there is memory.
-            let newest = NameIndex::number_of(read.keys.saturating_sub(1));
-            let left = unread.get_or_insert(newest);
-            let interval = if *left > 0 { FIRST_SERVERS_INTERVAL } else { SERVERS_INTERVAL };
-            *left = if is_full { 0 } else { left.saturating_sub(1) };
-            number = if number == 0 || is_full { newest } else { number - 1 };
-            tokio::time::sleep(interval).await;
         }
     }
 
@@ -127,19 +124,15 @@ impl NameSearch {
         }
         let newest = NameIndex::number_of(next.0.saturating_sub(1));
         let oldest_missing = indexed_until.map_or(0, |player| NameIndex::number_of(player.0));
+        let bytes_max = self.bytes_max - self.bytes_max / SERVERS_SHARE;
         // The newest first: older ones are read only while there is memory.
         for number in (oldest_missing..=newest).rev() {
             let mut chunk = Chunk::default();
             reader.each_name(NameIndex::keys_of(number), &mut |player, name| chunk.push(player.0, name))?;
             chunk.finish();
-            let bytes_max = self.bytes_max - self.bytes_max / SERVERS_SHARE;
             let mut index = self.players.lock().expect("index lock poisoned");
-            index.put(number, chunk);
-            if index.bytes() > bytes_max {
-                index.shrink_to(bytes_max);
-                if index.first() > Some(number) {
-                    break;
-                }
+            if !index.put_within(bytes_max, number, chunk) {
+                break;
             }
         }
         Ok(next)
