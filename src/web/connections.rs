@@ -76,14 +76,11 @@ impl Connections {
     pub fn open(self: &Arc<Self>, client: Option<IpAddr>, metrics: &WebMetrics) -> Option<Place> {
         let mut table = self.table();
         let of_client = client.and_then(|client| table.by_client.get(&client)).copied().unwrap_or(0);
-        let closed = if of_client >= CONNECTIONS_PER_CLIENT_MAX {
-            Some(table.close_idle(|connection| connection.client == client)?)
+        if of_client >= CONNECTIONS_PER_CLIENT_MAX {
+            table.close_idle(metrics, |connection| connection.client == client)?;
         } else if table.by_id.len() >= self.max {
-            Some(table.close_idle(|_| true)?)
-        } else {
-            None
-        };
-        metrics.idle_connections_closed.inc_by(closed.map_or(0, |()| 1));
+            table.close_idle(metrics, |_| true)?;
+        }
         let connection = Arc::new(OpenConnection {
             client,
             idle_since: AtomicU64::new(self.turns.fetch_add(1, Ordering::Relaxed)),
@@ -108,12 +105,13 @@ impl Connections {
 impl Table {
     /// Closes the connection that is idle longest of those that match. Looks at all: some hundred, and
     /// only while there are too many. `None`: none is idle.
-    fn close_idle(&mut self, matches: impl Fn(&OpenConnection) -> bool) -> Option<()> {
+    fn close_idle(&mut self, metrics: &WebMetrics, matches: impl Fn(&OpenConnection) -> bool) -> Option<()> {
         let idle_since = |connection: &OpenConnection| connection.idle_since.load(Ordering::Relaxed);
         let matching = self.by_id.iter().filter(|(_, connection)| matches(connection));
         let idle = matching.map(|(id, connection)| (idle_since(connection), *id)).filter(|(since, _)| *since != BUSY);
         let (_, id) = idle.min()?;
         self.remove(id)?.close.cancel();
+        metrics.idle_connections_closed.inc();
         Some(())
     }
 

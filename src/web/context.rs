@@ -17,7 +17,9 @@ use super::problem::{Problem, ProblemKind};
 use super::{Backend, PublicUrl, WebLimits, WebSettings};
 use crate::api::{Request, Row, Status, json};
 use crate::model::url::ServerUrl;
-use crate::model::view::{PlayerView, ServerDetail};
+use crate::model::view::board::WindowSummary;
+use crate::model::view::history::MapTotals;
+use crate::model::view::{PlayerNameView, PlayerView, ServerDetail, ServerSummary};
 
 pub(super) struct WebContext {
     /// Empty until the state is open.
@@ -123,6 +125,30 @@ impl WebContext {
         }
     }
 
+    /// The most played maps, or those that a search finds, from the engine.
+    pub async fn maps(&self, text: Option<String>, count: u32) -> Result<Vec<MapTotals>, Problem> {
+        let rows = self.ask(Request::Maps { text, count }).await?;
+        rows_of(rows, |row| if let Row::MapTotals(map) = row { Some(map) } else { None })
+    }
+
+    /// Players whose names begin with the text or contain it, from the engine.
+    pub async fn find_players(&self, text: String, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
+        let rows = self.ask(Request::PlayerSearch { text, count }).await?;
+        rows_of(rows, |row| if let Row::PlayerName(player) = row { Some(player) } else { None })
+    }
+
+    /// Servers whose host name or URL contains the text, from the engine.
+    pub async fn find_servers(&self, text: String, count: u32) -> Result<Vec<ServerSummary>, Problem> {
+        let rows = self.ask(Request::ServersSearch { text, count }).await?;
+        rows_of(rows, |row| if let Row::Server(server) = row { Some(*server) } else { None })
+    }
+
+    /// All windows, the newest first within a type; at most [`ANSWERS_AGE_MAX`] old.
+    pub async fn windows(&self) -> Result<Vec<WindowSummary>, Problem> {
+        let rows = self.ask_shared(&Request::Windows { bytes: false }).await?;
+        rows_of(rows.iter(), |row| if let Row::Window(window) = row { Some((**window).clone()) } else { None })
+    }
+
     /// The status of the daemon, at most [`ANSWERS_AGE_MAX`] old.
     pub async fn status(&self) -> Result<Status, Problem> {
         match &self.ask_shared(&Request::Status {}).await?[..] {
@@ -135,4 +161,9 @@ impl WebContext {
         let ms = self.limits.engine_timeout.as_millis();
         Problem::new(ProblemKind::Busy, format!("the engine did not answer within {ms} ms; try again"))
     }
+}
+
+/// What rows of one kind contain; `content` is `None` for a row of another kind.
+fn rows_of<R, T>(rows: impl IntoIterator<Item = R>, content: impl Fn(R) -> Option<T>) -> Result<Vec<T>, Problem> {
+    rows.into_iter().map(|row| content(row).ok_or_else(Problem::unexpected_row)).collect()
 }

@@ -114,13 +114,13 @@ impl Drop for Server {
 
 async fn serve(listener: TcpListener, context: Arc<WebContext>, stop: CancellationToken) {
     let router = router(context.clone());
-    let open = Arc::new(Connections::new(context.limits.connections_max));
-    let mut connections = JoinSet::new();
+    let connections = Arc::new(Connections::new(context.limits.connections_max));
+    let mut tasks = JoinSet::new();
     loop {
-        context.metrics.connections.set(open.count() as i64);
+        context.metrics.connections.set(connections.count() as i64);
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            Some(_) = connections.join_next() => continue,
+            Some(_) = tasks.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
         let (stream, peer) = match accepted {
@@ -133,17 +133,17 @@ async fn serve(listener: TcpListener, context: Arc<WebContext>, stop: Cancellati
             }
         };
         let client = (!context.proxies.contains(peer.ip())).then(|| network_of(peer.ip()));
-        let Some(place) = open.open(client, &context.metrics) else {
+        let Some(place) = connections.open(client, &context.metrics) else {
             context.metrics.connections_refused.inc();
             _ = stream.try_write(REFUSAL);
             continue;
         };
         // An answer is written at once: small packets need not wait for each other.
         _ = stream.set_nodelay(true);
-        connections.spawn(serve_connection(stream, peer, place, router.clone(), stop.clone(), context.limits));
+        tasks.spawn(serve_connection(stream, peer, place, router.clone(), stop.clone(), context.limits));
     }
     drop(listener);
-    let all_ended = async { while connections.join_next().await.is_some() {} };
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
     if timeout(context.limits.shutdown_timeout, all_ended).await.is_err() {
         tracing::warn!("connections of the web interface were cut, because the daemon stops");
     }

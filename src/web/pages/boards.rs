@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::chart::rounded;
 use super::format::{count, ranking as ranking_name, score, time};
-use super::{names, windows};
+use super::names;
 use crate::api::{Request, Row};
 use crate::model::Ranking;
 use crate::model::scope::Scope;
@@ -97,7 +97,7 @@ pub(super) async fn section(
     parameters: &BoardParameters,
     week_coverage: Option<f64>,
 ) -> Result<Markup, Problem> {
-    let all_windows = windows(context).await?;
+    let all_windows = context.windows().await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
     let Some(name) = parameters.ranking.as_deref().filter(|name| !name.is_empty()) else {
         let selector = |window: Option<&str>| BoardsSelector {

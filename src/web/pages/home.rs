@@ -15,7 +15,7 @@ use super::layout::{Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path};
-use super::{busiest_servers, names, overview, windows};
+use super::{busiest_servers, names, overview};
 use crate::api::ServerFilter;
 use crate::clock::system_ms;
 use crate::model::Ranking;
@@ -43,7 +43,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, board).await.ok()?.ok()?))
     });
     let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
-    let closed = windows(&context)
+    let closed = context
+        .windows()
         .await?
         .into_iter()
         .filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);

@@ -28,12 +28,7 @@ const MAPS: u32 = 200;
 /// The most played maps of the kept weeks.
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
     query::no_parameters(&uri)?;
-    let rows = context.ask(Request::Maps { text: None, count: MAPS }).await?;
-    let totals = |row: &Row| match row {
-        Row::MapTotals(totals) => Ok(totals.clone()),
-        _ => Err(Problem::unexpected_row()),
-    };
-    let maps = rows.iter().map(totals).collect::<Result<Vec<_>, _>>()?;
+    let maps = context.maps(None, MAPS).await?;
     let body = html! {
         h1 { "Maps" }
         @if maps.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {

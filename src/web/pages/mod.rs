@@ -40,7 +40,6 @@ use super::context::WebContext;
 use super::problem::Problem;
 use crate::api::{Request, Row, ServerFilter};
 use crate::model::server_page::{ServerCursor, ServerOrder};
-use crate::model::view::board::WindowSummary;
 use crate::model::view::{Overview, ServerSummary};
 
 pub(super) use self::layout::PageError;
@@ -87,16 +86,6 @@ async fn overview(context: &WebContext) -> Result<Overview, Problem> {
         [Row::Overview(overview)] => Ok((**overview).clone()),
         _ => Err(Problem::unexpected_row()),
     }
-}
-
-/// All windows, the newest first within a type.
-async fn windows(context: &WebContext) -> Result<Vec<WindowSummary>, Problem> {
-    let rows = context.ask_shared(&Request::Windows { bytes: false }).await?;
-    let window = |row: &Row| match row {
-        Row::Window(window) => Ok((**window).clone()),
-        _ => Err(Problem::unexpected_row()),
-    };
-    rows.iter().map(window).collect()
 }
 
 /// Servers online that match, those with most players first. Beyond [`SERVER_REQUESTS_MAX`] times

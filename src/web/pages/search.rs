@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
-use super::{busiest_servers, names, overview, server_rows};
+use super::{busiest_servers, names, overview};
 use crate::api::{Request, Row, ServerFilter};
 use crate::clock::system_ms;
 use crate::model::view::{PlayerNameView, PlayerView, ServerSummary};
@@ -72,25 +72,21 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
 
 /// Servers whose name or address contains the text, those with most players first.
 async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>, Problem> {
-    match context.ask(Request::ServersSearch { text: text.to_owned(), count: SERVERS }).await {
-        Ok(rows) => Ok(server_rows(rows)?.0),
+    match context.find_servers(text.to_owned(), SERVERS).await {
         // Searches are off: only servers online are looked at.
         Err(problem) if problem.kind == ProblemKind::Conflict => {
             let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
             busiest_servers(context, filter, SERVERS).await
         }
-        Err(problem) => Err(problem),
+        found => found,
     }
 }
 
 /// Maps that were played in the kept weeks, and maps of these servers: the first ones are up to ten
 /// minutes old.
 async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Result<Vec<String>, Problem> {
-    let mut maps = Vec::new();
-    for row in context.ask(Request::Maps { text: Some(text.to_owned()), count: MAPS }).await? {
-        let Row::MapTotals(map) = row else { return Err(Problem::unexpected_row()) };
-        maps.push(map.map);
-    }
+    let found = context.maps(Some(text.to_owned()), MAPS).await?;
+    let mut maps: Vec<String> = found.into_iter().map(|map| map.map).collect();
     let lower = text.to_lowercase();
     for map in servers.iter().filter_map(|server| server.map.as_ref()) {
         if map.to_lowercase().contains(&lower) && !maps.contains(map) {
@@ -113,10 +109,9 @@ async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>
         Err(problem) if problem.kind == ProblemKind::NotFound => (),
         Err(problem) => return Err(problem),
     }
-    match context.ask(Request::PlayerSearch { text: text.to_owned(), count: PLAYERS }).await {
-        Ok(rows) => {
-            for row in rows {
-                let Row::PlayerName(player) = row else { return Err(Problem::unexpected_row()) };
+    match context.find_players(text.to_owned(), PLAYERS).await {
+        Ok(found) => {
+            for player in found {
                 if players.iter().all(|known: &PlayerNameView| known.player_key != player.player_key) {
                     players.push(player);
                 }

@@ -112,13 +112,8 @@ pub(super) async fn board(State(context): State<Arc<WebContext>>, uri: Uri) -> R
     responses((status = 200, description = "The windows.", body = WindowList), Cached))]
 pub(super) async fn windows(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    let rows = context.ask_shared(&Request::Windows { bytes: false }).await?;
-    let windows = rows.iter().map(|row| match row {
-        Row::Window(window) => Ok((&**window).into()),
-        _ => Err(Problem::unexpected_row()),
-    });
-    let windows = windows.collect::<Result<_, _>>()?;
-    json_answer(&WindowList { windows }, MAX_AGE_S)
+    let windows = context.windows().await?;
+    json_answer(&WindowList { windows: windows.iter().map(WindowRow::from).collect() }, MAX_AGE_S)
 }
 
 fn request(parameters: Parameters) -> Result<(BoardSelector, BoardQuery), Problem> {

@@ -23,8 +23,8 @@ struct ListParameters {
     /// Only maps whose names are this text, begin with it or, from three characters on, contain it, in
     /// this order, regardless of case.
     text: Option<String>,
-    /// The most maps.
-    #[param(minimum = 1, maximum = 500, default = 50)]
+    /// Most maps.
+    #[param(value_type = Option<query::RowCount>, inline)]
     limit: Option<u32>,
 }
 
@@ -43,11 +43,7 @@ struct MapList {
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { text, limit } = query::parse(&uri)?;
     let count = query::rows("limit", limit)?;
-    let mut maps = Vec::new();
-    for row in context.ask(Request::Maps { text, count }).await? {
-        let Row::MapTotals(map) = row else { return Err(Problem::unexpected_row()) };
-        maps.push(map.into());
-    }
+    let maps = context.maps(text, count).await?.into_iter().map(MapTotalsRow::from).collect();
     json_answer(&MapList { maps }, MAX_AGE_S)
 }
 

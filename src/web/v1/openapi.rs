@@ -22,7 +22,7 @@ use crate::web::problem::{Problem, ProblemBody};
 use crate::web::query;
 
 /// Where components are referred to.
-pub(in crate::web) const SCHEMAS: &str = "#/components/schemas/";
+const SCHEMAS: &str = "#/components/schemas/";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
 const FIELDS_LEFT_OUT: [(&str, &str); 8] = [

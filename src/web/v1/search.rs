@@ -10,7 +10,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::openapi::{Cached, Refused};
 use super::rows::{MapTotalsRow, PlayerNameRow, ServerRow};
-use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -52,19 +51,13 @@ pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> 
     let Parameters { text, limit } = query::parse(&uri)?;
     let count = query::rows("limit", limit)?;
     query::name_length("text", &text)?;
-    let mut found = Found { players: Vec::new(), servers: Vec::new(), maps: Vec::new() };
-    for row in context.ask(Request::PlayerSearch { text: text.clone(), count }).await? {
-        let Row::PlayerName(player) = row else { return Err(Problem::unexpected_row()) };
-        found.players.push(player.into());
-    }
-    let servers = context.ask(Request::ServersSearch { text: text.clone(), count }).await?;
-    for row in &servers {
-        let Row::Server(server) = row else { return Err(Problem::unexpected_row()) };
-        found.servers.push(VisitorServer::from(&**server).into());
-    }
-    for row in context.ask(Request::Maps { text: Some(text), count }).await? {
-        let Row::MapTotals(map) = row else { return Err(Problem::unexpected_row()) };
-        found.maps.push(map.into());
-    }
+    let players = context.find_players(text.clone(), count).await?;
+    let servers = context.find_servers(text.clone(), count).await?;
+    let maps = context.maps(Some(text), count).await?;
+    let found = Found {
+        players: players.into_iter().map(PlayerNameRow::from).collect(),
+        servers: servers.iter().map(|server| VisitorServer::from(server).into()).collect(),
+        maps: maps.into_iter().map(MapTotalsRow::from).collect(),
+    };
     json_answer(&found, MAX_AGE_S)
 }
