@@ -12,13 +12,9 @@ use std::path::Path;
 
 use base64::Engine as _;
 use clqd::fleet::FaultShares;
-use sandbox::{Sandbox, fleet, wait_until};
+use sandbox::{Sandbox, WEB_WITHOUT_RATE_LIMIT, fleet, wait_until};
 use serde_json::Value;
 use webdriver::Browser;
-
-/// A test requests more pages than a visitor may.
-const SETTINGS: &str =
-    "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
 
 /// The width of a small phone, CSS pixels.
 const PHONE_WIDTH: u32 = 360;
@@ -77,7 +73,7 @@ fn visitor_walks_through_the_site() {
     let sandbox = Sandbox::new("");
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
     sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-    sandbox.configure(SETTINGS);
+    sandbox.configure(WEB_WITHOUT_RATE_LIMIT);
     let daemon = sandbox.start();
     let fleet = fleet(12, 91, 60.0, FaultShares::NONE);
     sandbox.add_servers(&fleet);

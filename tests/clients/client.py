@@ -11,7 +11,7 @@ from clqd_client.api.boards import get_board, list_windows
 from clqd_client.api.maps import get_map, list_maps
 from clqd_client.api.players import get_player, list_players
 from clqd_client.api.servers import get_best_players, get_server, list_servers
-from clqd_client.api.site import get_overview, get_series, get_status, search, search
+from clqd_client.api.site import get_overview, get_series, get_status, search
 from clqd_client.models import GetBoardRanking, Problem
 from clqd_client.types import UNSET
 

@@ -4,8 +4,7 @@
 //! The generators come from the package registries of Python and Node.js, so this is ignored by
 //! default: run `bash tests/run --clients`, which gets them.
 
-#[path = "../daemon/web/http.rs"]
-#[allow(dead_code, reason = "the tests of the daemon use more of it")]
+#[path = "../support/http.rs"]
 mod http;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
@@ -15,10 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clqd::fleet::FaultShares;
-use sandbox::{Sandbox, fleet, wait_until};
-
-const SETTINGS: &str =
-    "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
+use sandbox::{Sandbox, WEB_WITHOUT_RATE_LIMIT, fleet, wait_until};
 
 /// The compiler is strict: what may be missing must be checked.
 const TSCONFIG: &str = r#"{"compilerOptions": {
@@ -86,7 +82,7 @@ impl Clients {
 fn generated_clients_read_every_answer() {
     let tools = std::env::var_os("CLQD_CLIENT_TOOLS").map(PathBuf::from);
     let tools = tools.expect("CLQD_CLIENT_TOOLS: where the generators are; `bash tests/run --clients` sets it");
-    let sandbox = Sandbox::new(SETTINGS);
+    let sandbox = Sandbox::new(WEB_WITHOUT_RATE_LIMIT);
     let daemon = sandbox.start();
     let fleet = fleet(SERVERS, 92, 60.0, FaultShares::NONE);
     sandbox.add_servers(&fleet);

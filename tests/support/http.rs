@@ -1,5 +1,7 @@
 //! A plain HTTP/1.1 client, so that the tests see what is on the wire.
 
+#![allow(dead_code, reason = "each test program uses a part of this module")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -21,6 +21,10 @@ use serde_json::Value;
 /// Time limit for a condition. A passing test needs seconds.
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
 
+/// A config of the web interface on a free port, for tests that send more requests than a visitor may.
+pub const WEB_WITHOUT_RATE_LIMIT: &str =
+    "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
+
 /// Waits until `condition` returns a value. Panics after [`WAIT_MAX`].
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();

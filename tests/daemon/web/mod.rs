@@ -5,6 +5,7 @@ mod api;
 mod banners;
 mod health;
 mod history;
+#[path = "../../support/http.rs"]
 mod http;
 mod limits;
 mod metrics;
@@ -14,7 +15,7 @@ mod pages;
 
 use clqd::fleet::{FaultShares, Fleet};
 
-use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
+use crate::sandbox::{Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, fleet, wait_until};
 
 /// Recorded scans of a week of several servers.
 const SCAN_LOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
@@ -56,9 +57,7 @@ impl Site {
 
     /// Starts a daemon in a sandbox that may have a state.
     fn start_in(sandbox: Sandbox) -> Site {
-        sandbox.configure(
-            "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n",
-        );
+        sandbox.configure(WEB_WITHOUT_RATE_LIMIT);
         Site::of(sandbox)
     }
 
