@@ -69,6 +69,8 @@
 //! `docs/README.md` is the index of all pages.
 
 #![forbid(unsafe_code)]
+// They panic if the reader of a pipe has exited. The command line writes with `cli::stdio`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 /// The store copies many small pages; the system's allocator takes a quarter of a
 /// replay's time for it, and twice the memory.
@@ -92,6 +94,7 @@ pub mod api;
 pub mod archive;
 pub mod control;
 pub mod lines;
+pub mod log;
 pub mod scan;
 pub mod scan_log;
 pub mod store;

@@ -1,0 +1,235 @@
+//! Decodes the events of a segment: see [`encode`](super::encode) for the format.
+
+use super::LogEvent;
+use super::encode::{
+    ENTRY_AT, FIRST_NAME, KIND_MISS, KIND_SNAPSHOT, LastSnapshot, ListEntry, NEXT_ENTRY, expected_connected_ms,
+    player_flag, snapshot_flag,
+};
+use super::varint::Cursor;
+use crate::engine::Outcome;
+use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, SERVER_URL_BYTES_MAX, TEXT_BYTES_MAX};
+use crate::model::name::Name;
+use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+
+/// Why the body of a batch whose checksum is right cannot be decoded: another version wrote it,
+/// or batches before it are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("an event ends too early, or one of its numbers is too large")]
+    Truncated,
+    #[error("an event has the unknown kind {0}")]
+    Kind(u8),
+    #[error("an event has the unknown flags {0:#x}")]
+    Flags(u8),
+    #[error("an event refers to {what} {number}, which the segment does not have")]
+    Reference { what: &'static str, number: u64 },
+    #[error("{what} is too long, is not UTF-8 or is not valid")]
+    Text { what: &'static str },
+    #[error("a list has {0} players")]
+    Players(u64),
+}
+
+/// Decodes the events of one segment, from its first batch on.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    t_ms: i64,
+    servers: Vec<(ServerUrl, Option<LastSnapshot>)>,
+    texts: Vec<String>,
+    names: Vec<Name>,
+}
+
+impl Decoder {
+    /// Decodes the body of the next batch, and passes each event on.
+    pub fn decode(&mut self, body: &[u8], mut each: impl FnMut(LogEvent)) -> Result<(), DecodeError> {
+        let mut cursor = Cursor::new(body);
+        while !cursor.is_empty() {
+            each(self.event(&mut cursor)?);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, cursor: &mut Cursor<'_>) -> Result<LogEvent, DecodeError> {
+        let kind = cursor.byte().ok_or(DecodeError::Truncated)?;
+        if !matches!(kind, KIND_SNAPSHOT | KIND_MISS) {
+            return Err(DecodeError::Kind(kind));
+        }
+        self.t_ms = self.t_ms.wrapping_add(cursor.i64().ok_or(DecodeError::Truncated)?);
+        let server = self.server(cursor)?;
+        let outcome = match kind {
+            KIND_SNAPSHOT => Outcome::Snapshot(self.snapshot(server, cursor)?),
+            _ => {
+                let reason = text(&mut self.texts, cursor)?;
+                Outcome::Miss { t_ms: self.t_ms, reason: self.texts[reason as usize].clone() }
+            }
+        };
+        Ok(LogEvent { server: self.servers[server].0.clone(), outcome })
+    }
+
+    fn server(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
+        let Reference { index, new } = reference("server", self.servers.len(), SERVER_URL_BYTES_MAX, cursor)?;
+        if let Some(url) = new {
+            let url = ServerUrl::parse(url).map_err(|_| DecodeError::Text { what: "the URL of a server" })?;
+            self.servers.push((url, None));
+        }
+        Ok(index)
+    }
+
+    fn snapshot(&mut self, server: usize, cursor: &mut Cursor<'_>) -> Result<Snapshot, DecodeError> {
+        let flags = cursor.byte().ok_or(DecodeError::Truncated)?;
+        if flags & !snapshot_flag::ALL != 0 {
+            return Err(DecodeError::Flags(flags));
+        }
+        let has = |flag: u8| flags & flag != 0;
+        let last = self.servers[server].1.take();
+        let no_snapshot = || DecodeError::Reference { what: "the last snapshot of server", number: server as u64 };
+        let mut next = LastSnapshot { t_ms: self.t_ms, ..LastSnapshot::default() };
+        if has(snapshot_flag::TEXTS) {
+            next.game = text(&mut self.texts, cursor)?;
+            next.map = text(&mut self.texts, cursor)?;
+            next.hostname = text(&mut self.texts, cursor)?;
+        } else {
+            let last = last.as_ref().ok_or_else(no_snapshot)?;
+            (next.game, next.map, next.hostname) = (last.game, last.map, last.hostname);
+        }
+        let mut number = |flag: u8| match has(flag) {
+            true => cursor.u32().map(Some).ok_or(DecodeError::Truncated),
+            false => Ok(None),
+        };
+        next.slots = match number(snapshot_flag::SLOTS)? {
+            Some(slots) => slots,
+            None => last.as_ref().ok_or_else(no_snapshot)?.slots,
+        };
+        let (count, bots) = (number(snapshot_flag::COUNT)?, number(snapshot_flag::BOTS)?);
+        let last = last.filter(|last| last.game == next.game).unwrap_or_default();
+        let gap_ms = self.t_ms.wrapping_sub(last.t_ms);
+        let players = match has(snapshot_flag::SAME_NAMES) {
+            true => {
+                next.list = last.list;
+                let player = |entry: &mut ListEntry| self.player(entry, gap_ms, cursor);
+                next.list.iter_mut().map(player).collect::<Result<Vec<Player>, _>>()?
+            }
+            false => {
+                let len = cursor.u64().ok_or(DecodeError::Truncated)?;
+                if len > PLAYERS_MAX as u64 {
+                    return Err(DecodeError::Players(len));
+                }
+                let mut players = Vec::with_capacity(len as usize);
+                next.list.reserve_exact(len as usize);
+                let mut next_entry = 0;
+                for _ in 0..len {
+                    let mut entry = self.referenced_entry(&last.list, &mut next_entry, cursor)?;
+                    players.push(self.player(&mut entry, gap_ms, cursor)?);
+                    next.list.push(entry);
+                }
+                players
+            }
+        };
+        let text = |number: u32| self.texts[number as usize].clone();
+        let snapshot = Snapshot {
+            t_ms: self.t_ms,
+            game: text(next.game),
+            map: text(next.map),
+            hostname: text(next.hostname),
+            slots: next.slots,
+            players,
+            completeness: Completeness::full_if(!has(snapshot_flag::PARTIAL)),
+            count,
+            bots,
+        };
+        self.servers[server].1 = Some(next);
+        Ok(snapshot)
+    }
+
+    fn referenced_entry(
+        &mut self,
+        last: &[ListEntry],
+        next_entry: &mut usize,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<ListEntry, DecodeError> {
+        let code = cursor.u64().ok_or(DecodeError::Truncated)?;
+        let at = match code {
+            NEXT_ENTRY => *next_entry as u64,
+            ENTRY_AT => cursor.u64().ok_or(DecodeError::Truncated)?,
+            name => {
+                let name = new_or_known("name", name - FIRST_NAME, self.names.len(), NAME_BYTES_MAX, cursor)?;
+                if let Some(new) = name.new {
+                    self.names.push(new.into());
+                }
+                return Ok(ListEntry { name: name.index as u32, ..ListEntry::default() });
+            }
+        };
+        let entry = usize::try_from(at).ok().and_then(|at| last.get(at));
+        *next_entry = at as usize + 1;
+        entry.copied().ok_or(DecodeError::Reference { what: "entry", number: at })
+    }
+
+    /// Decodes a player, and stores their values in the entry.
+    fn player(&self, entry: &mut ListEntry, gap_ms: i64, cursor: &mut Cursor<'_>) -> Result<Player, DecodeError> {
+        let flags = cursor.byte().ok_or(DecodeError::Truncated)?;
+        let mut difference = |flag: u8| match flags & flag != 0 {
+            true => cursor.i64().ok_or(DecodeError::Truncated),
+            false => Ok(0),
+        };
+        let points = entry.points.wrapping_add(difference(player_flag::POINTS_DIFFER)?);
+        let ping = i64::from(entry.ping).wrapping_add(difference(player_flag::PING_DIFFERS)?);
+        let ping = i32::try_from(ping).map_err(|_| DecodeError::Truncated)?;
+        let connected_ms =
+            expected_connected_ms(entry, gap_ms).wrapping_add_signed(difference(player_flag::CONNECTED_DIFFERS)?);
+        let player = Player {
+            name: self.names[entry.name as usize].clone(),
+            points: (flags & player_flag::POINTS != 0).then_some(points),
+            ping: (flags & player_flag::PING != 0).then_some(ping),
+            connected_ms: (flags & player_flag::CONNECTED != 0).then_some(connected_ms),
+            bot: flags & player_flag::BOT != 0,
+            spectator: flags & player_flag::SPECTATOR != 0,
+        };
+        *entry = ListEntry::of(entry.name, &player);
+        Ok(player)
+    }
+}
+
+/// A reference to a table: the index of the string, and the string if it is a new one.
+struct Reference<'a> {
+    index: usize,
+    new: Option<&'a str>,
+}
+
+fn text(texts: &mut Vec<String>, cursor: &mut Cursor<'_>) -> Result<u32, DecodeError> {
+    let Reference { index, new } = reference("text", texts.len(), TEXT_BYTES_MAX, cursor)?;
+    texts.extend(new.map(str::to_owned));
+    Ok(index as u32)
+}
+
+fn reference<'a>(
+    what: &'static str,
+    known: usize,
+    bytes_max: usize,
+    cursor: &mut Cursor<'a>,
+) -> Result<Reference<'a>, DecodeError> {
+    let number = cursor.u64().ok_or(DecodeError::Truncated)?;
+    new_or_known(what, number, known, bytes_max, cursor)
+}
+
+/// The string with a number; if it is the first that is not known, it follows.
+fn new_or_known<'a>(
+    what: &'static str,
+    number: u64,
+    known: usize,
+    bytes_max: usize,
+    cursor: &mut Cursor<'a>,
+) -> Result<Reference<'a>, DecodeError> {
+    if number > known as u64 {
+        return Err(DecodeError::Reference { what, number });
+    }
+    let index = number as usize;
+    if index < known {
+        return Ok(Reference { index, new: None });
+    }
+    let len = cursor.u64().ok_or(DecodeError::Truncated)?;
+    if len > bytes_max as u64 {
+        return Err(DecodeError::Text { what });
+    }
+    let bytes = cursor.bytes(len as usize).ok_or(DecodeError::Truncated)?;
+    let new = std::str::from_utf8(bytes).map_err(|_| DecodeError::Text { what })?;
+    Ok(Reference { index, new: Some(new) })
+}

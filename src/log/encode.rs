@@ -1,0 +1,291 @@
+//! Encodes events. The code of an event refers to events before it in the segment:
+//!
+//! - A string is stored once, where it is first used. Later uses are its number. There are three
+//!   tables: URLs of servers, texts (games, maps, host names, reasons of misses), and names of
+//!   players in a game. So a name can be replaced in its table when a player is forgotten, and
+//!   a map that has the same name stays.
+//! - Times are differences to the event before.
+//! - A list refers to the last list of the same server: entries with the same names in the same
+//!   order need no names, and points and pings are differences.
+//!
+//! A scan of a server with 8 players whose names are known takes some 30 bytes; the same line of
+//! JSON takes 600.
+//!
+//! | part | code |
+//! |---|---|
+//! | event | kind (1: snapshot, 2: miss), time difference, server |
+//! | miss | reason |
+//! | snapshot | flags (below), then what the flags announce, then the list |
+//! | list, same names | a player for each entry of the list before |
+//! | other list | number of entries, and for each: 0: the next entry of the list before; 1 and an index into that list; or the number of the name + 2; then the player |
+//! | player | flags (below), then differences of points, ping, and connected time |
+//!
+//! A number one above the last of a table announces a new string: its length and bytes follow.
+
+use rustc_hash::FxHashMap;
+
+use super::varint::{put_i64, put_u64};
+use crate::engine::Outcome;
+use crate::model::name::Name;
+use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+
+pub(super) const KIND_SNAPSHOT: u8 = 1;
+pub(super) const KIND_MISS: u8 = 2;
+
+/// Flags of a snapshot.
+pub(super) mod snapshot_flag {
+    pub const PARTIAL: u8 = 1;
+    /// Game, map and host name follow; otherwise they are those of the server's last snapshot.
+    pub const TEXTS: u8 = 2;
+    /// The number of slots follows; otherwise it is that of the server's last snapshot.
+    pub const SLOTS: u8 = 4;
+    pub const COUNT: u8 = 8;
+    pub const BOTS: u8 = 16;
+    /// The names and their order are those of the server's last list.
+    pub const SAME_NAMES: u8 = 32;
+    pub const ALL: u8 = 63;
+}
+
+/// Flags of a player. A value that is present and not different is that of the player's entry in
+/// the list before, or 0 without one.
+pub(super) mod player_flag {
+    pub const BOT: u8 = 1;
+    pub const SPECTATOR: u8 = 2;
+    pub const POINTS: u8 = 4;
+    pub const PING: u8 = 8;
+    pub const CONNECTED: u8 = 16;
+    pub const POINTS_DIFFER: u8 = 32;
+    pub const PING_DIFFERS: u8 = 64;
+    /// The connected time grew by another time than passed between the lists.
+    pub const CONNECTED_DIFFERS: u8 = 128;
+}
+
+/// References of the entries of a list.
+pub(super) const NEXT_ENTRY: u64 = 0;
+pub(super) const ENTRY_AT: u64 = 1;
+pub(super) const FIRST_NAME: u64 = 2;
+
+/// The last snapshot of a server in the segment, as far as the next one refers to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastSnapshot {
+    pub t_ms: i64,
+    pub game: u32,
+    pub map: u32,
+    pub hostname: u32,
+    pub slots: u32,
+    pub list: Vec<ListEntry>,
+}
+
+/// An entry of the last list of a server. Values that are absent are 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ListEntry {
+    /// Number of the name.
+    pub name: u32,
+    pub ping: i32,
+    pub points: i64,
+    pub connected_ms: u64,
+}
+
+impl ListEntry {
+    pub fn of(name: u32, player: &Player) -> ListEntry {
+        ListEntry {
+            name,
+            ping: player.ping.unwrap_or(0),
+            points: player.points.unwrap_or(0),
+            connected_ms: player.connected_ms.unwrap_or(0),
+        }
+    }
+}
+
+/// Encodes the events of one segment.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    t_ms: i64,
+    /// A server's number is its index in `snapshots`.
+    servers: FxHashMap<ServerUrl, u32>,
+    snapshots: Vec<Option<LastSnapshot>>,
+    texts: FxHashMap<String, u32>,
+    /// By game and name.
+    names: FxHashMap<(u32, Name), u32>,
+    name_of: Vec<Name>,
+}
+
+impl Encoder {
+    /// Appends the code of an event.
+    pub fn encode(&mut self, server: &ServerUrl, outcome: &Outcome, out: &mut Vec<u8>) {
+        let kind = match outcome {
+            Outcome::Snapshot(_) => KIND_SNAPSHOT,
+            Outcome::Miss { .. } => KIND_MISS,
+        };
+        out.push(kind);
+        put_i64(out, outcome.t_ms().wrapping_sub(self.t_ms));
+        self.t_ms = outcome.t_ms();
+        let server = self.put_server(server, out);
+        match outcome {
+            Outcome::Snapshot(snapshot) => self.put_snapshot(server, snapshot, out),
+            Outcome::Miss { reason, .. } => _ = put_text(&mut self.texts, reason, out),
+        }
+    }
+
+    fn put_server(&mut self, server: &ServerUrl, out: &mut Vec<u8>) -> usize {
+        if let Some(&number) = self.servers.get(server) {
+            put_u64(out, number.into());
+            return number as usize;
+        }
+        let number = self.snapshots.len();
+        put_u64(out, number as u64);
+        put_bytes(server.as_str(), out);
+        self.servers.insert(server.clone(), number as u32);
+        self.snapshots.push(None);
+        number
+    }
+
+    fn put_snapshot(&mut self, server: usize, snapshot: &Snapshot, out: &mut Vec<u8>) {
+        let last = self.snapshots[server].take();
+        let mut next = LastSnapshot { t_ms: snapshot.t_ms, slots: snapshot.slots, ..LastSnapshot::default() };
+        let flags_at = out.len();
+        out.push(0);
+        let mut flags = 0;
+        let mut set = |flag: u8, is_set: bool| {
+            flags |= if is_set { flag } else { 0 };
+            is_set
+        };
+        set(snapshot_flag::PARTIAL, snapshot.completeness == Completeness::Partial);
+        let text = |text: &str| self.texts.get(text).copied();
+        let same_texts = last.as_ref().filter(|last| {
+            text(&snapshot.game) == Some(last.game)
+                && text(&snapshot.map) == Some(last.map)
+                && text(&snapshot.hostname) == Some(last.hostname)
+        });
+        (next.game, next.map, next.hostname) = match same_texts {
+            Some(last) => (last.game, last.map, last.hostname),
+            None => {
+                set(snapshot_flag::TEXTS, true);
+                let mut put = |text| put_text(&mut self.texts, text, out);
+                (put(&snapshot.game), put(&snapshot.map), put(&snapshot.hostname))
+            }
+        };
+        if set(snapshot_flag::SLOTS, last.as_ref().is_none_or(|last| last.slots != snapshot.slots)) {
+            put_u64(out, snapshot.slots.into());
+        }
+        if let Some(count) = snapshot.count.filter(|_| set(snapshot_flag::COUNT, true)) {
+            put_u64(out, count.into());
+        }
+        if let Some(bots) = snapshot.bots.filter(|_| set(snapshot_flag::BOTS, true)) {
+            put_u64(out, bots.into());
+        }
+        // Names of another game are others, also if they are spelled alike.
+        let last = last.filter(|last| last.game == next.game).unwrap_or_default();
+        let same_names = last.list.len() == snapshot.players.len()
+            && last.list.iter().zip(&snapshot.players).all(|(entry, player)| self.has_name(entry, player));
+        let gap_ms = snapshot.t_ms.wrapping_sub(last.t_ms);
+        if set(snapshot_flag::SAME_NAMES, same_names) {
+            next.list = last.list;
+            for (entry, player) in next.list.iter_mut().zip(&snapshot.players) {
+                put_player(entry, gap_ms, player, out);
+                *entry = ListEntry::of(entry.name, player);
+            }
+        } else {
+            put_u64(out, snapshot.players.len() as u64);
+            next.list.reserve_exact(snapshot.players.len());
+            let mut next_entry = 0;
+            for player in &snapshot.players {
+                let before = self.put_reference(&last.list, &mut next_entry, next.game, player, out);
+                put_player(&before, gap_ms, player, out);
+                next.list.push(ListEntry::of(before.name, player));
+            }
+        }
+        out[flags_at] = flags;
+        self.snapshots[server] = Some(next);
+    }
+
+    fn has_name(&self, entry: &ListEntry, player: &Player) -> bool {
+        self.name_of[entry.name as usize] == player.name
+    }
+
+    /// Writes which entry of the last list has this player, or else the name. Returns that entry, or
+    /// an empty one with the name.
+    fn put_reference(
+        &mut self,
+        last: &[ListEntry],
+        next_entry: &mut usize,
+        game: u32,
+        player: &Player,
+        out: &mut Vec<u8>,
+    ) -> ListEntry {
+        if let Some(&entry) = last.get(*next_entry).filter(|entry| self.has_name(entry, player)) {
+            put_u64(out, NEXT_ENTRY);
+            *next_entry += 1;
+            return entry;
+        }
+        let key = (game, player.name.clone());
+        if let Some(&name) = self.names.get(&key) {
+            let Some(at) = last.iter().position(|entry| entry.name == name) else {
+                put_u64(out, FIRST_NAME + u64::from(name));
+                return ListEntry { name, ..ListEntry::default() };
+            };
+            put_u64(out, ENTRY_AT);
+            put_u64(out, at as u64);
+            *next_entry = at + 1;
+            return last[at];
+        }
+        let name = self.name_of.len() as u32;
+        put_u64(out, FIRST_NAME + u64::from(name));
+        put_bytes(&player.name, out);
+        self.name_of.push(player.name.clone());
+        self.names.insert(key, name);
+        ListEntry { name, ..ListEntry::default() }
+    }
+}
+
+fn put_player(before: &ListEntry, gap_ms: i64, player: &Player, out: &mut Vec<u8>) {
+    let now = ListEntry::of(before.name, player);
+    let points = now.points.wrapping_sub(before.points);
+    let ping = i64::from(now.ping) - i64::from(before.ping);
+    let connected_ms = now.connected_ms.wrapping_sub(expected_connected_ms(before, gap_ms)) as i64;
+    let present = [
+        (player_flag::BOT, player.bot),
+        (player_flag::SPECTATOR, player.spectator),
+        (player_flag::POINTS, player.points.is_some()),
+        (player_flag::PING, player.ping.is_some()),
+        (player_flag::CONNECTED, player.connected_ms.is_some()),
+    ];
+    let differences = [
+        (player_flag::POINTS_DIFFER, points, player.points.is_some()),
+        (player_flag::PING_DIFFERS, ping, player.ping.is_some()),
+        (player_flag::CONNECTED_DIFFERS, connected_ms, player.connected_ms.is_some()),
+    ];
+    let flags_at = out.len();
+    out.push(present.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).sum());
+    for (flag, difference, is_present) in differences {
+        if is_present && difference != 0 {
+            out[flags_at] |= flag;
+            put_i64(out, difference);
+        }
+    }
+}
+
+/// The connected time of an entry after a gap, if the player has stayed.
+pub(super) fn expected_connected_ms(before: &ListEntry, gap_ms: i64) -> u64 {
+    match before.connected_ms {
+        0 => 0,
+        connected_ms => connected_ms.wrapping_add_signed(gap_ms),
+    }
+}
+
+fn put_text(texts: &mut FxHashMap<String, u32>, text: &str, out: &mut Vec<u8>) -> u32 {
+    if let Some(&number) = texts.get(text) {
+        put_u64(out, number.into());
+        return number;
+    }
+    let number = texts.len() as u32;
+    put_u64(out, number.into());
+    put_bytes(text, out);
+    texts.insert(text.to_owned(), number);
+    number
+}
+
+fn put_bytes(text: &str, out: &mut Vec<u8>) {
+    put_u64(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}

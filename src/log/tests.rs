@@ -1,0 +1,270 @@
+//! Round trips, and every damage of one bit and every cut of a small log.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{Completeness, Player, Snapshot};
+
+const T_MS: i64 = 1_763_683_200_000;
+
+fn player(name: &str, points: i64) -> Player {
+    Player { name: name.into(), points: Some(points), ping: Some(48), connected_ms: None, bot: false, spectator: false }
+}
+
+fn snapshot(t_ms: i64, players: Vec<Player>) -> Outcome {
+    Outcome::Snapshot(Snapshot {
+        t_ms,
+        game: "baseq3".into(),
+        map: "q3dm17".into(),
+        hostname: "a server".into(),
+        slots: 16,
+        players,
+        completeness: Completeness::Full,
+        count: None,
+        bots: None,
+    })
+}
+
+fn url(server: u16) -> ServerUrl {
+    ServerUrl::parse(&format!("quake3://10.0.0.1:{}", 27_000 + server)).unwrap()
+}
+
+/// Events in a form that can be compared.
+fn text(server: &ServerUrl, outcome: &Outcome) -> String {
+    format!("{server} {outcome:?}")
+}
+
+fn read_all(dir: &Path) -> Result<Vec<String>, LogError> {
+    let mut reader = LogReader::open(dir)?;
+    let mut events = Vec::new();
+    while reader.read_batch(|event| events.push(text(&event.server, &event.outcome)))?.is_some() {}
+    Ok(events)
+}
+
+fn settings(dir: &Path) -> WriterSettings {
+    WriterSettings { dir: dir.to_owned(), segment_bytes_max: 1 << 20, segment_ms_max: 3_600_000 }
+}
+
+fn open(dir: &Path) -> LogWriter {
+    LogWriter::open(settings(dir), T_MS).unwrap().0
+}
+
+#[test]
+fn unchanged_list_takes_few_bytes() {
+    let mut encoder = Encoder::default();
+    let mut out = Vec::new();
+    let list = |points| (0..8).map(|n| player(&format!("a player's name {n}"), points)).collect();
+    encoder.encode(&url(1), &snapshot(T_MS, list(1)), &mut out);
+    let first = out.len();
+    encoder.encode(&url(1), &snapshot(T_MS + 120_000, list(2)), &mut out);
+    assert!((200..400).contains(&first), "{first}");
+    assert!(out.len() - first < 40, "{}", out.len() - first);
+}
+
+fn any_player() -> impl Strategy<Value = Player> {
+    let name = prop_oneof!["[a-c]", "\\PC{0,30}"];
+    let points = prop_oneof![Just(None), (-50..50_i64).prop_map(Some), any::<i64>().prop_map(Some)];
+    let connected_ms =
+        prop_oneof![Just(None), any::<u32>().prop_map(|ms| Some(ms.into())), any::<u64>().prop_map(Some)];
+    (name, points, any::<Option<i32>>(), connected_ms, any::<bool>(), any::<bool>()).prop_map(
+        |(name, points, ping, connected_ms, bot, spectator)| Player {
+            name: name.into(),
+            points,
+            ping,
+            connected_ms,
+            bot,
+            spectator,
+        },
+    )
+}
+
+fn any_outcome() -> impl Strategy<Value = Outcome> {
+    let t_ms = prop_oneof![0..200_000_i64, any::<i64>()];
+    let texts = ("[ab]", "[mn]", "\\PC{0,20}");
+    let numbers = (0..3_u32, any::<Option<u32>>(), any::<Option<u32>>(), any::<bool>());
+    let players = prop::collection::vec(any_player(), 0..8);
+    let snapshot = (t_ms.clone(), texts, numbers, players).prop_map(
+        |(t_ms, (game, map, hostname), (slots, count, bots, is_full), players)| {
+            let completeness = Completeness::full_if(is_full);
+            Outcome::Snapshot(Snapshot { t_ms, game, map, hostname, slots, players, completeness, count, bots })
+        },
+    );
+    let miss = (t_ms, "[a-z]{0,8}").prop_map(|(t_ms, reason)| Outcome::Miss { t_ms, reason });
+    prop_oneof![9 => snapshot, 1 => miss]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_events_round_trip(events in prop::collection::vec((0..3_u16, any_outcome()), 0..40)) {
+        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        for batch in events.chunks(3) {
+            let mut body = Vec::new();
+            batch.iter().for_each(|(server, outcome)| encoder.encode(&url(*server), outcome, &mut body));
+            let mut decoded = Vec::new();
+            decoder.decode(&body, |event| decoded.push(text(&event.server, &event.outcome))).unwrap();
+            let want: Vec<String> = batch.iter().map(|(server, outcome)| text(&url(*server), outcome)).collect();
+            prop_assert_eq!(decoded, want);
+        }
+    }
+
+    /// Damage that the checksum does not find must not do more than return an error.
+    #[test]
+    fn any_bytes_decode_or_fail(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut events = 0;
+        _ = Decoder::default().decode(&body, |_| events += 1);
+        prop_assert!(events <= body.len());
+    }
+}
+
+/// A log of three segments with three batches each, but the last. Returns its events.
+fn write_small_log(dir: &Path) -> Vec<String> {
+    let mut writer = LogWriter::open(WriterSettings { segment_ms_max: 300, ..settings(dir) }, T_MS).unwrap().0;
+    let mut events = Vec::new();
+    for n in 1..=8 {
+        let outcome = snapshot(T_MS + n * 100, vec![player("a", n), player("b", 7)]);
+        events.push(text(&url(1), &outcome));
+        writer.append(&url(1), &outcome);
+        writer.sync(T_MS + n * 100).unwrap();
+    }
+    events
+}
+
+#[test]
+fn log_of_several_segments_and_starts_is_read_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut want = write_small_log(dir.path());
+    assert_eq!(segments(dir.path()).unwrap().len(), 3);
+    for n in 10..13 {
+        let outcome = snapshot(T_MS + n * 1_000, vec![player("c", n)]);
+        want.push(text(&url(2), &outcome));
+        let mut writer = open(dir.path());
+        writer.append(&url(2), &outcome);
+        writer.sync(T_MS).unwrap();
+        // A start without an event leaves nothing.
+        drop(writer);
+        drop(open(dir.path()));
+    }
+    assert_eq!(read_all(dir.path()).unwrap(), want);
+    let (summaries, cut) = check(dir.path()).unwrap();
+    assert_eq!((summaries.len(), cut), (7, None));
+    assert_eq!(
+        summaries.iter().map(|it| (it.batches, it.events)).fold((0, 0), |(b, e), (n, m)| (b + n, e + m)),
+        (11, 11)
+    );
+}
+
+#[test]
+fn second_writer_is_refused_and_names_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let _writer = open(dir.path());
+    let error = LogWriter::open(settings(dir.path()), T_MS).unwrap_err().to_string();
+    assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+}
+
+/// Every prefix of the newest segment is the log before a batch, and the next start goes on there.
+#[test]
+fn every_cut_of_the_end_keeps_the_batches_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let want = write_small_log(dir.path());
+    let last = segments(dir.path()).unwrap().pop().unwrap().path;
+    let whole = fs::read(&last).unwrap();
+    let mut lengths = std::collections::BTreeSet::new();
+    for len in 0..whole.len() {
+        fs::write(&last, &whole[..len]).unwrap();
+        let read = read_all(dir.path());
+        if len < 40 {
+            // The segment before announces this one.
+            let error = read.unwrap_err();
+            assert!(matches!(error, LogError::Header { .. }), "{len}: {error}");
+            continue;
+        }
+        let read = read.unwrap();
+        assert_eq!(read, want[..read.len()], "{len}");
+        lengths.insert(read.len());
+        let files = segments(dir.path()).unwrap();
+        let (mut writer, cut) = LogWriter::open(settings(dir.path()), T_MS).unwrap();
+        if let Some(cut) = cut {
+            assert_eq!(cut.position + cut.bytes, len as u64);
+        }
+        let outcome = snapshot(T_MS + 9_000, vec![player("z", 1)]);
+        writer.append(&url(1), &outcome);
+        writer.sync(T_MS).unwrap();
+        drop(writer);
+        let continued = read_all(dir.path()).unwrap();
+        assert_eq!((&continued[..read.len()], &continued[read.len()]), (&read[..], &text(&url(1), &outcome)), "{len}");
+        for file in segments(dir.path()).unwrap() {
+            if !files.contains(&file) {
+                fs::remove_file(file.path).unwrap();
+            }
+        }
+    }
+    assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [6, 7]);
+}
+
+/// Every bit of every file: the events are read as they were, or a cut or an error is reported.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let want = write_small_log(dir.path());
+    for (number, file) in segments(dir.path()).unwrap().into_iter().enumerate() {
+        let whole = fs::read(&file.path).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&file.path, &damaged).unwrap();
+            match check(dir.path()) {
+                Err(_) => {}
+                // Only the last batch of the log has nothing after it.
+                Ok((summaries, Some(cut))) => {
+                    assert_eq!((number, &cut.path), (2, &file.path), "bit {bit}");
+                    let events: u64 = summaries.iter().map(|it| it.events).sum();
+                    assert_eq!(events as usize, want.len() - 1, "bit {bit} of {}", file.path.display());
+                }
+                Ok((_, None)) => panic!("bit {bit} of {} is not noticed", file.path.display()),
+            }
+        }
+        fs::write(&file.path, &whole).unwrap();
+    }
+    assert_eq!(read_all(dir.path()).unwrap(), want);
+}
+
+#[test]
+fn every_missing_segment_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let want = write_small_log(dir.path());
+    let files = segments(dir.path()).unwrap();
+    for (number, file) in files.iter().enumerate() {
+        let bytes = fs::read(&file.path).unwrap();
+        fs::remove_file(&file.path).unwrap();
+        match (number, read_all(dir.path())) {
+            // Segments are removed from the oldest on when they are too old: that is no damage.
+            (0, read) => assert_eq!(read.unwrap(), want[3..]),
+            (1, read) => assert!(matches!(read, Err(LogError::Sequence { .. }))),
+            (_, read) => assert!(matches!(read, Err(LogError::MissingSegment { .. }))),
+        }
+        fs::write(&file.path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn name_that_looks_like_a_batch_is_not_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut forged = vec![0; 32];
+    super::batch::BatchHeader { seq: 2, last_ms: 0, events: 0 }.seal(0, &mut forged);
+    forged.retain(u8::is_ascii);
+    let name = String::from_utf8(forged).unwrap();
+    let mut writer = open(dir.path());
+    writer.append(&url(1), &snapshot(T_MS, vec![player(&name, 1)]));
+    writer.sync(T_MS).unwrap();
+    let path = segments(dir.path()).unwrap().pop().unwrap().path;
+    let len = fs::metadata(&path).unwrap().len();
+    drop(writer);
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(len - 1).unwrap();
+    let (_, cut) = check(dir.path()).unwrap();
+    assert_eq!(cut.map(|cut| cut.position), Some(40));
+}

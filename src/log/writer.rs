@@ -1,0 +1,223 @@
+//! Writes a log: one batch at a time, each synced to disk.
+//!
+//! A failed write or sync is final: what is on disk is unknown then, and a second `fdatasync`
+//! may report success for pages that the first one has dropped. The process must end; the next
+//! start reads what is there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+use super::batch::{BATCH_HEADER_BYTES, BODY_BYTES_MAX, BatchHeader, SEGMENT_HEADER_BYTES, SegmentHeader, VERSION};
+use super::encode::Encoder;
+use super::error::LogError;
+use super::segment::{Cut, LogReader, SegmentFile, segments};
+use crate::engine::Outcome;
+use crate::model::ServerUrl;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriterSettings {
+    pub dir: PathBuf,
+    /// A segment that is larger ends with the current batch.
+    pub segment_bytes_max: u64,
+    /// A segment that is older ends with the current batch.
+    pub segment_ms_max: i64,
+}
+
+/// Appends to a log. Only one process can.
+#[derive(Debug)]
+pub struct LogWriter {
+    settings: WriterSettings,
+    _lock: Flock<File>,
+    segment: Segment,
+    bytes: u64,
+    encoder: Encoder,
+    /// The next batch: space for its header, then the events added so far.
+    batch: Vec<u8>,
+    events: u32,
+    last_ms: i64,
+    next_seq: u64,
+}
+
+/// The segment that is written.
+#[derive(Debug)]
+struct Segment {
+    file: File,
+    path: PathBuf,
+    header: SegmentHeader,
+}
+
+impl LogWriter {
+    /// Opens a log for writing; creates the directory if it is missing. Begins a new segment.
+    /// Returns the cut that a crash left at the end of the log, which is removed.
+    pub fn open(settings: WriterSettings, now_ms: i64) -> Result<(LogWriter, Option<Cut>), LogError> {
+        let dir = &settings.dir;
+        create_dir(dir)?;
+        let lock = lock(dir)?;
+        let files = segments(dir)?;
+        // Older segments were complete when their successor was begun.
+        let mut reader = LogReader::of(files[files.len().saturating_sub(2)..].to_vec());
+        while reader.read_batch(|_| ())?.is_some() {}
+        let next_seq = reader.next_seq().unwrap_or(1);
+        let cut = reader.cut().cloned();
+        if let Some(cut) = &cut {
+            remove_cut(cut, dir)?;
+        }
+        let mut existing = files.into_iter().filter(|file| file.path.exists());
+        let last = existing.next_back();
+        // A segment without a batch has the name of the new one: the log goes on in it.
+        let (segment, before) = match last {
+            Some(empty) if empty.first_seq == next_seq => (reopen_segment(&empty.path)?, existing.next_back()),
+            last => (begin_segment(dir, next_seq, now_ms)?, last),
+        };
+        let last_ms = reader.last_ms();
+        if let Some(before) = before.filter(|_| !reader.is_announced(next_seq)) {
+            end_segment(&before.path, next_seq, last_ms)?;
+        }
+        let writer = LogWriter {
+            settings,
+            _lock: lock,
+            segment,
+            bytes: SEGMENT_HEADER_BYTES as u64,
+            encoder: Encoder::default(),
+            batch: vec![0; BATCH_HEADER_BYTES],
+            events: 0,
+            last_ms,
+            next_seq,
+        };
+        Ok((writer, cut))
+    }
+
+    /// Adds an event to the next batch.
+    pub fn append(&mut self, server: &ServerUrl, outcome: &Outcome) {
+        self.encoder.encode(server, outcome, &mut self.batch);
+        self.events += 1;
+        self.last_ms = outcome.t_ms();
+    }
+
+    /// Bytes that are not on disk yet.
+    pub fn unsynced_bytes(&self) -> usize {
+        self.batch.len() - BATCH_HEADER_BYTES
+    }
+
+    /// Sequence number of the next batch.
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Writes the added events as one batch. When it returns, they are on disk. Error: the process
+    /// must end.
+    pub fn sync(&mut self, now_ms: i64) -> Result<(), LogError> {
+        if self.events == 0 {
+            return Ok(());
+        }
+        assert!(self.unsynced_bytes() <= BODY_BYTES_MAX, "the caller limits what is not synced");
+        let header = BatchHeader { seq: self.next_seq, last_ms: self.last_ms, events: self.events };
+        let Segment { file, path, header: segment } = &mut self.segment;
+        header.seal(segment.id, &mut self.batch);
+        file.write_all(&self.batch).and_then(|()| file.sync_data()).map_err(LogError::io("write", path))?;
+        self.bytes += self.batch.len() as u64;
+        self.next_seq += 1;
+        self.events = 0;
+        self.batch.truncate(BATCH_HEADER_BYTES);
+        let age_ms = now_ms.saturating_sub(self.segment.header.created_ms);
+        if self.bytes >= self.settings.segment_bytes_max || age_ms >= self.settings.segment_ms_max {
+            self.begin_next_segment(now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn begin_next_segment(&mut self, now_ms: i64) -> Result<(), LogError> {
+        let next = begin_segment(&self.settings.dir, self.next_seq, now_ms)?;
+        let Segment { file, path, header } = &mut self.segment;
+        write_end(file, header.id, self.next_seq, self.last_ms).map_err(LogError::io("write", path))?;
+        self.segment = next;
+        (self.bytes, self.encoder) = (SEGMENT_HEADER_BYTES as u64, Encoder::default());
+        Ok(())
+    }
+}
+
+/// Creates a segment. Its header and its name are on disk.
+fn begin_segment(dir: &Path, first_seq: u64, now_ms: i64) -> Result<Segment, LogError> {
+    let mut id = [0; 8];
+    getrandom::fill(&mut id).expect("the kernel has random numbers");
+    let header = SegmentHeader { version: VERSION, id: u64::from_le_bytes(id), first_seq, created_ms: now_ms };
+    let path = SegmentFile::new(dir, first_seq).path;
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create_new(true).mode(0o640).open(&path);
+    let mut file = file.map_err(LogError::io("create", &path))?;
+    let written = file.write_all(&header.encode()).and_then(|()| file.sync_all());
+    written.map_err(LogError::io("write", &path))?;
+    sync_dir(dir)?;
+    Ok(Segment { file, path, header })
+}
+
+/// Opens an existing segment for appending.
+fn reopen_segment(path: &Path) -> Result<Segment, LogError> {
+    let bytes = fs::read(path).map_err(LogError::io("read", path))?;
+    let header = SegmentHeader::decode(&bytes).ok_or_else(|| LogError::Header { path: path.to_owned() })?;
+    let file = OpenOptions::new().append(true).open(path).map_err(LogError::io("open", path))?;
+    Ok(Segment { file, path: path.to_owned(), header })
+}
+
+/// Ends the segment of an earlier process, whose successor is on disk.
+fn end_segment(path: &Path, next_seq: u64, last_ms: i64) -> Result<(), LogError> {
+    let mut segment = reopen_segment(path)?;
+    write_end(&mut segment.file, segment.header.id, next_seq, last_ms).map_err(LogError::io("write", path))
+}
+
+fn write_end(file: &mut File, id: u64, seq: u64, last_ms: i64) -> std::io::Result<()> {
+    let mut end = [0; BATCH_HEADER_BYTES];
+    BatchHeader { seq, last_ms, events: 0 }.seal(id, &mut end);
+    file.write_all(&end)?;
+    file.sync_data()
+}
+
+fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
+    let path = &cut.path;
+    match cut.position {
+        // Not even the header was on disk.
+        0 => fs::remove_file(path).map_err(LogError::io("remove", path))?,
+        position => {
+            let file = OpenOptions::new().write(true).open(path).map_err(LogError::io("open", path))?;
+            file.set_len(position).and_then(|()| file.sync_all()).map_err(LogError::io("cut", path))?;
+        }
+    }
+    sync_dir(dir)
+}
+
+fn create_dir(dir: &Path) -> Result<(), LogError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(dir).map_err(LogError::io("create", dir))?;
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sync_dir(parent)
+}
+
+fn sync_dir(dir: &Path) -> Result<(), LogError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))
+}
+
+/// Locks a log. Its owner's process number is in the file.
+fn lock(dir: &Path) -> Result<Flock<File>, LogError> {
+    let path = dir.join("lock");
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o640).open(&path);
+    let file = file.map_err(LogError::io("open", &path))?;
+    let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => lock,
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+            let owner = fs::read_to_string(&path).unwrap_or_default();
+            let owner = format!("process {}", owner.trim());
+            return Err(LogError::Locked { dir: dir.to_owned(), owner });
+        }
+        Err((_, error)) => return Err(LogError::io("lock", &path)(error.into())),
+    };
+    let written = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+    written.map_err(LogError::io("write", &path))?;
+    Ok(lock)
+}
