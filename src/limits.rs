@@ -38,11 +38,11 @@ pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 /// and 0.5 s each these are 12 MB.
 pub const INCOMPLETE_REPLY_BYTES_MAX: usize = 64 << 20;
 
-/// Most slots and players of one server that are believed. Games with the largest servers have
+/// Largest numbers of slots and players of one server that are accepted. Games with the largest servers have
 /// a few thousand; some servers send 4,294,967,295.
 pub const SLOTS_MAX: u32 = 65_535;
 
-/// Longest time for which a player is believed to be connected, ms: a year. Some servers send
+/// Longest time for which a player is accepted to be connected, ms: a year. Some servers send
 /// 10^38 seconds.
 pub const CONNECTED_MS_MAX: u64 = 366 * 86_400_000;
 

@@ -1,7 +1,10 @@
 //! Log output: to the journal if systemd started the process, else to standard error.
 
-use std::io::{IsTerminal, stderr};
+use std::backtrace::Backtrace;
+use std::io::{IsTerminal, Write, stderr};
 use std::os::fd::AsFd;
+use std::panic::{self, PanicHookInfo};
+use std::thread;
 
 use anyhow::Context;
 use nix::sys::stat::fstat;
@@ -43,6 +46,31 @@ pub fn start(filter: &str) -> anyhow::Result<LogFilter> {
     });
     tracing_subscriber::registry().with(filter).with(journal).with(lines).try_init().context("cannot start logging")?;
     Ok(LogFilter(handle))
+}
+
+/// Reports each panic in one line, in the log once logging has started. Libraries panic where a
+/// command can only report an error, such as at a damaged database. At level `debug` the log
+/// also has the backtrace.
+pub fn report_panics_in_one_line() {
+    panic::set_hook(Box::new(|panic| {
+        let line = panic_line(panic);
+        if tracing::dispatcher::has_been_set() {
+            tracing::error!("{line}");
+            tracing::debug!("{}", Backtrace::force_capture());
+        } else {
+            // The reader of standard error may have exited.
+            _ = writeln!(stderr(), "clqd: {line}");
+        }
+    }));
+}
+
+fn panic_line(panic: &PanicHookInfo<'_>) -> String {
+    let thread = thread::current();
+    let payload = panic.payload();
+    let message = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+    let message = message.unwrap_or("no message").split_whitespace().collect::<Vec<_>>().join(" ");
+    let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+    format!("thread {:?} panicked{place}: {message}", thread.name().unwrap_or("unnamed"))
 }
 
 /// `$JOURNAL_STREAM` contains device and inode of the journal; standard error may have

@@ -35,7 +35,7 @@ pub struct ArchiveDifference {
     /// The primary key without week and server, such as `player=12`; empty if it has no other
     /// columns.
     pub key: String,
-    /// Of a value.
+    /// Column of a value that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     /// What the state has, as a literal of SQL; of a value.

@@ -29,6 +29,8 @@ pub enum ErrorCode {
     BadRequest,
     /// No such server, week or player.
     NotFound,
+    /// The server was removed by an admin.
+    Removed,
     /// The request is valid but is not executed, such as a reload of a broken file.
     Refused,
     /// Too many connections, or a full queue: try again.

@@ -18,8 +18,8 @@ pub enum Request {
     /// One row, `Row::Status`.
     #[serde(rename = "status")]
     Status {},
-    /// A `Row::Change` for each URL, in order: added, restored, unchanged or refused.
-    /// The tags are added to those that a known server has.
+    /// A `Row::Change` for each URL, in order: added, restored, tagged, scan requested, not answering,
+    /// unchanged or refused. A known server of class 6 or 7 is scanned, at most once a day. The tags are added to those that a known server has.
     #[serde(rename = "servers.add")]
     ServersAdd {
         urls: Vec<String>,
@@ -52,7 +52,7 @@ pub enum Request {
         #[serde(default)]
         recent: bool,
     },
-    /// A `Row::Server` for each of at most `count` servers whose host name or URL begins with the text or,
+    /// A `Row::Server` for each of at most `count` servers whose host name or URL begins with the string or,
     /// from three characters on, contains it, regardless of case; those with most players first.
     #[serde(rename = "servers.search")]
     ServersSearch { text: String, count: u32 },
@@ -124,7 +124,7 @@ pub enum Request {
     #[serde(rename = "map")]
     Map { map: String },
     /// A `Row::MapTotals` for each of at most `count` maps, the most played first; with `text`, for those
-    /// whose name is the text, begins with it or, from three characters on, contains it, in this
+    /// whose name is the string, begins with it or, from three characters on, contains it, in this
     /// order, regardless of case.
     #[serde(rename = "maps")]
     Maps {
@@ -138,17 +138,21 @@ pub enum Request {
     /// A `Row::Player` for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
-    /// A `Row::PlayerName` for each of at most `count` players whose name begins with the text or,
+    /// A `Row::PlayerName` for each of at most `count` players whose name begins with the string or,
     /// from three characters on, contains it, regardless of case.
     #[serde(rename = "player.search")]
     PlayerSearch { text: String, count: u32 },
     /// A `Row::PlayerName` for each of these players that exists.
     #[serde(rename = "player.names")]
     PlayerNames { player_keys: Vec<u32> },
-    /// One `Row::Player`.
+    /// One `Row::Player`, without the first `skip` rows of weeks.
     #[serde(rename = "player.show")]
-    PlayerShow { player_key: u32 },
-    /// A `Row::Change` for each URL, in order: tagged, unchanged or not found.
+    PlayerShow {
+        player_key: u32,
+        #[serde(default)]
+        skip: u32,
+    },
+    /// A `Row::Change` for each URL, in order: tagged, unchanged, not found or refused.
     #[serde(rename = "servers.tag")]
     ServersTag {
         urls: Vec<ServerUrl>,
@@ -183,11 +187,12 @@ pub enum Request {
     /// One `Row::Correction`.
     #[serde(rename = "player.allow")]
     PlayerAllow { hash: NameHash },
-    /// One `Row::Change`. The server is scanned at least once a minute for so many seconds; 0
-    /// ends that.
+    /// One `Row::Change`: boosted, boost ended or unchanged. The server is scanned at least once a
+    /// minute for so many seconds; 0 ends that.
     #[serde(rename = "boost")]
     Boost { url: ServerUrl, for_s: u32 },
-    /// One `Row::Change`. Without a reason the server is removed from the greylist.
+    /// One `Row::Change`: greylisted, lifted or unchanged. Without a reason the server is removed
+    /// from the greylist.
     #[serde(rename = "greylist")]
     Greylist {
         url: ServerUrl,
@@ -228,13 +233,17 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         weeks: Option<WeekRange>,
     },
+    /// A `Row::Export` for each row of a week, in order of server URL, player name and game. The rows of
+    /// one server are of one moment.
+    #[serde(rename = "export")]
+    Export { week: String },
     /// No row; changes and settings that need a restart are in the notes.
     #[serde(rename = "reload")]
     Reload {},
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 40] = [
+pub(super) const COMMANDS: [&str; 41] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -274,6 +283,7 @@ pub(super) const COMMANDS: [&str; 40] = [
     "week.reopen",
     "archive.resend",
     "archive.verify",
+    "export",
     "reload",
 ];
 
@@ -301,7 +311,8 @@ impl Request {
             | Request::Player { .. }
             | Request::PlayerSearch { .. }
             | Request::PlayerNames { .. }
-            | Request::PlayerShow { .. } => true,
+            | Request::PlayerShow { .. }
+            | Request::Export { .. } => true,
             Request::ServersAdd { .. }
             | Request::WindowsDelete { .. }
             | Request::ServersRemove { .. }
@@ -342,6 +353,11 @@ pub struct ServerFilter {
     /// Whether a check of docs/rules.md section 14 has applied within the last 7 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screened: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub greylisted: Option<bool>,
+    /// Without it, servers that are not removed. Pages never have removed servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<bool>,
     /// Part of the URL, host name or map; case is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -350,7 +366,7 @@ pub struct ServerFilter {
 impl ServerFilter {
     /// Whether a server has these fields. Call it once for a list of servers.
     pub fn matcher(&self) -> impl Fn(&ServerFields<'_>) -> bool {
-        let ServerFilter { class, game, map, tag, online, screened, text } = self;
+        let ServerFilter { class, game, map, tag, online, screened, greylisted, removed, text } = self;
         let text = text.as_ref().map(|text| text.to_lowercase());
         move |server| {
             class.is_none_or(|class| server.class == class.number())
@@ -359,6 +375,8 @@ impl ServerFilter {
                 && tag.as_ref().is_none_or(|tag| server.tags.contains(&tag.as_str()))
                 && online.is_none_or(|online| server.online == online)
                 && screened.is_none_or(|screened| server.is_screened == screened)
+                && greylisted.is_none_or(|greylisted| server.is_greylisted == greylisted)
+                && server.is_removed == removed.unwrap_or(false)
                 && text.as_ref().is_none_or(|text| {
                     let mut texts = [Some(server.url), Some(server.hostname), server.map].into_iter().flatten();
                     texts.any(|field| contains_lowercase(field, text))
@@ -367,12 +385,12 @@ impl ServerFilter {
     }
 }
 
-/// Whether a text contains another one, which is in lower case, regardless of the case of the first.
+/// Whether a string contains another one, which is in lower case, regardless of the case of the first.
 fn contains_lowercase(text: &str, lower: &str) -> bool {
     if !text.is_ascii() {
         return text.to_lowercase().contains(lower);
     }
-    // Without a copy: most texts are ASCII, and a search looks at those of all servers.
+    // Without a copy: most strings are ASCII, and a search looks at those of all servers.
     let (text, lower) = (text.as_bytes(), lower.as_bytes());
     let Some(&first) = lower.first() else { return true };
     let starts = memchr::memchr2_iter(first, first.to_ascii_uppercase(), text);
@@ -386,7 +404,6 @@ fn contains_lowercase(text: &str, lower: &str) -> bool {
 #[serde(rename_all = "snake_case")]
 pub enum RescanSelector {
     Url(ServerUrl),
-    Class(Class),
     /// Classes 6 and 7.
     AllUnknown,
 }
@@ -406,6 +423,8 @@ mod tests {
             online: true,
             tags: ["ctf"].into_iter().collect(),
             is_screened: false,
+            is_greylisted: false,
+            is_removed: false,
         };
         let text = |text: &str| ServerFilter { text: Some(text.into()), ..ServerFilter::default() };
         for (filter, fits) in [
@@ -426,6 +445,9 @@ mod tests {
             (ServerFilter { screened: Some(true), ..text("house") }, false),
             (ServerFilter { screened: Some(false), ..text("house") }, true),
             (ServerFilter { game: Some("baseoa".into()), ..ServerFilter::default() }, false),
+            (ServerFilter { greylisted: Some(true), ..ServerFilter::default() }, false),
+            (ServerFilter { greylisted: Some(false), ..ServerFilter::default() }, true),
+            (ServerFilter { removed: Some(true), ..ServerFilter::default() }, false),
         ] {
             assert_eq!(filter.matcher()(&server), fits, "{filter:?}");
         }

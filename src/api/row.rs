@@ -10,6 +10,7 @@ use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardRow, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
     StandingsView, WindowSummary, WindowView,
 };
+use crate::model::view::export::ExportRow;
 use crate::model::view::history::{BestPlayers, MapTotals, MapView};
 use crate::model::view::{
     ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, ServerDetail,
@@ -52,6 +53,7 @@ pub enum Row {
     ArchiveResend(ResendRow),
     ArchiveDifference(Box<ArchiveDifference>),
     ArchiveVerified(VerifyRow),
+    Export(Box<ExportRow>),
 }
 
 impl From<BoardRow> for Row {
@@ -101,7 +103,8 @@ pub struct RestoredRow {
 pub struct ServerChange {
     pub url: String,
     pub outcome: ChangeOutcome,
-    /// Why it was refused or greylisted, or until when it is boosted.
+    /// Why it was refused or greylisted, or is unchanged; until when it is boosted; its tags or
+    /// skipped checks after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -112,11 +115,16 @@ pub enum ChangeOutcome {
     Added,
     /// Was removed earlier; restored with its history.
     Restored,
-    /// Nothing changed: the server is already in the list (tags may have been added), or the
-    /// request makes no difference.
+    /// Nothing changed; `reason` says why: it is already in the list, has no such tag, is not
+    /// greylisted.
     Unchanged,
+    /// It was added again, is of class 6 or 7, and is scanned now. Tags may have been added.
+    ScanRequested,
+    /// It was added again, is of class 6 or 7, and is not scanned, because adding it again
+    /// requested a scan less than a day ago. Tags may have been added.
+    NotAnswering,
     Removed,
-    /// Not in the list.
+    /// The server or tag was not found.
     NotFound,
     /// Its tags have changed.
     Tagged,
@@ -127,7 +135,11 @@ pub enum ChangeOutcome {
     Lifted,
     /// Scanned once a minute for a while; `reason` says until when.
     Boosted,
+    /// No longer scanned once a minute.
+    BoostEnded,
     Refused,
+    /// The same import lists it more than once; this is not the first line. `reason` names that.
+    ListedTwice,
 }
 
 /// The result of one requested scan.

@@ -59,7 +59,7 @@ pub struct ArchiveStatus {
     /// How rows are written: `load_data` or `insert`; absent before the first connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_method: Option<String>,
-    /// Time of the last pass that wrote everything pending, Unix ms.
+    /// Time of the last pass that wrote everything pending, Unix ms; a restart keeps it.
     pub last_complete_ms: Option<i64>,
     pub last_error: Option<String>,
     pub last_error_ms: Option<i64>,

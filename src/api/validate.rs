@@ -1,5 +1,5 @@
-//! Validates requests before anything is read: sizes and numeric ranges. The daemon and the
-//! offline reader share this module, so both refuse the same requests.
+//! Validates requests before anything is read or changed: sizes and numeric ranges. The daemon and
+//! the offline reader share this module, so both refuse the same requests.
 
 use super::request::Request;
 use crate::board::window::TIME_MS_MAX;
@@ -72,13 +72,13 @@ pub fn check_tag(tag: &str) -> Option<String> {
 /// is another one.
 pub fn validate(request: &Request) -> Option<String> {
     match request {
-        Request::Board { board, query } => time(board.at_ms).or_else(|| board_query(query)),
-        Request::Boards { boards, query } => time(boards.at_ms).or_else(|| board_query(query)),
+        Request::Board { board, query } => time("at_ms", board.at_ms).or_else(|| board_query(query)),
+        Request::Boards { boards, query } => time("at_ms", boards.at_ms).or_else(|| board_query(query)),
         Request::Standings { boards, rankings, .. } => {
             let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
-            time(boards.at_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
+            time("at_ms", boards.at_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
         }
-        Request::Fused { boards, rankings, k, query } => time(boards.at_ms)
+        Request::Fused { boards, rankings, k, query } => time("at_ms", boards.at_ms)
             .or_else(|| weights(rankings))
             .or_else(|| k.filter(|k| !(0.0..=K_MAX).contains(k)).map(|k| format!("k is {k}; expected 0 to {K_MAX}")))
             .or_else(|| match query {
@@ -91,7 +91,7 @@ pub fn validate(request: &Request) -> Option<String> {
         | Request::Maps { count, .. } => rows(*count),
         Request::PlayerNames { player_keys } => rows(player_keys.len().try_into().unwrap_or(u32::MAX)),
         Request::Series { game: Some(_), tag: Some(_) } => Some("expected only one of game and tag".to_owned()),
-        Request::WindowsDelete { before_ms } => time(Some(*before_ms)),
+        Request::WindowsDelete { before_ms } => time("before_ms", Some(*before_ms)),
         Request::Boost { for_s, .. } => {
             (*for_s > BOOST_S_MAX).then(|| format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds"))
         }
@@ -99,9 +99,9 @@ pub fn validate(request: &Request) -> Option<String> {
     }
 }
 
-fn time(at_ms: Option<i64>) -> Option<String> {
-    let t_ms = at_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms))?;
-    Some(format!("at_ms is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
+fn time(name: &str, t_ms: Option<i64>) -> Option<String> {
+    let t_ms = t_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms))?;
+    Some(format!("{name} is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
 }
 
 fn board_query(query: &BoardQuery) -> Option<String> {

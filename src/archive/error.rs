@@ -27,7 +27,7 @@ pub enum ArchiveError {
     /// A node of a cluster sends its data to a new node. It is used if no other node is ready.
     #[error("archive {target} is unavailable (connect): the node sends its data to a new node of the cluster")]
     Donor { target: String },
-    /// None of several hosts can be used. `kind` is the kind of their faults, or `Unreachable`
+    /// No host of several can be used. `kind` is the kind of their faults, or `Unreachable`
     /// if they differ.
     #[error("no host of archive {target} can be used: {reasons}")]
     AllHosts { target: String, kind: FaultKind, reasons: String },
@@ -49,10 +49,12 @@ pub enum ArchiveError {
     /// The archive was written from another state: a name has another key there, or a key
     /// another name.
     #[error(
-        "archive {target} does not belong to this state: {what} {here} in the state is {there} in the archive; \
-         restore the state that filled it, or use an empty database for this state"
+        "archive {target} does not belong to this state: {difference}. Nothing more is written to it, so it keeps all that \
+         it has. If the state is older than the archive, for example a restored backup: stop clqd and run `clqd restore \
+         --from-mysql`, which builds the state from the archive. To keep this state instead, set archive.url to an \
+         empty database"
     )]
-    KeyMismatch { target: String, what: &'static str, here: String, there: String },
+    KeyMismatch { target: String, difference: String },
     /// The database rejects this value: a bug in clqd.
     #[error("archive {target} rejects a row of {what}: {why}")]
     Rejected { target: String, what: &'static str, why: String },

@@ -3,6 +3,7 @@
 use crate::model::ServerKey;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::restore::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
 
 /// Most entries of one fetch: the database writes them in a few seconds.
@@ -69,6 +70,17 @@ pub trait JobSource: Send + Sync {
     /// the state directory to other daemons.
     fn archive_id(&self) -> impl Future<Output = Result<Option<u64>, SourceClosed>> + Send {
         async { Ok(None) }
+    }
+
+    /// Returns the largest keys that the source has ever assigned: a larger one in the archive is of
+    /// another state. `None`: not known.
+    fn last_keys(&self) -> impl Future<Output = Result<Option<LastKeys>, SourceClosed>> + Send {
+        async { Ok(None) }
+    }
+
+    /// Everything pending was in the archive at `at_ms`, Unix ms.
+    fn completed(&self, _at_ms: i64) -> impl Future<Output = Result<(), SourceClosed>> + Send {
+        async { Ok(()) }
     }
 
     /// `found` is the id in the archive: it identifies the daemon's state directory that

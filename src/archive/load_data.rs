@@ -1,5 +1,5 @@
 //! LOAD DATA LOCAL INFILE, with which rows are written where the database allows it. The rows are
-//! sent from memory; a file that the database asks for otherwise is refused.
+//! sent from memory; a file that the database requests otherwise is refused.
 
 use std::{fmt, io};
 

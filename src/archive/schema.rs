@@ -158,7 +158,7 @@ impl Archive {
         self.run_fenced("clq_state", &upsert).await.map(|_| ())
     }
 
-    async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {
+    pub(super) async fn schema_version(&mut self) -> Result<Option<u32>, ArchiveError> {
         match self.rows::<Option<u32>>("SELECT MAX(version) FROM clq_schema_version").await {
             Ok(rows) => Ok(rows.into_iter().next().flatten()),
             Err(fault) if fault.code() == NO_SUCH_TABLE => Ok(None),

@@ -89,6 +89,25 @@ impl FaultKind {
     }
 }
 
+impl FaultKind {
+    /// Whether it lasts until an admin ends it, so that a retry some seconds later is useless.
+    pub(super) fn is_permanent(self) -> bool {
+        match self {
+            FaultKind::Settings
+            | FaultKind::AccessDenied
+            | FaultKind::Schema
+            | FaultKind::Charset
+            | FaultKind::KeyMismatch => true,
+            FaultKind::Unreachable
+            | FaultKind::Blocked
+            | FaultKind::Unavailable
+            | FaultKind::InUse
+            | FaultKind::Rejected
+            | FaultKind::Panic => false,
+        }
+    }
+}
+
 impl ArchiveError {
     pub fn kind(&self) -> FaultKind {
         match self {
@@ -125,6 +144,11 @@ impl StatusReporter {
 
     pub fn now_ms(&self) -> i64 {
         (self.now_ms)()
+    }
+
+    /// The kind of the current fault.
+    pub fn fault_kind(&self) -> Option<FaultKind> {
+        self.status.borrow().fault.as_ref().map(|fault| fault.kind)
     }
 
     pub fn entries_written(&self) -> u64 {

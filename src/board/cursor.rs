@@ -55,6 +55,9 @@ pub struct StaleCursor {
 /// A text that is not a valid cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCursor {
+    /// It has not even the form of one.
+    #[error("cursor {0:?} is damaged: use a cursor exactly as it was returned, or start again from the first page")]
+    Form(String),
     #[error("cursor {0:?} is damaged: use a cursor exactly as it was returned, or start again from the first page")]
     Damaged(String),
     #[error("cursor {text:?} has version {version}, expected version {VERSION}: start again from the first page")]
@@ -92,9 +95,10 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Cursor, BadCursor> {
         let shown = || text.chars().take(80).collect::<String>();
         let damaged = || BadCursor::Damaged(shown());
-        // Longer than any token: do not decode.
-        if text.len() > (4 * (HEAD_BYTES + ENTRY_BYTES + CRC_BYTES)).div_ceil(3) {
-            return Err(damaged());
+        let lens = [0, ENTRY_BYTES].map(|entry| (4 * (HEAD_BYTES + entry + CRC_BYTES)).div_ceil(3));
+        let is_of_token = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if !lens.contains(&text.len()) || !text.bytes().all(is_of_token) {
+            return Err(BadCursor::Form(shown()));
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| damaged())?;
         let (bytes, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or_else(damaged)?;

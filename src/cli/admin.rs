@@ -4,19 +4,18 @@
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::detect::{NotFound, detect};
-use super::import;
+use super::{import, list};
 use crate::api::json;
-use crate::api::{
-    ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, ServerFilter, URLS_PER_REQUEST_MAX, check_tag,
-};
+use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
 use crate::cli::output::format::sanitize;
 use crate::cli::rescan_progress::ScanProgress;
+use crate::cli::stdio::{Output, note, say};
 use crate::control::{Request, ResponseItem, Row};
 use crate::limits::BOOST_S_MAX;
 use crate::model::calendar::{WeekLabelError, parse_week_label};
@@ -29,8 +28,7 @@ use crate::proto::{parse_server_url, parse_server_url_or_auto};
 pub enum ServersCommand {
     /// Add servers and scan each immediately
     Add {
-        /// Such as quake3://host:27960 or xonotic://host. For host:port all protocols are tried,
-        /// which may take a minute
+        /// Such as quake3://host:27960; for host:port all protocols are tried
         #[arg(required = true, value_name = "URL", value_parser = parse_server_url_or_auto)]
         urls: Vec<ServerUrl>,
         /// Add this tag to the servers' tags; may be repeated
@@ -42,67 +40,11 @@ pub enum ServersCommand {
         #[arg(required = true, value_name = "URL", value_parser = parse_url)]
         urls: Vec<ServerUrl>,
     },
-    /// Change tags of servers; boards of those tags are updated at once, ELO ratings are
-    /// not
-    Tag {
-        #[arg(required_unless_present = "drop", value_name = "URL", value_parser = parse_url)]
-        urls: Vec<ServerUrl>,
-        /// Add this tag; may be repeated
-        #[arg(long = "add", value_name = "TAG", value_parser = parse_tag, required_unless_present_any = ["remove", "drop"])]
-        add: Vec<String>,
-        /// Remove this tag; may be repeated
-        #[arg(long = "remove", value_name = "TAG")]
-        remove: Vec<String>,
-        /// Delete a tag from all servers, with its boards and ratings; takes no URL
-        #[arg(long, value_name = "TAG", conflicts_with_all = ["urls", "add", "remove"])]
-        drop: Option<String>,
-        /// Confirm the deletion
-        #[arg(long, requires = "drop", conflicts_with_all = ["urls", "add", "remove"])]
-        yes: bool,
-    },
-    /// List the servers that match all options
-    List {
-        /// Scan class, 1 to 7
-        #[arg(long, value_parser = parse_class)]
-        class: Option<Class>,
-        /// Game, such as baseq3
-        #[arg(long)]
-        game: Option<String>,
-        /// Map, such as q3dm6
-        #[arg(long)]
-        map: Option<String>,
-        #[arg(long)]
-        tag: Option<String>,
-        /// Only servers that answer now
-        #[arg(long)]
-        online: bool,
-        /// Only servers to which a screening check has applied within the last 7 days
-        #[arg(long)]
-        screened: bool,
-        /// Part of the URL, host name or map
-        text: Option<String>,
-    },
-    /// Find servers whose host names or URLs begin with a text or contain it, regardless of case
-    Search {
-        /// From three characters on also inside of names
-        text: String,
-        /// Most servers
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
-        count: u32,
-    },
+    Tag(TagArgs),
+    List(list::ListArgs),
     Import(import::ImportArgs),
-    /// Exempt a server from a screening check, or apply the check again
-    Trust {
-        #[arg(value_parser = parse_url)]
-        url: ServerUrl,
-        /// Screening check to skip for this server, such as frozen_list; may be repeated
-        #[arg(long, value_name = "REASON", value_parser = parse_screen_reason, required_unless_present = "revoke")]
-        except: Vec<ScreenReason>,
-        /// Screening check to apply again; may be repeated
-        #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
-        revoke: Vec<ScreenReason>,
-    },
-    /// Show the players with the best positions in closed weeks
+    Trust(TrustArgs),
+    /// Show the best positions of a server's closed weeks
     Best {
         #[arg(value_parser = parse_url)]
         url: ServerUrl,
@@ -114,36 +56,54 @@ pub enum ServersCommand {
     },
 }
 
+/// Change tags of servers, or delete a tag
+///
+/// Boards of the tags are updated at once, ELO ratings are not.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").args(["add", "remove", "drop"]).required(true).multiple(true))]
+pub struct TagArgs {
+    #[arg(required_unless_present = "drop", value_name = "URL", value_parser = parse_url)]
+    urls: Vec<ServerUrl>,
+    /// Add this tag; may be repeated
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
+    add: Vec<String>,
+    /// Remove this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    remove: Vec<String>,
+    /// Delete this tag from all servers; takes no URL
+    #[arg(long, value_name = "TAG", conflicts_with_all = ["urls", "add", "remove"])]
+    drop: Option<String>,
+    /// Confirm the deletion
+    #[arg(long, requires = "drop", conflicts_with_all = ["urls", "add", "remove"])]
+    yes: bool,
+}
+
+/// Exempt a server from a screening check, or apply the check again
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").args(["except", "revoke"]).required(true).multiple(true))]
+pub struct TrustArgs {
+    #[arg(value_parser = parse_url)]
+    url: ServerUrl,
+    /// Skip this check, such as frozen_list; repeatable
+    #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
+    except: Vec<ScreenReason>,
+    /// Apply this check again; repeatable
+    #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
+    revoke: Vec<ScreenReason>,
+}
+
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct RescanArgs {
     /// One server
     #[arg(value_parser = parse_url)]
     url: Option<ServerUrl>,
-    /// All servers of class 6 (unknown) or 7 (scan failed in exception mode)
-    #[arg(long, value_parser = parse_unknown_class)]
-    class: Option<Class>,
-    /// All servers of classes 6 and 7
+    /// All servers that did not answer (classes 6 and 7)
     #[arg(long)]
     all_unknown: bool,
 }
 
-#[derive(Debug, Args)]
-pub struct TopArgs {
-    #[arg(long, value_name = "URL", value_parser = parse_url)]
-    server: ServerUrl,
-    /// clq1, clq2, elo, points or time
-    #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
-    ranking: Ranking,
-    /// Such as 2026-W47 [default: the running week]
-    #[arg(long, value_name = "LABEL", value_parser = parse_week)]
-    week: Option<String>,
-    /// Number of entries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
-    count: u32,
-}
-
-/// Greylist a server: keep scanning and listing it, but exclude it from rankings
+/// Exclude a server from the rankings; it is still scanned
 ///
 /// Its scores of the running week and of other open windows are excluded until --lift. Closed weeks are unchanged. A
 /// week that closes while the server is greylisted is closed without it, permanently. ELO ratings that other players
@@ -176,8 +136,24 @@ struct GreylistAction {
     lift: bool,
 }
 
-pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &Request::Status {})
+/// Show the status of the daemon
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Also print all counters; --json always has them
+    #[arg(long)]
+    counters: bool,
+}
+
+pub fn status(args: &StatusArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    send_with(app, &Request::Status {}, &mut |reply, print| match reply {
+        ResponseItem::Row(Row::Status(mut status)) if !args.counters && !app.json() => {
+            status.counters.clear();
+            print(Row::Status(status))
+        }
+        ResponseItem::Row(row) => print(row),
+        ResponseItem::Progress(_) => Ok(()),
+    })
+    .map(|(code, _)| code)
 }
 
 /// Show players and servers online over time
@@ -185,10 +161,10 @@ pub fn status(app: &CliContext) -> anyhow::Result<ExitCode> {
 /// The daemon computes these sums once in ten minutes.
 #[derive(Debug, Args)]
 pub struct SeriesArgs {
-    /// Of the servers of a game
+    /// Only servers of this game
     #[arg(long, conflicts_with = "tag")]
     game: Option<String>,
-    /// Of the servers with a tag
+    /// Only servers with this tag
     #[arg(long)]
     tag: Option<String>,
 }
@@ -209,7 +185,7 @@ pub fn map(map: String, app: &CliContext) -> anyhow::Result<ExitCode> {
 /// List the maps that were played most in all kept weeks
 #[derive(Debug, Args)]
 pub struct MapsArgs {
-    /// Only maps whose names begin with this text or, from three characters on, contain it, regardless of case
+    /// Part of their names; shorter than three characters: their beginnings
     text: Option<String>,
     /// Most maps
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
@@ -224,38 +200,30 @@ pub fn maps(args: MapsArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         ServersCommand::Add { urls, tags } => add(app, urls, tags),
-        ServersCommand::Tag { drop: Some(_), yes: false, .. } => {
+        ServersCommand::Tag(TagArgs { drop: Some(_), yes: false, .. }) => {
             let why = "this deletes the tag's boards and ratings permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
         }
-        ServersCommand::Tag { drop: Some(tag), yes: true, .. } => send(app, &Request::TagDrop { tag }),
-        ServersCommand::Tag { urls, add, remove, drop: None, .. } => {
+        ServersCommand::Tag(TagArgs { drop: Some(tag), yes: true, .. }) => send(app, &Request::TagDrop { tag }),
+        ServersCommand::Tag(TagArgs { urls, add, remove, drop: None, .. }) => {
             send_in_batches(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
         ServersCommand::Remove { urls } => {
             send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
         }
         ServersCommand::Best { url } => send(app, &Request::ServersBest { url }),
-        ServersCommand::Trust { url, except, revoke } => send(app, &Request::ServersTrust { url, except, revoke }),
-        ServersCommand::List { class, game, map, tag, online, screened, text } => {
-            let (online, screened) = (online.then_some(true), screened.then_some(true));
-            let filter = ServerFilter { class, game, map, tag, online, screened, text };
-            send_list(app, &Request::ServersList { filter }, "no server matches")
+        ServersCommand::Trust(TrustArgs { url, except, revoke }) => {
+            send(app, &Request::ServersTrust { url, except, revoke })
         }
-        ServersCommand::Search { text, count } => {
-            send_list(app, &Request::ServersSearch { text, count }, "no server found")
-        }
+        ServersCommand::List(args) => list::run(args, app),
         ServersCommand::Import(args) => import::run(&args, app),
         ServersCommand::Show { url } => send(app, &Request::ServersShow { url }),
     }
 }
 
 pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let servers = match (args.url, args.class) {
-        (Some(url), _) => RescanSelector::Url(url),
-        (None, Some(class)) => RescanSelector::Class(class),
-        (None, None) => RescanSelector::AllUnknown,
-    };
+    // Without a URL clap requires --all-unknown.
+    let servers = args.url.map_or(RescanSelector::AllUnknown, RescanSelector::Url);
     let mut scans = ScanProgress::default();
     let result = send_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
         ResponseItem::Progress(progress) => {
@@ -266,11 +234,6 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     });
     scans.finish();
     result.map(|(code, _)| code)
-}
-
-pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let TopArgs { server, ranking, week, count } = args;
-    send(app, &Request::Top { server, ranking, week, count })
 }
 
 pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -294,7 +257,7 @@ pub(super) fn send(app: &CliContext, request: &Request) -> anyhow::Result<ExitCo
 pub(super) fn send_list(app: &CliContext, request: &Request, if_empty: &str) -> anyhow::Result<ExitCode> {
     let (code, rows) = send_counting_rows(app, request)?;
     if rows == 0 {
-        eprintln!("clqd: {if_empty}");
+        note(format_args!("clqd: {if_empty}"));
     }
     Ok(code)
 }
@@ -309,7 +272,7 @@ pub(super) fn send_counting_rows(app: &CliContext, request: &Request) -> anyhow:
 
 /// As [`send_counting_rows`]; each reply goes through `each`, which prints the rows.
 fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> anyhow::Result<(ExitCode, u64)> {
-    let mut printer = Printer::new(app.json(), io::stdout().lock());
+    let mut printer = Printer::new(app.json(), output_of(request));
     let mut code = ExitCode::SUCCESS;
     let mut rows = 0;
     let result = app.ask_with_progress(request, &mut |reply| {
@@ -323,11 +286,22 @@ fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> an
     printer.finish()?;
     let notes = result?.notes;
     if app.json() && rows == 0 && !notes.is_empty() {
-        println!("{}", json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
+        say(json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
     } else {
-        notes.iter().for_each(|note| eprintln!("{}", sanitize(note)));
+        notes.iter().for_each(|line| note(sanitize(line)));
     }
     Ok((code, rows))
+}
+
+/// Standard output. A request that changes something may be one of several, and all are sent even
+/// if nobody reads the answers.
+fn output_of(request: &Request) -> Output {
+    match request {
+        // They report for minutes, and the daemon finishes the scans anyway.
+        Request::Rescan { .. } | Request::ArchiveVerify { .. } => Output::ending(),
+        request if request.is_read_only() => Output::ending(),
+        _ => Output::lasting(),
+    }
 }
 
 /// Handles a reply; gets the function that prints a row.
@@ -364,9 +338,9 @@ fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
 /// Adds servers; the protocols of those without a scheme are found first.
 fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Result<ExitCode> {
     let mut known = Vec::new();
-    let mut printer = Printer::new(app.json(), io::stdout().lock());
+    let mut printer = Printer::new(app.json(), Output::lasting());
     let mut all_found = true;
-    for result in detect(urls, app.config()?.scan_settings())? {
+    for result in detect(urls, || Ok(app.config()?.scan_settings()))? {
         match result {
             Ok(url) => known.push(url),
             Err(NotFound { url, reason }) => {
@@ -418,13 +392,9 @@ pub(super) fn parse_tag(text: &str) -> Result<String, String> {
     check_tag(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
-fn parse_class(text: &str) -> Result<Class, String> {
+pub(super) fn parse_class(text: &str) -> Result<Class, String> {
     let number: Option<u8> = text.parse().ok();
     number.and_then(Class::new).ok_or_else(|| "expected 1 to 7".to_owned())
-}
-
-fn parse_unknown_class(text: &str) -> Result<Class, String> {
-    parse_class(text).ok().filter(|class| *class >= Class::UNKNOWN).ok_or_else(|| "expected 6 or 7".to_owned())
 }
 
 pub(super) fn parse_ranking(text: &str) -> Result<Ranking, String> {

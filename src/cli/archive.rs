@@ -18,7 +18,7 @@ pub enum ArchiveCommand {
     /// writes them in the background: `clqd status` shows the length of the queue. Without --weeks it writes everything
     /// again: names, servers, players and all kept weeks.
     Resend(WeeksArgs),
-    /// Compare the archive with the state row by row and list the differences
+    /// Compare the archive with the state and list the differences
     ///
     /// The daemon compares while it works. Weeks of servers that change, or that wait to be archived, are compared again
     /// after the next two passes of the archive, so it may take an interval (archive.interval_s); what changes each time
@@ -28,7 +28,9 @@ pub enum ArchiveCommand {
 
 #[derive(Debug, Args)]
 pub struct WeeksArgs {
-    /// Such as 2026-W45..2026-W47, or one week [default: all that the state keeps]
+    /// Such as 2026-W45..2026-W47 [default: all]
+    ///
+    /// Or one week, such as 2026-W47. The default is all that the state keeps.
     #[arg(long, value_name = "LABEL[..LABEL]", value_parser = parse_weeks)]
     weeks: Option<WeekRange>,
 }

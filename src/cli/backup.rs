@@ -9,6 +9,7 @@ use anyhow::Context;
 use crate::api::BackupRow;
 use crate::cli::context::{CliContext, DaemonNotRunning};
 use crate::cli::output::Printer;
+use crate::cli::stdio::{Output, note};
 use crate::control::{Request, Row};
 use crate::store::{self, BackupSummary};
 
@@ -30,8 +31,9 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
     match app.connect() {
         Ok(mut client) => {
-            eprintln!("clqd: the daemon writes the backup");
-            client.send(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
+            note("clqd: the daemon writes the backup");
+            let end = client.send(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
+            end.notes.iter().for_each(|text| note(format_args!("clqd: {text}")));
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
@@ -50,5 +52,5 @@ pub(super) fn row(dir: &Path, summary: BackupSummary) -> Row {
 }
 
 pub(super) fn print(app: &CliContext, row: Row) -> io::Result<()> {
-    Printer::new(app.json(), io::stdout().lock()).row(row)
+    Printer::new(app.json(), Output::lasting()).row(row)
 }

@@ -1,7 +1,6 @@
 //! `clqd board` converts its arguments to a request and sends it to the daemon.
 //! [`crate::cli::output`] prints the rows of the response.
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
@@ -11,6 +10,7 @@ use crate::api::ROWS_PER_RESPONSE_MAX;
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::group_digits;
+use crate::cli::stdio::{Output, say};
 use crate::control::{ApiError, ErrorCode, Request, Row};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -19,24 +19,22 @@ use crate::model::view::board::{
     BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds,
 };
 
+/// Queries that the help does not list.
+const RARE_QUERIES: &str = "Less common: at, bottom, count, delete-before, fused, position-for, positions,
+range. All have --help. `clqd top` shows the best entries.";
+
 #[derive(Debug, Subcommand)]
+#[command(after_help = RARE_QUERIES)]
 pub enum BoardCommand {
-    /// Show the best entries
-    Top {
-        #[command(flatten)]
-        board: BoardArgs,
-        #[command(flatten)]
-        rows: CountArg,
-    },
     /// Show the last entries, last one first
+    #[command(hide = true)]
     Bottom {
         #[command(flatten)]
         board: BoardArgs,
         #[command(flatten)]
         rows: CountArg,
     },
-    /// Show one page, from a position or a cursor, with cursors to the next and previous
-    /// page
+    /// Show one page, and cursors to the next and previous page
     Page {
         #[command(flatten)]
         board: BoardArgs,
@@ -46,6 +44,7 @@ pub enum BoardCommand {
         rows: CountArg,
     },
     /// Show the entry at a position
+    #[command(hide = true)]
     At {
         #[command(flatten)]
         board: BoardArgs,
@@ -62,6 +61,7 @@ pub enum BoardCommand {
         rows: CountArg,
     },
     /// Show the entries with scores in a range
+    #[command(hide = true)]
     Range {
         #[command(flatten)]
         board: BoardArgs,
@@ -74,6 +74,7 @@ pub enum BoardCommand {
         rows: CountArg,
     },
     /// Count the players with scores in a range, or all players without bounds
+    #[command(hide = true)]
     Count {
         #[command(flatten)]
         board: BoardArgs,
@@ -81,6 +82,7 @@ pub enum BoardCommand {
         scores: ScoreRangeArgs,
     },
     /// Show the position that a new score would have
+    #[command(hide = true)]
     PositionFor {
         #[command(flatten)]
         board: BoardArgs,
@@ -99,6 +101,7 @@ pub enum BoardCommand {
         player: PlayerArg,
     },
     /// Show the entries of several players
+    #[command(hide = true)]
     Positions {
         #[command(flatten)]
         board: BoardArgs,
@@ -106,6 +109,7 @@ pub enum BoardCommand {
         players: PlayerListArgs,
     },
     /// Combine several rankings into one list by reciprocal rank fusion
+    #[command(hide = true)]
     Fused {
         #[command(flatten)]
         boards: ScopeWindowArgs,
@@ -123,13 +127,16 @@ pub enum BoardCommand {
         #[command(flatten)]
         rows: CountArg,
     },
-    /// List closed, running and next windows of each type
+    /// List the windows of each type
     Windows {
-        /// Also measure each window's size on disk; reads all of it, about 1 s per million rows
+        /// Also measure their sizes on disk: 1 s per million rows
         #[arg(long)]
         bytes: bool,
     },
-    /// Delete all windows that ended before a time, with their boards; weeks only if closed and archived
+    /// Delete windows that ended before a time, with their boards
+    ///
+    /// Weeks are deleted only if they are closed and archived.
+    #[command(hide = true)]
     DeleteBefore {
         /// Such as 2026-11-21T14:00:00Z, or Unix ms
         #[arg(value_name = "TIME", value_parser = parse_time)]
@@ -140,15 +147,53 @@ pub enum BoardCommand {
     },
 }
 
+/// Show the top players of a server, game or tag
+///
+/// `clqd board` has the other queries.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    #[command(flatten)]
+    scope: TopScope,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// clq1, clq2, elo, points or time
+    #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
+    ranking: Ranking,
+    #[command(flatten)]
+    rows: CountArg,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct TopScope {
+    /// The top of one server
+    #[arg(value_name = "URL", value_parser = parse_url)]
+    server: Option<ServerUrl>,
+    /// The top of a game, such as baseq3
+    #[arg(long, value_name = "NAME")]
+    game: Option<String>,
+    /// The top of all servers with a tag
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
+    tag: Option<String>,
+}
+
 /// Scope and window.
 #[derive(Debug, Args)]
 pub struct ScopeWindowArgs {
     #[command(flatten)]
     scope: ScopeArgs,
-    /// A window, such as 2026-W47, or a type of windows [default: the running week]
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+#[derive(Debug, Args)]
+struct WindowArgs {
+    /// Such as 2026-W47, or month [default: this week]
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
-    /// The oldest window that contains this time, such as 2026-11-21T14:00:00Z, or Unix ms
+    /// The oldest window of a type with this time
+    ///
+    /// Such as 2026-11-21T14:00:00Z, or Unix ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time: Option<i64>,
 }
@@ -159,7 +204,7 @@ struct ScopeArgs {
     /// The board of one server
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     server: Option<ServerUrl>,
-    /// The board of all servers of a game, such as baseq3
+    /// The board of a game, such as baseq3
     #[arg(long, value_name = "NAME")]
     game: Option<String>,
     /// The board of all servers with a tag
@@ -249,9 +294,20 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
     let is_deletion = matches!(command, BoardCommand::DeleteBefore { .. });
     let (code, rows) = send_counting_rows(app, &request(command))?;
     if is_deletion && !app.json() {
-        println!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" });
+        say(format_args!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" }));
     }
     Ok(code)
+}
+
+pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let TopArgs { scope: TopScope { server, game, tag }, window: WindowArgs { window, time }, ranking, rows } = args;
+    let board = BoardSelector { scope: scope(server, game, tag), ranking, window, at_ms: time };
+    let request = Request::Board { board, query: BoardQuery::Top { count: rows.count } };
+    let mut printer = Printer::new(app.json(), Output::ending()).brief();
+    let result = app.send(&request, &mut |row| printer.row(row));
+    printer.finish()?;
+    result?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the entry at a position. If the board has no such position, this is an error,
@@ -268,7 +324,7 @@ fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<Exit
         let message = format!("no player at position {position}: the board has {size} entries");
         return Err(ApiError::new(ErrorCode::NotFound, message).into());
     }
-    let mut printer = Printer::new(app.json(), io::stdout().lock());
+    let mut printer = Printer::new(app.json(), Output::ending());
     rows.into_iter().try_for_each(|row| printer.row(row))?;
     printer.finish()?;
     Ok(ExitCode::SUCCESS)
@@ -293,7 +349,6 @@ fn request(command: BoardCommand) -> Request {
         BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
             (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
         }
-        BoardCommand::Top { board, rows } => (board, BoardQuery::Top { count: rows.count }),
         BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.count }),
         BoardCommand::Page { board, from, rows } => (board, from.into_query(rows.count)),
         BoardCommand::At { board, position } => (board, BoardQuery::At { position }),
@@ -316,12 +371,16 @@ fn request(command: BoardCommand) -> Request {
 
 impl ScopeWindowArgs {
     fn into_selector(self) -> BoardsSelector {
-        let scope = match self.scope {
-            ScopeArgs { server: Some(url), .. } => Scope::Server(url),
-            ScopeArgs { game: Some(game), .. } => Scope::Game(game),
-            ScopeArgs { tag, .. } => Scope::Tag(tag.expect("clap requires one of the three")),
-        };
-        BoardsSelector { scope, window: self.window, at_ms: self.time }
+        let ScopeArgs { server, game, tag } = self.scope;
+        BoardsSelector { scope: scope(server, game, tag), window: self.window.window, at_ms: self.window.time }
+    }
+}
+
+fn scope(server: Option<ServerUrl>, game: Option<String>, tag: Option<String>) -> Scope {
+    match (server, game) {
+        (Some(url), _) => Scope::Server(url),
+        (None, Some(game)) => Scope::Game(game),
+        (None, None) => Scope::Tag(tag.expect("clap requires one of the three")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! `clqd check-config FILE`: validates a configuration file and changes nothing.
+//! `clqd check-config FILE`: validates a configuration file, compares it with the state, and changes
+//! nothing. The state is that of the running daemon, or that of the state directory.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,10 @@ use serde_json::json;
 
 use crate::api::json::to_string;
 use crate::cli::context::CliContext;
-use crate::config::{Config, ConfigError, Problem};
+use crate::cli::stdio::Output;
+use crate::config::{CheckedConfig, Config, ConfigError, Problem};
+use crate::control::{Client, Request, Row};
+use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 
 #[derive(Debug, clap::Args)]
 pub struct CheckConfigArgs {
@@ -17,7 +21,7 @@ pub struct CheckConfigArgs {
 }
 
 pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
+    let mut out = Output::ending();
     let Some(file) = args.file.as_deref().or(app.config_file()) else {
         let note = "there is no configuration file; the built-in defaults are in use";
         match app.json() {
@@ -26,8 +30,8 @@ pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> 
         }
         return Ok(ExitCode::SUCCESS);
     };
-    match Config::check(file) {
-        Ok((config, notes)) => {
+    match Config::check(file).and_then(|checked| check_state(checked, app)) {
+        Ok(CheckedConfig { config, notes, .. }) => {
             print_ok(&mut out, file, &config, &notes, app)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -49,6 +53,42 @@ pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> 
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Checks that the daemon could start with the state that it has or had.
+fn check_state(mut checked: CheckedConfig, app: &CliContext) -> Result<CheckedConfig, ConfigError> {
+    let config = &checked.config;
+    let sockets = [config.control_socket.clone(), app.find_socket().0];
+    let time_zone = sockets.iter().find_map(|socket| time_zone_of_daemon(socket, &config.state_dir));
+    let found = match time_zone {
+        Some(time_zone) => check_open_state(config, &time_zone),
+        None => check_state_dir(config),
+    };
+    match found {
+        StateCheck::Fits => Ok(checked),
+        StateCheck::Problem { key, message } => Err(checked.problem(key, message)),
+        StateCheck::Unknown(note) => {
+            checked.notes.push(note);
+            Ok(checked)
+        }
+    }
+}
+
+/// The time zone of a state directory that a daemon has open. `None`: no daemon has, as far as it
+/// can be asked.
+fn time_zone_of_daemon(socket: &Path, state_dir: &Path) -> Option<String> {
+    let mut status = None;
+    let mut keep = |row| {
+        if let Row::Status(found) = row {
+            status = Some(found);
+        }
+        Ok(())
+    };
+    Client::connect(socket).ok()?.send(&Request::Status {}, &mut keep).ok()?;
+    let status = status?;
+    let of_daemon = Path::new(&status.daemon?.state_dir).canonicalize().ok()?;
+    let is_same = state_dir.canonicalize().ok()? == of_daemon;
+    Some(status.engine.time_zone).filter(|zone| is_same && !zone.is_empty())
 }
 
 fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String], app: &CliContext) -> io::Result<()> {

@@ -15,7 +15,7 @@ pub enum ClockCommand {
     /// Without it the daemon waits until the clock is synchronised, or has run for ten minutes without a jump
     /// (clock.trust_after_s). A pending forward jump of more than ten minutes is applied immediately.
     Accept,
-    /// Set recorded time back to the system clock, after that was ahead
+    /// Set recorded time back to the system clock, after the clock was ahead
     ///
     /// Recorded time never runs backwards by itself. Weeks that were closed and have not ended are reopened. Players
     /// seen at a later time count as having left. Rows remain in the weeks they were credited to.

@@ -1,8 +1,7 @@
 //! The context of every command: the global options, the configuration and the connection
 //! to the daemon.
 
-use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,23 +10,33 @@ use anyhow::Context;
 use clap::Args;
 
 use super::offline::{self, Reader};
-use crate::config::{Config, DEFAULT_CONFIG_FILE};
+use crate::cli::stdio::note;
+use crate::config::{Config, ConfigError, DEFAULT_CONFIG_FILE};
 use crate::control::client::RESPONSE_TIMEOUT;
 use crate::control::{Client, ClientError, Request, ResponseEnd, ResponseItem, Row};
 
+/// In the help of each command, after its own options.
+const GLOBAL_OPTIONS: &str = "Options of all commands";
+
 #[derive(Clone, Debug, Default, Args)]
 pub struct GlobalOptions {
-    /// Configuration file [default: /etc/clqd/clqd.toml if there is one, else the built-in defaults]
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Configuration file [default: /etc/clqd/clqd.toml]
+    ///
+    /// If there is no default file, the built-in defaults are used.
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_OPTIONS)]
     pub config: Option<PathBuf>,
-    /// Control socket of the daemon [default: from the configuration]
-    #[arg(long, global = true, value_name = "PATH")]
+    /// Control socket [default: as configured]
+    #[arg(long, global = true, value_name = "PATH", help_heading = GLOBAL_OPTIONS)]
     pub socket: Option<PathBuf>,
-    /// Print one JSON object a line, each with a `kind`; an error is the last line
-    #[arg(long, global = true)]
+    /// Print JSON, one object a line
+    ///
+    /// Each has a `kind`. An error is the last line.
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub json: bool,
-    /// Fail if the daemon sends nothing for this long; a working daemon sends progress every 5 s [default: 30]
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Longest silence of the daemon [default: 30]
+    ///
+    /// The command fails if the daemon sends nothing for this long. A working daemon sends progress every 5 s.
+    #[arg(long, global = true, value_name = "SECONDS", help_heading = GLOBAL_OPTIONS, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: Option<u32>,
 }
 
@@ -44,11 +53,13 @@ pub struct DaemonNotRunning {
 #[derive(Debug)]
 pub struct CliContext {
     globals: GlobalOptions,
+    /// The control socket, once it is known.
+    socket: OnceCell<PathBuf>,
 }
 
 impl CliContext {
     pub fn new(globals: GlobalOptions) -> CliContext {
-        CliContext { globals }
+        CliContext { globals, socket: OnceCell::new() }
     }
 
     pub fn json(&self) -> bool {
@@ -63,6 +74,8 @@ impl CliContext {
         }
     }
 
+    /// The configuration. A command for which the control socket is enough uses
+    /// [`CliContext::connect`] alone: it also works while the file has a problem.
     pub fn config(&self) -> anyhow::Result<Config> {
         match self.config_file() {
             Some(file) => Ok(Config::load(file)?),
@@ -85,25 +98,32 @@ impl CliContext {
         request: &Request,
         each: &mut dyn FnMut(ResponseItem) -> io::Result<()>,
     ) -> anyhow::Result<ResponseEnd> {
-        let socket = self.socket()?;
+        let socket = self.socket();
         loop {
-            let error = match Client::connect_with_timeout(&socket, self.silence_max()) {
+            let error = match Client::connect_with_timeout(socket, self.silence_max()) {
                 Ok(mut client) => return Ok(client.send_with_progress(request, each)?),
                 Err(error @ ClientError::NotRunning(_)) if request.is_read_only() => error,
                 Err(error) => return self.not_running_error(error),
             };
-            let config = self.config()?;
+            let config = self.config().with_context(|| {
+                format!("{error}, and the state directory cannot be read, because the configuration cannot be used")
+            })?;
             let dir = config.state_dir.display();
             // A daemon that is starting holds the lock and will respond soon.
             let is_running = Cell::new(false);
             let daemon_responds = || {
-                is_running.set(Client::connect_with_timeout(&socket, self.silence_max()).is_ok());
+                is_running.set(Client::connect_with_timeout(socket, self.silence_max()).is_ok());
                 is_running.get()
             };
             match offline::open(&config, &config.state_dir, &daemon_responds) {
                 Ok(mut reader) => {
-                    eprintln!("clqd: {error}; reading the state directory {dir} instead");
-                    return reader.ask(request, &mut |row| each(ResponseItem::Row(row)));
+                    note(format_args!("clqd: {error}; reading the state directory {dir} instead"));
+                    return reader.ask(request, &mut |mut row| {
+                        if let Row::Status(status) = &mut row {
+                            status.archive = offline::archive_status(&config, status.engine.archive_complete_ms);
+                        }
+                        each(ResponseItem::Row(row))
+                    });
                 }
                 Err(failed) if offline::is_locked(&failed) && is_running.get() => {}
                 Err(failed) => {
@@ -116,17 +136,35 @@ impl CliContext {
 
     /// Opens a connection to the daemon, for several requests.
     pub fn connect(&self) -> anyhow::Result<Client> {
-        Client::connect_with_timeout(&self.socket()?, self.silence_max()).or_else(|error| self.not_running_error(error))
+        Client::connect_with_timeout(self.socket(), self.silence_max()).or_else(|error| self.not_running_error(error))
     }
 
     fn silence_max(&self) -> Duration {
         self.globals.timeout.map_or(RESPONSE_TIMEOUT, |s| Duration::from_secs(s.into()))
     }
 
-    fn socket(&self) -> anyhow::Result<Cow<'_, Path>> {
-        match &self.globals.socket {
-            Some(socket) => Ok(Cow::Borrowed(socket)),
-            None => Ok(Cow::Owned(self.config()?.control_socket)),
+    /// The path of the control socket. Problems of the configuration file are printed as a warning:
+    /// the daemon may run with the file's former content.
+    fn socket(&self) -> &Path {
+        self.socket.get_or_init(|| {
+            let (socket, error) = self.find_socket();
+            if let Some(error) = error {
+                let (error, socket) = (anyhow::Error::new(error), socket.display());
+                note(format_args!("clqd: warning: {error:#}"));
+                note(format_args!(
+                    "clqd: the file is ignored except for control_socket; trying the daemon at {socket}"
+                ));
+            }
+            socket
+        })
+    }
+
+    /// The path of the control socket, and why the configuration file cannot be used otherwise.
+    pub fn find_socket(&self) -> (PathBuf, Option<ConfigError>) {
+        match (&self.globals.socket, self.config_file()) {
+            (Some(socket), _) => (socket.clone(), None),
+            (None, Some(file)) => Config::control_socket_of(file),
+            (None, None) => (Config::default().control_socket, None),
         }
     }
 

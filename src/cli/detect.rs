@@ -14,8 +14,11 @@ pub struct NotFound {
 }
 
 /// Replaces each URL of the scheme `auto` by the one under which the server answers. The order
-/// stays the same.
-pub fn detect(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<Vec<Result<ServerUrl, NotFound>>> {
+/// stays the same. `settings` is called only if there is such a URL.
+pub fn detect(
+    urls: Vec<ServerUrl>,
+    settings: impl FnOnce() -> anyhow::Result<ScanSettings>,
+) -> anyhow::Result<Vec<Result<ServerUrl, NotFound>>> {
     if urls.iter().all(|url| url.scheme() != AUTO_SCHEME) {
         return Ok(urls.into_iter().map(Ok).collect());
     }
@@ -28,7 +31,7 @@ pub fn detect(urls: Vec<ServerUrl>, settings: ScanSettings) -> anyhow::Result<Ve
         })
         .collect();
     let mut found: Vec<_> = urls.into_iter().map(Ok).collect();
-    scan_once(settings, unknown, |event| {
+    scan_once(settings()?, unknown, |event| {
         let ScanEvent::Outcomes(outcomes) = event else { return Ok(()) };
         for outcome in outcomes {
             let result = &mut found[outcome.id as usize];

@@ -7,7 +7,6 @@
 //! line of standard output, `{"kind":"error","code":...,"message":...}`, so that a
 //! program reads one stream.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -15,6 +14,7 @@ use serde::Serialize;
 use crate::api::json;
 use crate::cli::context::DaemonNotRunning;
 use crate::cli::output::format::sanitize_multiline;
+use crate::cli::stdio::{note, say};
 use crate::control::{ApiError, ClientError, ErrorCode};
 
 /// Exit code of a usage error.
@@ -34,7 +34,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
 pub fn report(error: &anyhow::Error, json: bool) {
     match json {
         true => print_json(&classify(error).name, &format!("{error:#}")),
-        false => eprintln!("clqd: {}", sanitize_multiline(&format!("{error:#}"))),
+        false => note(format_args!("clqd: {}", sanitize_multiline(&format!("{error:#}")))),
     }
 }
 
@@ -58,8 +58,7 @@ fn print_json(code: &str, message: &str) {
         code: &'l str,
         message: &'l str,
     }
-    // The reader of the output may have exited.
-    let _ = writeln!(io::stdout(), "{}", json::to_string(&Line { kind: "error", code, message }));
+    say(json::to_string(&Line { kind: "error", code, message }));
 }
 
 struct ErrorInfo {

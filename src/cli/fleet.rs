@@ -11,6 +11,7 @@ use anyhow::Context;
 use strum::VariantArray;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cli::stdio::{note, say};
 use crate::clock;
 use crate::fleet::serve::{Fleet, FleetStats, RateLimit, ServeSettings};
 use crate::fleet::world::{CONSTANT_PLAYERS_MAX, World, WorldSettings};
@@ -150,7 +151,7 @@ pub fn run(args: FleetArgs) -> anyhow::Result<ExitCode> {
     }
     print_summary(&fleet, args.server_list.as_deref());
     if let Some(port) = master {
-        println!("A master server lists them: clqd servers import --master dpmaster://127.0.0.1:{port}/68");
+        say(format_args!("A master server lists them: clqd servers import --master dpmaster://127.0.0.1:{port}/68"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(run_until_stopped(&fleet, &args))?;
@@ -206,24 +207,25 @@ fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
 
 fn print_summary(fleet: &Fleet, list: Option<&Path>) {
     let servers = fleet.servers();
-    println!("{servers} servers, each with its own address, {} per /24 network:", address::SERVERS_PER_24);
-    println!("  {} to {}", address::address_of(0), address::address_of(servers - 1));
+    say(format_args!("{servers} servers, each with its own address, {} per /24 network:", address::SERVERS_PER_24));
+    say(format_args!("  {} to {}", address::address_of(0), address::address_of(servers - 1)));
     for &protocol in Protocol::VARIANTS {
         if let Some(first) = (0..servers).find(|&server| fleet.protocol(server) == protocol) {
-            println!("  {} on port {}, such as {}", protocol.scheme(), fleet.port(protocol), fleet.url(first));
+            say(format_args!("  {} on port {}, such as {}", protocol.scheme(), fleet.port(protocol), fleet.url(first)));
         }
     }
     for &behaviour in Behaviour::VARIANTS {
         let count = (0..servers).filter(|&server| fleet.behaviour(server) == Some(behaviour)).count();
         if count > 0 {
-            println!("  {count} with the behaviour {}", behaviour.name());
+            say(format_args!("  {count} with the behaviour {}", behaviour.name()));
         }
     }
     match list {
-        Some(path) => {
-            println!("To scan them all: clqd servers import {} (the daemon needs scan.allow_private)", path.display())
-        }
-        None => println!("--server-list FILE writes their URLs for: clqd servers import FILE"),
+        Some(path) => say(format_args!(
+            "To scan them all: clqd servers import {} (the daemon needs scan.allow_private)",
+            path.display()
+        )),
+        None => say("--server-list FILE writes their URLs for: clqd servers import FILE"),
     }
 }
 
@@ -238,15 +240,14 @@ async fn run_until_stopped(fleet: &Fleet, args: &FleetArgs) -> anyhow::Result<()
             () = stop.cancelled() => return Ok(()),
             _ = write_now.recv() => match &args.truth {
                 Some(path) => write_truth(fleet, path)?,
-                None => eprintln!("SIGUSR1 needs --truth FILE"),
+                None => note("SIGUSR1 needs --truth FILE"),
             },
             _ = status.tick() => if args.status_interval > 0 {
                 if fleet.servers() <= STATUS_SERVERS_MAX {
                     fleet.advance_all();
                 }
                 let now = fleet.stats();
-                // The reader of the status may have exited; the fleet continues.
-                let _ = writeln!(std::io::stdout(), "{}", status_line(previous, now, fleet.players_online(), period));
+                say(status_line(previous, now, fleet.players_online(), period));
                 previous = now;
             },
         }

@@ -5,7 +5,7 @@
 //! ignored. An invalid line is reported with file, line and reason; all others are added. A
 //! file that is one JSON object is a list of Steam's Web API or of DDNet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use crate::api::json;
 use crate::api::{ChangeOutcome, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
@@ -21,8 +21,11 @@ use crate::cli::admin::parse_tag;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::import_progress::ImportProgress;
+use crate::cli::output::RESCAN_FAILED;
 use crate::cli::output::format::{group_digits, sanitize};
-use crate::control::{Request, Row};
+use crate::cli::output::status::describe_retry;
+use crate::cli::stdio::{Output, note};
+use crate::control::{Client, ClientError, Request, Row};
 use crate::limits::TAGS_MAX;
 use crate::master::{
     AddressRules, DroppedCounts, JsonList, ListUrl, Selection, ServerList, check_scheme, fetch, user_agent,
@@ -33,7 +36,7 @@ use crate::proto::parse_server_url;
 /// Largest JSON list read, bytes. DDNet's has about 2 MB, Steam's some 400 bytes a server.
 const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 
-/// Add the servers of a list: a file, or what master servers or websites return
+/// Add the servers of a file, of master servers or of a website
 ///
 /// A file has a URL and its tags on each line; text after # is ignored. It may also be JSON: the answer of Steam's Web
 /// API (IGameServersService/GetServerList), or DDNet's servers.json.
@@ -60,19 +63,21 @@ const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 /// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have no port,
 /// are dropped and counted.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("list").args(["file", "masters"]).required(true))]
 pub struct ImportArgs {
     /// The file; - is standard input
-    #[arg(required_unless_present = "masters", conflicts_with = "masters")]
     file: Option<PathBuf>,
-    /// Query this master server, or fetch this JSON list, instead; may be repeated
+    /// Get the list from this URL; may be repeated
     // Parsed later: clap prints a value that it refuses, and this one may contain an API key.
-    #[arg(long = "master", value_name = "URL")]
+    #[arg(long = "master", value_name = "URL", conflicts_with = "file")]
     masters: Vec<String>,
-    /// Scheme of the servers of a master or a JSON list, such as darkplaces [default: by the kind of the list: quake3,
-    /// quakeworld, quake2, source, teeworlds or teeworlds7]
+    /// Scheme of servers that are listed without one
+    ///
+    /// Such as darkplaces. The default is by the kind of the list: quake3, quakeworld, quake2, source, teeworlds or
+    /// teeworlds7.
     #[arg(long, value_parser = parse_scheme)]
     scheme: Option<String>,
-    /// Add this tag to all servers of the list; may be repeated
+    /// Add this tag to all servers; may be repeated
     #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
     tags: Vec<String>,
 }
@@ -91,55 +96,122 @@ pub fn run(args: &ImportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(if failed == 0 { code } else { ExitCode::FAILURE })
 }
 
-/// Sends the servers to the daemon and prints the result. `name` is that of a text file, for
-/// errors in its lines.
+/// The result for one line of a list, or for one address without a line.
+type LineChange = (Option<usize>, ServerChange);
+
+/// Sends the servers to the daemon, and then prints the result. `name` is that of a text file,
+/// for errors in its lines.
 fn add(name: &str, list: ImportList, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
-    let mut counts = BTreeMap::<ChangeOutcome, u64>::new();
-    let progress = ImportProgress::adding(list.bad.len() + list.by_tags.values().map(Vec::len).sum::<usize>());
-    let mut report = |change: ServerChange, line: Option<usize>| -> io::Result<()> {
-        *counts.entry(change.outcome).or_default() += 1;
-        let is_refused = change.outcome == ChangeOutcome::Refused;
-        let print = (is_refused || app.json()).then_some(|| {
-            if is_refused {
-                let reason = sanitize(change.reason.as_deref().unwrap_or("refused"));
-                match line {
-                    Some(line) => eprintln!("{name}:{line}: {reason}"),
-                    None => eprintln!("{}: {reason}", sanitize(&change.url)),
-                }
-            }
-            if app.json() { writeln!(out, "{}", json::to_string(&Row::Change(change))) } else { Ok(()) }
-        });
-        progress.added(print).unwrap_or(Ok(()))
-    };
-    for (line, change) in list.bad {
-        report(change, line)?;
-    }
     let mut client = app.connect()?;
-    for (tags, servers) in list.by_tags {
+    let ImportList { servers, bad: mut changes, known_schemes, dropped } = list;
+    // Everything is sent before anything is printed: nobody may read what is printed.
+    let sent = send(&mut client, servers, &mut changes);
+    changes.sort_by_key(|(line, _)| *line);
+    report(name, &changes, known_schemes.as_deref(), &dropped, app)?;
+    sent?;
+    if !app.json() {
+        report_retries(&changes, &mut client)?;
+    }
+    let is_refused = |(_, change): &LineChange| change.outcome == ChangeOutcome::Refused;
+    Ok(if changes.iter().any(is_refused) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Adds the servers, and a change for each.
+fn send(client: &mut Client, servers: Vec<ListedServer>, changes: &mut Vec<LineChange>) -> Result<(), ClientError> {
+    let progress = ImportProgress::adding(servers.len());
+    let mut by_tags = BTreeMap::<Vec<String>, Vec<(Option<usize>, String)>>::new();
+    for ListedServer { line, url, tags } in servers {
+        by_tags.entry(tags).or_default().push((line, url.into()));
+    }
+    for (tags, servers) in by_tags {
         for chunk in servers.chunks(URLS_PER_REQUEST_MAX) {
-            let urls = chunk.iter().map(|(_, url)| url.to_string()).collect();
+            let urls = chunk.iter().map(|(_, url)| url.clone()).collect();
             let mut lines = chunk.iter().map(|&(line, _)| line);
-            client.send(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| match row {
-                Row::Change(change) => report(change, lines.next().flatten()),
-                _ => Ok(()),
+            client.send(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| {
+                if let Row::Change(change) = row {
+                    changes.push((lines.next().flatten(), change));
+                    progress.added();
+                }
+                Ok(())
             })?;
         }
     }
-    drop(progress);
-    let count = |outcome| counts.get(&outcome).copied().unwrap_or(0);
-    let new = count(ChangeOutcome::Added) + count(ChangeOutcome::Restored);
-    let refused = count(ChangeOutcome::Refused);
-    if !app.json() {
-        writeln!(out, "{new} added, {} already known, {refused} refused", count(ChangeOutcome::Unchanged))?;
-    }
-    if !list.dropped.is_empty() {
-        match app.json() {
-            true => eprintln!("dropped: {}", list.dropped),
-            false => writeln!(out, "dropped: {}", list.dropped)?,
+    Ok(())
+}
+
+/// Prints what was refused, and the counts.
+fn report(
+    name: &str,
+    changes: &[LineChange],
+    known_schemes: Option<&str>,
+    dropped: &DroppedCounts,
+    app: &CliContext,
+) -> io::Result<()> {
+    let mut out = Output::ending();
+    for (line, change) in changes {
+        if change.outcome == ChangeOutcome::Refused {
+            let reason = sanitize(change.reason.as_deref().unwrap_or("refused"));
+            match line {
+                Some(line) => note(format_args!("{name}:{line}: {reason}")),
+                None => note(format_args!("{}: {reason}", sanitize(&change.url))),
+            }
+        }
+        if app.json() {
+            writeln!(out, "{}", json::to_string(&Row::Change(change.clone())))?;
         }
     }
-    Ok(if refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if let Some(known) = known_schemes {
+        note(format_args!("clqd: known schemes are {known}"));
+    }
+    if !app.json() {
+        use ChangeOutcome::{Added, ListedTwice, NotAnswering, Refused, Restored, ScanRequested, Tagged, Unchanged};
+        let new = count(changes, &[Added, Restored]);
+        let known = count(changes, &[Unchanged, Tagged, ScanRequested, NotAnswering]);
+        let refused = count(changes, &[Refused]);
+        let twice = match count(changes, &[ListedTwice]) {
+            0 => String::new(),
+            twice => format!(", {twice} listed twice"),
+        };
+        writeln!(out, "{new} added, {known} already known{twice}, {refused} refused")?;
+    }
+    if !dropped.is_empty() {
+        match app.json() {
+            true => note(format_args!("dropped: {dropped}")),
+            false => writeln!(out, "dropped: {dropped}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Prints when servers that do not answer are scanned again, unless the list has none that may be
+/// one of them.
+fn report_retries(changes: &[LineChange], client: &mut Client) -> anyhow::Result<()> {
+    use ChangeOutcome::{Added, NotAnswering, Restored, ScanRequested};
+    if count(changes, &[Added, Restored, ScanRequested, NotAnswering]) == 0 {
+        return Ok(());
+    }
+    let mut status = None;
+    client.send(&Request::Status {}, &mut |row| {
+        status = Some(row);
+        Ok(())
+    })?;
+    let mut out = Output::ending();
+    if let requested @ 1.. = count(changes, &[ScanRequested]) {
+        writeln!(out, "{requested} of the known did not answer and are scanned now")?;
+    }
+    if let silent @ 1.. = count(changes, &[NotAnswering]) {
+        let why = "because an import requested it less than a day ago";
+        writeln!(out, "{silent} of the known did not answer and are not scanned now, {why}")?;
+    }
+    if let Some(Row::Status(status)) = status {
+        let retry = describe_retry(&status.engine, status.engine.now_ms);
+        writeln!(out, "servers that do not answer are {retry}; scan all of them now: {RESCAN_FAILED}")?;
+    }
+    Ok(())
+}
+
+fn count(changes: &[LineChange], outcomes: &[ChangeOutcome]) -> usize {
+    changes.iter().filter(|(_, change)| outcomes.contains(&change.outcome)).count()
 }
 
 /// Queries the masters one after another. Returns their servers, and how many of the masters
@@ -167,7 +239,7 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
         drop(progress);
         match fetched {
             Ok(fetched) => {
-                eprintln!("clqd: {master}: {}", list_summary(&fetched));
+                note(format_args!("clqd: {master}: {}", list_summary(&fetched)));
                 let scheme = args.scheme.as_deref().unwrap_or(fetched.scheme);
                 addresses.entry(scheme.to_owned()).or_default().extend(fetched.addresses);
                 list.add_invalid(fetched.invalid);
@@ -176,7 +248,7 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
         }
     }
     let last = if failures.len() == masters.len() { failures.pop() } else { None };
-    failures.iter().for_each(|failure| eprintln!("clqd: {failure:#}"));
+    failures.iter().for_each(|failure| note(format_args!("clqd: {failure:#}")));
     if let Some(last) = last {
         return Err(last);
     }
@@ -222,32 +294,71 @@ fn parse_scheme(text: &str) -> Result<String, String> {
     check_scheme(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
+/// A server of a list. The line is that of a text file.
+#[derive(Debug, PartialEq)]
+struct ListedServer {
+    line: Option<usize>,
+    url: ServerUrl,
+    tags: Vec<String>,
+}
+
 /// A parsed list: servers to add, and invalid lines.
 #[derive(Debug, Default, PartialEq)]
 struct ImportList {
-    /// Line, of a text file, and URL, in order, for each set of tags.
-    by_tags: BTreeMap<Vec<String>, Vec<(Option<usize>, ServerUrl)>>,
-    bad: Vec<(Option<usize>, ServerChange)>,
+    /// In order of the list, each once.
+    servers: Vec<ListedServer>,
+    /// Lines that are invalid, or that list a server again.
+    bad: Vec<LineChange>,
+    /// If a line has none of these schemes.
+    known_schemes: Option<String>,
     dropped: DroppedCounts,
 }
 
 impl ImportList {
     fn read(from: impl BufRead, tags: &[String]) -> io::Result<ImportList> {
         let mut list = ImportList::default();
-        crate::cli::server_list::read(from, |number, url, words| match read_line(url, words, tags) {
-            Ok((url, tags)) => list.by_tags.entry(tags).or_default().push((Some(number), url)),
-            Err(reason) => {
-                let change =
-                    ServerChange { url: url.to_owned(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
+        let mut places = HashMap::<ServerUrl, usize>::new();
+        crate::cli::server_list::read(from, |number, url, words| {
+            if let Err((outcome, reason)) = list.add_line(number, url, words, tags, &mut places) {
+                let change = ServerChange { url: url.to_owned(), outcome, reason: Some(reason) };
                 list.bad.push((Some(number), change));
             }
         })?;
         Ok(list)
     }
 
-    /// Adds texts of a list that are not addresses, as refused.
-    fn add_invalid(&mut self, texts: Vec<String>) {
-        self.bad.extend(texts.into_iter().map(|url| {
+    /// Adds a line. `places` has the index of each server. Error: the line adds no server, and why.
+    fn add_line<'l>(
+        &mut self,
+        number: usize,
+        url: &str,
+        words: impl Iterator<Item = &'l str>,
+        tags: &[String],
+        places: &mut HashMap<ServerUrl, usize>,
+    ) -> Result<(), (ChangeOutcome, String)> {
+        let refused = |reason| (ChangeOutcome::Refused, reason);
+        let url = parse_server_url(url).map_err(|error| {
+            if let Some(known) = error.known_schemes() {
+                self.known_schemes.get_or_insert_with(|| known.to_owned());
+            }
+            refused(error.brief())
+        })?;
+        let tags = tags.iter().cloned().chain(words.map(str::to_owned));
+        if let Some(&place) = places.get(&url) {
+            let first = &mut self.servers[place];
+            first.tags = merge_tags(first.tags.iter().cloned().chain(tags)).map_err(refused)?;
+            let first = first.line.map_or(String::new(), |line| format!("first in line {line}"));
+            return Err((ChangeOutcome::ListedTwice, first));
+        }
+        let tags = merge_tags(tags).map_err(refused)?;
+        places.insert(url.clone(), self.servers.len());
+        self.servers.push(ListedServer { line: Some(number), url, tags });
+        Ok(())
+    }
+
+    /// Adds strings of a list that are not addresses, as refused.
+    fn add_invalid(&mut self, strings: Vec<String>) {
+        self.bad.extend(strings.into_iter().map(|url| {
             let reason = Some("not an address with a port".to_owned());
             (None, ServerChange { url, outcome: ChangeOutcome::Refused, reason })
         }));
@@ -263,19 +374,10 @@ impl ImportList {
         let selection = Selection::new(addresses, scheme, rules)?;
         self.dropped.add(selection.dropped);
         let tags = merge_tags(tags.iter().cloned()).map_err(UsageError)?;
-        self.by_tags.entry(tags).or_default().extend(selection.urls.into_iter().map(|url| (None, url)));
+        let servers = selection.urls.into_iter();
+        self.servers.extend(servers.map(|url| ListedServer { line: None, url, tags: tags.clone() }));
         Ok(())
     }
-}
-
-fn read_line<'l>(
-    url: &str,
-    words: impl Iterator<Item = &'l str>,
-    tags: &[String],
-) -> Result<(ServerUrl, Vec<String>), String> {
-    let url = parse_server_url(url).map_err(|error| error.to_string())?;
-    let tags = merge_tags(tags.iter().cloned().chain(words.map(str::to_owned)))?;
-    Ok((url, tags))
 }
 
 /// Sorts the tags, each once. Error: a tag is invalid, or there are too many.
@@ -302,19 +404,48 @@ mod tests {
                     quake3://d a/b\nQUAKE3://E duel ctf ctf\n\u{1}\nquake3://last";
         let list = ImportList::read(text.as_bytes(), &[]).expect("read");
         let url = |text: &str| ServerUrl::parse(text).expect("a URL");
-        let want = BTreeMap::from([
-            (vec![], vec![(Some(1), url("quake3://a")), (Some(10), url("quake3://last"))]),
-            (
-                vec!["ctf".to_owned(), "duel".to_owned()],
-                vec![(Some(4), url("source://b:1")), (Some(8), url("quake3://e"))],
-            ),
-        ]);
-        assert_eq!(list.by_tags, want);
+        let listed = |line, text, tags: &[&str]| {
+            let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            ListedServer { line: Some(line), url: url(text), tags }
+        };
+        let want = [
+            listed(1, "quake3://a", &[]),
+            listed(4, "source://b:1", &["ctf", "duel"]),
+            listed(8, "quake3://e", &["ctf", "duel"]),
+            listed(10, "quake3://last", &[]),
+        ];
+        assert_eq!(list.servers, want);
         let bad: Vec<_> = list.bad.iter().map(|(line, change)| (line.expect("a line"), change.url.as_str())).collect();
         assert_eq!(bad, [(5, "nonsense"), (6, "quake3://c:0"), (7, "quake3://d"), (9, "\u{1}")]);
         assert!(list.bad[2].1.reason.as_deref().is_some_and(|r| r.contains("\"a/b\"")));
         let tagged = ImportList::read(&b"quake3://a x\n"[..], &["y".to_owned()]).expect("read");
-        assert!(tagged.by_tags.contains_key(&vec!["x".to_owned(), "y".to_owned()]));
+        assert_eq!(tagged.servers[0].tags, ["x", "y"]);
+    }
+
+    #[test]
+    fn server_that_is_listed_again_adds_its_tags_to_the_first_line() {
+        let text = "quake3://a x\nquake3://b\nQUAKE3://A:27960 y x\nquake3://a";
+        let list = ImportList::read(text.as_bytes(), &[]).expect("read");
+        let servers: Vec<_> = list.servers.iter().map(|server| (server.url.as_str(), server.tags.join(" "))).collect();
+        assert_eq!(servers, [("quake3://a:27960", "x y".to_owned()), ("quake3://b:27960", String::new())]);
+        let again: Vec<_> = list.bad.iter().map(|(line, change)| (*line, change.outcome, &change.reason)).collect();
+        let reason = Some("first in line 1".to_owned());
+        assert_eq!(again, [3, 4].map(|line| (Some(line), ChangeOutcome::ListedTwice, &reason)));
+    }
+
+    #[test]
+    fn reasons_of_bad_lines_do_not_repeat_the_schemes() {
+        let list = ImportList::read(&b"nonsense\nxonotik://h\nquake3://h:0\n"[..], &[]).expect("read");
+        let reasons: Vec<&str> = list.bad.iter().filter_map(|(_, change)| change.reason.as_deref()).collect();
+        assert_eq!(
+            reasons,
+            [
+                "server URL \"nonsense\" is not of the form scheme://host:port",
+                "server URL \"xonotik://h\": scheme \"xonotik\" is not known; did you mean xonotic://?",
+                "server URL \"quake3://h:0\": port \"0\" is not a number from 1 to 65535",
+            ]
+        );
+        assert!(list.known_schemes.is_some_and(|known| known.starts_with("quake3, ")));
     }
 
     #[test]
@@ -330,9 +461,11 @@ mod tests {
         let addresses = addresses.into_iter().map(|text| text.parse().expect("an address")).collect();
         let tags = ["b", "a", "b"].map(str::to_owned);
         list.add_addresses(addresses, "darkplaces", &AddressRules::default(), &tags).expect("a known scheme");
-        let url = |text: &str| (None, ServerUrl::parse(text).expect("a URL"));
-        let want = vec![url("darkplaces://8.8.8.8:1"), url("darkplaces://[2a01::1]:2")];
-        assert_eq!(list.by_tags, BTreeMap::from([(vec!["a".to_owned(), "b".to_owned()], want)]));
+        let want = ["darkplaces://8.8.8.8:1", "darkplaces://[2a01::1]:2"].map(|url| {
+            let url = ServerUrl::parse(url).expect("a URL");
+            ListedServer { line: None, url, tags: vec!["a".to_owned(), "b".to_owned()] }
+        });
+        assert_eq!(list.servers, want);
         assert_eq!(list.dropped, DroppedCounts { not_public: 1, opted_out: 0, no_port: 1 });
         let many: Vec<String> = (0..=TAGS_MAX).map(|n| format!("t{n}")).collect();
         let error =

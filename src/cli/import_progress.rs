@@ -46,12 +46,11 @@ impl ImportProgress {
         ImportProgress { bar }
     }
 
-    /// Counts a server; `print` prints its lines, if it has any.
-    pub fn added<T>(&self, print: Option<impl FnOnce() -> T>) -> Option<T> {
-        let Some(bar) = &self.bar else { return print.map(|print| print()) };
-        let printed = print.map(|print| bar.suspend(print));
-        bar.inc(1);
-        printed
+    /// Counts a server.
+    pub fn added(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
     }
 }
 

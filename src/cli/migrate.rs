@@ -7,6 +7,7 @@ use anyhow::Context;
 use crate::api::json;
 use crate::archive::{Archive, ArchiveSettings, MigrationReport, Routines, SCHEMA_SQL};
 use crate::cli::context::CliContext;
+use crate::cli::stdio::say;
 
 /// Create the archive's MySQL tables, or migrate them
 #[derive(Debug, clap::Args)]
@@ -20,12 +21,10 @@ pub fn run(args: &MigrateArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let text = runtime.block_on(migrate(&app.config()?.archive_settings(), args))?;
+    let kind = if args.print { "schema" } else { "migrated" };
     match app.json() {
-        true => {
-            let kind = if args.print { "schema" } else { "migrated" };
-            println!("{}", json::to_string(&serde_json::json!({ "kind": kind, "text": text })));
-        }
-        false => println!("{text}"),
+        true => say(json::to_string(&serde_json::json!({ "kind": kind, "text": text }))),
+        false => say(text),
     }
     Ok(ExitCode::SUCCESS)
 }

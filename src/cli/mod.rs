@@ -24,6 +24,7 @@ pub mod fleet;
 mod generate;
 pub mod import;
 mod import_progress;
+pub mod list;
 pub mod migrate;
 pub mod offline;
 pub mod output;
@@ -35,18 +36,21 @@ mod restore;
 pub mod run;
 mod scan_once;
 pub mod server_list;
+pub mod stdio;
 pub mod week;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::stat::{Mode, umask};
 
 use crate::cli::context::{CliContext, GlobalOptions};
+use crate::control::ClientError;
+use crate::logging;
 
 /// Scan game servers and rank their players week by week.
 #[derive(Debug, Parser)]
-#[command(name = "clqd", version, about, disable_help_subcommand = true)]
+#[command(name = "clqd", version, about, disable_help_subcommand = true, after_help = RARE_COMMANDS)]
 pub struct Cli {
     #[command(flatten)]
     pub globals: GlobalOptions,
@@ -54,48 +58,57 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// What the help does not list.
+const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, migrate, replay,
+series, week. All commands have --help.";
+
 // A new command is a line here, a line in `Cli::run` and its own file with `Args` and `fn
 // run(args, &CliContext) -> anyhow::Result<ExitCode>`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the daemon in the foreground, as systemd does
     Run(run::RunArgs),
-    /// Check a configuration file and report every problem with its line
+    /// Check a configuration file
     CheckConfig(check_config::CheckConfigArgs),
     /// Create the archive's MySQL tables, or migrate them
+    #[command(hide = true)]
     Migrate(migrate::MigrateArgs),
-    /// Show the status of the daemon
-    Status,
+    Status(admin::StatusArgs),
     /// Show how many players and servers are online, by game and tag
     Overview,
+    #[command(hide = true)]
     Series(admin::SeriesArgs),
     /// Add, remove, list, import or show servers
     #[command(subcommand)]
     Servers(admin::ServersCommand),
     /// Scan servers now and print each result as it is received
     Rescan(admin::RescanArgs),
-    /// Show the top players of a server in a week
-    Top(admin::TopArgs),
-    /// Query a board of a server, game or tag
+    Top(board::TopArgs),
+    /// Query a board: around a player, pages, windows
     #[command(subcommand)]
     Board(board::BoardCommand),
     Player(player::PlayerArgs),
-    /// Show a map: who plays it now, and how much it was played in each week
+    /// Show who plays a map now, and how much it was played by week
     Map {
         /// Such as q3dm17
         name: String,
     },
     Maps(admin::MapsArgs),
     Greylist(admin::GreylistArgs),
-    /// Scan a server once a minute for a while, for example while somebody looks at it
+    /// Scan a server once a minute for a while
+    ///
+    /// For example while somebody looks at it.
+    #[command(hide = true)]
     Boost(admin::BoostArgs),
     /// Trust the system clock, or set recorded time back to it
+    #[command(hide = true)]
     #[command(subcommand)]
     Clock(clock::ClockCommand),
     /// Reopen a week that was closed too early
+    #[command(hide = true)]
     #[command(subcommand)]
     Week(week::WeekCommand),
-    /// Compare the archive in MySQL with the state, or write weeks to it again
+    /// Compare the archive in MySQL with the state, or write it again
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
     /// Reload the configuration file
@@ -105,31 +118,54 @@ pub enum Command {
     /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
     /// Replay scan logs into a state directory
+    #[command(hide = true)]
     Replay(replay::ReplayArgs),
-    /// Print every row of a week of a state directory as JSON lines
+    #[command(hide = true)]
     Export(export::ExportArgs),
     /// Run simulated game servers on 127.0.0.0/8
+    #[command(hide = true)]
     Fleet(fleet::FleetArgs),
     /// Run a demonstration with simulated servers
     Demo(demo::DemoArgs),
     /// Generate man pages or shell completions
+    #[command(hide = true)]
     #[command(subcommand)]
     Generate(generate::GenerateCommand),
+}
+
+impl Command {
+    /// Whether this process may create a state, a backup or a scan log.
+    fn writes_state(&self) -> bool {
+        matches!(
+            self,
+            Command::Run(_) | Command::Backup(_) | Command::Restore(_) | Command::Replay(_) | Command::Demo(_)
+        )
+    }
+}
+
+/// Gives new directories at most mode 0750 and new files at most 0640, as the systemd unit does.
+fn keep_files_from_others() {
+    let others_and_group_write = Mode::S_IRWXO | Mode::S_IWGRP;
+    let stricter = umask(others_and_group_write);
+    umask(others_and_group_write | stricter);
 }
 
 impl Cli {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let app = CliContext::new(self.globals);
+        if self.command.writes_state() {
+            keep_files_from_others();
+        }
         match self.command {
             Command::Run(args) => run::run(args, &app),
             Command::CheckConfig(args) => check_config::run(args, &app),
-            Command::Status => admin::status(&app),
+            Command::Status(args) => admin::status(&args, &app),
             Command::Overview => admin::overview(&app),
             Command::Series(args) => admin::series(args, &app),
             Command::Servers(command) => admin::servers(command, &app),
             Command::Rescan(args) => admin::rescan(args, &app),
-            Command::Top(args) => admin::top(args, &app),
+            Command::Top(args) => board::top(args, &app),
             Command::Board(command) => board::run(command, &app),
             Command::Player(args) => player::player(args, &app),
             Command::Map { name } => admin::map(name, &app),
@@ -162,6 +198,7 @@ fn no_json(command: &str) -> anyhow::Error {
 
 /// The whole program: parses the arguments, runs the command, reports an error once.
 pub fn main() -> ExitCode {
+    logging::report_panics_in_one_line();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // `--json` must be found by text, because the command line could not be parsed.
@@ -178,9 +215,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `clqd servers list | head` is no error.
+/// `clqd servers list | head` is no error. A closed connection to the daemon is one.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+    error.chain().all(|cause| !matches!(cause.downcast_ref(), Some(ClientError::ConnectionLost { .. })))
+        && error.chain().any(|cause| cause.downcast_ref().is_some_and(stdio::is_closed_pipe))
 }
 
 #[cfg(test)]

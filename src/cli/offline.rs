@@ -3,9 +3,12 @@
 use std::io;
 use std::path::Path;
 
+use crate::api::ArchiveStatus;
+use crate::cli::export::{self, ExportError};
+use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
-use crate::state::answer::{add_stored_sizes, board_window_of, respond};
+use crate::state::answer::{respond_once, view_error};
 use crate::state::{State, StateError};
 use crate::store::StoreError;
 
@@ -21,8 +24,14 @@ pub trait Reader {
 /// returns true.
 pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, StateError> {
     let state = State::open_copy(config, dir, should_give_up)?;
-    state.store.warnings().iter().for_each(|note| eprintln!("clqd: {note}"));
+    state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     Ok(state)
+}
+
+/// The archive that the configuration names; `None`: none.
+pub fn archive_status(config: &Config, last_complete_ms: Option<i64>) -> Option<ArchiveStatus> {
+    let target = config.archive_settings().target();
+    config.archive.is_enabled().then(|| ArchiveStatus { target, last_complete_ms, ..ArchiveStatus::default() })
 }
 
 /// Whether another process had the state directory open all the time.
@@ -32,14 +41,14 @@ pub fn is_locked(error: &StateError) -> bool {
 
 impl Reader for State {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
-        if let Some(window) = board_window_of(self, request) {
-            self.ensure_boards(window)?;
+        if let Request::Export { week } = request {
+            return match export::each_row(self, week, |row| each(Row::Export(Box::new(row)))) {
+                Ok(()) => Ok(ResponseEnd::default()),
+                Err(ExportError::View(error)) => Err(view_error(error).into()),
+                Err(error) => Err(error.into()),
+            };
         }
-        let mut rows = respond(self, request)?;
-        if let Request::Windows { bytes: true } = request {
-            add_stored_sizes(&self.store.reader(), &mut rows)?;
-        }
-        for mut row in rows {
+        for mut row in respond_once(self, request)? {
             if let Row::ServerDetail(detail) = &mut row {
                 // It is learned from scans and not stored.
                 detail.round_end = None;
@@ -55,6 +64,7 @@ mod tests {
     use super::*;
     use crate::engine::EngineSettings;
     use crate::model::ServerUrl;
+    use crate::state::answer::respond;
     use crate::store::StoreSettings;
 
     #[test]

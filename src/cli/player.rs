@@ -12,33 +12,30 @@ use crate::control::Request;
 use crate::model::NameHash;
 use crate::model::view::board::PlayerSelector;
 
-/// Show a player in every game with that name; merge or forget players
+/// Show a player, find players by name, merge or forget them
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct PlayerArgs {
     #[command(subcommand)]
     command: Option<PlayerCommand>,
     /// The name without colour codes; case matters
+    ///
+    /// A name that equals a command follows two hyphens: clqd player -- merge
     #[arg(required = true)]
     name: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum PlayerCommand {
-    /// Show a player whose name equals a subcommand, such as merge
-    Show {
-        /// The name without colour codes; case matters
-        name: String,
-    },
-    /// Find players whose names begin with a text or contain it, regardless of case
+    /// Find players by a part of their names, regardless of case
     Search {
-        /// From three characters on also inside of names
+        /// Shorter than three characters: only at the beginning of names
         text: String,
         /// Most players
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
         count: u32,
     },
-    /// Merge player FROM into INTO, in all stored windows and from now on
+    /// Merge player FROM into INTO, in all stored windows and later
     ///
     /// Points and time are added, the ten best positions are merged, and of two ratings the one with more rounds is
     /// kept. This cannot be undone.
@@ -73,8 +70,9 @@ enum PlayerCommand {
     Forgotten,
     /// Allow a forgotten name again; its old data remain deleted
     Allow {
-        /// Hash listed by `clqd player forgotten`: SHA-256 of the game, a zero byte, the
-        /// name
+        /// Hash that `clqd player forgotten` lists
+        ///
+        /// SHA-256 of the game, a zero byte and the name.
         hash: NameHash,
     },
 }
@@ -82,7 +80,6 @@ enum PlayerCommand {
 pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match args.command {
         None => send(app, &Request::Player { name: args.name.unwrap_or_default() }),
-        Some(PlayerCommand::Show { name }) => send(app, &Request::Player { name }),
         Some(PlayerCommand::Search { text, count }) => {
             send_list(app, &Request::PlayerSearch { text, count }, "no player found")
         }

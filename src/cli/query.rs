@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Args;
 use clap::builder::RangedI64ValueParser;
+use clap::{ArgGroup, Args};
 use unicode_width::UnicodeWidthStr;
 
 use crate::api::json;
@@ -23,6 +23,7 @@ use crate::cli::context::CliContext;
 use crate::cli::output::format::{sanitize, sanitize_name};
 use crate::cli::output::table::{pad, truncate};
 use crate::cli::scan_once::{ScanEvent, scan_once};
+use crate::cli::stdio::{Output, note};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::proto::{self, AUTO_SCHEME, DetailLevel, Details, WireFormat, parse_server_url_or_auto};
@@ -44,11 +45,14 @@ const HOSTNAME_WIDTH_MAX: usize = 60;
 const NAME_WIDTH_MAX: usize = 40;
 
 #[derive(Clone, Debug, Args)]
+#[command(group = ArgGroup::new("servers").args(["urls", "file", "replay"]).required(true).multiple(true))]
 pub struct QueryArgs {
-    /// Servers, such as quake3://host:27960, cs16://192.0.2.1 or, if the protocol is unknown, host:port
-    #[arg(value_name = "URL", value_parser = parse_server_url_or_auto, required_unless_present_any = ["file", "replay"])]
+    /// Such as quake3://host:27960; host:port if the protocol is unknown
+    #[arg(value_name = "URL", value_parser = parse_server_url_or_auto)]
     pub urls: Vec<ServerUrl>,
-    /// List of servers, one URL a line; text after # is ignored; - is standard input
+    /// One URL a line; - is standard input
+    ///
+    /// What follows # is ignored.
     #[arg(long, value_name = "LIST")]
     pub file: Vec<PathBuf>,
     /// Timeout of one query, ms
@@ -57,21 +61,23 @@ pub struct QueryArgs {
     /// Retries after a timeout
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=10))]
     pub retries: u32,
-    /// Most packets per second, all servers together
+    /// Most packets a second
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub packets_per_second_max: u32,
-    /// Try every protocol on the port and the usual query ports, with three times the
-    /// timeout and retries
+    /// Try every protocol on all usual ports
+    ///
+    /// With three times the timeout and retries.
     #[arg(long)]
     pub any_protocol: bool,
-    /// Print all settings that a server reports, not only the most important ones
+    /// Print all settings of a server
     #[arg(long)]
     pub rules: bool,
-    /// Append the datagrams of each server to a file, as one JSON object a line; it contains
-    /// names of players
+    /// Append the datagrams to this file
+    ///
+    /// One JSON object a line for each server. They contain names of players.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// Decode the datagrams of a capture again instead of querying servers
+    /// Decode a capture instead of querying
     #[arg(long, value_name = "FILE", conflicts_with_all = ["urls", "file", "capture", "any_protocol"])]
     pub replay: Option<PathBuf>,
 }
@@ -97,11 +103,14 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             File::open(file).and_then(|opened| urls.read(BufReader::new(opened)))
         };
         for (line, reason) in invalid.with_context(|| format!("cannot read {name}"))? {
-            eprintln!("{name}:{line}: {reason}");
+            note(format_args!("{name}:{line}: {reason}"));
             urls.refused += 1;
         }
     }
-    let out = io::BufWriter::new(io::stdout().lock());
+    if let Some(known) = &urls.known_schemes {
+        note(format_args!("clqd: known schemes are {known}"));
+    }
+    let out = io::BufWriter::new(Output::ending());
     let missed = query(args, app.json(), &rules, &urls.urls, out)?;
     Ok(if missed + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -109,7 +118,7 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 /// Prints what the datagrams of a capture contain.
 fn replay(file: &Path, args: &QueryArgs, json: bool, rules: &Rules) -> anyhow::Result<ExitCode> {
     let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(Output::ending());
     let mut failed = 0;
     capture::replay(BufReader::new(opened), detail_level(args), |number, result| match result {
         Ok((url, mut outcome)) => {
@@ -119,7 +128,7 @@ fn replay(file: &Path, args: &QueryArgs, json: bool, rules: &Rules) -> anyhow::R
         }
         Err(error) => {
             failed += 1;
-            eprintln!("{}:{number}: {error}", file.display());
+            note(format_args!("{}:{number}: {error}", file.display()));
             Ok(())
         }
     })
@@ -220,8 +229,8 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
     let fields = line.trim_end().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let fields = json::escape(fields.expect("a line of a scan log is an object"));
     let rtt = rtt_ms.map_or_else(String::new, |ms| format!(",\"rtt_ms\":{ms}"));
-    let proof = authentication.map_or_else(String::new, |grade| format!(",\"authentication\":\"{grade}\""));
-    writeln!(out, "{{\"kind\":\"query\",{fields}{}{proof}{rtt}}}", details.unwrap_or_default())
+    let authentication = authentication.map_or_else(String::new, |grade| format!(",\"authentication\":\"{grade}\""));
+    writeln!(out, "{{\"kind\":\"query\",{fields}{}{authentication}{rtt}}}", details.unwrap_or_default())
 }
 
 fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &ScanOutcome) -> io::Result<()> {
@@ -323,6 +332,8 @@ struct QueryTargets {
     urls: Vec<ServerUrl>,
     known: BTreeSet<ServerUrl>,
     refused: u64,
+    /// If a line has none of these schemes.
+    known_schemes: Option<String>,
 }
 
 impl QueryTargets {
@@ -338,7 +349,10 @@ impl QueryTargets {
         let mut bad = Vec::new();
         crate::cli::server_list::read(from, |number, url, _| match parse_server_url_or_auto(url) {
             Ok(url) => self.add(url),
-            Err(error) => bad.push((number, error.to_string())),
+            Err(error) => {
+                self.known_schemes = self.known_schemes.take().or_else(|| error.known_schemes().map(str::to_owned));
+                bad.push((number, error.brief()));
+            }
         })?;
         Ok(bad)
     }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 
+use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::engine::{CacheLimits, Outcome};
 use crate::model::ServerUrl;
@@ -79,11 +80,16 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let checked = check_and_sort_logs(&args.logs)?;
     report_damage(&checked, args.salvage)?;
     let mut state = State::open_configured(config, &args.state, true).context("cannot open the state directory")?;
-    state.store.warnings().iter().for_each(|warning| eprintln!("clqd: {warning}"));
+    state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     let mut replay = Replay::new(&mut state, args.memory.unwrap_or_else(default_memory_bytes));
     for CheckedLog { path, span, .. } in checked {
         let done = replay.apply_lines(path, span.lines)?;
-        eprintln!("{}: {} lines, {} of them skipped (older than the state)", path.display(), done.lines, done.skipped);
+        note(format_args!(
+            "{}: {} lines, {} of them skipped (older than the state)",
+            path.display(),
+            done.lines,
+            done.skipped
+        ));
     }
     replay.finish()?;
     Ok(ExitCode::SUCCESS)
@@ -136,7 +142,7 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
             None => {}
         }
         match scan_log::complete_copy(path) {
-            Some(whole) => eprintln!("{}: skipped; {} contains all of it", path.display(), whole.display()),
+            Some(whole) => note(format_args!("{}: skipped; {} contains all of it", path.display(), whole.display())),
             None => read.push(path.as_path()),
         }
     }
@@ -161,7 +167,7 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
             bail!("{truncation}, and {next} continues after it; use --salvage to replay the readable part");
         }
         for sentence in log.damage.messages() {
-            eprintln!("clqd: warning: {sentence}");
+            note(format_args!("clqd: warning: {sentence}"));
         }
     }
     Ok(())

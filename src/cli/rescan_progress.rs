@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::output::format::{duration, group_digits};
+use crate::cli::stdio::note;
 use crate::control::Progress;
 
 /// Time between two lines without a terminal.
@@ -27,7 +28,7 @@ impl ScanProgress {
     pub fn progress(&mut self, progress: Progress) {
         if let Some(servers) = progress.servers.filter(|&servers| servers > 0) {
             self.servers = servers;
-            eprintln!("{}", start_message(servers, progress.expected_ms));
+            note(start_message(servers, progress.expected_ms));
             if stderr().is_terminal() {
                 let style = ProgressStyle::with_template("{bar:30} {pos} of {len} servers, {elapsed}");
                 self.bar = Some(ProgressBar::new(servers).with_style(style.expect("a valid template")));
@@ -38,7 +39,11 @@ impl ScanProgress {
         match &self.bar {
             Some(bar) => bar.tick(),
             None if self.line_at.is_some_and(|at| Instant::now() >= at) => {
-                eprintln!("clqd: {} of {} servers scanned", group_digits(self.scanned), group_digits(self.servers));
+                note(format_args!(
+                    "clqd: {} of {} servers scanned",
+                    group_digits(self.scanned),
+                    group_digits(self.servers)
+                ));
                 self.line_at = Some(Instant::now() + LINE_INTERVAL);
             }
             None => {}

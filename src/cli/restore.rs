@@ -4,32 +4,48 @@ use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use clap::ArgGroup;
 use indicatif::ProgressBar;
+use tokio::runtime::Runtime;
 
 use crate::api::RestoredRow;
+use crate::archive::{Archive, ArchiveError};
 use crate::cli::backup::{print, row};
 use crate::cli::context::CliContext;
 use crate::cli::output::format::group_digits;
+use crate::cli::stdio::note;
+use crate::config::Config;
 use crate::control::Row;
-use crate::model::restore::RestoreReport;
-use crate::state::restore::{RestoreLimits, Restored, restore_from_archive};
+use crate::model::commit::Meta;
+use crate::model::restore::{ArchiveFacts, RestoreReport};
+use crate::state::restore::{ArchiveIsNewer, RestoreLimits, Restored, compare_with_archive, restore_from_archive};
 use crate::store;
 
-/// Replace the state directory by a backup, or by what MySQL has; the daemon must be stopped
+/// Replace the state by a backup, or by what MySQL has
 ///
-/// The old state directory is kept next to it, with `.before-restore` added to its name.
+/// The daemon must be stopped. The old state directory is kept next to it, with `.before-restore` added to its name.
+///
+/// If an archive is configured, a backup that is older than the archive is refused.
 ///
 /// --from-mysql is for a state that was lost without a backup. It reads the archive that the configuration names, and
 /// changes nothing there. The archive does not have everything: the output lists what is missing.
 #[derive(Clone, Debug, clap::Args)]
+#[command(group = ArgGroup::new("source").args(["dir", "from_mysql"]).required(true))]
 pub struct RestoreArgs {
     /// A backup created by `clqd backup`
-    #[arg(value_name = "DIR", required_unless_present = "from_mysql", conflicts_with = "from_mysql")]
+    #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Build the state from the archive in MySQL
     #[arg(long)]
     pub from_mysql: bool,
+    /// Do not compare the backup with the archive in MySQL
+    ///
+    /// Without this option, a backup that is older than the archive is refused, and so is any backup while the
+    /// archive cannot be reached. With it, replay the scan log before you start the daemon, or set archive.url to an
+    /// empty database: else archiving stops with the fault key_mismatch.
+    #[arg(long, conflicts_with = "from_mysql")]
+    pub ignore_archive: bool,
 }
 
 pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -37,8 +53,13 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let state = without_trailing_slash(&config.state_dir);
     let before = match &args.dir {
         Some(dir) => {
-            let restored = store::restore(dir, &state, config.store.cache_bytes)
-                .with_context(|| format!("cannot restore {} to {}", dir.display(), state.display()))?;
+            let refused = || format!("cannot restore {} to {}; nothing was changed", dir.display(), state.display());
+            let archived = if args.ignore_archive { None } else { archive_facts(&config).with_context(refused)? };
+            let check = |backup: &Meta| match &archived {
+                Some(facts) => compare_with_archive(backup, facts).map_err(|newer| advice(&config, dir, &newer)),
+                None => Ok(()),
+            };
+            let restored = store::restore(dir, &state, config.store.cache_bytes, check).with_context(refused)?;
             print(app, row(&state, restored.summary))?;
             restored.before
         }
@@ -54,19 +75,54 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         }
     };
     if let Some(before) = before {
-        eprintln!("clqd: the old state is kept in {}", before.display());
+        note(format_args!("clqd: the old state is kept in {}", before.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the configured archive has. `None`: no archive is configured, or it has no tables yet.
+fn archive_facts(config: &Config) -> anyhow::Result<Option<ArchiveFacts>> {
+    if !config.archive.is_enabled() {
+        return Ok(None);
+    }
+    let settings = config.archive_settings();
+    let read = async {
+        let mut archive = Archive::connect_to_read(&settings).await?;
+        let facts = archive.read_facts().await?;
+        archive.close().await;
+        Ok::<_, ArchiveError>(facts)
+    };
+    runtime()?.block_on(read).context(
+        "the backup cannot be compared with the archive, which may be newer. Make the archive reachable, or add \
+         --ignore-archive to restore the backup without the comparison",
+    )
+}
+
+/// The error about a backup that is older than the archive: what is possible now.
+fn advice(config: &Config, dir: &Path, newer: &ArchiveIsNewer) -> anyhow::Error {
+    let (dir, archive) = (dir.display(), config.archive_settings().target());
+    let differences: String = newer.differences.iter().map(|difference| format!("\n  {difference}")).collect();
+    anyhow!(
+        "the archive {archive} is newer than the backup:{differences}\n\
+         Use one of these:\n  \
+         clqd restore --from-mysql\n    \
+         builds the state from the archive, which keeps all that it has\n  \
+         clqd restore {dir} --ignore-archive\n    \
+         restores the backup. Before you start the daemon, run `clqd replay` with the scan log of the time since then,\n    \
+         or set archive.url to an empty database; else archiving stops with the fault key_mismatch"
+    )
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
 }
 
 fn from_mysql(app: &CliContext, state: &Path) -> anyhow::Result<Restored> {
     let config = app.config()?;
     let settings = config.engine_settings().context("time_zone or boards.windows")?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let bar = if stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let mut progress = |table: &str, rows: u64| bar.set_message(format!("{table}: {} rows", group_digits(rows)));
-    let restored = runtime.block_on(restore_from_archive(
+    let restored = runtime()?.block_on(restore_from_archive(
         &config.archive_settings(),
         &settings,
         state,
@@ -88,7 +144,7 @@ fn restored_row(dir: &Path, summary: store::BackupSummary, report: RestoreReport
     }))
 }
 
-/// What the archive does not have. docs/operations.md explains each.
+/// What the archive does not have. docs/backup-and-restore.md explains each.
 fn not_restored(report: &RestoreReport) -> Vec<String> {
     let counted = [
         (report.players_online, "players were online: their segments, rounds and the time since the last scan"),

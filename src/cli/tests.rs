@@ -25,15 +25,19 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd status --json --socket /tmp/s",
         "clqd servers add quake3://a source://b:1 --tag ctf",
         "clqd servers list --class 6 --game baseq3 --tag ctf text",
+        "clqd servers list --greylisted --order players -n 3",
+        "clqd servers list --removed --order seen",
+        "clqd status --counters",
+        "clqd export --week 2026-W47",
         "clqd servers import - --tag x",
         "clqd servers import --master dpmaster://h/68 --master dpmaster://h:1/Xonotic/3 --scheme darkplaces --tag x",
         "clqd servers import servers.json --scheme source",
         "clqd rescan quake3://a",
-        "clqd rescan --class 7",
+        crate::cli::output::RESCAN_FAILED,
         "clqd rescan --all-unknown --json",
-        "clqd top --server quake3://a --ranking elo --week 2026-W47 -n 3",
-        "clqd top --server quake3://a --count 3",
-        "clqd board top --server quake3://a -n 3",
+        "clqd top quake3://a --ranking elo --window 2026-W47 -n 3",
+        "clqd top --game baseq3 --count 3",
+        "clqd top --tag ctf --window month --time 1763683200000",
         "clqd board bottom --count 3 --game baseq3 --ranking time --window 2026-W47",
         "clqd board page --tag pro --position 11 -n 5 --time 2026-11-21T14:00:00+01:00",
         "clqd board page --tag pro --after AQ --time 1763683200000",
@@ -50,7 +54,7 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd board windows --bytes --json",
         "clqd board delete-before 2026-11-21T14:00:00Z --yes",
         "clqd player Visor",
-        "clqd player show merge",
+        "clqd player -- merge",
         "clqd player merge Visor #12 --game baseq3",
         "clqd player forget Visor --game baseq3 --yes",
         "clqd player forgotten",
@@ -82,30 +86,32 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         ("clqd servers show nonsense", "scheme://host:port"),
         ("clqd servers list --class 8", "expected 1 to 7"),
         ("clqd servers add quake3://a --tag a,b", "tag \"a,b\" is not"),
-        ("clqd servers tag quake3://a", "required"),
-        ("clqd servers tag", "required"),
+        ("clqd servers tag quake3://a", "<--add <TAG>|--remove <TAG>|--drop <TAG>>"),
+        ("clqd servers tag", "<URL>..."),
+        ("clqd servers trust quake3://a", "<--except <REASON>|--revoke <REASON>>"),
         ("clqd servers tag quake3://a --drop ctf", "cannot be used with"),
         ("clqd servers tag --add ctf --drop ctf", "cannot be used with"),
         ("clqd servers tag quake3://a --add ctf --yes", "cannot be used with"),
         ("clqd servers tag nonsense --add ctf", "scheme://host:port"),
-        ("clqd servers import", "required"),
+        ("clqd servers import", "<FILE|--master <URL>>"),
         ("clqd servers import list --master dpmaster://h/68", "cannot be used with"),
         ("clqd servers import - --scheme xonotik", "did you mean xonotic://?"),
         ("clqd player", "required"),
         ("clqd player merge Visor --game baseq3", "INTO"),
         ("clqd player merge a b", "--game"),
         ("clqd player allow abc", "64 hexadecimal digits"),
-        ("clqd rescan", "required"),
-        ("clqd rescan --class 5", "expected 6 or 7"),
+        ("clqd restore", "<DIR|--from-mysql>"),
+        ("clqd restore backup --from-mysql", "cannot be used with"),
+        ("clqd restore --from-mysql --ignore-archive", "cannot be used with"),
+        ("clqd rescan", "<URL|--all-unknown>"),
         ("clqd rescan quake3://a --all-unknown", "cannot be used with"),
-        ("clqd top --server quake3://a --ranking clq3", "did you mean clq"),
-        ("clqd top --server quake3://a --week 2026W47", "ISO week label"),
-        ("clqd top --server quake3://a -n 0", "1..=10000"),
+        ("clqd top quake3://a --ranking clq3", "did you mean clq"),
+        ("clqd top quake3://a -n 0", "1..=10000"),
         ("clqd board", "Usage"),
-        ("clqd board top", "required"),
-        ("clqd board top --server quake3://a --game baseq3", "cannot be used with"),
-        ("clqd board top --server quake3://a --ranking tiem", "did you mean time?"),
-        ("clqd board top --server quake3://a -n 10001", "1..=10000"),
+        ("clqd top", "<URL|--game <NAME>|--tag <TAG>>"),
+        ("clqd top quake3://a --game baseq3", "cannot be used with"),
+        ("clqd top quake3://a --ranking tiem", "did you mean time?"),
+        ("clqd top quake3://a -n 10001", "1..=10000"),
         ("clqd board page --game g --after A --before B", "cannot be used with"),
         ("clqd board at 0 --game g", "not in 1.."),
         ("clqd board around --game g", "required"),
@@ -114,13 +120,13 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         ("clqd board range --game g --position 3", "unexpected argument"),
         ("clqd board count --game g --at-least 1 --above 2", "cannot be used with"),
         ("clqd board count --game g --at-least nan", "expected a number"),
-        ("clqd board top --game g --time yesterday", "2026-11-21T14:00:00Z"),
+        ("clqd top --game g --time yesterday", "2026-11-21T14:00:00Z"),
         ("clqd board fused --game g --ranking elo=x", "weight \"x\": expected a number"),
         ("clqd board fused --game g --player a -n 3", "cannot be used with"),
         ("clqd board positions --game g", "required"),
         ("clqd board delete-before 1763683200000", "--yes"),
         ("clqd board delete-before yesterday --yes", "2026-11-21T14:00:00Z"),
-        ("clqd query", "required"),
+        ("clqd query", "<URL|--file <LIST>|--replay <FILE>>"),
         ("clqd query nonsense", "scheme://host:port"),
         ("clqd boost quake3://a:1", "--for"),
         ("clqd boost quake3://a:1 --for 25h", "at most 24h"),
@@ -208,4 +214,32 @@ fn missing_daemon_error_names_socket() {
         "The daemon is not running (no process listens on /no/s). Start it with `systemctl start clqd` or `clqd run`."
     );
     assert!(run("clqd status --socket /no/s").contains("state directory"));
+}
+
+/// The help of all commands that a first help lists, in the short form.
+#[test]
+fn short_help_fits_80_columns() {
+    fn check(mut command: clap::Command, name: &str) {
+        for line in command.render_help().to_string().lines() {
+            let is_usage = line.starts_with("Usage: ") || line.starts_with("       clqd ");
+            assert!(is_usage || line.chars().count() <= 80, "{name}: {line}");
+        }
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+        for below in below.cloned().collect::<Vec<_>>() {
+            let name = format!("{name} {}", below.get_name());
+            check(below, &name);
+        }
+    }
+    let mut command = Cli::command();
+    command.build();
+    check(command, "clqd");
+}
+
+#[test]
+fn broken_connection_to_the_daemon_is_no_closed_pipe() {
+    let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+    let lost = ClientError::ConnectionLost { path: "/run/clqd.sock".into(), source: broken() };
+    assert!(!is_closed_pipe(&lost.into()));
+    assert!(is_closed_pipe(&ClientError::Output(broken()).into()));
+    assert!(is_closed_pipe(&broken().into()));
 }

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use Applies::{Reload, Restart};
 
@@ -61,7 +62,7 @@ pub enum ValueType {
     OneOf(&'static [&'static str]),
     /// Text; the function returns the error of an invalid one.
     Text(fn(&str) -> Result<(), String>),
-    /// List of texts; the function returns the error of an invalid one.
+    /// List of strings; the function returns the error of an invalid one.
     Texts(fn(&str) -> Result<(), String>),
 }
 
@@ -73,8 +74,8 @@ impl ValueType {
             ValueType::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
             ValueType::Decimal { min, max } => format!("{min:?} to {max:?}"),
             ValueType::OneOf(names) => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(" or "),
-            ValueType::Text(_) => "text".to_owned(),
-            ValueType::Texts(_) => "list of texts".to_owned(),
+            ValueType::Text(_) => "string".to_owned(),
+            ValueType::Texts(_) => "list of strings".to_owned(),
         }
     }
 
@@ -83,8 +84,8 @@ impl ValueType {
         match self {
             ValueType::Whole { .. } => format!("a whole number, {}", self.range()),
             ValueType::Decimal { .. } => format!("a number, {}", self.range()),
-            ValueType::Text(_) => "a text in quotes".to_owned(),
-            ValueType::Texts(_) => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+            ValueType::Text(_) => "a string in quotes".to_owned(),
+            ValueType::Texts(_) => "a list of strings, such as [\"a\", \"b\"]".to_owned(),
             ValueType::Bool | ValueType::OneOf(_) => self.range(),
         }
     }
@@ -105,7 +106,7 @@ const fn whole_in(range: RangeInclusive<u32>, unit: &'static str) -> ValueType {
 /// All keys, in the order of `config/clqd.toml`.
 pub const KEYS: &[KeySpec] = &[
     key("", "time_zone", ValueType::Text(time_zone), Restart),
-    key("", "state_dir", ValueType::Text(not_empty), Restart),
+    key("", "state_dir", ValueType::Text(absolute_path), Restart),
     key("", "control_socket", ValueType::Text(socket_path), Restart),
     key("", "log_filter", ValueType::Text(log_filter), Reload),
     key("scan", "timeout_ms", whole_in(scan::TIMEOUT_MS, "ms"), Reload),
@@ -130,6 +131,7 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
+    key("scan", "retry_failed_s", whole(0, 2_419_200, "s"), Reload),
     key("names", "ignore", ValueType::Texts(accept_any), Reload),
     key("names", "count_bots", ValueType::Bool, Reload),
     key("names", "ping_zero_is_bot", ValueType::Bool, Reload),
@@ -161,7 +163,7 @@ pub const KEYS: &[KeySpec] = &[
     key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
     key("archive", "url", ValueType::Text(mysql_url), Reload),
-    key("archive", "password_file", ValueType::Text(accept_any), Reload),
+    key("archive", "password_file", ValueType::Text(optional_path), Reload),
     key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
     key("archive", "drain_timeout_s", whole(0, 3_600, "s"), Reload),
     key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
@@ -171,10 +173,10 @@ pub const KEYS: &[KeySpec] = &[
     key("archive", "keep_online_days", whole(0, 36_500, "days"), Reload),
     key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload),
     key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload),
-    key("scan_log", "path", ValueType::Text(accept_any), Restart),
+    key("scan_log", "path", ValueType::Text(optional_path), Restart),
     key("scan_log", "rotate_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),
-    key("capture", "dir", ValueType::Text(accept_any), Restart),
+    key("capture", "dir", ValueType::Text(optional_path), Restart),
     key("capture", "share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
     key("capture", "keep_days", whole(1, 366, "days"), Reload),
     key("web", "listen", ValueType::Text(listen_address), Restart),
@@ -224,9 +226,27 @@ fn time_zone(text: &str) -> Result<(), String> {
     Calendar::new(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
+/// A relative path names another file for each directory that a program is started in: a command
+/// would not find the daemon, or would open another state.
+fn absolute_path(text: &str) -> Result<(), String> {
+    not_empty(text)?;
+    if !Path::new(text).is_absolute() {
+        return Err(format!(
+            "{text:?} is a relative path, which is another file for each directory that clqd is started in; write the \
+             path from / on"
+        ));
+    }
+    Ok(())
+}
+
+/// Empty, or an absolute path.
+fn optional_path(text: &str) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { absolute_path(text) }
+}
+
 /// `sockaddr_un` has space for 107 bytes and a zero.
 fn socket_path(text: &str) -> Result<(), String> {
-    not_empty(text)?;
+    absolute_path(text)?;
     if text.len() > 107 {
         return Err(format!("has {} bytes; the path of a Unix socket has at most 107", text.len()));
     }
@@ -294,13 +314,16 @@ fn log_filter(text: &str) -> Result<(), String> {
     not_empty(text)?;
     // A bare word other than a level would be parsed as a module, and silence all others.
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-    for word in text.split(',').map(str::trim).filter(|part| !part.contains(['=', '['])) {
-        if !LEVELS.contains(&word.to_ascii_lowercase().as_str()) {
-            return Err(match crate::nearest::nearest(word, LEVELS) {
-                Some(right) => format!("{word:?} is not a level; did you mean {right:?}?"),
-                None => format!("{word:?} is not a level; expected one of {}", LEVELS.join(", ")),
-            });
-        }
+    let words = text.split(',').map(str::trim).filter(|part| !part.contains(['=', '[']));
+    let unknown = words.filter(|word| !LEVELS.contains(&word.to_ascii_lowercase().as_str()));
+    let problems: Vec<String> = unknown
+        .map(|word| match crate::nearest::nearest(word, LEVELS) {
+            Some(right) => format!("{word:?} is not a level; did you mean {right:?}?"),
+            None => format!("{word:?} is not a level; expected one of {}", LEVELS.join(", ")),
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems.join("; "));
     }
     tracing_subscriber::EnvFilter::try_new(text)
         .map(|_| ())

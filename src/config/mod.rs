@@ -92,6 +92,8 @@ pub struct ScanConfig {
     pub interval_class3_s: u64,
     pub interval_class4_s: u64,
     pub interval_class5_s: u64,
+    /// 0: servers of classes 6 and 7 are scanned on request only.
+    pub retry_failed_s: u64,
 }
 
 impl ScanConfig {
@@ -255,7 +257,7 @@ pub struct ScanLogConfig {
 pub struct CaptureConfig {
     /// Empty: no captures.
     pub dir: PathBuf,
-    /// Of the scans, 0 to 1.
+    /// Share of the scans that are captured, 0 to 1.
     pub share: f64,
     pub keep_days: u32,
 }
@@ -330,15 +332,28 @@ impl Config {
         read_file(file, Config::parse)
     }
 
-    /// Reads a file and checks the files that it names. Also returns notes on files that
-    /// this user may not inspect.
-    pub fn check(file: &Path) -> Result<(Config, Vec<String>), ConfigError> {
+    /// The control socket that a file names, for a command that needs no other setting. If the file
+    /// cannot be read or has problems, also returns these; then the path is the one that the
+    /// readable part of the file has, else the default.
+    pub fn control_socket_of(file: &Path) -> (PathBuf, Option<ConfigError>) {
+        let error = match Config::load(file) {
+            Ok(config) => return (config.control_socket, None),
+            Err(error) => error,
+        };
+        let text = read_bytes(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let named = text.and_then(|text| validate::lenient_text(&text, "control_socket")).map(PathBuf::from);
+        (named.unwrap_or_else(|| Config::default().control_socket), Some(error))
+    }
+
+    /// Reads a file and checks the files and the address that it names.
+    pub fn check(file: &Path) -> Result<CheckedConfig, ConfigError> {
         read_file(file, |text| {
             let (config, lines) = Config::parse_with_lines(text)?;
             let found = paths::check_files(&config);
             let problems = lines.problems(found.problems);
             let notes = found.notes.into_iter().map(|(key, note)| format!("{key}: {note}")).collect();
-            if problems.is_empty() { Ok((config, notes)) } else { Err(problems) }
+            let checked = CheckedConfig { config, notes, file: file.to_owned(), lines };
+            if problems.is_empty() { Ok(checked) } else { Err(problems) }
         })
     }
 
@@ -428,6 +443,15 @@ impl Config {
 
 /// Reads the text of a file and passes it to `parse`.
 fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>) -> Result<T, ConfigError> {
+    let bytes = read_bytes(file)?;
+    let parsed = match std::str::from_utf8(&bytes) {
+        Ok(text) => parse(text),
+        Err(error) => Err(vec![validate::not_utf8(&bytes, error.valid_up_to())]),
+    };
+    parsed.map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
+}
+
+fn read_bytes(file: &Path) -> Result<Vec<u8>, ConfigError> {
     use std::io::Read;
     let mut bytes = Vec::new();
     std::fs::File::open(file)
@@ -436,11 +460,25 @@ fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ConfigError::TooLong(file.to_owned()));
     }
-    let parsed = match std::str::from_utf8(&bytes) {
-        Ok(text) => parse(text),
-        Err(error) => Err(vec![validate::not_utf8(&bytes, error.valid_up_to())]),
-    };
-    parsed.map_err(|problems| ConfigError::Problems { file: file.to_owned(), problems })
+    Ok(bytes)
+}
+
+/// A configuration file without a problem.
+#[derive(Debug)]
+pub struct CheckedConfig {
+    pub config: Config,
+    /// What this user may not inspect.
+    pub notes: Vec<String>,
+    file: PathBuf,
+    lines: KeyLines,
+}
+
+impl CheckedConfig {
+    /// The error that a key has a problem after all.
+    pub fn problem(&self, key: &'static str, message: String) -> ConfigError {
+        let problems = self.lines.problems(vec![(key, message)]);
+        ConfigError::Problems { file: self.file.clone(), problems }
+    }
 }
 
 /// The result of a reload.

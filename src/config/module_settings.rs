@@ -71,7 +71,10 @@ impl Config {
             low_is_better: self.low_is_better(),
             tie_breakers: self.tie_breakers(),
             closed_cache_bytes_max: self.boards.closed_cache_bytes_max,
-            intervals: Intervals(self.scan.intervals_s().map(|s| s as i64 * 1_000)),
+            intervals: Intervals {
+                classes_ms: self.scan.intervals_s().map(|s| s as i64 * 1_000),
+                retry_failed_ms: Some(self.scan.retry_failed_s as i64 * 1_000).filter(|ms| *ms > 0),
+            },
             class1_players_min: self.scan.class1_players_min,
             round_end_share: self.scan.round_end_share,
             keep_weeks: self.store.keep_weeks as usize,

@@ -1,8 +1,9 @@
 //! Checks whether the configured paths are compatible with each other and with existing
-//! files. Inspects files and changes none.
+//! files, and whether the machine has the configured address. Inspects files and changes none.
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -45,6 +46,9 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     }
     if !config.archive.password_file.as_os_str().is_empty() {
         found.add("archive.password_file", password_file(&config.archive.password_file));
+    }
+    if let Some(web) = config.web_settings() {
+        found.add("web.listen", listen_address(web.listen));
     }
     found
 }
@@ -150,10 +154,15 @@ fn scan_log_path(path: &Path) -> Result<(), PathError> {
         }
         Err(error) => return Err(PathError::Problem(error.to_string())),
     }
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match file_type_of(dir)? {
-        Some(_) => Ok(()),
-        None => Err(PathError::Problem(format!("the directory {} does not exist; create it", dir.display()))),
+    path.parent().map_or(Ok(()), directory)
+}
+
+/// Whether this machine has the address. Any port is bound: the daemon may use the configured one.
+fn listen_address(mut address: SocketAddr) -> Result<(), PathError> {
+    address.set_port(0);
+    match TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(PathError::Problem(format!("cannot listen at {}: {error}", address.ip()))),
     }
 }
 

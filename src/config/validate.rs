@@ -73,6 +73,18 @@ pub(super) fn check(text: &str) -> (Vec<Problem>, KeyLines) {
     (problems, lines)
 }
 
+/// The value of a top-level key that is a text, from a file that may have problems. `None`: the key
+/// is missing, or its own value has a problem.
+pub(super) fn lenient_text(text: &str, name: &str) -> Option<String> {
+    let key = KEYS.iter().find(|key| key.section.is_empty() && key.name == name)?;
+    let (_, rest) = syntax_errors(text);
+    let rest = rest?;
+    let (table, _) = DeTable::parse_recoverable(&rest);
+    let value = table.get_ref().get(name)?.get_ref();
+    value_problem(&key.kind, value).ok()?;
+    value.as_str().map(str::to_owned)
+}
+
 /// Returns the syntax errors, and the text with the invalid statements blanked. One error
 /// causes further ones after it, so only the first is reported.
 fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
@@ -225,9 +237,7 @@ impl Validator<'_> {
                 self.problem(name.span(), format!("{IMPORT}.{text}"), message);
                 continue;
             };
-            if let Err(message) = value_problem(&key.kind, value.get_ref()) {
-                self.problem(value.span(), key.path(), message);
-            }
+            self.value(key, value);
         }
         let value_of = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted).map(|(_, value)| value);
         if let Some(tags) = value_of("tags")
@@ -261,10 +271,24 @@ impl Validator<'_> {
         };
         let line = self.line(name.span());
         self.lines.0.insert(key.path(), line);
-        let former = value.get_ref().as_str().and_then(|text| renamed::value_message(&key.path(), text));
-        let checked = former.map_or_else(|| value_problem(&key.kind, value.get_ref()), Err);
-        if let Err(message) = checked {
-            self.problem(value.span(), key.path(), message);
+        match value.get_ref().as_str().and_then(|text| renamed::value_message(&key.path(), text)) {
+            Some(former) => self.problem(value.span(), key.path(), former),
+            None => self.value(key, value),
+        }
+    }
+
+    /// Checks a value, and each element of a list.
+    fn value(&mut self, key: &KeySpec, value: &Spanned<DeValue<'_>>) {
+        let checked = match (&key.kind, value.get_ref()) {
+            (ValueType::Texts(check), DeValue::Array(items)) => {
+                items.iter().map(|item| (item.span(), element_problem(&key.kind, *check, item.get_ref()))).collect()
+            }
+            (kind, found) => vec![(value.span(), value_problem(kind, found))],
+        };
+        for (span, result) in checked {
+            if let Err(message) = result {
+                self.problem(span, key.path(), message);
+            }
         }
     }
 
@@ -337,17 +361,24 @@ fn value_problem(kind: &ValueType, value: &DeValue<'_>) -> Result<(), String> {
             }
         }
         (ValueType::Text(check), DeValue::String(text)) => check(text),
-        (ValueType::Texts(check), DeValue::Array(items)) => items.iter().try_for_each(|item| match item.get_ref() {
-            DeValue::String(text) => check(text),
-            other => Err(format!("expected {}; an element is {}", kind.expected(), type_name(other))),
-        }),
         _ => Err(format!("expected {}; found {}", kind.expected(), type_name(value))),
+    }
+}
+
+fn element_problem(
+    list: &ValueType,
+    check: fn(&str) -> Result<(), String>,
+    element: &DeValue<'_>,
+) -> Result<(), String> {
+    match element {
+        DeValue::String(text) => check(text),
+        other => Err(format!("expected {}; an element is {}", list.expected(), type_name(other))),
     }
 }
 
 fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number with a point",
         DeValue::Boolean(_) => "true or false",

@@ -128,8 +128,8 @@ impl Client {
                 }
                 (answer, _) => answer?,
             };
-            if answer.id.is_some_and(|got| got != id) {
-                let what = format!("a response to request {:?} instead of {id}", answer.id);
+            if let Some(other) = answer.id.filter(|&got| got != id) {
+                let what = format!("a response to request {other} instead of {id}");
                 return Err(ClientError::ProtocolError { path: self.path.clone(), what });
             }
             match answer.body {

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::daemon::engine_thread::Command;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::restore::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
 
 /// A running worker.
@@ -80,6 +81,14 @@ impl JobSource for EngineJobSource {
 
     async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
         self.send(|reply| Command::ArchiveId { reply }).await
+    }
+
+    async fn last_keys(&self) -> Result<Option<LastKeys>, SourceClosed> {
+        self.send(|reply| Command::LastKeys { reply }).await.map(Some)
+    }
+
+    async fn completed(&self, at_ms: i64) -> Result<(), SourceClosed> {
+        self.send(|reply| Command::ArchiveCompleted { at_ms, reply }).await
     }
 
     async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {

@@ -1,6 +1,8 @@
 //! `clqd backup` of a running daemon: the engine thread begins and ends it, another thread
 //! copies in between.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +10,7 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::api::{BackupRow, Progress};
-use crate::control::{ApiError, ErrorCode, ResponseWriter, Row};
+use crate::control::{ApiError, ErrorCode, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::Command;
 use crate::store::{BackupTarget, FinalChanges, StoreError};
 
@@ -25,8 +27,11 @@ impl Drop for CancelOnDrop {
 }
 
 impl Shared {
-    pub(super) async fn backup(&self, dir: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
-        let state_dir = self.config.lock().expect("config lock poisoned").state_dir.clone();
+    pub(super) async fn backup(&self, dir: String, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
+        let (state_dir, disk_free_bytes_min) = {
+            let config = self.config.lock().expect("config lock poisoned");
+            (config.state_dir.clone(), config.store.disk_free_bytes_min)
+        };
         if let Some(problem) = dir_error(Path::new(&dir), &state_dir) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
@@ -36,9 +41,11 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::Busy, "another backup is in progress"));
         };
         let path = dir.clone();
-        let target = blocking(move || BackupTarget::create(Path::new(&path))).await?;
+        // The state's own space must stay free, above all while its writing is paused.
+        let reserve_bytes = if is_same_disk(Path::new(&dir), &state_dir) { disk_free_bytes_min } else { 0 };
+        let target = blocking(move || BackupTarget::create(Path::new(&path), reserve_bytes)).await?;
         let (mut source, mut target) = (source, target);
-        let last = loop {
+        let (last, pending) = loop {
             let is_cancelled = is_cancelled.clone();
             let copying = blocking(move || {
                 source.copy_to(&mut target, &is_cancelled)?;
@@ -53,10 +60,16 @@ impl Shared {
         let summary = while_client_connected(blocking(move || target.finish(last)), replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
         let backup = BackupRow { dir, latest_event_ms: summary.now_ms, bytes: summary.bytes };
-        Ok(replies.row(Row::Backup(backup)).await?)
+        replies.row(Row::Backup(backup)).await?;
+        let note = || {
+            format!(
+                "{pending} changes wait in memory because the disk of the state is nearly full; they are not in the backup"
+            )
+        };
+        Ok(ResponseEnd { notes: (pending > 0).then(note).into_iter().collect() })
     }
 
-    async fn end_backup(&self, rounds: u32) -> Result<Option<FinalChanges>, ApiError> {
+    async fn end_backup(&self, rounds: u32) -> Result<Option<(FinalChanges, usize)>, ApiError> {
         self.send_command(|reply| Command::EndBackup { rounds, reply }).await?.map_err(failed)
     }
 }
@@ -92,6 +105,12 @@ fn failed(error: StoreError) -> ApiError {
         false => "",
     };
     ApiError::new(ErrorCode::Refused, format!("{text}{hint}"))
+}
+
+/// Whether a new directory would be on the same disk as the state.
+fn is_same_disk(dir: &Path, state_dir: &Path) -> bool {
+    let device = |path: &Path| path.ancestors().find_map(|path| Some(fs::metadata(path).ok()?.dev()));
+    device(dir) == device(state_dir)
 }
 
 /// The error in a backup directory, if it has one.

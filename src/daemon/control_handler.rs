@@ -12,6 +12,9 @@ use crate::daemon::log_rewriting::LogRewriterStatus;
 use crate::daemon::name_search::NameSearch;
 use crate::state::answer::add_stored_sizes;
 
+/// Most servers in one chunk of an export.
+const EXPORT_SERVERS_MAX: usize = 500;
+
 impl RequestHandler for Shared {
     async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
         match request {
@@ -21,7 +24,8 @@ impl RequestHandler for Shared {
             Request::ArchiveVerify { weeks } => {
                 self.verify_archive(weeks, replies).await.map(|()| ResponseEnd::default())
             }
-            Request::Backup { dir } => self.backup(dir, replies).await.map(|()| ResponseEnd::default()),
+            Request::Export { week } => self.export(week, replies).await.map(|()| ResponseEnd::default()),
+            Request::Backup { dir } => self.backup(dir, replies).await,
             request => {
                 for row in self.ask(request, Isolation::ReadCommitted).await? {
                     replies.row(row).await?;
@@ -36,9 +40,7 @@ impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request, isolation: Isolation) -> Result<Vec<Row>, ApiError> {
-        if request.is_read_only()
-            && let Some(problem) = validate(&request)
-        {
+        if let Some(problem) = validate(&request) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
         let request = match request {
@@ -62,7 +64,7 @@ impl Shared {
         for row in &mut rows {
             if let Row::Status(status) = row {
                 status.daemon = Some(self.daemon_status());
-                status.archive = self.archive_status();
+                status.archive = self.archive_status(status.engine.archive_complete_ms);
                 status.scan_log = self.scan_log.as_ref().map(LogRewriterStatus::get);
                 status.counters = self.counters();
             }
@@ -100,6 +102,22 @@ impl Shared {
         measuring.await.map_err(|_| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))?
     }
 
+    /// Sends the rows of a week, some servers at a time.
+    async fn export(&self, week: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
+        let (week, servers) = self.send_command(|reply| Command::ExportedServers { week, reply }).await??;
+        let mut at = 0;
+        while at < servers.len() {
+            let next = servers[at..].iter().copied().take(EXPORT_SERVERS_MAX).collect();
+            let (rows, done) =
+                self.send_command(|reply| Command::ExportServers { week, servers: next, reply }).await??;
+            for row in rows {
+                replies.row(row).await?;
+            }
+            at += done;
+        }
+        Ok(())
+    }
+
     async fn rescan(&self, servers: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
         let started = self.send_command(|reply| Command::Rescan { servers, reply }).await??;
         let StartedRescan { servers, mode, mut results } = started;
@@ -112,8 +130,11 @@ impl Shared {
             n += 1;
         }
         let mut notes = Vec::new();
-        if n == 0 {
-            notes.push("no such servers".to_owned());
+        match (servers, n) {
+            (0, _) => notes.push("no server is of class 6 or 7".to_owned()),
+            (1, 0) => notes.push("the server was removed before its scan ended".to_owned()),
+            (_, 0) => notes.push("the servers were removed before their scans ended".to_owned()),
+            _ => {}
         }
         if let dropped @ 1.. = results.dropped.count() {
             notes.push(format!(
@@ -137,14 +158,14 @@ impl Shared {
         }
     }
 
-    fn archive_status(&self) -> Option<ArchiveStatus> {
+    fn archive_status(&self, last_complete_ms: Option<i64>) -> Option<ArchiveStatus> {
         let status = self.archive_worker_status()?;
         Some(ArchiveStatus {
             target: status.target,
             connected: status.connected,
             host: status.host,
             write_method: status.write_method.map(|method| method.name().to_owned()),
-            last_complete_ms: status.last_success_ms,
+            last_complete_ms,
             last_error: status.last_error,
             last_error_ms: status.last_error_ms,
             fault: status.fault.map(|fault| ArchiveFault {

@@ -109,6 +109,8 @@ async fn import_once(import: &Import, commands: &mpsc::Sender<Command>) {
         refused = added.refused + list.invalid.len() as u64,
         dropped,
         incomplete = !list.is_complete,
+        scans_requested = added.scans_requested,
+        not_answering = added.not_answering,
         "servers imported"
     );
 }
@@ -117,6 +119,9 @@ async fn import_once(import: &Import, commands: &mpsc::Sender<Command>) {
 struct AddedCounts {
     new: u64,
     known: u64,
+    /// Known servers that do not answer: those that are scanned now, and the others.
+    scans_requested: u64,
+    not_answering: u64,
     refused: u64,
 }
 
@@ -148,7 +153,11 @@ async fn add(
                         counts.refused += 1;
                         tracing::debug!(url = change.url, reason = change.reason, "imported server refused");
                     }
-                    _ => counts.known += 1,
+                    outcome => {
+                        counts.known += 1;
+                        counts.scans_requested += u64::from(outcome == ChangeOutcome::ScanRequested);
+                        counts.not_answering += u64::from(outcome == ChangeOutcome::NotAnswering);
+                    }
                 },
                 _ => unreachable!("the response to ServersAdd has only changes"),
             }

@@ -67,11 +67,13 @@ impl LogRewriterStatus {
 }
 
 impl LogRewriter {
-    /// Starts the thread, which waits for names. Deletes what an earlier process left.
+    /// Starts the thread, which waits for names. Deletes what an earlier process left. `commands`
+    /// is weak because the engine thread owns the rewriter: the queue is closed when every other
+    /// sender is dropped.
     pub(super) fn start(
         log: &Path,
         lock: LogFileLock,
-        commands: mpsc::Sender<Command>,
+        commands: mpsc::WeakSender<Command>,
         clock: Arc<Clock>,
     ) -> std::io::Result<LogRewriter> {
         LogRewriting::delete_leftover(log);
@@ -117,7 +119,7 @@ impl Drop for LogRewriter {
 }
 
 impl Shared {
-    fn run(&self, orders: &Receiver<Order>, commands: &mpsc::Sender<Command>) {
+    fn run(&self, orders: &Receiver<Order>, commands: &mpsc::WeakSender<Command>) {
         let mut work: Option<Work> = None;
         loop {
             let newest = match work {
@@ -146,7 +148,11 @@ impl Shared {
         }
     }
 
-    fn remove_names(&self, rewriting: &mut LogRewriting, commands: &mpsc::Sender<Command>) -> Result<(), RewriteError> {
+    fn remove_names(
+        &self,
+        rewriting: &mut LogRewriting,
+        commands: &mpsc::WeakSender<Command>,
+    ) -> Result<(), RewriteError> {
         let mut pause = |duration| {
             std::thread::sleep(duration);
             !self.is_stopping.load(Ordering::Relaxed)
@@ -154,7 +160,9 @@ impl Shared {
         if rewriting.active_has_name(&mut pause)? {
             let (reply, rotated) = oneshot::channel();
             // Error: the engine thread has ended.
+            let commands = commands.upgrade().ok_or(RewriteError::Stopped)?;
             commands.blocking_send(Command::RotateLog { reply }).map_err(|_| RewriteError::Stopped)?;
+            drop(commands);
             if !rotated.blocking_recv().map_err(|_| RewriteError::Stopped)? {
                 return Err(RewriteError::NotRotated(self.log.clone()));
             }

@@ -2,9 +2,10 @@
 //!
 //! One thread owns the engine and the store ([`engine_thread`]). The scanner, the archive
 //! worker, the control socket and the web interface are tasks that communicate with it over
-//! bounded channels. Start order: port of the web interface, state, scanner, archive, socket,
-//! answers of the web interface, then READY. Stop order: socket, web interface, scanner (scans in
-//! flight may complete), last commit, archive (drained up to a limit), state.
+//! bounded channels. Start order: check of the state's lock, port of the web interface, state,
+//! scanner, socket, then, after everything that can fail, the engine thread, the tasks and READY.
+//! Stop order: socket, web interface, scanner (scans in flight may complete), last commit, archive
+//! (drained up to a limit), state.
 
 mod archive_resend;
 mod archive_task;
@@ -24,14 +25,17 @@ mod web_backend;
 pub mod window_rebuild;
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::{Context, ensure};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{self, Clock, SystemClocks, TimeSource};
@@ -44,21 +48,31 @@ use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
 use crate::scan_log::{self, Recorder};
 use crate::shutdown;
+use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 use crate::state::{ReplayFeed, State};
+use crate::store;
 use crate::web::{self, WebLimits};
 
 /// Queued requests and archive commands. Each sender waits for its reply, so the queue is
 /// longer than the number of senders.
 const COMMAND_QUEUE_MAX: usize = 256;
 
+/// Threads of a daemon with every optional part. A start that cannot create them is refused at
+/// once, because some libraries panic or wait for ever without threads.
+const THREADS_MIN: usize = 24;
+
 /// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Time after which a stop logs the step that it waits for.
+const LOG_STOP_AFTER: Duration = Duration::from_secs(1);
 
 /// A running daemon.
 pub struct Daemon {
     shared: Arc<Shared>,
     scanner: Scanner,
-    engine_thread: tokio::task::JoinHandle<anyhow::Result<()>>,
+    /// The result of the engine thread; closed without one if it panicked.
+    engine_thread: oneshot::Receiver<anyhow::Result<()>>,
     control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
     /// `None`: the web interface is off.
     web: Option<web::Server>,
@@ -98,42 +112,32 @@ struct Shared {
 
 /// Runs until SIGTERM or SIGINT; reloads at SIGHUP.
 pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Result<()> {
+    store::check_threads(THREADS_MIN)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(async {
+    let started = runtime.block_on(async {
         let stop = shutdown::on_signal()?;
-        let mut hangup = signal(SignalKind::hangup())?;
-        let mut daemon = Daemon::start(config, file, Some(log)).await?;
-        systemd::ready();
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-        let watchdog = systemd::Watchdog::start(daemon.heartbeat.clone());
-        let ended = loop {
-            tokio::select! {
-                () = stop.cancelled() => break None,
-                _ = hangup.recv() => {
-                    systemd::reloading();
-                    match daemon.shared.reload().await {
-                        Ok(end) => end.notes.iter().for_each(|note| tracing::info!("{note}")),
-                        Err(failure) => tracing::error!("{failure}; the old configuration stays in use"),
-                    }
-                    systemd::ready();
-                }
-                ended = &mut daemon.engine_thread => break Some(ended),
+        let hangup = signal(SignalKind::hangup())?;
+        tokio::select! {
+            started = Daemon::start(config, file, Some(log)) => Ok(Some((started?, stop, hangup))),
+            () = stop.cancelled() => {
+                systemd::stopping();
+                tracing::info!("stopped during the start");
+                anyhow::Ok(None)
             }
-        };
-        if let Some(ended) = ended {
-            // The engine thread ends only at a shutdown command or at an error.
-            return ended.context("the engine thread panicked")?.context("the engine cannot continue");
         }
-        systemd::stopping();
-        tracing::info!("stopping");
-        let result = daemon.stop().await;
-        drop(watchdog);
-        result
-    })
+    });
+    match started {
+        Ok(Some((daemon, stop, hangup))) => runtime.block_on(daemon.run_until_stopped(stop, hangup)),
+        ended => {
+            // A thread may still read or migrate the state. It can be interrupted at any point.
+            runtime.shutdown_background();
+            ended.map(drop)
+        }
+    }
 }
 
 impl Daemon {
@@ -149,45 +153,17 @@ impl Daemon {
         file: Option<PathBuf>,
         log: Option<LogFilter>,
     ) -> anyhow::Result<Daemon> {
-        // First: a port that is in use is reported at once, and opening the state takes time.
+        let state_in_use = StateInUseCheck::of(&config);
+        blocking(move || state_in_use.run()).await?;
+        // Before the state is opened, which takes time.
         let web = match config.web_settings() {
             Some(settings) => Some(web::Listener::bind(settings).await?),
             None => None,
         };
         let web_address = web.as_ref().map(web::Listener::address);
         let web = web.map(|listener| listener.start(WebLimits::default()));
-        if let Some(parent) = config.state_dir.parent() {
-            std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        }
-        let (state_config, state_dir) = (config.clone(), config.state_dir.clone());
-        let mut state =
-            tokio::task::spawn_blocking(move || State::open_configured(&state_config, &state_config.state_dir, true))
-                .await?
-                .with_context(|| format!("cannot open the state directory {}", state_dir.display()))?;
-        let mut recorder = config
-            .recorder_settings()
-            .map(|settings| {
-                let path = settings.path.clone();
-                let recorder = Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?;
-                window_rebuild::plan_window_types(&mut state.engine, Some(&path));
-                apply_log_tail(&mut state, &path)?;
-                anyhow::Ok(recorder)
-            })
-            .transpose()?;
-        if recorder.is_none() {
-            window_rebuild::plan_window_types(&mut state.engine, None);
-        }
-        let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
-        state.engine.reschedule_all(clock.now_ms());
-        // Scans recorded under a clock that may turn out to be wrong get their own file.
-        let since_stop_ms = clock.now_ms().saturating_sub(state.engine.now_ms());
-        if let Some(recorder) = &mut recorder
-            && clock.status().trust == ClockTrust::Untrusted
-            && since_stop_ms > clock::LARGE_JUMP_MS
-        {
-            recorder.start_new_file().context("cannot start a new scan log file")?;
-        }
-
+        let for_state = config.clone();
+        let (state, recorder, clock) = blocking(move || open_state(&for_state, time)).await?;
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
@@ -205,10 +181,14 @@ impl Daemon {
         });
         let log_rewriter = recorder.as_ref().map(|recorder| {
             let lock = recorder.file_lock().clone();
-            LogRewriter::start(&config.scan_log.path, lock, commands.clone(), clock.clone())
+            LogRewriter::start(&config.scan_log.path, lock, commands.downgrade(), clock.clone())
         });
         let log_rewriter = log_rewriter.transpose().context("cannot start a thread")?;
         let scan_log = log_rewriter.as_ref().map(LogRewriter::status);
+        let control = match config.control_socket.as_os_str().is_empty() {
+            true => None,
+            false => Some(open_control_socket(&config.control_socket)?),
+        };
         let thread = EngineThread::new(
             state,
             Recorders { scan_log: recorder, log_rewriter, captures },
@@ -218,8 +198,9 @@ impl Daemon {
             heartbeat.clone(),
             rescans_dropped.clone(),
         );
-        let engine_thread = tokio::task::spawn_blocking(move || thread.run(commands_rx, outcomes));
+        let engine_thread = thread.start(commands_rx, outcomes).context("cannot start a thread")?;
 
+        // Nothing fails from here on: the engine thread ends only by a command.
         let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());
         let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
         if let Some(search) = &name_search {
@@ -251,31 +232,53 @@ impl Daemon {
             config: Mutex::new(config.clone()),
         });
         shared.apply_imports(&config);
-        let mut daemon = Daemon { shared: shared.clone(), scanner, engine_thread, control: None, web, heartbeat };
-
-        if !config.control_socket.as_os_str().is_empty() {
-            if let Some(parent) = config.control_socket.parent() {
-                std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-            }
-            let mut listener = Listener::bind(&config.control_socket).context("cannot open the control socket")?;
+        let control = control.map(|mut listener| {
             listener.set_counters(shared.control.clone());
             let (stop, stopped) = oneshot::channel();
-            let serving = tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await }));
-            daemon.control = Some((stop, serving));
-        }
-        if let Some(web) = &daemon.web {
+            (stop, tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await })))
+        });
+        if let Some(web) = &web {
             web.set_backend(shared.clone());
-            tracing::info!(address = ?web_address, "the web interface is ready");
+            tracing::info!(address = web_address.map(tracing::field::display), "the web interface is ready");
         }
-        let scanner = daemon.scanner.reloader();
+        let reloader = scanner.reloader();
         tokio::spawn(async move {
             while let Some(settings) = reload_scan_rx.recv().await {
-                if let Err(error) = scanner.reload(settings).await {
+                if let Err(error) = reloader.reload(settings).await {
                     tracing::error!("{error}; the scanner keeps its old settings");
                 }
             }
         });
-        Ok(daemon)
+        Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat })
+    }
+
+    /// Reports READY, reloads at SIGHUP, and stops when `stop` is cancelled.
+    async fn run_until_stopped(mut self, stop: CancellationToken, mut hangup: Signal) -> anyhow::Result<()> {
+        systemd::ready();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
+        let watchdog = systemd::Watchdog::start(self.heartbeat.clone());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = hangup.recv() => {
+                    systemd::reloading();
+                    match self.shared.reload().await {
+                        Ok(end) => end.notes.iter().for_each(|note| tracing::info!("{note}")),
+                        Err(failure) => tracing::error!("{failure}; the old configuration stays in use"),
+                    }
+                    systemd::ready();
+                }
+                ended = &mut self.engine_thread => {
+                    // The engine thread ends only at a shutdown command or at an error.
+                    return ended.context("the engine thread panicked")?.context("the engine cannot continue");
+                }
+            }
+        }
+        systemd::stopping();
+        tracing::info!("stopping");
+        let result = self.stop().await;
+        drop(watchdog);
+        result
     }
 
     /// Handles a request whose answer is complete at once, as over the control socket.
@@ -288,21 +291,101 @@ impl Daemon {
         self.web.iter().for_each(web::Server::set_stopping);
         if let Some((stop, serving)) = self.control {
             _ = stop.send(());
-            _ = serving.await;
+            _ = log_if_slow("requests of the control socket", serving).await;
         }
         if let Some(web) = self.web {
-            web.stop().await;
+            log_if_slow("answers of the web interface", web.stop()).await;
         }
         self.shared.imports.lock().expect("imports lock poisoned").stop();
         _ = self.shared.commands.send(Command::StopScanning).await;
-        self.scanner.shutdown(SCAN_DRAIN_MAX).await;
+        let scanner = self.scanner.shutdown(SCAN_DRAIN_MAX);
+        log_if_slow(&format!("scans in flight, at most {} s", SCAN_DRAIN_MAX.as_secs()), scanner).await;
         // The worker drains the outbox through the engine, which commits first.
-        self.shared.stop_archive().await;
+        let drain_max_s = self.shared.config.lock().expect("config lock poisoned").archive.drain_timeout_s;
+        let archive = format!("the archive, at most {drain_max_s} s (archive.drain_timeout_s)");
+        log_if_slow(&archive, self.shared.stop_archive()).await;
         _ = self.shared.commands.send(Command::Shutdown).await;
-        self.engine_thread.await.context("the engine thread panicked")??;
+        log_if_slow("the last commit", self.engine_thread).await.context("the engine thread panicked")??;
         tracing::info!("stopped; all state is on disk");
         Ok(())
     }
+}
+
+/// Waits for a step of the stop. Logs what is waited for if it takes long.
+async fn log_if_slow<T>(what: &str, step: impl Future<Output = T>) -> T {
+    tokio::pin!(step);
+    match timeout(LOG_STOP_AFTER, &mut step).await {
+        Ok(done) => done,
+        Err(_) => {
+            tracing::info!("the stop waits for {what}");
+            step.await
+        }
+    }
+}
+
+/// Runs blocking work on another thread. A stop during the start does not wait for it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> anyhow::Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}
+
+/// Waits some seconds for a process that has the state open, such as a daemon that is stopping. A
+/// daemon that serves its control socket is not stopping.
+struct StateInUseCheck {
+    state_dir: PathBuf,
+    control_socket: PathBuf,
+}
+
+impl StateInUseCheck {
+    fn of(config: &Config) -> StateInUseCheck {
+        StateInUseCheck { state_dir: config.state_dir.clone(), control_socket: config.control_socket.clone() }
+    }
+
+    fn run(self) -> anyhow::Result<()> {
+        let is_daemon_running = || UnixStream::connect(&self.control_socket).is_ok();
+        store::wait_until_unlocked(&self.state_dir, &is_daemon_running)
+            .context("cannot start: stop the process that uses the state, or set another state_dir")
+    }
+}
+
+/// Opens the state and the scan log, and applies the end of the log. Takes up to minutes.
+fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(State, Option<Recorder>, Arc<Clock>)> {
+    create_parent(&config.state_dir, "state_dir")?;
+    let mut state = State::open_configured(config, &config.state_dir, true)
+        .with_context(|| format!("cannot open the state directory {}", config.state_dir.display()))?;
+    let mut recorder = None;
+    if let Some(settings) = config.recorder_settings() {
+        let path = settings.path.clone();
+        create_parent(&path, "scan_log.path")?;
+        recorder = Some(Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?);
+        window_rebuild::plan_window_types(&mut state.engine, Some(&path));
+        apply_log_tail(&mut state, &path)?;
+    } else {
+        window_rebuild::plan_window_types(&mut state.engine, None);
+    }
+    let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
+    state.engine.reschedule_all(clock.now_ms());
+    // Scans recorded under a clock that may turn out to be wrong get their own file.
+    let since_stop_ms = clock.now_ms().saturating_sub(state.engine.now_ms());
+    if let Some(recorder) = &mut recorder
+        && clock.status().trust == ClockTrust::Untrusted
+        && since_stop_ms > clock::LARGE_JUMP_MS
+    {
+        let is_new = recorder.start_new_file().context("cannot start a new scan log file")?;
+        ensure!(is_new, "the system clock is not trusted, and the scan log cannot begin a new file");
+    }
+    Ok((state, recorder, clock))
+}
+
+fn open_control_socket(path: &Path) -> anyhow::Result<Listener> {
+    create_parent(path, "control_socket")?;
+    Listener::bind(path).context("cannot open the control socket (setting control_socket)")
+}
+
+/// Creates the directory of a configured path.
+fn create_parent(path: &Path, setting: &str) -> anyhow::Result<()> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    std::fs::create_dir_all(parent)
+        .with_context(|| format!("cannot create the directory {} (setting {setting})", parent.display()))
 }
 
 /// Applies the scans that are in the scan log and not in the state: the log is written just
@@ -329,6 +412,16 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
         state.commit()?;
     }
     Ok(())
+}
+
+/// Whether the next start could open the state that a new config names.
+async fn state_check(current: &Config, new: &Config) -> StateCheck {
+    if current.state_dir == new.state_dir {
+        let windows = current.windows().expect("the config in use is valid");
+        return check_open_state(new, windows.calendar().zone_name());
+    }
+    let new = new.clone();
+    tokio::task::spawn_blocking(move || check_state_dir(&new)).await.unwrap_or(StateCheck::Fits)
 }
 
 impl Shared {
@@ -372,8 +465,13 @@ impl Shared {
             ));
         };
         let refused = |error: String| ApiError::new(ErrorCode::Refused, error);
-        let new = Config::load(file).map_err(|error| refused(error.to_string()))?;
-        let reloaded = self.config.lock().expect("config lock poisoned").plan_reload(&new);
+        // What the next start would refuse is refused now.
+        let checked = Config::check(file).map_err(|error| refused(error.to_string()))?;
+        let current = self.config.lock().expect("config lock poisoned").clone();
+        if let StateCheck::Problem { key, message } = state_check(&current, &checked.config).await {
+            return Err(refused(checked.problem(key, message).to_string()));
+        }
+        let reloaded = current.plan_reload(&checked.config);
         let config = reloaded.config;
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
         if let Some(log) = &self.log {
@@ -391,7 +489,7 @@ impl Shared {
         self.reload_archive(config.archive_settings()).await;
         self.apply_imports(&config);
         *self.config.lock().expect("config lock poisoned") = config;
-        let mut notes = Vec::new();
+        let mut notes = checked.notes;
         if !reloaded.changed.is_empty() {
             notes.push(format!("changed: {}", reloaded.changed.join(", ")));
         }

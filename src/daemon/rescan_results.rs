@@ -51,7 +51,7 @@ struct Waiter {
 #[derive(Debug, Default)]
 pub(super) struct RescanWaiters {
     waiting: HashMap<ServerKey, Vec<Waiter>>,
-    /// Of all rescans.
+    /// Results that were dropped, of all rescans.
     dropped: DropCounter,
 }
 

@@ -8,6 +8,8 @@ use crate::model::ServerUrl;
 pub enum ViewError<E: std::error::Error + 'static> {
     #[error("server {0} is not known")]
     UnknownServer(String),
+    #[error("server {0} was removed: it is no longer scanned or listed")]
+    RemovedServer(String),
     #[error("no player is named {0:?}; names are case-sensitive")]
     UnknownPlayer(String),
     #[error("week {week} has no rows; weeks with rows: {available}")]
@@ -34,8 +36,6 @@ pub enum ViewError<E: std::error::Error + 'static> {
     UnknownWindow { window: String, time: String, types: String },
     #[error("{0}")]
     BadWindow(String),
-    #[error("{0:?} is a single window; together with a time, give a window type such as \"week\"")]
-    TimeWithWindow(String),
     #[error("{0}")]
     BadCursor(BadCursor),
     #[error("{0}")]
@@ -48,13 +48,18 @@ pub enum ViewError<E: std::error::Error + 'static> {
 pub enum AdminError {
     #[error("server {0} is not known; add it with: clqd servers add {0}")]
     UnknownServer(ServerUrl),
+    #[error("server {0} was removed; restore it with: clqd servers add {0}")]
+    RemovedServer(ServerUrl),
     #[error("there are {0} servers already, which is the maximum")]
     TooManyServers(usize),
     #[error("server {url} would have {tags} tags; the maximum is {TAGS_MAX}")]
     TooManyTags { url: ServerUrl, tags: usize },
     #[error("no server has the tag {tag:?}{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownTag { tag: String, nearest: Option<String> },
-    #[error("server {0} has class {1} and is scanned on request only; try: clqd rescan {0}")]
+    #[error(
+        "server {0} is of class {1}, because it has not answered; only servers of classes 1 to 5 can be boosted. Scan it \
+         now with: clqd rescan {0}"
+    )]
     NotScheduled(ServerUrl, u8),
     #[error("{BOOSTS_MAX} servers are boosted already, which is the maximum")]
     TooManyBoosts,

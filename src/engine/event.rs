@@ -81,7 +81,8 @@ pub struct Probe {
     pub id: u64,
     pub server: ServerKey,
     pub url: ServerUrl,
-    /// Class 7: three times the timeout and retries, every protocol.
+    /// Class 7, and class 6 if the scan was not requested: three times the timeout and retries, every
+    /// protocol.
     pub exception_mode: bool,
     pub due_ms: i64,
     /// An extra scan at the end of a round, between two regular ones.

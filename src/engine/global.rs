@@ -36,6 +36,8 @@ pub(super) struct GlobalState {
     /// Windows that are being imported: some of their rows are in the store already.
     pub(super) importing: Vec<WindowKey>,
     pub(super) pending: Pending,
+    /// When everything pending was last in the archive, Unix ms. A restart keeps it.
+    pub(super) archive_complete_ms: Option<i64>,
     /// Rows to archive, of the weeks in the outbox.
     pub(super) archive_changes: ArchiveChanges,
     /// The first player key without any record in the store: this player and later ones are new

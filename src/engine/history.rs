@@ -17,7 +17,7 @@ pub struct MapHistoryPlan {
     pub counted: Vec<bool>,
     /// Rows that are newer than those in the store, by week, server and map.
     pub newer: FxHashMap<MapRowKey, MapRow>,
-    /// Of all maps.
+    /// Names of all maps.
     pub names: Vec<(MapKey, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Engine {
     pub fn best_players_plan<S: StateReader>(&self, url: &ServerUrl) -> Result<BestPlayersPlan, ViewError<S::Error>> {
         let (server, state) = self.find_server(url)?;
         if state.record.removed {
-            return Err(ViewError::UnknownServer(url.as_str().to_owned()));
+            return Err(ViewError::RemovedServer(url.as_str().to_owned()));
         }
         let weeks = self.weeks().iter().map(|state| state.week);
         Ok(BestPlayersPlan { server, open_weeks: weeks.filter(|week| !self.is_server_closed(*week, server)).collect() })

@@ -56,13 +56,15 @@ use self::key_table::KeyTable;
 pub use self::outbox::WeekRangeError;
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::ServerNames;
-pub use self::servers::{Added, RescanTarget};
+pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
 pub use self::site_series::SeriesGroup;
 pub use self::state_reader::{LoadedState, StateReader};
+pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
+use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
@@ -77,7 +79,10 @@ struct ServerState {
     record: ServerRecord,
     series: Option<Box<SeriesRecord>>,
     scan_requested: bool,
-    /// Of the last reply; `None` until the first after the start.
+    /// When adding the server again last requested a scan, Unix ms. Not stored: at the start it is
+    /// taken to be the last scan, unless that was the first one.
+    added_again_ms: Option<i64>,
+    /// Authentication of the last reply; `None` until the first reply after the start.
     authentication: Option<Authentication>,
     /// How the names of the last list were read; `None` until the first list after the start.
     name_index: Option<(NameFamily, NameIndex)>,
@@ -90,7 +95,7 @@ pub struct Engine {
     servers: Vec<Option<ServerState>>,
     by_url: FxHashMap<ServerUrl, ServerKey>,
     schedule: Schedule,
-    /// Not stored: learned again after a restart.
+    /// Models of rounds. They are not stored, and are learned again after a restart.
     round_ends: RoundEnds,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
@@ -126,8 +131,8 @@ impl Engine {
         if meta.time_zone.is_empty() {
             meta.time_zone = calendar.zone_name().to_owned();
             (meta.next_player, meta.next_server, meta.next_map, meta.next_game, meta.next_tag) = (1, 1, 1, 1, 1);
-        } else if meta.time_zone != calendar.zone_name() {
-            return Err(ZoneChanged { state: meta.time_zone, config: calendar.zone_name().to_owned() });
+        } else {
+            ZoneChanged::check(&meta.time_zone, &calendar)?;
         }
         let (next_game, next_map, next_tag) = (meta.next_game, meta.next_map, meta.next_tag);
         let mut engine = Engine {
@@ -165,6 +170,7 @@ impl Engine {
                 changed_types: Vec::new(),
                 importing: Vec::new(),
                 pending: pending::Pending::default(),
+                archive_complete_ms: loaded.archive_complete_ms,
                 archive_changes: outbox::changes::ArchiveChanges::default(),
                 first_uncommitted_player: PlayerKey(meta.next_player),
                 forgotten: loaded.forgotten.into_iter().collect(),
@@ -189,6 +195,7 @@ impl Engine {
                 engine.schedule.schedule_next(key, record.class, now_ms);
             }
             engine.servers[index] = Some(ServerState {
+                added_again_ms: record.last_scan_ms.filter(|_| record.missed > 1),
                 record,
                 series: series.map(Box::new),
                 scan_requested,
@@ -249,7 +256,11 @@ impl Engine {
             id: scan.id,
             server,
             url: record.url.clone(),
-            exception_mode: record.class == Class::FAILED,
+            exception_mode: match record.class {
+                Class::FAILED => true,
+                Class::UNKNOWN => !scan.requested,
+                _ => false,
+            },
             due_ms: scan.due_ms,
             at_round_end: scan.at_round_end,
         })
@@ -268,7 +279,7 @@ impl Engine {
         self.server_state(server).is_some_and(|server_state| server_state.record.greylist_reason.is_some())
     }
 
-    /// Sets what proves that the last reply came from the server. It is shown and has no other
+    /// Sets the authentication of the last reply. It is shown and has no other
     /// effect: it is not stored, and a replay does not know it.
     pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
         if let Some(server_state) = self.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
@@ -355,8 +366,14 @@ impl Engine {
         if self.servers.len() <= index {
             self.servers.resize_with(index + 1, || None);
         }
-        self.servers[index] =
-            Some(ServerState { record, series: None, scan_requested: false, authentication: None, name_index: None });
+        self.servers[index] = Some(ServerState {
+            record,
+            series: None,
+            scan_requested: false,
+            added_again_ms: None,
+            authentication: None,
+            name_index: None,
+        });
         self.by_url.insert(url, key);
         global.server_changed(key);
         key
@@ -372,4 +389,15 @@ impl Engine {
 pub struct ZoneChanged {
     pub state: String,
     pub config: String,
+}
+
+impl ZoneChanged {
+    /// Compares the time zone of a state, empty if it has none yet, with that of the settings.
+    pub fn check(state: &str, settings: &Calendar) -> Result<(), ZoneChanged> {
+        let config = settings.zone_name();
+        if state.is_empty() || state == config {
+            return Ok(());
+        }
+        Err(ZoneChanged { state: state.to_owned(), config: config.to_owned() })
+    }
 }

@@ -1,6 +1,6 @@
 //! Finds players by name (docs/rules.md section 2), creates new players, and records how a name was
 //! last written. Caches recent names, so that most lookups need no read of the store. If the
-//! cache contains all names of the store, a miss proves that a name is new.
+//! cache contains all names of the store, a miss means that a name is new.
 
 use std::hash::BuildHasher;
 

@@ -33,6 +33,8 @@ pub(super) struct Pending {
     pub(super) ranks: FxHashMap<(WeekKey, ServerKey), u32>,
     pub(super) outbox: FxHashSet<OutboxKey>,
     pub(super) acknowledged: Vec<(OutboxKey, u64)>,
+    /// The time of the last complete archive run has changed.
+    pub(super) archive_complete: bool,
     pub(super) deleted_windows: Vec<WindowKey>,
     pub(super) corrections: Corrections,
 }
@@ -53,6 +55,7 @@ impl Engine {
     pub fn has_changes(&self) -> bool {
         let p = &self.global.pending;
         p.meta
+            || p.archive_complete
             || !(p.servers.is_empty()
                 && p.rows.is_empty()
                 && p.players.len() == 0
@@ -113,6 +116,7 @@ impl Engine {
             ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
             outbox: pending.outbox.into_iter().collect(),
             acknowledged: pending.acknowledged,
+            archive_complete_ms: pending.archive_complete.then_some(self.global.archive_complete_ms),
             deleted_windows: pending.deleted_windows,
             corrections: pending.corrections,
         };
@@ -164,7 +168,8 @@ impl GlobalState {
         self.pending.outbox.insert(OutboxKey::Week { week, server });
     }
 
-    /// Without an archive, and while the outbox drops entries, everything is archived later.
+    /// Whether changes are added to the outbox. Otherwise there is no archive, or the outbox drops
+    /// entries and everything is archived later.
     pub(super) fn records_archive_changes(&self) -> bool {
         self.settings.archive_enabled && !self.settings.outbox_full
     }

@@ -96,8 +96,14 @@ impl Engine {
 
 /// Why no extra scans are made on a server, whatever is known about its rounds.
 fn record_off(record: &ServerRecord) -> Option<RoundEndOff> {
-    if record.greylist_reason.is_some() || record.missed > 0 || record.class.number() > CLASS_MAX {
-        return Some(RoundEndOff::NotRanked);
+    if record.greylist_reason.is_some() {
+        return Some(RoundEndOff::Greylisted);
+    }
+    if record.class.number() > CLASS_MAX {
+        return Some(RoundEndOff::ScannedRarely);
+    }
+    if record.missed > 0 {
+        return Some(RoundEndOff::Missed);
     }
     let entries = record.last_snapshot.as_ref().map_or(&[][..], |last| &last.entries);
     if playing(entries) >= PLAYERS_MIN {
@@ -185,7 +191,7 @@ mod tests {
     #[test]
     fn extra_scans_are_the_last_lists_of_rounds() {
         let mut live = Live::new(0.15, 3);
-        assert_eq!(live.view().unwrap().off, Some(RoundEndOff::NotRanked), "not scanned yet");
+        assert_eq!(live.view().unwrap().off, Some(RoundEndOff::ScannedRarely), "not scanned yet");
         live.run_to(START_MS + 60 * ROUND_MS);
         let counts = live.state.engine.counts().clone();
         let regular = counts.snapshots - counts.round_end_scans;
@@ -210,6 +216,25 @@ mod tests {
             assert_eq!(live.view().and_then(|view| view.off), off);
             assert_eq!(live.view().is_some(), share > 0.0);
         }
+    }
+
+    #[test]
+    fn reason_for_no_extra_scans_is_the_one_that_applies() {
+        let mut live = Live::new(0.15, 3);
+        live.run_to(START_MS + 20 * ROUND_MS);
+        assert_eq!(live.view().unwrap().off, None);
+        live.state.engine.greylist(&live.url.clone(), Some("fake".to_owned())).unwrap();
+        assert_eq!(live.view().unwrap().off, Some(RoundEndOff::Greylisted));
+        live.state.engine.greylist(&live.url.clone(), None).unwrap();
+        let mut miss = |times: usize| {
+            for _ in 0..times {
+                let outcome = Outcome::Miss { t_ms: live.state.engine.now_ms() + 1, reason: "timeout".to_owned() };
+                live.state.handle(Event::Replayed { url: live.url.clone(), outcome }).unwrap();
+            }
+            live.view().unwrap().off
+        };
+        assert_eq!(miss(1), Some(RoundEndOff::Missed));
+        assert_eq!(miss(10), Some(RoundEndOff::ScannedRarely));
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! Pages of the list of servers, in the order in which they were added or in another one.
 //!
-//! Sorting 20,000 servers takes some milliseconds, so an order is kept for some seconds and used
-//! by all readers.
+//! Sorting 20,000 servers takes some milliseconds, so a sorted list is used by all readers for some
+//! seconds. It is kept for minutes after that: who has its first page gets all further pages from
+//! the same list, so no server is there twice, although servers move meanwhile.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::ops::Range;
+
+use smallvec::SmallVec;
 
 use super::{Engine, ServerState};
 use crate::model::ServerKey;
@@ -16,14 +20,65 @@ use crate::series::slots;
 /// Most servers that a page of the list looks at: some 10 ms.
 const SERVERS_PER_PAGE_SEEN_MAX: usize = 10_000;
 
-/// How long a sorted list is used, ms.
+/// How long a sorted list is used for first pages, ms.
 const SORTED_AGE_MS_MAX: i64 = 10_000;
+
+/// How long a list is kept for further pages, ms.
+const KEPT_AGE_MS_MAX: i64 = 600_000;
+
+/// Most servers in all kept lists: 16 MB. These are all lists of 20,000 servers online; of 300,000
+/// they are the lists of two minutes.
+const KEPT_SERVERS_MAX: usize = 4_000_000;
+
+/// The beginning of a cursor of a sorted list: when the list was sorted, and how many of its servers were
+/// listed.
+const CURSOR_HEAD_BYTES: usize = 8 + 4;
 
 /// The lists that were sorted last.
 #[derive(Debug, Default)]
 pub(super) struct SortedServers {
-    /// By [`ServerOrder`]: when it was sorted, Unix ms, and the list.
-    lists: [Option<(i64, Vec<ServerCursor>)>; ServerOrder::ALL.len()],
+    /// By [`ServerOrder`], the newest last.
+    lists: [VecDeque<SortedList>; ServerOrder::ALL.len()],
+}
+
+#[derive(Clone, Debug)]
+struct SortedList {
+    /// When it was sorted, Unix ms.
+    at_ms: i64,
+    servers: Vec<ServerKey>,
+    /// The places of the servers; empty if a newer list replaces this one for cursors of lists that are
+    /// not kept.
+    places: Vec<Place>,
+}
+
+/// Bytes that sort like the order, and end with the key of the server.
+type Place = SmallVec<[u8; 16]>;
+
+impl SortedServers {
+    /// The list that a cursor continues.
+    fn kept(&self, order: ServerOrder, at_ms: i64) -> Option<&SortedList> {
+        self.lists[order as usize].iter().find(|list| list.at_ms == at_ms)
+    }
+
+    fn push(&mut self, order: ServerOrder, list: SortedList) {
+        let now_ms = list.at_ms;
+        let lists = &mut self.lists[order as usize];
+        // After the clock was set back, two lists could have the same time.
+        lists.retain(|kept| (1..KEPT_AGE_MS_MAX).contains(&(now_ms - kept.at_ms)));
+        lists.iter_mut().for_each(|kept| kept.places = Vec::new());
+        lists.push_back(list);
+        let oldest = |lists: &[VecDeque<SortedList>]| {
+            let replaced = lists.iter().enumerate().filter(|(_, lists)| lists.len() > 1);
+            replaced.min_by_key(|(_, lists)| lists[0].at_ms).map(|(order, _)| order)
+        };
+        let servers =
+            |lists: &[VecDeque<SortedList>]| lists.iter().flatten().map(|list| list.servers.len()).sum::<usize>();
+        while servers(&self.lists) > KEPT_SERVERS_MAX
+            && let Some(order) = oldest(&self.lists)
+        {
+            self.lists[order].pop_front();
+        }
+    }
 }
 
 /// Names of some servers, for searches.
@@ -40,7 +95,8 @@ impl Engine {
     pub fn sort_servers(&mut self, order: ServerOrder) {
         let is_outdated = self.recent_list(order).is_none();
         if order != ServerOrder::Added && is_outdated {
-            self.sorted_servers.lists[order as usize] = Some((self.now_ms(), self.sorted(order)));
+            let list = self.sorted(order);
+            self.sorted_servers.push(order, list);
         }
     }
 
@@ -54,16 +110,47 @@ impl Engine {
         matches: &dyn Fn(&ServerFields<'_>) -> bool,
     ) -> (Vec<ServerSummary>, Option<ServerCursor>) {
         if order == ServerOrder::Added {
-            let from = after.map_or(0, |after| server_of(after).0.saturating_add(1));
+            let from = after.map_or(0, |after| server_of(&after.0).0.saturating_add(1));
             let keys = (from..self.servers.len() as u32).map(ServerKey);
-            return self.page(keys.map(|key| (Cow::Owned(place(&[], key)), key)), count, matches);
+            let (page, last) = self.page(keys, count, matches);
+            return (page, last.map(|(_, key)| ServerCursor(place(&[], key))));
         }
-        let list = match self.recent_list(order) {
-            Some(list) => Cow::Borrowed(list),
-            None => Cow::Owned(self.sorted(order)),
+        let (list, from) = match after.and_then(|after| self.continued(order, after)) {
+            Some((list, from)) => (Cow::Borrowed(list), from),
+            None => {
+                let list = match self.recent_list(order) {
+                    Some(list) => Cow::Borrowed(list),
+                    None => Cow::Owned(self.sorted(order)),
+                };
+                let after = after.map(|ServerCursor(bytes)| bytes.get(CURSOR_HEAD_BYTES..).unwrap_or_default());
+                let from = after.map_or(0, |after| list.places.partition_point(|place| &place[..] <= after));
+                (list, from)
+            }
         };
-        let from = after.map_or(0, |after| list.partition_point(|place| place <= after));
-        self.page(list[from..].iter().map(|place| (Cow::Borrowed(place), server_of(place))), count, matches)
+        let (page, last) = self.page(list.servers[from..].iter().copied(), count, matches);
+        let next = last.map(|(seen, key)| self.cursor(order, list.at_ms, from + seen, key));
+        (page, next)
+    }
+
+    /// The list of the cursor, if it is kept, and how many of its servers were listed.
+    fn continued(&self, order: ServerOrder, ServerCursor(bytes): &ServerCursor) -> Option<(&SortedList, usize)> {
+        let (at_ms, rest) = bytes.split_first_chunk()?;
+        let list = self.sorted_servers.kept(order, i64::from_be_bytes(*at_ms))?;
+        let listed = u32::from_be_bytes(*rest.first_chunk()?) as usize;
+        Some((list, listed.min(list.servers.len())))
+    }
+
+    /// Continues a list after so many servers, the last of which is `server`. Its present place is for the
+    /// time when the list is not kept any more.
+    fn cursor(&self, order: ServerOrder, at_ms: i64, listed: usize, server: ServerKey) -> ServerCursor {
+        let state = self.server_state(server);
+        // A server that has left the order since is behind all others.
+        let place =
+            state.and_then(|state| self.place_in(order, server, state)).unwrap_or_else(|| place(&[0xFF; 4], server));
+        let mut bytes = SmallVec::from_slice(&at_ms.to_be_bytes());
+        bytes.extend_from_slice(&(listed as u32).to_be_bytes());
+        bytes.extend_from_slice(&place);
+        ServerCursor(bytes)
     }
 
     /// The names of the servers with these keys.
@@ -76,7 +163,7 @@ impl Engine {
         ServerNames { names: names.collect(), keys: all }
     }
 
-    /// Of these servers, those with most players.
+    /// The servers with most players among these.
     pub fn busiest_servers(&self, servers: &[ServerKey], count: usize) -> Vec<ServerSummary> {
         let listed = servers.iter().filter_map(|key| Some((*key, self.server_state(*key)?)));
         let mut listed: Vec<_> = listed.filter(|(_, server)| !server.record.removed).collect();
@@ -97,20 +184,21 @@ impl Engine {
         })
     }
 
-    fn page<'l>(
+    /// The servers of a page, and, if there are more, how many were seen and the last of them.
+    fn page(
         &self,
-        places: impl Iterator<Item = (Cow<'l, ServerCursor>, ServerKey)>,
+        servers: impl Iterator<Item = ServerKey>,
         count: usize,
         matches: &dyn Fn(&ServerFields<'_>) -> bool,
-    ) -> (Vec<ServerSummary>, Option<ServerCursor>) {
+    ) -> (Vec<ServerSummary>, Option<(usize, ServerKey)>) {
         let mut page = Vec::new();
         let mut last = None;
-        let states = places.filter_map(|(place, key)| Some((place, key, self.server_state(key)?)));
-        for (seen, (place, key, server_state)) in states.enumerate() {
+        for (seen, key) in servers.enumerate() {
             if page.len() == count || seen == SERVERS_PER_PAGE_SEEN_MAX {
-                return (page, last.map(Cow::into_owned));
+                return (page, last);
             }
-            last = Some(place);
+            last = Some((seen + 1, key));
+            let Some(server_state) = self.server_state(key) else { continue };
             if !server_state.record.removed && matches(&self.fields(server_state)) {
                 page.push(self.summary(key, server_state));
             }
@@ -118,25 +206,20 @@ impl Engine {
         (page, None)
     }
 
-    fn recent_list(&self, order: ServerOrder) -> Option<&[ServerCursor]> {
-        let (at_ms, list) = self.sorted_servers.lists[order as usize].as_ref()?;
-        (0..SORTED_AGE_MS_MAX).contains(&(self.now_ms() - at_ms)).then_some(list)
+    fn recent_list(&self, order: ServerOrder) -> Option<&SortedList> {
+        let newest = self.sorted_servers.lists[order as usize].back()?;
+        (0..SORTED_AGE_MS_MAX).contains(&(self.now_ms() - newest.at_ms)).then_some(newest)
     }
 
-    fn sorted(&self, order: ServerOrder) -> Vec<ServerCursor> {
+    fn sorted(&self, order: ServerOrder) -> SortedList {
         let places = self.listed_servers().filter_map(|(key, server)| self.place_in(order, key, server));
-        let mut places: Vec<ServerCursor> = places.collect();
+        let mut places: Vec<Place> = places.collect();
         places.sort_unstable();
-        places
+        SortedList { at_ms: self.now_ms(), servers: places.iter().map(|place| server_of(place)).collect(), places }
     }
 
     /// `None`: the server is not in this order.
-    fn place_in(
-        &self,
-        order: ServerOrder,
-        key: ServerKey,
-        ServerState { record, .. }: &ServerState,
-    ) -> Option<ServerCursor> {
+    fn place_in(&self, order: ServerOrder, key: ServerKey, ServerState { record, .. }: &ServerState) -> Option<Place> {
         match order {
             ServerOrder::Added => Some(place(&[], key)),
             ServerOrder::Players => self.is_online(record).then(|| place(&(!record.count).to_be_bytes(), key)),
@@ -151,13 +234,16 @@ impl Engine {
 
 /// The value by which servers are sorted, and the key, which makes it unique. The byte between them
 /// makes a name sort before those that it begins.
-fn place(value: &[u8], server: ServerKey) -> ServerCursor {
-    let mut bytes = smallvec::SmallVec::from_slice(value);
+fn place<const N: usize>(value: &[u8], server: ServerKey) -> SmallVec<[u8; N]>
+where
+    [u8; N]: smallvec::Array<Item = u8>,
+{
+    let mut bytes = SmallVec::from_slice(value);
     bytes.push(0);
     bytes.extend_from_slice(&server.0.to_be_bytes());
-    ServerCursor(bytes)
+    bytes
 }
 
-fn server_of(place: &ServerCursor) -> ServerKey {
-    ServerKey(place.0.last_chunk().map_or(0, |key| u32::from_be_bytes(*key)))
+fn server_of(place: &[u8]) -> ServerKey {
+    ServerKey(place.last_chunk().map_or(0, |key| u32::from_be_bytes(*key)))
 }

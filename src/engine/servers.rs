@@ -3,6 +3,7 @@
 use super::tags::unique_tags;
 use super::{AdminError, Engine};
 use crate::limits::BOOSTS_MAX;
+use crate::model::calendar::DAY_MS;
 use crate::model::server::Class;
 use crate::model::{OutboxKey, ServerKey, ServerUrl, WeekKey};
 
@@ -12,7 +13,44 @@ pub enum Added {
     New,
     /// The server had been removed and is restored with its history.
     Restored,
-    AlreadyKnown,
+    AlreadyKnown {
+        tags_added: bool,
+        scan: KnownScan,
+    },
+}
+
+/// The scan of a known server that is added again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownScan {
+    /// The server answers, or its first scan has not ended: it is scanned as planned.
+    AsPlanned,
+    /// The server is of class 6 or 7 and is scanned now.
+    Requested,
+    /// The server is of class 6 or 7, and adding it again requested a scan less than a day ago.
+    RequestedEarlier {
+        /// The next scan, Unix ms. `None`: it is in progress, or retries are off.
+        next_scan_ms: Option<i64>,
+    },
+}
+
+/// Adding a known server again requests at most one scan in this time.
+const ADDED_AGAIN_INTERVAL_MS: i64 = DAY_MS;
+
+/// The effect of a request to greylist a server, or to lift that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greylisted {
+    Changed,
+    /// It was greylisted for this reason already, or not greylisted.
+    Unchanged,
+}
+
+/// The effect of a request to boost a server, or to end that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boosted {
+    /// Unix ms.
+    Until(i64),
+    Ended,
+    WasNotBoosted,
 }
 
 /// Which servers to scan now.
@@ -34,7 +72,7 @@ impl Engine {
     ) -> Result<(ServerKey, Added), AdminError> {
         self.advance_time(now_ms);
         if let Some(&key) = self.by_url.get(&url) {
-            self.change_tags(key, &tags, &[])?;
+            let tags_added = self.change_tags(key, &tags, &[])?;
             let server_state = self.server_state_mut(key).expect("named servers exist");
             let restored = std::mem::take(&mut server_state.record.removed);
             if restored {
@@ -44,8 +82,9 @@ impl Engine {
                 self.schedule.schedule_now(key, now_ms);
                 self.global.server_changed(key);
                 self.global.board_cache.mark_server_dirty(key, &[]);
+                return Ok((key, Added::Restored));
             }
-            return Ok((key, if restored { Added::Restored } else { Added::AlreadyKnown }));
+            return Ok((key, Added::AlreadyKnown { tags_added, scan: self.scan_known(key, now_ms) }));
         }
         if self.servers.len() > crate::limits::SERVERS_MAX {
             return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
@@ -55,6 +94,27 @@ impl Engine {
         self.server_state_mut(key).expect("just inserted").scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
         Ok((key, Added::New))
+    }
+
+    /// Requests a scan of a known server that does not answer, at most once a day.
+    fn scan_known(&mut self, key: ServerKey, now_ms: i64) -> KnownScan {
+        let server_state = self.server_state_mut(key).expect("named servers exist");
+        let record = &server_state.record;
+        if record.class < Class::UNKNOWN || record.awaits_first_scan() {
+            return KnownScan::AsPlanned;
+        }
+        if server_state.scan_requested {
+            return KnownScan::Requested;
+        }
+        // The clock may have been set back.
+        let waits = |last_ms: i64| (last_ms..last_ms + ADDED_AGAIN_INTERVAL_MS).contains(&now_ms);
+        if server_state.added_again_ms.is_some_and(waits) {
+            return KnownScan::RequestedEarlier { next_scan_ms: self.schedule.due_ms(key) };
+        }
+        server_state.added_again_ms = Some(now_ms);
+        server_state.scan_requested = true;
+        self.schedule.schedule_now(key, now_ms);
+        KnownScan::Requested
     }
 
     /// Removes a server: it is no longer scanned or listed. Its history is kept.
@@ -73,8 +133,11 @@ impl Engine {
     /// Greylists a server with a reason, or lifts the greylisting with `None`. After that,
     /// players are credited as after an invisible time. While a server is greylisted, its rows
     /// in windows that are not closed do not count.
-    pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<ServerKey, AdminError> {
+    pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<Greylisted, AdminError> {
         let key = self.find_key(url)?;
+        if self.server_state(key).expect("named servers exist").record.greylist_reason == reason {
+            return Ok(Greylisted::Unchanged);
+        }
         self.end_presences(key);
         let record = &mut self.server_state_mut(key).expect("named servers exist").record;
         record.greylist_reason = reason;
@@ -86,7 +149,7 @@ impl Engine {
         for week in weeks {
             self.global.enqueue(OutboxKey::Week { week, server: key });
         }
-        Ok(key)
+        Ok(Greylisted::Changed)
     }
 
     /// Makes servers due now; their notices have `requested` set. Returns the servers.
@@ -105,10 +168,13 @@ impl Engine {
 
     /// Scans a server at least once a minute for a time; 0 ends that. It is not stored: a restart
     /// ends it.
-    pub fn boost(&mut self, url: &ServerUrl, for_s: u32, now_ms: i64) -> Result<i64, AdminError> {
+    pub fn boost(&mut self, url: &ServerUrl, for_s: u32, now_ms: i64) -> Result<Boosted, AdminError> {
         let key = self.find_key(url)?;
+        if for_s == 0 && !self.schedule.is_boosted(key, now_ms) {
+            return Ok(Boosted::WasNotBoosted);
+        }
         let class = self.server_state(key).expect("found").record.class;
-        if class == Class::UNKNOWN || class == Class::FAILED {
+        if for_s > 0 && (class == Class::UNKNOWN || class == Class::FAILED) {
             return Err(AdminError::NotScheduled(url.clone(), class.number()));
         }
         if for_s > 0 && self.schedule.other_boosts(key, now_ms) >= BOOSTS_MAX {
@@ -116,7 +182,7 @@ impl Engine {
         }
         let until_ms = now_ms + i64::from(for_s) * 1_000;
         self.schedule.boost(key, class, until_ms, now_ms);
-        Ok(until_ms)
+        Ok(if for_s > 0 { Boosted::Until(until_ms) } else { Boosted::Ended })
     }
 
     fn keys_by_class(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
@@ -129,9 +195,11 @@ impl Engine {
     }
 
     pub(super) fn find_key(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
-        let key = self.by_url.get(url).copied();
-        key.filter(|&key| self.server_state(key).is_some_and(|server_state| !server_state.record.removed))
-            .ok_or_else(|| AdminError::UnknownServer(url.clone()))
+        let key = *self.by_url.get(url).ok_or_else(|| AdminError::UnknownServer(url.clone()))?;
+        match self.server_state(key).expect("named servers exist").record.removed {
+            true => Err(AdminError::RemovedServer(url.clone())),
+            false => Ok(key),
+        }
     }
 
     /// Ends all presences. The next list is not compared with the previous one.

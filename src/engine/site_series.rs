@@ -87,6 +87,14 @@ impl Engine {
         }
     }
 
+    /// Computes all of it now, for a process that does nothing else.
+    pub fn complete_site_series(&mut self) {
+        self.advance_site_series();
+        while self.site_series.computing.is_some() {
+            self.advance_site_series();
+        }
+    }
+
     /// Players and servers online over time. `None`: not computed yet, or the group has no server
     /// that was seen.
     pub fn online_series(&self, group: SeriesGroup) -> Option<OnlineSeriesView> {

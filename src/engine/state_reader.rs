@@ -77,4 +77,6 @@ pub struct LoadedState {
     /// For the week that is being closed: its closed servers in order of key, each with its
     /// player-milliseconds.
     pub closed_servers: Option<(WeekKey, Vec<(ServerKey, u64)>)>,
+    /// When everything pending was last in the archive, Unix ms.
+    pub archive_complete_ms: Option<i64>,
 }

@@ -39,6 +39,12 @@ impl Engine {
         self.change_tags(key, add, remove)
     }
 
+    /// The tags of a server.
+    pub fn tags_of(&self, url: &ServerUrl) -> Vec<String> {
+        let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
+        server_state.map_or_else(Vec::new, |server_state| self.global.tag_names(&server_state.record.tags))
+    }
+
     /// As [`Engine::tag_server`], for a known server that may be removed.
     pub(super) fn change_tags(
         &mut self,

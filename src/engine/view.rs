@@ -1,6 +1,7 @@
 //! Answers to queries, computed from committed and live state.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Engine, ServerState, StateReader, ViewError};
 use crate::board::score_unit::display_score;
@@ -8,12 +9,21 @@ use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{PlayerRow, Ranking};
+use crate::model::server::Class;
 use crate::model::view::{
     BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
     SeriesView, ServerDetail, ServerFields, ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
+
+/// Most rows of weeks of a player in one answer. For the positions of one row, all rows of its server are
+/// read and ranked: some 0.2 ms.
+pub const PLAYER_WEEKS_MAX: usize = 100;
+
+/// Most servers of a player that are looked at in a week to find those with most time, and most that are
+/// searched for the player's presence. One takes some microseconds.
+const PLAYER_SERVERS_SEEN_MAX: usize = 2_000;
 
 impl Engine {
     /// Weeks that hold rows, oldest first.
@@ -32,17 +42,25 @@ impl Engine {
                 .iter()
                 .map(|s| WeekStatus { week: calendar::week_label(s.week), phase: s.phase })
                 .collect(),
+            retry_failed_s: self.global.settings.intervals.retry_failed_ms.map(|ms| ms as u64 / 1_000),
             in_flight: self.schedule.in_flight() as u64,
             players_known: self.players_known(),
             counts: EngineCounts { points_saturated: self.global.points_saturated, ..self.counts.clone() },
             lag_ms_p50: self.lag_histogram.percentile_ms(0.5),
             lag_ms_p99: self.lag_histogram.percentile_ms(0.99),
             boards_memory_bytes: self.global.board_cache.memory_bytes(self.now_ms()),
+            time_zone: self.global.calendar.zone_name().to_owned(),
+            archive_complete_ms: self.global.archive_complete_ms,
             ..EngineStatus::default()
         };
-        for (_, server_state) in self.listed_servers() {
+        for (key, server_state) in self.listed_servers() {
             status.servers += 1;
             status.servers_by_class[usize::from(server_state.record.class.number()) - 1] += 1;
+            if server_state.record.class >= Class::UNKNOWN && !server_state.record.awaits_first_scan() {
+                status.servers_failed += 1;
+                let next_ms = [status.next_retry_ms, self.schedule.due_ms(key)];
+                status.next_retry_ms = next_ms.into_iter().flatten().min();
+            }
             status.greylisted += u64::from(server_state.record.greylist_reason.is_some());
             if self.is_online(&server_state.record) {
                 status.players_online += u64::from(server_state.record.count);
@@ -59,12 +77,12 @@ impl Engine {
 
     /// Servers that are not removed, in order of key.
     pub fn servers(&self) -> impl Iterator<Item = ServerSummary> + '_ {
-        self.servers_that(|_| true)
+        self.servers_that(|server| !server.is_removed)
     }
 
-    /// Servers with fields that match, in order of key.
+    /// Servers with fields that match, removed ones included, in order of key.
     pub fn servers_that(&self, matches: impl Fn(&ServerFields<'_>) -> bool) -> impl Iterator<Item = ServerSummary> {
-        let matching = self.listed_servers().filter(move |(_, server_state)| matches(&self.fields(server_state)));
+        let matching = self.known_servers().filter(move |(_, server_state)| matches(&self.fields(server_state)));
         matching.map(|(key, server_state)| self.summary(key, server_state))
     }
 
@@ -80,14 +98,15 @@ impl Engine {
         let (key, server_state) = self.find_server(url)?;
         let record = &server_state.record;
         if record.removed {
-            return Err(ViewError::UnknownServer(url.as_str().to_owned()));
+            return Err(ViewError::RemovedServer(url.as_str().to_owned()));
         }
         let week = self.global.calendar.week(self.now_ms());
         let mut maps = self.map_rows(source, week, key)?;
-        maps.sort_by_key(|(_, row)| std::cmp::Reverse(row.player_ms));
+        maps.sort_by_key(|(_, row)| Reverse(row.player_ms));
         Ok(ServerDetail {
             summary: self.summary(key, server_state),
             next_scan_ms: self.schedule.due_ms(key),
+            scan_in_progress: self.schedule.is_in_flight(key),
             round_end: self.round_end_view(key, server_state),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
@@ -185,14 +204,40 @@ impl Engine {
         if found.is_empty() {
             return Err(ViewError::UnknownPlayer(normalise(name, ColourCodes::None)));
         }
-        found.into_iter().map(|(game, player)| self.player_view(source, game, player)).collect()
+        // A name is known in a few games.
+        let weeks_max = (PLAYER_WEEKS_MAX / found.len()).max(1);
+        found.into_iter().map(|(game, player)| self.player_view(source, game, player, 0, weeks_max)).collect()
     }
 
-    /// The player with this key.
-    pub fn player<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<PlayerView, ViewError<S::Error>> {
-        match self.global.player_record(source, player)? {
-            Some(record) => self.player_view(source, record.game, player),
-            None => Err(ViewError::UnknownPlayer(format!("key {player}"))),
+    /// The player with this key, or the one that they were merged into; without the first `skip` rows
+    /// of weeks.
+    pub fn player<S: StateReader>(
+        &self,
+        source: &S,
+        player: PlayerKey,
+        skip: usize,
+    ) -> Result<PlayerView, ViewError<S::Error>> {
+        let current = self.current_player(source, player)?;
+        let record = current.map(|current| self.global.player_record(source, current)).transpose()?.flatten();
+        match current.zip(record) {
+            Some((current, record)) => self.player_view(source, record.game, current, skip, PLAYER_WEEKS_MAX),
+            None => Err(ViewError::UnknownPlayerKey(player.0)),
+        }
+    }
+
+    /// The player that a key stands for now: this one, or the one that they were merged into. `None`:
+    /// there was none, or they were forgotten.
+    pub(super) fn current_player<S: StateReader>(
+        &self,
+        source: &S,
+        player: PlayerKey,
+    ) -> Result<Option<PlayerKey>, S::Error> {
+        if self.global.player_record(source, player)?.is_some() {
+            return Ok(Some(player));
+        }
+        match source.removed_player(player)? {
+            Some(removed) => self.merge_target(source, removed),
+            None => Ok(None),
         }
     }
 
@@ -216,6 +261,8 @@ impl Engine {
         source: &S,
         game: GameKey,
         player: PlayerKey,
+        mut skip: usize,
+        weeks_max: usize,
     ) -> Result<PlayerView, ViewError<S::Error>> {
         let (name, display) = self.player_names(source, player)?;
         let mut view = PlayerView {
@@ -226,14 +273,38 @@ impl Engine {
             aliases: source.aliases(player)?,
             online_on: Vec::new(),
             weeks: Vec::new(),
+            weeks_more: 0,
+            weeks_next: None,
             best: Vec::new(),
         };
-        let mut servers_seen = std::collections::BTreeSet::new();
+        let mut next = skip as u64;
+        let (mut servers_seen, mut servers_shown) = (BTreeSet::new(), BTreeSet::new());
+        let mut weeks_left = weeks_max;
         for state in self.global.meta.weeks.iter().rev() {
-            let mut week_views = Vec::new();
             let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
-            for server in player_window.into_iter().flat_map(|player_window| player_window.servers) {
-                servers_seen.insert(server);
+            let mut servers = player_window.map_or_else(Default::default, |player_window| player_window.servers);
+            // The newest first.
+            servers.reverse();
+            servers_seen.extend(servers.iter().copied().take(PLAYER_SERVERS_SEEN_MAX));
+            servers.retain(|&mut server| {
+                self.server_state(server).is_some_and(|state_of| self.is_counted(state_of, state.week.into(), server))
+            });
+            let skipped = skip.min(servers.len());
+            skip -= skipped;
+            let taken = weeks_left.min(servers.len() - skipped);
+            weeks_left -= taken;
+            next += taken as u64;
+            view.weeks_more += (servers.len() - skipped - taken) as u64;
+            if taken == 0 {
+                continue;
+            }
+            if taken < servers.len() {
+                let seen = servers.len().min(PLAYER_SERVERS_SEEN_MAX);
+                self.sort_by_time(source, state.week, player, &mut servers[..seen])?;
+            }
+            let mut week_views = Vec::new();
+            for &server in &servers[skipped..skipped + taken] {
+                servers_shown.insert(server);
                 let rows = self.counted_rows(source, state.week.into(), server)?;
                 let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
                 let positions = self.server_orders(server).positions(&rows)[at];
@@ -242,8 +313,10 @@ impl Engine {
             week_views.sort_by(|a, b| a.server.cmp(&b.server));
             view.weeks.extend(week_views);
         }
-        view.online_on = servers_seen.iter().filter_map(|server| self.url_if_present(*server, player)).collect();
-        for server in servers_seen {
+        view.weeks_next = (view.weeks_more > 0).then_some(next);
+        let seen = servers_seen.iter().take(PLAYER_SERVERS_SEEN_MAX);
+        view.online_on = seen.filter_map(|server| self.url_if_present(*server, player)).collect();
+        for server in servers_shown {
             let best = source.best(server, player)?.unwrap_or_default();
             for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.shown_best(server, &best)) {
                 view.best.extend(places.into_iter().map(|(position, week)| BestView {
@@ -254,7 +327,30 @@ impl Engine {
                 }));
             }
         }
+        // Of equal positions, the newest first.
+        view.best.sort_by(|a, b| a.position.cmp(&b.position).then_with(|| b.week.cmp(&a.week)));
         Ok(view)
+    }
+
+    /// Sorts servers by the time that a player was there in a week, most time first.
+    fn sort_by_time<S: StateReader>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        player: PlayerKey,
+        servers: &mut [ServerKey],
+    ) -> Result<(), S::Error> {
+        let mut times = Vec::with_capacity(servers.len());
+        for &server in servers.iter() {
+            let row = match self.server_state(server) {
+                Some(server_state) => self.current_row(source, server_state, week.into(), server, player)?,
+                None => None,
+            };
+            times.push((Reverse(row.map_or(0, |row| row.time_ms())), server));
+        }
+        times.sort_unstable();
+        servers.iter_mut().zip(times).for_each(|(server, (_, sorted))| *server = sorted);
+        Ok(())
     }
 
     /// The URL of a server if it is online and its last list has this player.
@@ -287,24 +383,43 @@ impl Engine {
         label: &str,
         mut each: impl FnMut(&str, &str, &str, &PlayerRow, [Option<u32>; 5]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let week = self.find_week::<S::Error>(label)?;
+        let (week, servers) = self.exported_servers::<S::Error>(label)?;
+        servers.into_iter().try_for_each(|server| self.export_server(source, week, server, &mut each))
+    }
+
+    /// The week of a label, and the servers in the order of an export.
+    pub fn exported_servers<E: std::error::Error + 'static>(
+        &self,
+        label: &str,
+    ) -> Result<(WeekKey, Vec<ServerKey>), ViewError<E>> {
+        let week = self.find_week::<E>(label)?;
         let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
         servers.sort_unstable();
-        for (url, server) in servers {
-            let rows = self.counted_rows(source, week.into(), server).map_err(ViewError::Store)?;
-            let positions = self.server_orders(server).positions(&rows);
-            let mut lines = Vec::with_capacity(rows.len());
-            for ((player, row), positions) in rows.iter().zip(positions) {
-                let record = source.player_record(*player).map_err(ViewError::Store)?;
-                let (name, game) = record.map_or_else(Default::default, |r| (r.name, r.game));
-                lines.push((name, self.global.games.name(game.0), row, positions));
-            }
-            lines.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-            for (name, game, row, positions) in lines {
-                each(url.as_str(), game, &name, row, positions)?;
-            }
+        Ok((week, servers.into_iter().map(|(_, server)| server).collect()))
+    }
+
+    /// Visits the rows of one server, as [`Engine::export`] does.
+    pub fn export_server<S: StateReader, E: From<ViewError<S::Error>>>(
+        &self,
+        source: &S,
+        week: WeekKey,
+        server: ServerKey,
+        each: &mut impl FnMut(&str, &str, &str, &PlayerRow, [Option<u32>; 5]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rows = self.counted_rows(source, week.into(), server).map_err(ViewError::Store)?;
+        if rows.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let positions = self.server_orders(server).positions(&rows);
+        let mut lines = Vec::with_capacity(rows.len());
+        for ((player, row), positions) in rows.iter().zip(positions) {
+            let record = self.global.player_record(source, *player).map_err(ViewError::Store)?;
+            let (name, game) = record.map_or_else(Default::default, |r| (r.name, r.game));
+            lines.push((name, self.global.games.name(game.0), row, positions));
+        }
+        lines.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        let url = self.server_url(server);
+        lines.into_iter().try_for_each(|(name, game, row, positions)| each(&url, game, &name, row, positions))
     }
 
     fn find_week<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
@@ -348,10 +463,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn player_is_known<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<bool, S::Error> {
-        Ok(self.global.player_record(source, player)?.is_some())
-    }
-
     pub(super) fn player_names<S: StateReader>(
         &self,
         source: &S,
@@ -375,10 +486,12 @@ impl Engine {
     }
 
     pub(super) fn listed_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
+        self.known_servers().filter(|(_, server_state)| !server_state.record.removed)
+    }
+
+    fn known_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
         let states = self.servers.iter().enumerate();
-        states
-            .filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
-            .filter(|(_, server_state)| !server_state.record.removed)
+        states.filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
     }
 
     /// The fields that lists are filtered by: a summary takes ten times as long.
@@ -392,6 +505,8 @@ impl Engine {
             online: self.is_online(record),
             tags: self.global.borrowed_tag_names(&record.tags).collect(),
             is_screened: !self.screened(record).is_empty(),
+            is_greylisted: record.greylist_reason.is_some(),
+            is_removed: record.removed,
         }
     }
 

@@ -19,7 +19,7 @@ use super::wire::Datagrams;
 pub enum Fault {
     /// Never replies.
     Silent,
-    /// Replies after 0.4 to 3 s: sometimes before the time-out, sometimes after it.
+    /// Replies after 0.4 to 3 s: sometimes before the timeout, sometimes after it.
     Slow,
     /// Three of ten datagrams are lost, in both directions.
     Lossy,

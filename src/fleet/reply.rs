@@ -26,7 +26,7 @@ pub struct Peers {
 pub enum Listing {
     /// All; this many more are announced.
     Missing(usize),
-    /// None; their number is announced.
+    /// The list has no entries, and their number is announced.
     Withheld,
 }
 

@@ -17,7 +17,7 @@ use crate::proto::master::{MasterList, MasterQuery, MasterStep, MasterUrl};
 /// Requests sent again, for each page, before the query ends.
 const RESENDS_MAX: u32 = 3;
 
-/// Time-out of a look-up.
+/// Timeout of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest wait for all parts after one request, whatever arrives.
@@ -111,7 +111,7 @@ enum Received {
     Token,
     /// The list, as far as its protocol shows.
     End,
-    /// Time-out before that.
+    /// Timeout before that.
     Nothing,
 }
 

@@ -23,7 +23,7 @@ const REDIRECTS_MAX: u32 = 5;
 pub struct HttpUrl {
     /// As given, with the query.
     text: String,
-    /// Without the query.
+    /// The URL without its query.
     public: String,
     is_https: bool,
 }
@@ -32,7 +32,7 @@ pub struct HttpUrl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("URL of a list {url:?}: {problem}")]
 pub struct HttpUrlError {
-    /// Without its query.
+    /// The URL without its query.
     url: String,
     problem: &'static str,
 }
@@ -70,14 +70,14 @@ impl FromStr for HttpUrl {
     }
 }
 
-/// Without the query.
+/// Shows the URL without its query.
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.public)
     }
 }
 
-/// Without the query.
+/// Shows the URL without its query.
 impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.public, f)
@@ -112,7 +112,7 @@ pub struct HttpLimits {
     pub connect: Duration,
     /// For everything, redirects included.
     pub total: Duration,
-    /// Of the list.
+    /// Largest list.
     pub bytes_max: usize,
 }
 

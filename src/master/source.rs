@@ -29,7 +29,7 @@ pub enum ListUrlError {
 }
 
 impl ListUrl {
-    /// Whether a text is the URL of a website.
+    /// Whether a string is the URL of a website.
     pub fn is_http(text: &str) -> bool {
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
         scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")

@@ -101,7 +101,7 @@ pub struct ResyncChunk {
     pub names: Vec<ArchiveJob>,
     /// May refer to names that are still in the outbox.
     pub records: Vec<ArchiveJob>,
-    /// Not in this chunk: added to the outbox when the chunk is acknowledged.
+    /// Entries that are not in this chunk. They are added to the outbox when the chunk is acknowledged.
     pub postponed: Vec<OutboxKey>,
 }
 
@@ -130,7 +130,7 @@ pub enum ExpectedStep {
 pub struct ExpectedWeek {
     pub server: ServerKey,
     pub url: String,
-    /// Not all of them are in the archive yet.
+    /// Whether some of them are not in the archive yet.
     pub is_pending: bool,
     /// All rows; `None`: there are too many for one step, see [`WeekChunkRequest`].
     pub values: Option<Box<WeekArchive>>,
@@ -140,7 +140,7 @@ pub struct ExpectedWeek {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedName {
     pub player: PlayerKey,
-    /// Not in the archive yet.
+    /// Whether it is not in the archive yet.
     pub is_pending: bool,
     /// `None`: the player was removed.
     pub job: Option<ArchiveJob>,

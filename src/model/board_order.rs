@@ -69,7 +69,7 @@ impl TieBreaker {
     }
 }
 
-/// Why a text is not a valid order setting.
+/// Why a string is not a valid order setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderParseError {
     #[error("{text:?}: {word:?} is not a ranking; {advice}")]
@@ -132,7 +132,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The rest of the text: names of games and tags may contain spaces.
+    /// The rest of the string, because names of games and tags may contain spaces.
     fn scope(&self, expected: &'static str) -> Result<Option<Scope>, OrderParseError> {
         let rest = self.rest.trim();
         if rest.is_empty() {

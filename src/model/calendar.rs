@@ -102,7 +102,7 @@ pub fn week_label(week: WeekKey) -> String {
     format!("{:04}-W{:02}", iso.year(), iso.week())
 }
 
-/// Parses a label as printed by [`week_label`]. Error: the text has another form, or the week
+/// Parses a label as printed by [`week_label`]. Error: the label has another form, or the week
 /// does not exist or is before week 0.
 pub fn parse_week_label(text: &str) -> Result<WeekKey, WeekLabelError> {
     let invalid = || WeekLabelError(text.chars().take(40).collect());

@@ -136,6 +136,8 @@ pub struct Commit {
     pub outbox: Vec<OutboxKey>,
     /// Archived entries: removed if the sequence number has not changed.
     pub acknowledged: Vec<(OutboxKey, u64)>,
+    /// When everything pending was last in the archive, Unix ms; the inner `None`: never.
+    pub archive_complete_ms: Option<Option<i64>>,
     /// Windows whose rows are deleted.
     pub deleted_windows: Vec<WindowKey>,
     pub corrections: Corrections,
@@ -219,6 +221,7 @@ impl Commit {
             ranks,
             outbox,
             acknowledged: archived,
+            archive_complete_ms,
             deleted_windows: dropped,
             corrections,
         } = self;
@@ -238,6 +241,7 @@ impl Commit {
             && ranks.is_empty()
             && outbox.is_empty()
             && archived.is_empty()
+            && archive_complete_ms.is_none()
             && dropped.is_empty()
             && corrections.is_empty()
     }

@@ -18,6 +18,7 @@ pub mod row;
 pub mod scope;
 pub mod server;
 pub mod server_page;
+pub mod shown_text;
 pub mod snapshot;
 pub mod top_board;
 pub mod url;

@@ -23,6 +23,8 @@ pub struct ArchiveFacts {
     pub last_keys: LastKeys,
     /// When totals were last published, Unix ms.
     pub published_ms: Option<i64>,
+    /// When a server was last scanned, Unix ms.
+    pub last_scan_ms: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +111,7 @@ pub struct RestoreReport {
     pub series: u64,
     /// Labels of the weeks whose rows were restored, oldest first.
     pub weeks: Vec<String>,
-    /// Of these, the ones that are not closed.
+    /// The weeks among them that are not closed.
     pub open_weeks: Vec<String>,
     /// Weeks that stay in the archive only.
     pub weeks_left: u64,

@@ -19,9 +19,9 @@ use crate::model::keys::{GameKey, MapKey, PlayerKey, TagKey, WeekKey};
 pub struct Class(u8);
 
 impl Class {
-    /// Unknown: a new address, or too many missed scans. Scanned on request.
+    /// Unknown: a new address, or too many missed scans.
     pub const UNKNOWN: Class = Class(6);
-    /// A requested scan failed. Scanned on request, in exception mode.
+    /// A scan of a server of class 6 or 7 failed. Scanned in exception mode.
     pub const FAILED: Class = Class(7);
 
     pub fn new(number: u8) -> Option<Class> {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{self, GeneralPurpose};
+use base64::{Engine as _, alphabet};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -41,14 +41,17 @@ impl ServerOrder {
     }
 }
 
-/// The place of a server in an order: bytes that sort like it. A page begins after one, also if
-/// the server has moved since.
+/// Where a list of servers continues: opaque bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ServerCursor(pub SmallVec<[u8; 24]>);
 
-/// Longest cursor, bytes: a host name and the key of a server.
-const CURSOR_BYTES_MAX: usize = crate::limits::TEXT_BYTES_MAX * 3 + 8;
+/// Longest text of a cursor: of a sorted list, a host name in lower case, and the key of a server.
+pub const CURSOR_CHARS_MAX: usize = 2 * (12 + crate::limits::TEXT_BYTES_MAX * 3 + 8);
+
+/// Bits beyond the last byte are ignored, so the form of a cursor can be described.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::URL_SAFE, general_purpose::NO_PAD.with_decode_allow_trailing_bits(true));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor of a list of servers")]
@@ -56,7 +59,7 @@ pub struct ServerCursorError;
 
 impl fmt::Display for ServerCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(&self.0))
+        f.write_str(&BASE64.encode(&self.0))
     }
 }
 
@@ -64,10 +67,10 @@ impl FromStr for ServerCursor {
     type Err = ServerCursorError;
 
     fn from_str(text: &str) -> Result<ServerCursor, ServerCursorError> {
-        if text.len() > 2 * CURSOR_BYTES_MAX {
+        if text.len() > CURSOR_CHARS_MAX {
             return Err(ServerCursorError);
         }
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ServerCursorError)?;
+        let bytes = BASE64.decode(text).map_err(|_| ServerCursorError)?;
         Ok(ServerCursor(bytes.into()))
     }
 }

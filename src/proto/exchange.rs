@@ -34,7 +34,7 @@ pub trait Exchange: Send {
     }
 }
 
-/// What proves that a reply comes from the queried server, from weak to strong.
+/// How a reply is authenticated as that of the queried server, from weak to strong.
 #[derive(
     Clone,
     Copy,
@@ -64,7 +64,7 @@ pub enum Authentication {
 /// The result of a datagram.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Not a usable reply; the exchange has not changed.
+    /// The datagram is not a usable reply. The exchange has not changed.
     Ignore(IgnoreReason),
     /// The next request is due: send [`Exchange::request`] now.
     Send,

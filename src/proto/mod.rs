@@ -3,7 +3,7 @@
 //! A scan is an [`Exchange`]: a state machine that returns the next request, takes
 //! each received datagram, and ends with a snapshot. It uses no socket, clock or
 //! randomness: the time of a datagram and the nonce are arguments. Pacing, retries
-//! and time-outs belong to `scan`.
+//! and timeouts belong to `scan`.
 //!
 //! Bytes from the network never cause a panic here, and never an allocation of more
 //! than [`crate::limits::REPLY_BYTES_MAX`].

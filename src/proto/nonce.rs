@@ -1,4 +1,4 @@
-//! Nonces prove that a reply belongs to our own request, without state per server:
+//! Nonces authenticate a reply as one to our own request, without state per server:
 //! a keyed hash of address and scan, as in zmap.
 
 use std::hash::Hasher;

@@ -21,7 +21,7 @@ impl PlayerLines {
         for line in lines.split_inclusive(|&b| b == b'\n') {
             let Some(line) = line.strip_suffix(b"\n") else {
                 list.is_truncated = true;
-                // It proves that a player exists, but its name may be truncated.
+                // It shows that a player exists, but its name may be truncated.
                 list.unparsed += 1;
                 break;
             };

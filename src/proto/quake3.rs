@@ -3,7 +3,7 @@
 //!
 //! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten.
 //! The reply repeats our nonce as `challenge`. A server that answers twice without any challenge
-//! is believed by its address alone; a wrong challenge is never believed.
+//! is accepted by its address alone; a wrong challenge is never accepted.
 
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};

@@ -103,12 +103,32 @@ const GAMES: &[Game] = &[
 /// Why a server cannot be scanned under a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerUrlError {
-    #[error("server URL {url:?}: scheme {scheme:?} is not known{advice}; known are {known}")]
+    #[error("{}; known are {known}", self.brief())]
     UnknownScheme { url: String, scheme: String, advice: String, known: String },
     #[error("{error}; known schemes are {known}")]
     Syntax { error: UrlError, known: String },
     #[error(transparent)]
     Url(UrlError),
+}
+
+impl ServerUrlError {
+    /// The message without the list of schemes, for one of many URLs.
+    pub fn brief(&self) -> String {
+        match self {
+            ServerUrlError::UnknownScheme { url, scheme, advice, .. } => {
+                format!("server URL {url:?}: scheme {scheme:?} is not known{advice}")
+            }
+            ServerUrlError::Syntax { error, .. } | ServerUrlError::Url(error) => error.to_string(),
+        }
+    }
+
+    /// The schemes that are known, if the URL has none of them.
+    pub fn known_schemes(&self) -> Option<&str> {
+        match self {
+            ServerUrlError::UnknownScheme { known, .. } | ServerUrlError::Syntax { known, .. } => Some(known),
+            ServerUrlError::Url(_) => None,
+        }
+    }
 }
 
 /// Parses the URL of a server to scan. A missing port becomes the default port of the scheme or

@@ -6,7 +6,7 @@ use super::*;
 use crate::limits;
 use crate::model::Snapshot;
 
-/// Every opening, except fragments, is part of a reply that its protocol accepts: the property below would prove
+/// Every opening, except fragments, is part of a reply that its protocol accepts: the property below would show
 /// nothing with openings that are refused at the first byte.
 #[test]
 fn every_opening_is_accepted_by_a_protocol() {

@@ -90,7 +90,7 @@ impl NameRules {
 /// The entries of a list that count, in its order, and which of them are usable.
 #[derive(Debug, Default)]
 pub struct PlayerList {
-    /// Without bots (unless they count). No entry has a presence yet.
+    /// The entries without bots (unless bots count). No entry has a presence yet.
     pub entries: Vec<PlayerEntry>,
     /// For each entry: it is not a spectator, and its name is not empty, not ignored, and
     /// unique in the list, including spectators.

@@ -8,7 +8,7 @@
 //!
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
-//! - [`rate_limit`]: packets a second. - [`round_trips`]: time-outs. - [`silent_hosts`]: filters. - [`timers`]: deadlines. - [`resolver`]: host names.
+//! - [`rate_limit`]: packets a second. - [`round_trips`]: timeouts. - [`silent_hosts`]: filters. - [`timers`]: deadlines. - [`resolver`]: host names.
 //! - [`capture`]: datagrams as received. - [`socket`]: sending and receiving. - [`waker`]: wakes the thread.
 //! - [`counters`]: metrics. - [`event_loop`]: the thread.
 

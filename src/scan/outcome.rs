@@ -16,13 +16,13 @@ pub struct ScanOutcome {
     /// A partial snapshot is a success: the server is alive.
     pub result: Result<Snapshot, Miss>,
     /// Round-trip time; `None` for a miss. After a resend it counts from the last packet: a reply
-    /// to the one before would have taken longer than the time-out.
+    /// to the one before would have taken longer than the timeout.
     pub rtt_ms: Option<u32>,
-    /// What proves that the reply came from the server; `None` for a miss.
+    /// Authentication of the reply; `None` for a miss.
     pub authentication: Option<Authentication>,
-    /// What the reply contains beyond the snapshot; only if the settings ask for it.
+    /// What the reply contains beyond the snapshot; only if the settings request it.
     pub details: Option<Box<Details>>,
-    /// The datagrams that were received; only for the share of scans that the settings ask for.
+    /// The datagrams that were received; only for the share of scans that the settings request.
     pub capture: Option<Box<Capture>>,
     /// The attempts, in order: one, or several in exception mode. Only the last can
     /// have succeeded.
@@ -38,7 +38,7 @@ impl ScanOutcome {
         is_elsewhere.then(|| requested.with_scheme_and_port(scheme, *port))
     }
 
-    /// Why the first attempt failed, the one that the URL asks for.
+    /// Why the first attempt failed, the one with the scheme and port of the URL.
     pub fn first_miss(&self) -> Option<MissReason> {
         self.attempts.first().and_then(|attempt| attempt.result.err())
     }

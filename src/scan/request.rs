@@ -23,13 +23,13 @@ pub struct ScanRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanMode {
     Normal,
-    /// Three times the time-out and the retries; every protocol on the port and on
+    /// Three times the timeout and the retries; every protocol on the port and on
     /// its default ports (docs/rules.md section 9).
     Exception,
 }
 
 impl ScanMode {
-    /// Factor of the time-out and of the number of retries.
+    /// Factor of the timeout and of the number of retries.
     pub fn factor(self) -> u32 {
         match self {
             ScanMode::Normal => 1,

@@ -16,7 +16,7 @@ use super::waker::{WakeOnDrop, Waker};
 /// Concurrent look-ups. Each blocks a thread until the name server replies.
 const LOOKUPS_MAX: usize = 64;
 
-/// Time-out of a look-up.
+/// Timeout of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A name without an address is looked up again after at most this time.

@@ -1,4 +1,4 @@
-//! Round-trip times of servers, and the time-outs that follow from them.
+//! Round-trip times of servers, and the timeouts that follow from them.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl RoundTrips {
     }
 
     /// How long to wait for a reply of a server: the time of four round trips, between the time
-    /// before a packet may be repeated and twice the time-out of the settings. `timeout` for a
+    /// before a packet may be repeated and twice the timeout of the settings. `timeout` for a
     /// server that has not replied yet.
     pub fn timeout(&self, server: ServerKey, timeout: Duration) -> Duration {
         match self.ms.get(server.0 as usize) {

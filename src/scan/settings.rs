@@ -13,7 +13,7 @@ use crate::scan::target;
 /// (QuakeForge). A server gets no further packet within this time.
 pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
-/// Range of a reply time-out, ms.
+/// Range of a reply timeout, ms.
 pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
 
 /// Range of the lifetime of a resolved host name, s.
@@ -22,7 +22,7 @@ pub const DNS_CACHE_TTL_S: RangeInclusive<u32> = 60..=604_800;
 /// The settings of the scanner. [`ScanSettings::check`] shows their ranges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanSettings {
-    /// Reply time-out, ms, in [`TIMEOUT_MS`]. Exception mode: three times.
+    /// Reply timeout, ms, in [`TIMEOUT_MS`]. Exception mode: three times.
     pub timeout_ms: u32,
     /// Resends after the first packet, 0 to 10. Exception mode: three times.
     pub retries: u32,
@@ -46,7 +46,7 @@ pub struct ScanSettings {
     pub receive_buffer_bytes: u32,
     /// Scan private, loopback and documentation addresses too.
     pub allow_private: bool,
-    /// The least proof that a reply comes from the server, for its players to be ranked.
+    /// Weakest authentication of a reply with which its players are ranked.
     pub authentication_min: Authentication,
     /// The details of replies that outcomes have; `None`: none.
     pub details: Option<DetailLevel>,

@@ -1,5 +1,5 @@
 //! Hosts on which several servers have fallen silent together: probably a filter drops our
-//! packets, or the host is down. Their servers are not asked again and again.
+//! packets, or the host is down. Their servers are not queried again and again.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ pub struct SilentHosts {
 struct SilentHost {
     /// Ports of servers that have fallen silent since the last reply from the host.
     ports: ArrayVec<u16, SERVERS_MIN>,
-    /// Of the last of them; time since the start.
+    /// When the last of them was missed: time since the start.
     last: Duration,
 }
 

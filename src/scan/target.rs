@@ -15,7 +15,7 @@ pub struct Target {
 /// How long a target is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// With the time-out and the retries of the settings; in exception mode three times as many.
+    /// With the timeout and the retries of the settings; in exception mode three times as many.
     Full,
     /// One packet. The reply may take as long as the pause before the next packet.
     Probe,

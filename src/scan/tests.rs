@@ -46,7 +46,7 @@ impl Server {
             let mut count = 0;
             while !stop.load(Ordering::Relaxed) {
                 if socket.peek(&mut [0]).is_err() {
-                    continue; // a time-out
+                    continue; // a timeout
                 }
                 batch.receive(&socket, is_v6);
                 for (datagram, bytes) in batch.datagrams() {
@@ -89,12 +89,12 @@ fn source(packet: &[u8]) -> Vec<Vec<u8>> {
     vec![reply]
 }
 
-/// A time-out that no server exceeds which replies, however busy the machine is.
+/// A timeout that no server exceeds which replies, however busy the machine is.
 pub(super) fn patient() -> ScanSettings {
     ScanSettings { timeout_ms: 30_000, retries: 1, allow_private: true, ..ScanSettings::default() }
 }
 
-/// For tests that wait for a time-out.
+/// For tests that wait for a timeout.
 pub(super) fn quick() -> ScanSettings {
     ScanSettings { timeout_ms: 1_000, ..patient() }
 }
@@ -316,8 +316,8 @@ async fn list_with_less_proof_than_the_setting_is_partial() {
     {
         let settings = ScanSettings { authentication_min, ..patient() };
         let (all, counts) = scan_all(settings, &urls, ScanMode::Normal).await;
-        let proofs: Vec<_> = all.iter().map(|outcome| outcome.authentication.unwrap()).collect();
-        assert_eq!(proofs, [Authentication::Address, Authentication::Challenge, Authentication::Nonce]);
+        let grades: Vec<_> = all.iter().map(|outcome| outcome.authentication.unwrap()).collect();
+        assert_eq!(grades, [Authentication::Address, Authentication::Challenge, Authentication::Nonce]);
         let snapshots: Vec<_> = all.iter().map(|outcome| outcome.result.as_ref().unwrap()).collect();
         for (index, snapshot) in snapshots.iter().enumerate() {
             let is_partial = index < partial;
@@ -417,7 +417,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
     let counts = scanner.counters();
     let started = Instant::now();
     scanner.shutdown(Duration::from_millis(100)).await;
-    assert!((99..25_000).contains(&started.elapsed().as_millis()), "before the time-out: {:?}", started.elapsed());
+    assert!((99..25_000).contains(&started.elapsed().as_millis()), "before the timeout: {:?}", started.elapsed());
     assert_eq!(outcomes.recv().await, None);
     assert_eq!(counts.values().cancelled, 1);
 }

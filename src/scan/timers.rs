@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Slots, one for each ms: longer than most time-outs (default 2 s), and 96 KiB.
+/// Slots, one for each ms: longer than most timeouts (default 2 s), and 96 KiB.
 const SLOTS: u64 = 4_096;
 
 /// Deadlines, each with a key. A deadline is due at the first whole ms that is not before it.

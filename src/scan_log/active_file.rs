@@ -22,6 +22,11 @@ pub enum RecordError {
     NotALog { path: PathBuf, source: LogError },
 }
 
+/// The error of an operation on a file.
+pub(super) fn record_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    move |source| RecordError::Io { what, path: path.to_owned(), source }
+}
+
 /// One of this many first lines must be a line of a scan log.
 const PROBE_LINES_MAX: usize = 100;
 

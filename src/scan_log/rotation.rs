@@ -5,44 +5,53 @@
 //! deleted; if both exist, the plain file can be deleted. So an interrupted compression can
 //! always be repeated.
 //!
-//! Not `file-rotate` or `tracing-appender`: neither writes the file and its directory to disk
-//! before the caller continues.
+//! `file-rotate` and `tracing-appender` are not used, because they do not write the file and its
+//! directory to disk before the caller continues.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::active_file::{RecordError, record_error};
+
 /// Renames the active file to the rotated one, and moves the compressed ones by one number.
-/// `keep_files` is the number of compressed files kept; 0: all.
-pub(super) fn rotate(path: &Path, keep_files: u32) -> io::Result<()> {
+/// `keep_files` is the number of compressed files kept; 0: all. Error: the active file is not
+/// renamed.
+pub(super) fn rotate(path: &Path, keep_files: u32) -> Result<(), RecordError> {
+    let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(record_error("rename", from));
     let count = (1..).take_while(|&n| compressed_file(path, n).exists()).last().unwrap_or(0);
     let moved = if keep_files == 0 { count } else { count.min(keep_files - 1) };
     for n in (1..=moved).rev() {
-        fs::rename(compressed_file(path, n), compressed_file(path, n + 1))?;
+        rename(&compressed_file(path, n), &compressed_file(path, n + 1))?;
     }
     // If one file is kept, it is deleted when it is replaced. It must not exist together
     // with a rotated file, because that would mean that the latter is compressed.
     if moved < count {
-        fs::remove_file(compressed_file(path, 1)).or_else(ignore_not_found)?;
+        let oldest = compressed_file(path, 1);
+        fs::remove_file(&oldest).or_else(ignore_not_found).map_err(record_error("remove", &oldest))?;
     }
-    fs::rename(path, rotated_file(path))
+    rename(path, &rotated_file(path))
 }
 
 /// Compresses the rotated file. If the compressed file exists, only deletes the plain one.
-pub(super) fn compress(path: &Path) -> io::Result<()> {
+pub(super) fn compress(path: &Path) -> Result<(), RecordError> {
     let (rotated, compressed) = (rotated_file(path), compressed_file(path, 1));
     if !compressed.exists() {
-        let partial = compressed.with_extension("tmp");
-        let mut out = zstd::Encoder::new(File::create(&partial)?, 3)?;
-        // Detects flipped bits.
-        out.include_checksum(true)?;
-        io::copy(&mut File::open(&rotated)?, &mut out)?;
-        out.finish()?.sync_all()?;
-        fs::rename(&partial, compressed)?;
-        // The plain file must not be deleted before the compressed one has its name.
-        sync_directory(path)?;
+        compress_file(&rotated, &compressed).map_err(record_error("compress", &rotated))?;
     }
-    fs::remove_file(rotated)
+    fs::remove_file(&rotated).map_err(record_error("remove", &rotated))
+}
+
+fn compress_file(rotated: &Path, compressed: &Path) -> io::Result<()> {
+    let partial = compressed.with_extension("tmp");
+    let mut out = zstd::Encoder::new(File::create(&partial)?, 3)?;
+    // Detects flipped bits.
+    out.include_checksum(true)?;
+    io::copy(&mut File::open(rotated)?, &mut out)?;
+    out.finish()?.sync_all()?;
+    fs::rename(&partial, compressed)?;
+    // The plain file must not be deleted before the compressed one has its name.
+    sync_directory(compressed)
 }
 
 fn ignore_not_found(error: io::Error) -> io::Result<()> {

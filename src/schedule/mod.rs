@@ -1,8 +1,9 @@
 //! Scan classes, due times, scans in flight (docs/rules.md section 9).
 //!
 //! Pure. Every server has a fixed phase within the interval of its class, so a million servers
-//! make an even load and a restart needs no stored times. A server may be due once more between
-//! two regular scans ([`round_end`]); its phase stays the same.
+//! make an even load and a restart needs no stored times. This includes servers that do not answer
+//! (classes 6 and 7). A server may be due once more between two regular scans ([`round_end`]); its
+//! phase stays the same.
 
 pub mod round_end;
 
@@ -15,20 +16,28 @@ use crate::model::ServerKey;
 use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 use crate::model::server::Class;
 
-/// Intervals of classes 1 to 5, ms.
+/// Time between two scans of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Intervals(pub [i64; 5]);
+pub struct Intervals {
+    /// Classes 1 to 5.
+    pub classes_ms: [i64; 5],
+    /// Classes 6 and 7. `None`: on request only.
+    pub retry_failed_ms: Option<i64>,
+}
 
 impl Default for Intervals {
     fn default() -> Self {
-        Intervals([2 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS, WEEK_MS])
+        Intervals {
+            classes_ms: [2 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS, WEEK_MS],
+            retry_failed_ms: Some(DAY_MS),
+        }
     }
 }
 
 impl Intervals {
     /// `None`: on request only.
     pub fn of(&self, class: Class) -> Option<i64> {
-        self.0.get(usize::from(class.number()) - 1).copied()
+        self.classes_ms.get(usize::from(class.number()) - 1).copied().or(self.retry_failed_ms)
     }
 }
 
@@ -96,7 +105,7 @@ impl Schedule {
     }
 
     /// Sets the next due time from class and phase: the first time after `now_ms` with the
-    /// server's phase. Classes 6 and 7 are not due.
+    /// server's phase.
     pub fn schedule_next(&mut self, server: ServerKey, class: Class, now_ms: i64) {
         self.forget_ended_boost(server, now_ms);
         match self.interval_ms(server, class, now_ms) {
@@ -114,6 +123,10 @@ impl Schedule {
         if self.due_ms(server).is_some_and(|due_ms| due_ms > now_ms) {
             self.schedule_next(server, class, now_ms);
         }
+    }
+
+    pub fn is_boosted(&self, server: ServerKey, now_ms: i64) -> bool {
+        self.boosts.get(&server).is_some_and(|&until_ms| until_ms > now_ms)
     }
 
     /// Number of boosted servers other than this one.
@@ -147,9 +160,12 @@ impl Schedule {
 
     /// The interval of the regular scans of a server now.
     pub fn interval_ms(&self, server: ServerKey, class: Class, now_ms: i64) -> Option<i64> {
-        let is_boosted = self.boosts.get(&server).is_some_and(|&until_ms| until_ms > now_ms);
         let interval_ms = self.intervals.of(class)?;
-        Some(if is_boosted { interval_ms.min(BOOST_INTERVAL_MS) } else { interval_ms })
+        Some(if class < Class::UNKNOWN && self.is_boosted(server, now_ms) {
+            interval_ms.min(BOOST_INTERVAL_MS)
+        } else {
+            interval_ms
+        })
     }
 
     /// Removes the due time. A scan in flight is not affected.
@@ -212,6 +228,10 @@ impl Schedule {
             Some(scan) if scan.id == id => self.in_flight.remove(&server),
             _ => None,
         }
+    }
+
+    pub fn is_in_flight(&self, server: ServerKey) -> bool {
+        self.in_flight.contains_key(&server)
     }
 
     pub fn in_flight(&self) -> usize {
@@ -319,6 +339,69 @@ mod tests {
         assert_eq!(next_due_ms(ServerKey(7), 120_000, first - 1), first);
     }
 
+    const FAILED_CLASSES: [Class; 2] = [Class::UNKNOWN, Class::FAILED];
+
+    /// A million servers that do not answer are scheduled when their first scans fail, and again by
+    /// each of some restarts on the same day.
+    #[test]
+    fn retries_of_a_million_servers_are_even_and_survive_restarts() {
+        const SERVERS: u32 = 1_000_000;
+        let start_ms = 1_763_683_200_000;
+        let mut schedule = Schedule::new(Intervals::default());
+        for key in 1..=SERVERS {
+            schedule.schedule_next(ServerKey(key), FAILED_CLASSES[key as usize % 2], start_ms + i64::from(key) / 50);
+        }
+        assert!(schedule.due.len() <= SERVERS as usize, "one entry a server");
+        let mut per_minute = [0_u32; 24 * 60];
+        for key in 1..=SERVERS {
+            let due_ms = schedule.due_ms(ServerKey(key)).unwrap();
+            assert!(due_ms > start_ms && due_ms <= start_ms + DAY_MS + 20_000);
+            per_minute[((due_ms - start_ms) / MINUTE_MS % (24 * 60)) as usize] += 1;
+        }
+        let (fewest, most) = (per_minute.iter().min().unwrap(), per_minute.iter().max().unwrap());
+        assert!(*fewest >= 690 && *most <= 699, "{fewest} to {most} of 694.4 a minute");
+        for restart_ms in [HOUR_MS, 5 * HOUR_MS, 23 * HOUR_MS].map(|after_ms| start_ms + after_ms) {
+            let mut restarted = Schedule::new(Intervals::default());
+            for key in (1..=SERVERS).step_by(997) {
+                let (server, class) = (ServerKey(key), Class::FAILED);
+                restarted.schedule_next(server, class, restart_ms);
+                let due_ms = schedule.due_ms(server).unwrap();
+                let want_ms = if due_ms > restart_ms { due_ms } else { due_ms + DAY_MS };
+                assert_eq!(restarted.due_ms(server), Some(want_ms), "a restart neither repeats nor delays a retry");
+            }
+        }
+    }
+
+    #[test]
+    fn failed_servers_are_scanned_on_request_only_if_retries_are_off() {
+        let mut schedule = Schedule::new(Intervals { retry_failed_ms: None, ..Intervals::default() });
+        let server = ServerKey(3);
+        for class in FAILED_CLASSES {
+            schedule.schedule_next(server, class, 1_000);
+            assert_eq!((schedule.due_ms(server), schedule.next_due_ms()), (None, None));
+            schedule.schedule_now(server, 2_000);
+            assert_eq!(schedule.pop_due(2_000, |_| class, |_| true).map(|(it, _)| it), Some(server));
+            schedule.in_flight.clear();
+        }
+        // As a reload does: on, and off again.
+        schedule.set_intervals(Intervals::default());
+        schedule.schedule_next(server, Class::FAILED, 2_000);
+        assert!(schedule.due_ms(server).is_some_and(|due_ms| due_ms <= 2_000 + DAY_MS));
+        schedule.set_intervals(Intervals { retry_failed_ms: None, ..Intervals::default() });
+        schedule.schedule_next(server, Class::FAILED, 3_000);
+        assert_eq!(schedule.next_due_ms(), None);
+    }
+
+    #[test]
+    fn boosted_server_that_does_not_answer_is_not_scanned_more_often() {
+        let mut schedule = Schedule::new(Intervals::default());
+        let (server, now_ms) = (ServerKey(3), 1_763_683_200_000);
+        schedule.boost(server, Class::new(2).unwrap(), now_ms + DAY_MS, now_ms);
+        for class in FAILED_CLASSES {
+            assert_eq!(schedule.interval_ms(server, class, now_ms), Some(DAY_MS));
+        }
+    }
+
     #[test]
     fn server_in_flight_is_not_due_again() {
         let mut schedule = Schedule::new(Intervals::default());
@@ -333,7 +416,7 @@ mod tests {
         assert_eq!(schedule.complete(server, scan.id), Some(scan));
         schedule.schedule_next(server, class, 2_000);
         assert!(schedule.due_ms(server).unwrap() <= 122_000);
-        schedule.schedule_next(server, Class::UNKNOWN, 2_000);
+        schedule.cancel(server);
         assert_eq!(schedule.next_due_ms(), None);
     }
 
@@ -353,6 +436,36 @@ mod tests {
     }
 
     proptest::proptest! {
+        /// Whatever happens between, a server that never answers is tried exactly once in each
+        /// interval of its phase.
+        #[test]
+        fn failed_server_is_tried_once_in_each_interval(
+            key in 1_u32.., interval_s in 1_i64..200_000, restarts in proptest::collection::vec(0_i64..500_000, 0..20)
+        ) {
+            let interval_ms = interval_s * 1_000;
+            let intervals = Intervals { retry_failed_ms: Some(interval_ms), ..Intervals::default() };
+            let server = ServerKey(key % 1_000_000);
+            let start_ms = 1_763_683_200_000;
+            let mut restarts: Vec<i64> = restarts.into_iter().map(|after_s| start_ms + after_s * 1_000).collect();
+            restarts.sort_unstable();
+            let mut schedule = Schedule::new(intervals);
+            schedule.schedule_next(server, Class::FAILED, start_ms);
+            let first_ms = schedule.due_ms(server).unwrap();
+            proptest::prop_assert!(first_ms > start_ms && first_ms <= start_ms + interval_ms);
+            let mut restarts = restarts.into_iter().peekable();
+            for n in 0..5 {
+                let due_ms = first_ms + n * interval_ms;
+                while let Some(restart_ms) = restarts.next_if(|restart_ms| *restart_ms < due_ms) {
+                    schedule = Schedule::new(intervals);
+                    schedule.schedule_next(server, Class::FAILED, restart_ms);
+                }
+                proptest::prop_assert_eq!(schedule.due_ms(server), Some(due_ms));
+                let (_, scan) = schedule.pop_due(due_ms, |_| Class::FAILED, |_| false).unwrap();
+                schedule.complete(server, scan.id).unwrap();
+                schedule.schedule_next(server, Class::FAILED, due_ms);
+            }
+        }
+
         /// Schedules, requests, cancels and takes scans in any order, and compares with a map.
         #[test]
         fn schedule_equals_naive_map(steps in proptest::collection::vec((0_u8..4, 0_u32..9, 0_i64..50), 0..400)) {

@@ -3,13 +3,16 @@
 
 use crate::api::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
+use crate::board::cursor::BadCursor;
 use crate::board::window;
 use crate::engine::{BoardAnswer, StateReader, ViewError};
 use crate::model::view::ForgottenName;
+use crate::model::view::PlayerNameView;
 use crate::model::view::board::RankingWeight;
-use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
-use crate::state::State;
-use crate::store::{Reader, StoreError};
+use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WindowKey};
+use crate::state::history::{MapHistory, read_best};
+use crate::state::{State, name_index};
+use crate::store::{Reader, Store, StoreError};
 
 /// Returns all rows of the answer. It shows changes that are not committed, too, but a name only
 /// finds players that are.
@@ -80,12 +83,11 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(engine.players(store, name).map_err(view_error)?.into_iter().map(Row::Player).collect())
         }
         Request::PlayerNames { player_keys } => {
-            let names = player_keys.iter().map(|&key| engine.player_name(store, PlayerKey(key)));
-            let names = names.collect::<Result<Vec<_>, _>>().map_err(|error| view_error(error.into()))?;
-            Ok(names.into_iter().flatten().map(Row::PlayerName).collect())
+            let names = player_names(state, player_keys.iter().copied().map(PlayerKey).collect())?;
+            Ok(names.into_iter().map(Row::PlayerName).collect())
         }
-        Request::PlayerShow { player_key } => {
-            let player = engine.player(store, PlayerKey(*player_key)).map_err(view_error)?;
+        Request::PlayerShow { player_key, skip } => {
+            let player = engine.player(store, PlayerKey(*player_key), *skip as usize).map_err(view_error)?;
             Ok(vec![Row::Player(player)])
         }
         Request::PlayerForgotten {} => {
@@ -93,8 +95,10 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             let row = |(hash, forgotten_ms)| Row::ForgottenName(ForgottenName { hash, forgotten_ms });
             Ok(forgotten.map(row).collect())
         }
-        // Each is named, so that a new request cannot be left without an answer.
+        // The first are answered by the daemon beside the engine, and by `respond_once`. Each is named,
+        // so that a new request cannot be left without an answer.
         Request::PlayerSearch { .. }
+        | Request::Export { .. }
         | Request::Map { .. }
         | Request::Maps { .. }
         | Request::ServersSearch { .. }
@@ -121,6 +125,65 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
     }
 }
 
+/// As [`respond`], for a process that ends after the answer. It also answers the requests for which
+/// the daemon has indexes and caches, and which take longer without them.
+pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, ApiError> {
+    if let Some(window) = board_window_of(state, request) {
+        state.ensure_boards(window).map_err(store_error)?;
+    }
+    if let Request::Series { .. } = request {
+        state.engine.complete_site_series();
+    }
+    if let Some(problem) = validate::validate(request) {
+        return Err(ApiError::new(ErrorCode::BadRequest, problem));
+    }
+    let State { engine, store } = &*state;
+    let reader = store.reader();
+    let map_history = || MapHistory::default().next(engine.map_history_plan(), &reader).map_err(store_error);
+    match request {
+        Request::PlayerSearch { text, count } => {
+            let found = name_index::find_players(&reader, text, *count as usize).map_err(store_error)?;
+            Ok(player_names(state, found)?.into_iter().map(Row::PlayerName).collect())
+        }
+        Request::ServersSearch { text, count } => {
+            let found = name_index::find_servers(&engine.server_names(0..u32::MAX), text);
+            let busiest = engine.busiest_servers(&found, *count as usize).into_iter();
+            Ok(busiest.map(|server| Row::Server(Box::new(server))).collect())
+        }
+        Request::Map { map } => {
+            let mut view = engine.map(map).map_err(view_error)?;
+            view.weeks = map_history()?.weeks_of(MapKey(view.map_key));
+            Ok(vec![Row::Map(view)])
+        }
+        Request::Maps { text, count } => {
+            let maps = map_history()?.most_played(text.as_deref(), *count as usize);
+            Ok(maps.into_iter().map(Row::MapTotals).collect())
+        }
+        Request::ServersBest { url } => {
+            let plan = engine.best_players_plan::<Store>(url).map_err(view_error)?;
+            let best = read_best(&plan, &reader).map_err(store_error)?;
+            let names = player_names(state, best.player_keys().into_iter().map(PlayerKey).collect())?;
+            Ok(vec![Row::BestPlayers(best.view(url.to_string(), names))])
+        }
+        Request::Windows { bytes: true } => {
+            let mut rows = respond(state, request)?;
+            add_stored_sizes(&reader, &mut rows)?;
+            Ok(rows)
+        }
+        _ => respond(state, request),
+    }
+}
+
+/// The names of those of the players that exist.
+fn player_names(State { engine, store }: &State, players: Vec<PlayerKey>) -> Result<Vec<PlayerNameView>, ApiError> {
+    let names = players.into_iter().filter_map(|player| engine.player_name(store, player).transpose());
+    names.collect::<Result<_, _>>().map_err(store_error)
+}
+
+fn store_error(error: StoreError) -> ApiError {
+    ApiError::new(ErrorCode::Internal, error.to_string())
+}
+
 fn board_rows(answer: BoardAnswer) -> impl Iterator<Item = Row> {
     let head = Row::BoardHead(Box::new(answer.head));
     std::iter::once(head).chain(answer.rows.into_iter().map(Row::from))
@@ -129,12 +192,12 @@ fn board_rows(answer: BoardAnswer) -> impl Iterator<Item = Row> {
 pub fn view_error(error: ViewError<StoreError>) -> ApiError {
     let code = match error {
         ViewError::Store(_) => ErrorCode::Internal,
-        ViewError::BadCursor(_)
-        | ViewError::BadWindow(_)
-        | ViewError::AmbiguousName { .. }
-        | ViewError::TimeWithWindow(_) => ErrorCode::BadRequest,
-        ViewError::Stale(_) => ErrorCode::Refused,
+        ViewError::BadCursor(BadCursor::Form(_)) | ViewError::BadWindow(_) | ViewError::AmbiguousName { .. } => {
+            ErrorCode::BadRequest
+        }
+        ViewError::BadCursor(_) | ViewError::Stale(_) => ErrorCode::Refused,
         ViewError::Rebuilding(_) => ErrorCode::Busy,
+        ViewError::RemovedServer(_) => ErrorCode::Removed,
         _ => ErrorCode::NotFound,
     };
     ApiError::new(code, error.to_string())
@@ -148,9 +211,7 @@ pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiErro
     for row in rows {
         let Row::Window(listed) = row else { continue };
         let Ok(window) = window::parse_label(&listed.window.window) else { continue };
-        let stored =
-            reader.stored_size(window).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
-        listed.stored = Some(stored);
+        listed.stored = Some(reader.stored_size(window).map_err(store_error)?);
     }
     Ok(())
 }

@@ -4,6 +4,9 @@
 //! Shared by the daemon, `clqd replay`, the demo and the offline readers.
 
 pub mod answer;
+pub mod check;
+pub mod history;
+pub mod name_index;
 pub mod restore;
 
 use std::collections::BTreeSet;

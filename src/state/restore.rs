@@ -4,10 +4,15 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
+
 use crate::archive::{Archive, ArchiveError, ArchiveSettings, Page, PageKey};
 use crate::engine::{Engine, EngineSettings, RestoreError, StateRestore, ZoneChanged};
 use crate::model::calendar::week_label;
-use crate::model::restore::{ArchivedBest, ArchivedResult, ArchivedWeek, OPEN_WEEKS_MAX, RejectedRow, RestoreReport};
+use crate::model::commit::Meta;
+use crate::model::restore::{
+    ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedWeek, LastKeys, OPEN_WEEKS_MAX, RejectedRow, RestoreReport,
+};
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::store::{RestoreSummary, StateReplacement, Store, StoreError};
 
@@ -87,6 +92,45 @@ pub async fn restore_from_archive(
     Engine::new(settings.clone(), store.load()?)?;
     drop(store);
     Ok(Restored { directory: replacement.finish(now_ms)?, report })
+}
+
+/// A backup is older than the archive, or belongs to another one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", differences.join("\n"))]
+pub struct ArchiveIsNewer {
+    /// What the archive has and the backup does not, one a line.
+    pub differences: Vec<String>,
+}
+
+/// Compares a backup with the archive that the restored state would continue. Error: archiving would
+/// stop with the fault `key_mismatch`, or would replace newer rows by older ones.
+pub fn compare_with_archive(backup: &Meta, archive: &ArchiveFacts) -> Result<(), ArchiveIsNewer> {
+    let LastKeys { game, map, player, server } = archive.last_keys;
+    if (game, map, player, server) == (0, 0, 0, 0) {
+        return Ok(());
+    }
+    let mut differences = Vec::new();
+    if backup.resync_state.archive_id != archive.state_id {
+        differences.push("another state directory than that of the backup filled the archive last".to_owned());
+    }
+    if let Some(scanned_ms) = archive.last_scan_ms.filter(|&scanned_ms| scanned_ms > backup.now_ms) {
+        let time =
+            |t_ms| DateTime::<Utc>::from_timestamp_millis(t_ms).unwrap_or_default().format("%Y-%m-%d %H:%M:%S UTC");
+        let (has, until) = (time(scanned_ms), time(backup.now_ms));
+        differences.push(format!("the archive has scans until {has}, the backup until {until}"));
+    }
+    for (what, last, next) in [
+        ("games", game, backup.next_game),
+        ("maps", map, backup.next_map),
+        ("players", player, backup.next_player),
+        ("servers", server, backup.next_server),
+    ] {
+        let of_backup = next.saturating_sub(1);
+        if last > of_backup {
+            differences.push(format!("the archive has {what} with keys up to {last}, the backup up to {of_backup}"));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(ArchiveIsNewer { differences }) }
 }
 
 /// The page to read next: after a key, or the first.

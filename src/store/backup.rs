@@ -5,7 +5,7 @@
 //! (`online_copy`). If no process has the state directory open, its files are copied.
 
 use std::fs::{self, File, Metadata};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::Flock;
@@ -13,6 +13,7 @@ use nix::fcntl::Flock;
 use super::Store;
 use super::error::StoreError;
 use super::online_copy::{self, BackupSource, BackupSummary, BackupTarget, FinalChanges};
+use crate::model::commit::Meta;
 use crate::store::dir::{files, lock, read_copy};
 
 impl Store {
@@ -34,8 +35,8 @@ impl Store {
 /// Backs up a state directory that no process has open.
 pub fn backup_closed(state: &Path, dir: &Path, cache_bytes: u64) -> Result<BackupSummary, StoreError> {
     let target = BackupTarget::create_partial_dir(dir)?;
-    let now_ms = copy_checked(state, &target.partial, cache_bytes)?;
-    target.finish_closed(now_ms)
+    let meta = copy_checked(state, &target.partial, cache_bytes)?;
+    target.finish_closed(meta.now_ms)
 }
 
 /// Result of a restore.
@@ -47,11 +48,17 @@ pub struct RestoreSummary {
 }
 
 /// Replaces a state directory by a copy of a backup and renames the previous one to
-/// `STATE.before-restore`. No process may have the state open.
-pub fn restore(backup: &Path, state: &Path, cache_bytes: u64) -> Result<RestoreSummary, StoreError> {
+/// `STATE.before-restore`. No process may have the state open. Nothing is replaced if `check` fails.
+pub fn restore<E: From<StoreError>>(
+    backup: &Path,
+    state: &Path,
+    cache_bytes: u64,
+    check: impl FnOnce(&Meta) -> Result<(), E>,
+) -> Result<RestoreSummary, E> {
     let replacement = StateReplacement::begin(state)?;
-    let now_ms = copy_checked(backup, &replacement.new, cache_bytes)?;
-    replacement.finish(now_ms)
+    let meta = copy_checked(backup, &replacement.new, cache_bytes)?;
+    check(&meta)?;
+    Ok(replacement.finish(meta.now_ms)?)
 }
 
 /// A state directory that will replace another one. It is written beside it, as `STATE.restoring`,
@@ -76,7 +83,7 @@ impl StateReplacement {
         let before = files::metadata_if_exists(state)?;
         let kept = files::with_suffix(state, ".before-restore");
         if before.is_some() && kept.exists() {
-            return Err(StoreError::AlreadyExists { path: kept });
+            return Err(StoreError::EarlierStateKept { kept });
         }
         // A damaged directory without a database cannot be in use.
         let has_database = match files::database_dir(state) {
@@ -89,10 +96,13 @@ impl StateReplacement {
         };
         let new = files::with_suffix(state, ".restoring");
         if new.exists() {
-            lock::wait_until_unlocked(&new)?;
+            lock::wait_until_unlocked(&new).map_err(|error| match error {
+                StoreError::Locked { path, holder, .. } => StoreError::RestoreInProgress { path, holder },
+                error => error,
+            })?;
             files::remove_state_dir(&new)?;
         }
-        fs::DirBuilder::new().mode(0o750).create(&new).map_err(files::io_error("create", &new))?;
+        files::create_dir(&new)?;
         Ok(StateReplacement { state: state.to_owned(), new, kept, before, is_finished: false, _lock: lock })
     }
 
@@ -135,13 +145,13 @@ impl Drop for StateReplacement {
 }
 
 /// Copies the state files, and opens the copy to check it, which completes what a crash
-/// left unfinished. Returns the latest time of the state.
-fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<i64, StoreError> {
+/// left unfinished. Returns the values of the state as a whole.
+fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<Meta, StoreError> {
     read_copy::copy_into(from, to, &|| false)?;
     let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
-    let now_ms = opened.map_err(|error| error.with_original_path(to, from))?.meta.now_ms;
+    let meta = opened.map_err(|error| error.with_original_path(to, from))?.meta;
     lock::wait_until_unlocked(to)?;
-    Ok(now_ms)
+    Ok(meta)
 }
 
 /// Changes the owner and group of a directory and of the files in it.
@@ -161,12 +171,16 @@ pub(super) mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::model::commit::{Commit, Meta, RowKey};
+    use crate::model::commit::{Commit, RowKey};
     use crate::model::packed_row::PackedRow;
     use crate::model::{GameKey, PlayerKey, PlayerRow, ServerKey, WeekKey};
     use crate::store::StoreSettings;
 
     pub const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
+
+    fn restore_unchecked(backup: &Path, state: &Path) -> Result<RestoreSummary, StoreError> {
+        restore(backup, state, SETTINGS.cache_bytes, |_| Ok(()))
+    }
 
     pub fn records(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
         crate::store::tree::tests::all(&store.tree, vec![0]..vec![255])
@@ -207,7 +221,7 @@ pub(super) mod tests {
             let (path, never) = (dir.path().join(name), AtomicBool::new(false));
             let source = store.begin_backup().unwrap().expect("no other backup");
             assert!(store.begin_backup().unwrap().is_none(), "one at a time");
-            let (target, path) = (BackupTarget::create(&path).unwrap(), &path);
+            let (target, path) = (BackupTarget::create(&path, 0).unwrap(), &path);
             let mut n = 1_000 * number as u32;
             let (copied_tx, copied_rx) = std::sync::mpsc::channel::<(BackupSource, BackupTarget)>();
             let copying =
@@ -254,7 +268,7 @@ pub(super) mod tests {
         store.apply(&commit(0, 30_000)).unwrap();
         let path = dir.path().join("backup");
         let mut source = store.begin_backup().unwrap().unwrap();
-        let mut target = BackupTarget::create(&path).unwrap();
+        let mut target = BackupTarget::create(&path, 0).unwrap();
         let cancelled = source.copy_to(&mut target, &AtomicBool::new(true));
         assert!(matches!(cancelled, Err(StoreError::Cancelled { .. })), "{cancelled:?}");
         drop((source, target));
@@ -264,12 +278,12 @@ pub(super) mod tests {
         fs::create_dir(dir.path().join("backup.partial")).unwrap();
         fs::write(dir.path().join("backup.partial/db"), "half").unwrap();
         let mut source = store.begin_backup().unwrap().unwrap();
-        let mut target = BackupTarget::create(&path).unwrap();
+        let mut target = BackupTarget::create(&path, 0).unwrap();
         source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
         let last = store.end_backup(source.rounds()).unwrap().unwrap();
         target.finish(last).unwrap();
         assert!(records(&Store::open(&path, SETTINGS).unwrap()) == records(&store));
-        let again = BackupTarget::create(&path);
+        let again = BackupTarget::create(&path, 0);
         assert!(
             matches!(again, Err(StoreError::AlreadyExists { .. })),
             "another backup is never overwritten: {again:?}"
@@ -298,18 +312,18 @@ pub(super) mod tests {
         let later = records(&store);
         std::thread::scope(|scope| {
             // The restore waits until the store is closed.
-            let restoring = scope.spawn(|| restore(&backup, &state, SETTINGS.cache_bytes));
+            let restoring = scope.spawn(|| restore_unchecked(&backup, &state));
             drop(store);
             let restored = restoring.join().unwrap().unwrap();
             assert_eq!(restored.before.as_deref(), Some(&*dir.path().join("state.before-restore")));
         });
         assert!(records(&Store::open(&state, SETTINGS).unwrap()) == backed_up);
         assert!(records(&Store::open(&dir.path().join("state.before-restore"), SETTINGS).unwrap()) == later);
-        let again = restore(&backup, &state, SETTINGS.cache_bytes);
-        assert!(matches!(again, Err(StoreError::AlreadyExists { .. })), "{again:?}");
+        let again = restore_unchecked(&backup, &state);
+        assert!(matches!(again, Err(StoreError::EarlierStateKept { .. })), "{again:?}");
         // A restore where there was no state.
         let new = dir.path().join("new");
-        assert_eq!(restore(&backup, &new, SETTINGS.cache_bytes).unwrap().before, None);
+        assert_eq!(restore_unchecked(&backup, &new).unwrap().before, None);
         assert!(records(&Store::open(&new, SETTINGS).unwrap()) == backed_up);
     }
 }

@@ -81,7 +81,7 @@ impl Encoder<'_> {
                 self.remove(keys::outbox(*entry))?;
             }
         }
-        Ok(())
+        commit.archive_complete_ms.iter().try_for_each(|at_ms| self.set(keys::archive_complete(), at_ms))
     }
 
     /// In order of name: records of the same leaf are written together.

@@ -261,7 +261,7 @@ impl CompactedDatabase {
         cache_bytes: u64,
         is_cancelled: &AtomicBool,
     ) -> Result<CompactedDatabase, StoreError> {
-        let mut target = BackupTarget::create(dir)?;
+        let mut target = BackupTarget::create(dir, 0)?;
         source.copy_to(&mut target, is_cancelled)?;
         let bytes = target.finish(FinalChanges::default())?.bytes;
         let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes, keep_dir: false };
@@ -433,7 +433,7 @@ mod tests {
         }
         let mut source = store.begin_backup().unwrap().expect("the compaction is cancelled");
         let path = dir.path().join("backup");
-        let mut target = BackupTarget::create(&path).unwrap();
+        let mut target = BackupTarget::create(&path, 0).unwrap();
         source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
         let last = store.end_backup(source.rounds()).unwrap().unwrap();
         assert!(store.compaction.running.is_none(), "no compaction begins during a backup");

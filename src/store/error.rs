@@ -7,7 +7,7 @@ use super::layout::{OLDEST, VERSION};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("state directory {path:?} is in use by {holder}; gave up after {waited_s} s")]
+    #[error("state directory {path:?} is in use by {holder}{}", waited(*waited_s))]
     Locked { path: PathBuf, holder: String, waited_s: u64 },
     #[error("state directory {path:?} does not exist")]
     MissingStateDir { path: PathBuf },
@@ -27,11 +27,20 @@ pub enum StoreError {
     Corrupt { key: String, why: String },
     #[error("cannot {operation} {path:?}{hint}")]
     File { operation: &'static str, path: PathBuf, hint: String, source: std::io::Error },
+    #[error("{dir:?} has {free} bytes free, and the copy of the state needs {needed}: {advice}")]
+    NoDiskSpace { dir: PathBuf, needed: u64, free: u64, advice: &'static str },
     #[error(
-        "{dir:?} has {free} bytes free, and the copy of the state for reading needs {needed}: free some space, or set \
-         another directory in the environment variable TMPDIR"
+        "{dir:?} has {free} bytes free, of which the backup must leave {reserve}: name a directory on another disk, or \
+         free some space"
     )]
-    NoDiskSpace { dir: PathBuf, needed: u64, free: u64 },
+    NoSpaceForBackup { dir: PathBuf, free: u64, reserve: u64 },
+    #[error(
+        "{kept:?} exists: the state that an earlier restore replaced. Delete it if you no longer need it, or rename it, \
+         and restore again"
+    )]
+    EarlierStateKept { kept: PathBuf },
+    #[error("{path:?} is in use by {holder}: another restore is in progress; wait for it, or stop that process")]
+    RestoreInProgress { path: PathBuf, holder: String },
     #[error(
         "state file {path:?} is damaged{at}: restore a backup (clqd restore), replay the scan log into another state \
          directory, or restore from MySQL (clqd restore --from-mysql)"
@@ -39,10 +48,19 @@ pub enum StoreError {
     Damaged { path: PathBuf, at: String },
     #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]
     AlreadyExists { path: PathBuf },
+    #[error(
+        "cannot create {count} threads, which clqd needs: raise the limit of threads (TasksMax= of the systemd unit, or \
+         `ulimit -u` of the user)"
+    )]
+    NoThreads { count: usize, source: std::io::Error },
     #[error("the copy of the state to {path:?} was cancelled")]
     Cancelled { path: PathBuf },
     #[error("cannot {operation} the database of the state, {path:?}")]
     Sled { operation: &'static str, path: PathBuf, source: sled::Error },
+}
+
+fn waited(seconds: u64) -> String {
+    if seconds == 0 { String::new() } else { format!("; gave up after {seconds} s") }
 }
 
 impl StoreError {

@@ -4,6 +4,8 @@ use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
 
 pub const META: u8 = b'A';
+/// When everything pending was last in the archive. Older versions ignore it.
+pub const ARCHIVE_COMPLETE: u8 = b'E';
 pub const GAME: u8 = b'G';
 pub const MAP: u8 = b'M';
 /// Name, a zero byte (which no name contains), game.
@@ -45,6 +47,10 @@ pub fn group_prefix_len(key: &[u8]) -> Option<usize> {
 
 pub fn meta() -> [u8; 1] {
     [META]
+}
+
+pub fn archive_complete() -> [u8; 1] {
+    [ARCHIVE_COMPLETE]
 }
 
 pub fn migrating() -> [u8; 1] {

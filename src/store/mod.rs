@@ -19,6 +19,7 @@ mod migrate;
 mod online_copy;
 mod redo;
 mod source;
+mod threads;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,7 @@ pub use backup::{RestoreSummary, StateReplacement, backup_closed, restore};
 pub use compaction::CompactSettings;
 pub use error::StoreError;
 pub use online_copy::{BackupSource, BackupSummary, BackupTarget, FinalChanges};
+pub use threads::check_threads;
 
 use crate::engine::LoadedState;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
@@ -85,6 +87,12 @@ pub struct StoreSettings {
     pub create: bool,
 }
 
+/// Waits some seconds while another process has the state directory open, or until
+/// `is_cancelled` returns true. It need not exist.
+pub fn wait_until_unlocked(path: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<(), StoreError> {
+    lock::retry_unless_cancelled(is_cancelled, path, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(path)?).then_some(())))
+}
+
 impl Store {
     /// Opens a state directory for writing; only one process can. Waits some seconds for
     /// another one to end.
@@ -94,7 +102,7 @@ impl Store {
 
     fn open_with_timeout(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
         match settings.create {
-            true => std::fs::create_dir_all(path).map_err(files::io_error("create", path))?,
+            true => files::create_dir(path)?,
             false => files::check_is_state(path)?,
         }
         files::check_access(path)?;
@@ -170,14 +178,20 @@ impl Store {
         self.compaction.file_bytes()
     }
 
+    /// Reads the values of the state as a whole.
+    pub fn meta(&self) -> Result<Meta, StoreError> {
+        Ok(self.tree.get(&keys::meta())?.unwrap_or_default())
+    }
+
     /// Reads the part of the state that the engine keeps in memory.
     pub fn load(&mut self) -> Result<LoadedState, StoreError> {
-        let meta: Meta = self.tree.get(&keys::meta())?.unwrap_or_default();
+        let meta = self.meta()?;
         let number = |key: &[u8]| keys::read_u32(key, 1);
         let mut loaded = LoadedState {
             games: self.tree.collect_prefix(&[keys::GAME], |key, name| (GameKey(number(key)), name))?,
             maps: self.tree.collect_prefix(&[keys::MAP], |key, name| (MapKey(number(key)), name))?,
             tags: self.tree.collect_prefix(&[keys::TAG], |key, name| (TagKey(number(key)), name))?,
+            archive_complete_ms: self.tree.get::<Option<i64>>(&keys::archive_complete())?.flatten(),
             ..LoadedState::default()
         };
         let forgotten = |key: &[u8], forgotten_ms| match keys::read_forgotten(key) {

@@ -11,7 +11,6 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -139,13 +138,18 @@ pub struct BackupTarget {
     pub(super) partial: PathBuf,
     dir: PathBuf,
     chunk_bytes: usize,
+    /// Space that must stay free on the disk, bytes.
+    reserve_bytes: u64,
     is_finished: bool,
 }
 
 impl BackupTarget {
-    /// `dir` must not exist, or be empty.
-    pub fn create(dir: &Path) -> Result<BackupTarget, StoreError> {
+    /// `dir` must not exist, or be empty. The copy fails rather than leave less than `reserve_bytes`
+    /// free on its disk.
+    pub fn create(dir: &Path, reserve_bytes: u64) -> Result<BackupTarget, StoreError> {
         let mut target = BackupTarget::create_partial_dir(dir)?;
+        target.reserve_bytes = reserve_bytes;
+        target.check_space()?;
         let db = Database::try_open(&target.partial, CACHE_BYTES)?;
         target.db = Some(db.ok_or_else(|| StoreError::Locked {
             path: target.partial.clone(),
@@ -167,8 +171,15 @@ impl BackupTarget {
             }
             files::remove_state_dir(&partial)?;
         }
-        fs::DirBuilder::new().mode(0o750).create(&partial).map_err(files::io_error("create", &partial))?;
-        Ok(BackupTarget { db: None, partial, dir: dir.to_owned(), chunk_bytes: 0, is_finished: false })
+        files::create_dir(&partial)?;
+        Ok(BackupTarget {
+            db: None,
+            partial,
+            dir: dir.to_owned(),
+            chunk_bytes: 0,
+            reserve_bytes: 0,
+            is_finished: false,
+        })
     }
 
     fn put(&mut self, key: &[u8], value: Option<&[u8]>, is_cancelled: &AtomicBool) -> Result<(), StoreError> {
@@ -181,10 +192,20 @@ impl BackupTarget {
         if self.chunk_bytes >= CHUNK_BYTES {
             self.chunk_bytes = 0;
             db.flush()?;
+            self.check_space()?;
             std::thread::sleep(PAUSE);
             if is_cancelled.load(Ordering::Relaxed) {
                 return Err(StoreError::Cancelled { path: self.dir.clone() });
             }
+        }
+        Ok(())
+    }
+
+    fn check_space(&self) -> Result<(), StoreError> {
+        let (free, reserve) = (files::free_bytes(&self.partial)?, self.reserve_bytes);
+        if free < reserve {
+            let dir = self.dir.parent().unwrap_or(&self.dir).to_owned();
+            return Err(StoreError::NoSpaceForBackup { dir, free, reserve });
         }
         Ok(())
     }

@@ -1,21 +1,29 @@
 //! Answers are computed once for all who want the same: while one is computed, others wait for it,
 //! and for a moment it is used again. So any number of readers of a page cost the engine one
 //! request, and clients that request many different pages are limited by
-//! [`COMPUTED_AT_ONCE_MAX`].
+//! [`COMPUTED_AT_ONCE_MAX`]. PNG banners take most time; they have a queue of their own, so that they
+//! cannot keep visitors from the pages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT_ENCODING, ETAG, IF_NONE_MATCH};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{MatchedPath, RawPathParams, Request, State};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use moka::future::Cache;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
+use super::accept_encoding;
 use super::context::WebContext;
-use super::limits::{ANSWER_BYTES_MAX, ANSWERS_AGE_MAX, ANSWERS_BYTES_MAX, COMPUTED_AT_ONCE_MAX};
+use super::limits::{
+    ANSWER_BYTES_MAX, ANSWERS_AGE_MAX, ANSWERS_BYTES_MAX, COMPUTE_WAITING_MAX, COMPUTED_AT_ONCE_MAX,
+    PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX,
+};
 use super::problem::{Problem, ProblemKind};
 
 /// What an answer depends on.
@@ -41,7 +49,29 @@ const ANSWER_OVERHEAD_BYTES: usize = 1_024;
 
 pub(super) struct AnswerCache {
     answers: Cache<AnswerKey, CachedAnswer>,
+    others: ComputeQueue,
+    png_banners: ComputeQueue,
+}
+
+/// The answers that are computed at once, and the requests that wait for that.
+struct ComputeQueue {
     computing: Semaphore,
+    waiting: Semaphore,
+}
+
+impl ComputeQueue {
+    fn new(computed_at_once_max: usize, waiting_max: usize) -> ComputeQueue {
+        ComputeQueue { computing: Semaphore::new(computed_at_once_max), waiting: Semaphore::new(waiting_max) }
+    }
+
+    /// A permit to compute an answer. `None`: too many requests wait, or this one has waited too long.
+    async fn enter(&self, wait_max: Duration) -> Option<SemaphorePermit<'_>> {
+        if let Ok(permit) = self.computing.try_acquire() {
+            return Some(permit);
+        }
+        let _waiting = self.waiting.try_acquire().ok()?;
+        timeout(wait_max, self.computing.acquire()).await.ok()?.ok()
+    }
 }
 
 impl Default for AnswerCache {
@@ -50,25 +80,33 @@ impl Default for AnswerCache {
             (key.path_and_query.len() + answer.0.body.len() + ANSWER_OVERHEAD_BYTES) as u32
         };
         let answers = Cache::builder().max_capacity(ANSWERS_BYTES_MAX).weigher(weight).time_to_live(ANSWERS_AGE_MAX);
-        AnswerCache { answers: answers.build(), computing: Semaphore::new(COMPUTED_AT_ONCE_MAX) }
+        AnswerCache {
+            answers: answers.build(),
+            others: ComputeQueue::new(COMPUTED_AT_ONCE_MAX, COMPUTE_WAITING_MAX),
+            png_banners: ComputeQueue::new(PNG_COMPUTED_AT_ONCE_MAX, PNG_COMPUTE_WAITING_MAX),
+        }
     }
 }
 
 /// Answers from the cache, or computes and keeps the answer. Errors are not cached, but those
 /// who waited for the same answer get them, too.
-pub(super) async fn cached(State(context): State<Arc<WebContext>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn cached(
+    State(context): State<Arc<WebContext>>,
+    route: MatchedPath,
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let cache = &context.answers;
+    let queue = if is_png_banner(&route, parameters) { &cache.png_banners } else { &cache.others };
     let client_headers = request.headers().clone();
-    let is_compressed = client_headers
-        .get_all(ACCEPT_ENCODING)
-        .iter()
-        .any(|value| value.to_str().is_ok_and(|value| value.contains("gzip")));
+    let is_compressed = accept_encoding::is_gzip(&client_headers);
     let path_and_query = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let key = AnswerKey { path_and_query, is_compressed, changes: context.changes() };
     // Computed as for GET: a HEAD request shares the answer, without its body.
     *request.method_mut() = Method::GET;
     let answer = cache.answers.try_get_with(key, async {
-        let Ok(_permit) = cache.computing.try_acquire() else {
+        let Some(_permit) = queue.enter(context.limits.compute_wait).await else {
             return Err(CachedAnswer::from_response(busy().into_response()).await);
         };
         let answer = CachedAnswer::from_response(next.run(request).await).await;
@@ -82,7 +120,13 @@ pub(super) async fn cached(State(context): State<Arc<WebContext>>, mut request: 
 }
 
 fn busy() -> Problem {
-    Problem::new(ProblemKind::Busy, format!("{COMPUTED_AT_ONCE_MAX} other answers are being computed; try again"))
+    Problem::new(ProblemKind::Busy, "too many other answers are being computed; try again")
+}
+
+/// By the decoded end of the path: a client may encode it.
+fn is_png_banner(route: &MatchedPath, parameters: Result<RawPathParams, RawPathParamsRejection>) -> bool {
+    let is_png = |parameters: RawPathParams| parameters.iter().any(|(_, value)| value.ends_with(".png"));
+    route.as_str().starts_with("/banners/") && parameters.is_ok_and(is_png)
 }
 
 impl CachedAnswer {
@@ -102,11 +146,18 @@ impl CachedAnswer {
     fn to_response(&self, request: &HeaderMap) -> Response {
         let Answer { status, headers, body } = &*self.0;
         let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok());
-        let mut response = match etag.is_some_and(|etag| is_known(request, etag)) {
+        let is_known = etag.is_some_and(|etag| is_known(request, etag));
+        let mut response = match is_known {
             true => StatusCode::NOT_MODIFIED.into_response(),
             false => (*status, Body::from(body.clone())).into_response(),
         };
         *response.headers_mut() = headers.clone();
+        if is_known {
+            // They describe a body.
+            for name in [CONTENT_TYPE, CONTENT_ENCODING] {
+                response.headers_mut().remove(name);
+            }
+        }
         response
     }
 }

@@ -1,7 +1,7 @@
 //! Which client a request comes from: an IPv4 address, or an IPv6 /64, the smallest network that a
 //! subscriber gets.
 //!
-//! A reverse proxy appends the address of its client to `X-Forwarded-For`. The header is believed
+//! A reverse proxy appends the address of its client to `X-Forwarded-For`. The header is used
 //! as far as proxies wrote it: from right to left, up to the first address that is not a proxy.
 //! What is left of it a client may have invented. A peer that is no proxy cannot choose its
 //! address.
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::http::{HeaderMap, HeaderValue};
 use cidr::IpCidr;
 
-/// The addresses whose header is believed.
+/// The addresses whose header is used.
 #[derive(Debug)]
 pub(super) struct Proxies(Vec<IpCidr>);
 

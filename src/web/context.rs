@@ -12,6 +12,7 @@ use super::answer_cache::AnswerCache;
 use super::client_address::Proxies;
 use super::client_limit::ClientLimits;
 use super::limits::{ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
+use super::live_streams::LiveStreams;
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::{Backend, PublicUrl, WebLimits, WebSettings};
@@ -28,8 +29,8 @@ pub(super) struct WebContext {
     engine_requests: Semaphore,
     /// Answers of the last second, by request: of the status, and for clients that watch changes.
     shared_answers: Cache<String, Arc<Vec<Row>>>,
-    /// Places for clients that watch changes.
-    pub live_streams: Arc<Semaphore>,
+    /// Clients that watch changes.
+    pub live_streams: Arc<LiveStreams>,
     /// Permits to render a banner as PNG.
     pub banner_renders: Arc<Semaphore>,
     /// The start of links on other sites to this one.
@@ -51,7 +52,7 @@ impl WebContext {
                 .max_capacity(LIVE_STREAMS_MAX as u64)
                 .time_to_live(ANSWERS_AGE_MAX)
                 .build(),
-            live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
+            live_streams: Arc::default(),
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
             public_url: settings.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(settings.listen)),
             limits,
@@ -117,9 +118,10 @@ impl WebContext {
         }
     }
 
-    /// A player, from the engine.
-    pub async fn player(&self, player_key: u32) -> Result<PlayerView, Problem> {
-        match self.ask(Request::PlayerShow { player_key }).await?.pop() {
+    /// A player without the first `skip` rows of weeks, from the engine. It may have another key: that of
+    /// the player that they were merged into.
+    pub async fn player(&self, player_key: u32, skip: u32) -> Result<PlayerView, Problem> {
+        match self.ask(Request::PlayerShow { player_key, skip }).await?.pop() {
             Some(Row::Player(player)) => Ok(player),
             _ => Err(Problem::unexpected_row()),
         }
@@ -131,13 +133,13 @@ impl WebContext {
         rows_of(rows, |row| if let Row::MapTotals(map) = row { Some(map) } else { None })
     }
 
-    /// Players whose names begin with the text or contain it, from the engine.
+    /// Players whose names begin with the string or contain it, from the engine.
     pub async fn find_players(&self, text: String, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
         let rows = self.ask(Request::PlayerSearch { text, count }).await?;
         rows_of(rows, |row| if let Row::PlayerName(player) = row { Some(player) } else { None })
     }
 
-    /// Servers whose host name or URL contains the text, from the engine.
+    /// Servers whose host name or URL contains the string, from the engine.
     pub async fn find_servers(&self, text: String, count: u32) -> Result<Vec<ServerSummary>, Problem> {
         let rows = self.ask(Request::ServersSearch { text, count }).await?;
         rows_of(rows, |row| if let Row::Server(server) = row { Some(*server) } else { None })

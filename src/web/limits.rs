@@ -22,6 +22,10 @@ pub const URI_BYTES_MAX: usize = 4 * 1024;
 /// Buffer of a connection, bytes.
 pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
 
+/// Buffer of the kernel for what a client has not received yet, bytes; Linux doubles it for its own
+/// overhead. Without a limit it grows to 4 MiB, so clients that do not read could pin 2 GiB.
+pub const SEND_BUFFER_BYTES: usize = 256 * 1024;
+
 /// Largest body of an answer, bytes: 500 servers of the largest size are below a third of it.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -32,25 +36,35 @@ pub const ANSWERS_AGE_MAX: Duration = Duration::from_secs(1);
 /// Memory of the answers that are kept: some hundred pages.
 pub const ANSWERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Most different answers that are computed at once; further requests get 503. Each waits for one of
-/// the [`ENGINE_REQUESTS_MAX`] places at the engine.
+/// Most different answers that are computed at once. Each waits for one of the [`ENGINE_REQUESTS_MAX`]
+/// places at the engine.
 pub const COMPUTED_AT_ONCE_MAX: usize = 64;
+
+/// Most requests for different answers that wait to be computed; further ones get 503. A quarter of the
+/// connections, so enough are left for answers that are in the cache.
+pub const COMPUTE_WAITING_MAX: usize = 128;
+
+/// As [`COMPUTED_AT_ONCE_MAX`], of PNG banners: one is rendered, while the content of others is read.
+pub const PNG_COMPUTED_AT_ONCE_MAX: usize = 4;
+
+/// As [`COMPUTE_WAITING_MAX`], of PNG banners.
+pub const PNG_COMPUTE_WAITING_MAX: usize = 60;
 
 /// Banners that are rendered as PNG at once. One takes 4 to 6 ms (`banners/png.rs`), so one thread
 /// renders more than 150 a second, and the other processors are left to the scans.
 pub const BANNERS_RENDERED_AT_ONCE_MAX: usize = 1;
 
-/// Most clients that watch changes at once: `/api/v1/live`. Each holds a connection.
+/// Most streams of changes at once: `/api/v1/live`. Each holds a connection.
 pub const LIVE_STREAMS_MAX: usize = 128;
+
+/// Most streams of changes of one client: some tabs of a browser.
+pub const LIVE_STREAMS_PER_CLIENT_MAX: usize = 4;
 
 /// Most rows of one page.
 pub const ROWS_PER_PAGE_MAX: u32 = 500;
 
 /// Rows of a page without `limit` or `count`.
 pub const ROWS_PER_PAGE_DEFAULT: u32 = 50;
-
-/// Most weeks of a player, newest first, in one answer.
-pub const PLAYER_WEEKS_MAX: usize = 500;
 
 /// Requests of visitors that the engine thread handles or queues at once. Its command queue has
 /// room for 256, so visitors leave nearly all of it to the archive and to admins.
@@ -68,6 +82,10 @@ pub struct WebLimits {
     pub connection_age_max: Duration,
     /// How long a client may then still read that answer.
     pub last_answer_timeout: Duration,
+    /// A connection is closed if its client receives nothing of what was sent for this long.
+    pub unread_timeout: Duration,
+    /// Longest wait until an answer is computed.
+    pub compute_wait: Duration,
     /// Longest wait for the engine.
     pub engine_timeout: Duration,
     /// How long answers in progress may still take when the daemon stops.
@@ -81,6 +99,8 @@ impl Default for WebLimits {
             head_timeout: Duration::from_secs(10),
             connection_age_max: Duration::from_secs(120),
             last_answer_timeout: Duration::from_secs(30),
+            unread_timeout: Duration::from_secs(30),
+            compute_wait: Duration::from_secs(2),
             engine_timeout: Duration::from_secs(5),
             shutdown_timeout: Duration::from_secs(2),
         }

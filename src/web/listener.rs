@@ -1,7 +1,7 @@
 //! The port of the web interface, and the timeouts of its connections.
 //!
-//! A connection is closed if its client is slow to send a request, and at a maximum age: so a
-//! client that does not read its answer is limited, too.
+//! A connection is closed if its client is slow to send a request, if it does not read its answer, and
+//! at a maximum age.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::client_address::network_of;
 use super::connections::{Connections, Place};
 use super::context::WebContext;
-use super::limits::{CONNECTION_BUFFER_BYTES, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX};
+use super::limits::{CONNECTION_BUFFER_BYTES, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX, SEND_BUFFER_BYTES};
 use super::router::{Peer, router};
 use super::{Backend, WebLimits, WebSettings};
 
@@ -138,14 +139,24 @@ async fn serve(listener: TcpListener, context: Arc<WebContext>, stop: Cancellati
             _ = stream.try_write(REFUSAL);
             continue;
         };
-        // An answer is written at once: small packets need not wait for each other.
-        _ = stream.set_nodelay(true);
+        limit_unread(&stream, context.limits.unread_timeout);
         tasks.spawn(serve_connection(stream, peer, place, router.clone(), stop.clone(), context.limits));
     }
     drop(listener);
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     if timeout(context.limits.shutdown_timeout, all_ended).await.is_err() {
         tracing::warn!("connections of the web interface were cut, because the daemon stops");
+    }
+}
+
+/// Limits what a client that does not read can hold. The kernel does it, so it also applies to an answer
+/// that is in the buffer of a connection that was closed.
+fn limit_unread(stream: &TcpStream, timeout: Duration) {
+    let socket = SockRef::from(stream);
+    // An answer is written at once: small packets need not wait for each other.
+    let set = socket.set_tcp_nodelay(true).and_then(|()| socket.set_send_buffer_size(SEND_BUFFER_BYTES));
+    if let Err(error) = set.and_then(|()| socket.set_tcp_user_timeout(Some(timeout))) {
+        tracing::debug!(%error, "cannot set the options of a connection of the web interface");
     }
 }
 

@@ -7,12 +7,15 @@
 //! - [`listener`]: the port, and the timeouts of its connections; [`connections`]: their number.
 //! - [`router`]: the routes, and the checks that every request passes.
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
-//! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client.
+//! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client;
+//!   [`live_streams`]: the streams of each client.
 //! - [`health`], [`metrics`]: for operators.
 //! - [`pages`]: the website. - [`banners`]: images for forums. - [`v1`]: the JSON API.
-//! - [`query`] reads the parameters of both, [`answer`] writes their answers, [`problem`] their
-//!   errors; [`answer_cache`] computes each answer once for all who wait for it.
+//! - [`query`] reads the parameters of both, [`segment`] names in their paths, [`answer`] writes their
+//!   answers, [`problem`] their errors; [`answer_cache`] computes each answer once for all who wait for
+//!   it; [`accept_encoding`] says whether a client gets it compressed.
 
+mod accept_encoding;
 mod answer;
 mod answer_cache;
 mod banners;
@@ -23,12 +26,14 @@ mod context;
 mod health;
 pub mod limits;
 mod listener;
+mod live_streams;
 mod metrics;
 mod pages;
 mod problem;
 mod public_url;
 mod query;
 mod router;
+mod segment;
 mod v1;
 mod visitor;
 
@@ -51,7 +56,7 @@ pub struct WebSettings {
     /// Requests of one client: see [`client_limit`].
     pub client_requests_per_second_max: u32,
     pub client_burst_requests: u32,
-    /// Whose `X-Forwarded-For` is believed: see [`client_address`].
+    /// Peers whose `X-Forwarded-For` is used: see [`client_address`].
     pub proxies: Vec<IpCidr>,
     /// The address of the site for its visitors; `None`: that of `listen`.
     pub public_url: Option<PublicUrl>,

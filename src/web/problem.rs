@@ -16,6 +16,8 @@ use crate::api::{ApiError, ErrorCode, json};
 pub(super) enum ProblemKind {
     BadRequest,
     NotFound,
+    /// It existed, and an admin removed it.
+    Removed,
     MethodNotAllowed,
     /// The request is valid, but the state does not allow an answer, such as a window that is not
     /// kept.
@@ -57,13 +59,19 @@ impl ProblemKind {
                 StatusCode::BAD_REQUEST,
                 "bad_request",
                 "Invalid request",
-                "A parameter is unknown, missing or invalid. The detail says which one.",
+                "A parameter is unknown, missing or invalid, or the path or a header is. The detail says which one.",
             ),
             ProblemKind::NotFound => (
                 StatusCode::NOT_FOUND,
                 "not_found",
                 "Not found",
                 "There is no such path, server, player, map or board.",
+            ),
+            ProblemKind::Removed => (
+                StatusCode::GONE,
+                "removed",
+                "Removed",
+                "The server was removed from this site: it is no longer scanned or listed.",
             ),
             ProblemKind::MethodNotAllowed => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -186,6 +194,7 @@ impl From<ApiError> for Problem {
         let kind = match error.code {
             ErrorCode::BadRequest => ProblemKind::BadRequest,
             ErrorCode::NotFound => ProblemKind::NotFound,
+            ErrorCode::Removed => ProblemKind::Removed,
             ErrorCode::Refused => ProblemKind::Conflict,
             ErrorCode::Busy => ProblemKind::Busy,
             ErrorCode::ShuttingDown => ProblemKind::Stopping,

@@ -1,26 +1,35 @@
 //! The routes, and the checks that every request passes.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, Method, Uri};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, Version};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use percent_encoding::percent_decode_str;
 use tower_http::compression::CompressionLayer;
 
+use super::answer::moved_to;
 use super::context::WebContext;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
-use super::{answer_cache, banners, health, metrics, pages, v1};
+use super::{accept_encoding, answer_cache, banners, health, metrics, pages, v1};
 
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub SocketAddr);
+
+/// The client that a request came from: an address behind a proxy, or a network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Client(pub IpAddr);
 
 /// Routes without pages, besides the API.
 const FOR_PROGRAMS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -57,21 +66,57 @@ fn error_response(path: &str, problem: Problem) -> Response {
 }
 
 /// Refuses what no route answers, counts the request, and adds the headers of all answers.
-async fn check(State(context): State<Arc<WebContext>>, request: Request, next: Next) -> Response {
+async fn check(State(context): State<Arc<WebContext>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
-    let mut response = match problem_of(&context, &request, &route) {
-        Some(problem) => error_response(request.uri().path(), problem),
-        None => next.run(request).await,
+    accept_encoding::normalise(request.headers_mut());
+    let &Peer(peer) = request.extensions().get::<Peer>().expect("the listener adds the address");
+    let client = context.proxies.client_of(peer.ip(), request.headers());
+    request.extensions_mut().insert(Client(client));
+    let mut response = if is_preflight(&request) {
+        preflight_response()
+    } else if let Some(problem) = problem_of(&context, &request, &route, client) {
+        error_response(request.uri().path(), problem)
+    } else if let Some(path) = without_trailing_slash(request.uri()) {
+        moved_to(&path)
+    } else {
+        next.run(request).await
     };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("ETag, Retry-After"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     context.metrics.count(route, response.status(), began.elapsed());
     response
 }
 
-fn problem_of(context: &WebContext, request: &Request, route: &str) -> Option<Problem> {
+/// Whether a browser asks if a page of another site may send a request: one with `If-None-Match`, for
+/// example.
+fn is_preflight(request: &Request) -> bool {
+    *request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Allows requests with any header for two hours, which is as long as browsers remember it.
+fn preflight_response() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD")),
+        (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*")),
+        (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200")),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Path and query without slashes at the end of the path. `None`: there are none.
+///
+/// A second slash at the beginning is removed, too: `//host/` would lead to another host.
+fn without_trailing_slash(uri: &Uri) -> Option<String> {
+    let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty())?;
+    let path = path.trim_end_matches('/').trim_start_matches(['/', '\\']);
+    let query = uri.query().map_or(String::new(), |query| format!("?{query}"));
+    Some(format!("/{path}{query}"))
+}
+
+fn problem_of(context: &WebContext, request: &Request, route: &str, client: IpAddr) -> Option<Problem> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         // Without the name: a method may be any text.
         return Some(Problem::new(ProblemKind::MethodNotAllowed, "only GET and HEAD are supported"));
@@ -81,11 +126,18 @@ fn problem_of(context: &WebContext, request: &Request, route: &str) -> Option<Pr
         let detail = format!("path and query have {bytes} bytes; at most {URI_BYTES_MAX}");
         return Some(Problem::new(ProblemKind::UriTooLong, detail));
     }
+    if percent_decode_str(request.uri().path()).decode_utf8().is_err() {
+        return Some(Problem::bad_request("the path is not UTF-8 after percent-decoding"));
+    }
+    // RFC 9112 section 3.2.
+    let hosts = request.headers().get_all(HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version() >= Version::HTTP_11) {
+        return Some(Problem::bad_request(format!("there are {hosts} fields Host; expected one")));
+    }
     if UNLIMITED_ROUTES.contains(&route) {
         return None;
     }
-    let Peer(peer) = request.extensions().get::<Peer>().expect("the listener adds the address");
-    let wait = context.clients.check(context.proxies.client_of(peer.ip(), request.headers())).err()?;
+    let wait = context.clients.check(client).err()?;
     let retry_after_s = wait.as_secs() + 1;
     let detail = format!("this address has sent too many requests; try again in {retry_after_s} s");
     Some(Problem { retry_after_s: Some(retry_after_s), ..Problem::new(ProblemKind::TooManyRequests, detail) })

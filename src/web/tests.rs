@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::limits::{COMPUTED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX};
+use super::limits::{COMPUTED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, SEND_BUFFER_BYTES};
 use super::*;
 use crate::api::Status;
 
@@ -39,6 +39,8 @@ fn long_limits() -> WebLimits {
         head_timeout: NEVER,
         connection_age_max: NEVER,
         last_answer_timeout: NEVER,
+        unread_timeout: NEVER,
+        compute_wait: Duration::ZERO,
         engine_timeout: NEVER,
         shutdown_timeout: NEVER,
     }
@@ -185,7 +187,7 @@ async fn status_is_requested_once_for_all_who_wait() {
     server.stop().await;
 }
 
-/// Clients that request many different answers get 503 at once, and all others their answer.
+/// Clients that request many different answers get 503, and all others their answer.
 #[tokio::test]
 async fn few_answers_are_computed_at_once() {
     let (server, address) = start(long_limits()).await;
@@ -212,6 +214,66 @@ async fn few_answers_are_computed_at_once() {
         stream.read_to_string(&mut answer).await.expect("an answer");
         check(&answer, 200, "servers");
     }
+    server.stop().await;
+}
+
+/// While there is a place in the queue, a request waits for a moment instead of being refused.
+#[tokio::test]
+async fn requests_beyond_those_that_are_computed_wait() {
+    let (server, address) = start(WebLimits { compute_wait: NEVER, ..long_limits() }).await;
+    let engine = SlowEngine::new();
+    server.set_backend(engine.clone());
+    let mut waiting = Vec::new();
+    let requests = COMPUTED_AT_ONCE_MAX + 20;
+    for number in 0..requests {
+        waiting.push(send(address, &format!("/api/v1/servers?text={number}")).await);
+    }
+    while engine.running.load(Ordering::SeqCst) < ENGINE_REQUESTS_MAX {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // All requests are read before this one.
+    check(&get(address, "/healthz").await, 200, "ok\n");
+    engine.permits.add_permits(requests);
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        check(&answer, 200, "servers");
+    }
+    server.stop().await;
+}
+
+/// Bytes in the send queue of the server's side of a connection; `None`: it is closed.
+fn send_queue_bytes(server: SocketAddr, client: SocketAddr) -> Option<usize> {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the table of connections");
+    let ends_with = |address: &str, port: u16| address.ends_with(&format!(":{port:04X}"));
+    let queue = table.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, remote) = (fields.next()?, fields.next()?);
+        let is_connection = ends_with(local, server.port()) && ends_with(remote, client.port());
+        is_connection.then(|| fields.nth(1).expect("the queues").to_owned())
+    })?;
+    Some(usize::from_str_radix(queue.split(':').next().expect("the send queue"), 16).expect("a number"))
+}
+
+/// A client that does not read holds little memory of the kernel, and not for long.
+#[tokio::test]
+async fn unread_answers_are_small_and_dropped() {
+    let limits = WebLimits { unread_timeout: Duration::from_secs(1), ..long_limits() };
+    let (server, address) = start(limits).await;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4_096).expect("a small buffer");
+    let mut stream = socket.connect(address).await.expect("connected");
+    let client = stream.local_addr().expect("bound");
+    // Several MB of answers.
+    let requests = b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
+    stream.write_all(&requests).await.expect("sent");
+    let until_closed = async {
+        while let Some(bytes) = send_queue_bytes(address, client) {
+            assert!(bytes <= 2 * SEND_BUFFER_BYTES, "{bytes} bytes");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), until_closed).await.expect("the connection is closed");
     server.stop().await;
 }
 

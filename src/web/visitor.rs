@@ -90,8 +90,8 @@ struct VisitorScanLog<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Fault)]
 struct VisitorFault<'a> {
-    /// Of the archive: `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
-    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. Of the scan log: `disk_full`,
+    /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
+    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. A fault of the scan log is `disk_full`,
     /// `unreadable` or `write_failed`.
     kind: &'a str,
     /// Since when, Unix ms.
@@ -233,7 +233,8 @@ struct VisitorSummary<'a> {
 pub(super) struct VisitorDetail<'a> {
     #[serde(flatten)]
     summary: VisitorSummary<'a>,
-    /// The time of the next scan, Unix ms; `null` if the server is scanned on request only.
+    /// The time of the next scan, Unix ms; `null` while a scan is in progress, or if the server is
+    /// scanned on request only.
     next_scan_ms: Option<i64>,
     /// Extra scans at the ends of rounds; absent if a setting turns them off.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,7 +243,7 @@ pub(super) struct VisitorDetail<'a> {
     total_points: i64,
     /// Bots of the last list that could not be distinguished from players.
     bots_unidentified: u32,
-    /// What proves that the last reply came from the server: `address`, `challenge` or `nonce`.
+    /// Authentication of the last reply: `address`, `challenge` or `nonce`.
     /// `null` until the first reply after the start of the daemon.
     authentication: &'a Option<String>,
     /// The players now; empty if the server does not answer any more.
@@ -308,11 +309,19 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
     }
 }
 
+impl VisitorDetail<'_> {
+    /// What changes only with a scan or a correction: the coverage grows and shrinks with time.
+    pub fn content(self) -> Self {
+        VisitorDetail { coverage: 0.0, ..self }
+    }
+}
+
 impl<'a> From<&'a ServerDetail> for VisitorDetail<'a> {
     fn from(detail: &'a ServerDetail) -> VisitorDetail<'a> {
         let ServerDetail {
             summary,
             next_scan_ms,
+            scan_in_progress: _,
             round_end,
             total_points,
             bots_unidentified,

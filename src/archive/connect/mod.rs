@@ -237,7 +237,7 @@ impl Archive {
         with_timeout(conn.query_drop(sql), *query_timeout, report).await
     }
 
-    /// Sets what is sent if the next statement asks for a file.
+    /// Sets what is sent if the next statement requests a file.
     pub(super) fn set_file_to_send(
         &mut self,
         file: impl Future<Output = Result<InfileData, MysqlError>> + Send + Sync + 'static,

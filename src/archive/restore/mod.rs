@@ -80,7 +80,24 @@ impl Archive {
             server: self.last_key(SERVER_KEYS).await?,
         };
         let published_ms = self.first("site_total", "SELECT at_ms FROM site_total WHERE singleton = 1").await?;
-        Ok(ArchiveFacts { state_id, weeks: weeks.into_iter().map(week).collect(), last_keys, published_ms })
+        let last_scan_ms: Option<Option<i64>> = self.first("server", "SELECT MAX(last_scan_ms) FROM server").await?;
+        Ok(ArchiveFacts {
+            state_id,
+            weeks: weeks.into_iter().map(week).collect(),
+            last_keys,
+            published_ms,
+            last_scan_ms: last_scan_ms.flatten(),
+        })
+    }
+
+    /// Reads the properties of the archive as a whole. `None`: the database has no tables of clqd.
+    pub async fn read_facts(&mut self) -> Result<Option<ArchiveFacts>, ArchiveError> {
+        if self.schema_version().await?.is_none() {
+            return Ok(None);
+        }
+        let facts = self.begin_restore().await?;
+        self.end_restore().await?;
+        Ok(Some(facts))
     }
 
     pub async fn end_restore(&mut self) -> Result<(), ArchiveError> {

@@ -46,8 +46,9 @@ use crate::model::outbox::OutboxKey;
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the worker until `stop` resolves. Then it writes what is pending, for at most
-/// `drain_timeout_s` seconds. It also returns when the source closes. `now_ms` returns the
-/// time, Unix ms, and is used for the status and for the interval of published boards only.
+/// `drain_timeout_s` seconds, unless the archive has a fault that lasts until an admin ends it. It
+/// also returns when the source closes. `now_ms` returns the time, Unix ms, and is used for the
+/// status and for the interval of published boards only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
     source: S,
@@ -70,6 +71,7 @@ pub async fn run<S: JobSource>(
         rejected: BTreeMap::new(),
         wait_ms: 0,
         published: Published::default(),
+        has_checked_keys: false,
         load_data_failed: false,
     };
     let drain_deadline = async {
@@ -102,6 +104,8 @@ struct Worker<S> {
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
     published: Published,
+    /// The archive has no key that this state has not assigned.
+    has_checked_keys: bool,
     /// LOAD DATA failed once: rows are inserted until the next start.
     load_data_failed: bool,
     /// The back-off after the last failure; 0 after a pass without one.
@@ -150,6 +154,11 @@ impl<S: JobSource> Worker<S> {
             // Read before the pass: a pass that started before the stop may have missed the
             // engine's last entries.
             let is_last_pass = stopping.load(Ordering::Relaxed);
+            if let (true, Some(kind)) = (is_last_pass, self.report.fault_kind())
+                && kind.is_permanent()
+            {
+                return log_undrained(kind);
+            }
             let wait = match self.run_pass().await {
                 Ok(ResyncOutcome::Done) if is_last_pass => return,
                 Ok(ResyncOutcome::Paused { .. }) => continue,
@@ -171,7 +180,8 @@ impl<S: JobSource> Worker<S> {
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = wake.notified(), if !is_stopping => self.wait_ms = 0,
+            // Also if the stop came during the pass.
+            () = wake.notified() => self.wait_ms = 0,
         }
     }
 
@@ -219,6 +229,9 @@ impl<S: JobSource> Worker<S> {
         let (rejected, resynced) = written?;
         archive.close().await;
         self.hosts.closed();
+        if resynced == ResyncOutcome::Done && rejected.is_empty() {
+            self.source.completed(self.report.now_ms()).await?;
+        }
         self.record_pass(rejected, resynced);
         Ok(resynced)
     }
@@ -233,6 +246,12 @@ impl<S: JobSource> Worker<S> {
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
         // First: the archive is claimed only while no other daemon writes it.
         archive.take_over(&mut self.last_epoch, self.source.archive_id().await?).await?;
+        if !self.has_checked_keys
+            && let Some(last_keys) = self.source.last_keys().await?
+        {
+            archive.check_last_keys(last_keys).await?;
+            self.has_checked_keys = true;
+        }
         let found = archive.state_id().await?;
         let id = self.source.claim_archive(found).await?;
         archive.set_writer_state(id);
@@ -297,6 +316,12 @@ impl<S: JobSource> Worker<S> {
         self.wait_ms = self.wait_ms.saturating_mul(2).clamp(min, max);
         with_jitter(self.wait_ms)
     }
+}
+
+/// Logs that a stop leaves entries pending.
+fn log_undrained(kind: FaultKind) {
+    let kind = kind.name();
+    tracing::warn!(kind, "the archive has a fault; what is pending for it is written after the next start");
 }
 
 /// The message of a panic.

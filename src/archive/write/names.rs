@@ -8,6 +8,7 @@ use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::sql::{comma_separated, in_group, literal, truncate_chars};
 use crate::limits::NAME_BYTES_MAX;
+use crate::model::restore::LastKeys;
 use crate::model::{GameKey, MapKey, PlayerKey};
 
 /// Names in one IN list: at most about 130 KB of text.
@@ -98,6 +99,22 @@ impl Archive {
         Ok(())
     }
 
+    /// Checks that the archive has no key that the state has not assigned. Such a key is of another
+    /// state, or of the same one before it was replaced by an older backup: this state would assign
+    /// the key to another name, and replace newer rows by older ones before.
+    pub(in crate::archive) async fn check_last_keys(&mut self, of_state: LastKeys) -> Result<(), ArchiveError> {
+        let LastKeys { game, map, player, server } = of_state;
+        for (table, last) in [("game", game), ("map", map), ("player", player), ("server", server)] {
+            let found: Option<Option<u32>> = self.first(table, &format!("SELECT MAX({table}) FROM {table}")).await?;
+            let found = found.flatten().unwrap_or(0);
+            if found > last {
+                let difference = format!("{table} keys go up to {last} in the state and up to {found} in the archive");
+                return Err(ArchiveError::KeyMismatch { target: self.target.clone(), difference });
+            }
+        }
+        Ok(())
+    }
+
     /// As `check_keys`; a player's name belongs to a game.
     async fn check_player_keys(
         &mut self,
@@ -148,12 +165,10 @@ impl Archive {
                 (_, Some(other)) if *other != name => (*key, *other),
                 _ => continue,
             };
-            return Err(TransactionError::Error(ArchiveError::KeyMismatch {
-                target: self.target.clone(),
-                what,
-                here: format!("{} (key {key_expected})", show(name_expected)),
-                there: format!("{} (key {key})", show(name)),
-            }));
+            let (here, there) = (show(name_expected), show(name));
+            let difference =
+                format!("{what} {here} (key {key_expected}) in the state is {there} (key {key}) in the archive");
+            return Err(TransactionError::Error(ArchiveError::KeyMismatch { target: self.target.clone(), difference }));
         }
         Ok(())
     }

@@ -75,6 +75,20 @@ fn calendar_label(key: WindowKey) -> Option<String> {
     }
 }
 
+/// Whether a text has the form of a label or of the name of a type, although there may be none such.
+pub fn has_form(text: &str) -> bool {
+    let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let is_number = |text: &str, digits_max: usize| {
+        (1..=digits_max).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    NAMES.iter().any(|(_, name)| *name == text)
+        || form == "0000-W00"
+        // A week without its W is no month.
+        || matches!(&form[..], "0000-00-00T00Z" | "0000-00-00" | "0000-00") && ("01"..="12").contains(&&text[5..7])
+        || is_number(text, 5)
+        || text.split_once('#').is_some_and(|(kind, index)| is_number(kind, 5) && is_number(index, 10))
+}
+
 /// The window with a label. Does not check that its type is configured:
 /// [`super::WindowTypes::span`] does.
 pub fn parse_label(text: &str) -> Result<WindowKey, BadLabel> {

@@ -59,9 +59,20 @@ fn is_quit() -> std::io::Result<bool> {
     Ok(false)
 }
 
+/// Heights of the blocks on the left, borders included: a line for each class and a heading, and the
+/// counters.
+const SCANS_HEIGHT: u16 = 10;
+const COUNTERS_HEIGHT: u16 = 8;
+
+/// Least height of the graph of scans, borders included. On a smaller screen it is left out.
+const RATE_HEIGHT_MIN: u16 = 3;
+
 fn draw(frame: &mut Frame, state: &DemoState) {
+    let hint = hint(state, frame.area().width);
+    let hint_height = hint.len() as u16;
     let [header, body, footer] =
-        Layout::vertical([Constraint::Length(2), Constraint::Min(10), Constraint::Length(2)]).areas(frame.area());
+        Layout::vertical([Constraint::Length(1), Constraint::Min(10), Constraint::Length(hint_height)])
+            .areas(frame.area());
     let engine = &state.status.engine;
     let title = Line::from(vec![
         Span::styled(" clqd demo ", Style::new().fg(Color::Black).bg(Color::Cyan).add_modifier(Modifier::BOLD)),
@@ -72,8 +83,10 @@ fn draw(frame: &mut Frame, state: &DemoState) {
     ]);
     frame.render_widget(Paragraph::new(title), header);
     let [left, right] = Layout::horizontal([Constraint::Length(38), Constraint::Min(40)]).areas(body);
-    let [scans, rate, outbox] =
-        Layout::vertical([Constraint::Length(11), Constraint::Min(4), Constraint::Length(8)]).areas(left);
+    let rate_height = left.height.saturating_sub(SCANS_HEIGHT + COUNTERS_HEIGHT);
+    let rate_height = if rate_height < RATE_HEIGHT_MIN { 0 } else { rate_height };
+    let heights = [SCANS_HEIGHT, rate_height, COUNTERS_HEIGHT].map(Constraint::Length);
+    let [scans, rate, outbox] = Layout::vertical(heights).areas(left);
     draw_scans(frame, scans, state);
     // The sparkline has one column per poll; the border takes two.
     let width = rate.width.saturating_sub(2) as usize;
@@ -82,12 +95,21 @@ fn draw(frame: &mut Frame, state: &DemoState) {
     frame.render_widget(sparkline.block(Block::bordered().title(" scans a second ")), rate);
     draw_outbox(frame, outbox, state);
     draw_top(frame, right, state);
-    let help = format!(
-        " Website: http://{}  q or Ctrl-C quits.  From another terminal:  clqd --socket {} status | player NAME",
-        state.website,
-        state.socket.display()
-    );
-    frame.render_widget(Paragraph::new(help).style(Style::new().fg(Color::DarkGray)), footer);
+    frame.render_widget(Paragraph::new(hint).style(Style::new().fg(Color::DarkGray)), footer);
+}
+
+/// How to go on, in as many lines as it needs.
+fn hint(state: &DemoState, width: u16) -> Vec<Line<'static>> {
+    let lines = [
+        format!(" website   http://{}   (q or Ctrl-C quits)", state.website),
+        format!(" commands  clqd --socket {} status", state.socket.display()),
+    ];
+    let width = usize::from(width.max(1));
+    let parts = |line: &String| {
+        let chars: Vec<char> = line.chars().collect();
+        chars.chunks(width).map(|part| Line::from(part.iter().collect::<String>())).collect::<Vec<_>>()
+    };
+    lines.iter().flat_map(parts).collect()
 }
 
 fn draw_scans(frame: &mut Frame, area: Rect, state: &DemoState) {
@@ -149,16 +171,12 @@ fn draw_top(frame: &mut Frame, area: Rect, state: &DemoState) {
     });
     let header = Row::new(vec!["  #", "player", unit(top.ranking), ""]).style(Style::new().fg(Color::DarkGray));
     let widths = [Constraint::Length(4), Constraint::Min(16), Constraint::Length(11), Constraint::Length(4)];
-    let title = format!(
-        " {} of {} players on {} ({}, {}/{}) ",
-        top.ranking.name(),
-        top.size,
-        server.url,
-        server.map.as_deref().unwrap_or("?"),
-        server.players,
-        server.slots
-    );
-    frame.render_widget(Table::new(rows, widths).header(header).block(Block::bordered().title(title)), area);
+    // Two short titles: one line would be cut at 80 columns.
+    let (players, slots) = (server.players, server.slots);
+    let title = format!(" {} of {} players, {players}/{slots} online ", top.ranking.name(), top.size);
+    let on = format!(" {} {} ", server.url, server.map.as_deref().unwrap_or("?"));
+    let block = Block::bordered().title(title).title_bottom(on);
+    frame.render_widget(Table::new(rows, widths).header(header).block(block), area);
 }
 
 /// The heading of the score column, right-aligned to the scores of [`format_score`].
@@ -181,5 +199,43 @@ fn format_score(ranking: Ranking, score: f64) -> String {
             let seconds = score as u64;
             format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    /// The lines of a screen of this size.
+    fn screen(width: u16, height: u16, state: &DemoState) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, state)).expect("drawn");
+        let buffer = terminal.backend().buffer();
+        let cells = buffer.content().chunks(width.into());
+        cells.map(|line| line.iter().map(|cell| cell.symbol()).collect::<String>()).collect()
+    }
+
+    #[test]
+    fn hint_and_counters_are_complete_on_every_screen() {
+        let (website, socket) = ("127.0.0.1:8480", "/tmp/clqd-demo-Ab3dEf/control.sock");
+        let state = DemoState::new(socket.into(), website.to_owned());
+        for (width, height) in [(80, 24), (100, 30), (120, 40)] {
+            let lines = screen(width, height, &state);
+            let text = lines.join("\n");
+            for want in [
+                "http://127.0.0.1:8480   (q or Ctrl-C quits)",
+                "clqd --socket /tmp/clqd-demo-Ab3dEf/control.sock status",
+                "class 7",
+                "archive    none",
+            ] {
+                assert!(text.contains(want), "{width}x{height}: {want}\n{text}");
+            }
+        }
+        let long = DemoState::new(format!("/{}/control.sock", "d".repeat(70)).into(), website.to_owned());
+        let text: String = screen(80, 24, &long).concat().replace(' ', "");
+        assert!(text.contains("/control.sockstatus"), "a long path is wrapped: {text}");
     }
 }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
 use crate::cli::demo::sampler::DemoState;
+use crate::cli::stdio::say;
 use crate::clock;
 use crate::config::Config;
 use crate::daemon::Daemon;
@@ -45,16 +46,18 @@ pub struct DemoArgs {
     /// Days of history to simulate first
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(0..=70))]
     pub days: u32,
-    /// Also write the archive to this database: mysql://user:password@host:3306/database
+    /// Also write to this database
+    ///
+    /// Such as mysql://user:password@host:3306/database
     #[arg(long, value_name = "URL")]
     pub mysql: Option<String>,
-    /// Exit after this many seconds of live scanning [default: at Ctrl-C]
+    /// Seconds of live scanning [default: until Ctrl-C]
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u64>,
     /// Print lines even on a terminal
     #[arg(long)]
     pub plain: bool,
-    /// The same seed gives the same servers and players
+    /// Selects servers and players
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -85,13 +88,13 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     };
     let urls = (0..args.servers).map(|server| url(&world, server)).collect::<Result<Vec<_>, _>>()?;
 
-    println!("website: http://{website} (in a few seconds)");
-    println!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days);
+    say(format_args!("website: http://{website} (in a few seconds)"));
+    say(format_args!("clqd demo: {} simulated game servers, {} days of history first", args.servers, args.days));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stop = runtime.block_on(async { shutdown::on_signal() })?;
     let played = import_history(&config, &mut world, &urls, from_ms, now_ms, &stop)?;
     if !played {
-        println!("stopped; all temporary files were removed");
+        say("stopped; all temporary files were removed");
         return Ok(ExitCode::SUCCESS);
     }
     let fleet = Fleet::start(
@@ -107,16 +110,16 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     .context("cannot start the fleet")?;
     runtime.block_on(run_live(args, config, &urls, &stop))?;
     fleet.stop();
-    println!("\nThe demo has ended; all temporary files were removed. Next steps:");
-    println!("  your own fleet, in one terminal:");
-    println!("    {} fleet --servers 1000 --server-list servers.txt --daemon-config try.toml", program());
-    println!("  a daemon that scans it, in a second, and its commands in a third:");
-    println!("    {} --config try.toml run", program());
-    println!("    {} --config try.toml servers import servers.txt", program());
-    println!("    {} --config try.toml status", program());
-    println!("  one real game server, without a daemon:");
-    println!("    {} query quake3://HOST:PORT", program());
-    println!("  install it, connect a website: docs/operations.md");
+    say("\nThe demo has ended; all temporary files were removed. Next steps:");
+    say("  your own fleet, in one terminal:");
+    say(format_args!("    {} fleet --servers 1000 --server-list servers.txt --daemon-config try.toml", program()));
+    say("  a daemon that scans it, in a second, and its commands in a third:");
+    say(format_args!("    {} --config try.toml run", program()));
+    say(format_args!("    {} --config try.toml servers import servers.txt", program()));
+    say(format_args!("    {} --config try.toml status", program()));
+    say("  one real game server, without a daemon:");
+    say(format_args!("    {} query quake3://HOST:PORT", program()));
+    say("  install it, connect a website: docs/operations.md");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -197,7 +200,7 @@ fn import_history(
     }
     state.close_due_weeks(to_ms)?;
     bar.finish_and_clear();
-    println!("history: {snapshots} snapshots through the engine in {:.1} s", bar.elapsed().as_secs_f64());
+    say(format_args!("history: {snapshots} snapshots through the engine in {:.1} s", bar.elapsed().as_secs_f64()));
     Ok(true)
 }
 
@@ -231,8 +234,8 @@ async fn run_lines(
     stop: &CancellationToken,
     end: tokio::time::Instant,
 ) -> anyhow::Result<()> {
-    println!("website: http://{}", state.website);
-    println!("live; admin commands work from another terminal with: --socket {}", state.socket.display());
+    say(format_args!("website: http://{}", state.website));
+    say(format_args!("live; admin commands work from another terminal with: --socket {}", state.socket.display()));
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + LINE_EVERY, LINE_EVERY);
     loop {
         tokio::select! {
@@ -240,7 +243,7 @@ async fn run_lines(
             () = tokio::time::sleep_until(end) => return Ok(()),
             _ = tick.tick() => {
                 state.poll(daemon).await?;
-                println!("{}", state.line());
+                say(state.line());
             }
         }
     }

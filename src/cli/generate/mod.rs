@@ -15,6 +15,7 @@ use clap::{CommandFactory, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
+use crate::cli::stdio::Output;
 use crate::config;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -45,7 +46,7 @@ pub fn run(command: &GenerateCommand) -> anyhow::Result<ExitCode> {
         GenerateCommand::Man { dir } => {
             write_man_pages(dir).with_context(|| format!("cannot write the man pages to {}", dir.display()))?;
         }
-        GenerateCommand::Completions { shell } => io::stdout().write_all(&completions(*shell))?,
+        GenerateCommand::Completions { shell } => Output::ending().write_all(&completions(*shell))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,7 +55,13 @@ pub fn run(command: &GenerateCommand) -> anyhow::Result<ExitCode> {
 fn write_man_pages(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     fs::write(dir.join("clqd.toml.5"), config_page::config_page(config::DEFAULTS))?;
-    clap_mangen::generate_to(Cli::command(), dir)
+    clap_mangen::generate_to(with_rare(Cli::command()), dir)
+}
+
+/// The command with those below it that the help does not list.
+fn with_rare(command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |below| with_rare(below.hide(false))))
 }
 
 fn completions(shell: CompletionShell) -> Vec<u8> {
@@ -64,7 +71,7 @@ fn completions(shell: CompletionShell) -> Vec<u8> {
         CompletionShell::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "clqd", &mut script);
+    clap_complete::generate(shell, &mut with_rare(Cli::command()), "clqd", &mut script);
     script
 }
 

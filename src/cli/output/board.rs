@@ -15,6 +15,8 @@ use crate::model::view::board::{
 /// The state of one response: its head and its table.
 #[derive(Debug, Default)]
 pub(super) struct BoardPrinter {
+    /// Only position, name, score and time.
+    pub(super) is_brief: bool,
     head: Option<BoardHead>,
     fused: Vec<Ranking>,
     table: Option<Table>,
@@ -27,7 +29,7 @@ impl BoardPrinter {
     pub fn row(&mut self, out: &mut impl Write, row: Row, now_ms: i64) -> io::Result<Option<Row>> {
         match row {
             Row::BoardHead(head) => {
-                print_head(out, &head)?;
+                print_head(out, &head, now_ms)?;
                 self.head = Some(*head);
             }
             Row::Entry(entry) => self.entry(out, &entry, now_ms)?,
@@ -74,7 +76,11 @@ impl BoardPrinter {
 
     fn entries(&mut self) -> &mut Table {
         let ranking = self.ranking();
-        self.table.get_or_insert_with(|| Table::new(&entry_columns(ranking)))
+        let columns = entry_columns(ranking);
+        self.table.get_or_insert_with(|| match self.is_brief {
+            true => Table::new(&BRIEF_COLUMNS.map(|at| columns[at])),
+            false => Table::new(&columns),
+        })
     }
 
     fn entry(&mut self, out: &mut impl Write, entry: &BoardEntryView, now_ms: i64) -> io::Result<()> {
@@ -84,6 +90,9 @@ impl BoardPrinter {
         let mut cells = positions(at).to_vec();
         cells.extend([sanitize(&entry.name), entry.player_key.to_string()]);
         cells.extend([score(self.ranking(), at.score), relative_time(Some(at.reached_ms), now_ms)]);
+        if self.is_brief {
+            cells = BRIEF_COLUMNS.map(|at| std::mem::take(&mut cells[at])).to_vec();
+        }
         self.entries().row(out, cells)
     }
 
@@ -150,6 +159,9 @@ fn span(window: &WindowView) -> [String; 2] {
 /// The three kinds of position, as `positions` fills them in.
 const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), ("dense", Align::Right)];
 
+/// Of [`entry_columns`].
+const BRIEF_COLUMNS: [usize; 4] = [0, 3, 5, 6];
+
 fn entry_columns(ranking: Ranking) -> [Column; 7] {
     let [ordinal, competition, dense] = POSITIONS;
     let name = [("player", table::PLAYER_COLUMN), ("key", Align::Right)];
@@ -174,7 +186,7 @@ fn players(n: u64) -> String {
     format!("{} {}", group_digits(n), if n == 1 { "player" } else { "players" })
 }
 
-fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
+fn print_head(out: &mut impl Write, head: &BoardHead, now_ms: i64) -> io::Result<()> {
     let order = super::describe_order(head.order);
     let place = board_title(&head.scope, &head.window);
     writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
@@ -184,7 +196,30 @@ fn print_head(out: &mut impl Write, head: &BoardHead) -> io::Result<()> {
     if head.page.as_ref().is_some_and(|page| page.board_changed) {
         writeln!(out, "the board has changed since the cursor was created: entries may be repeated or missing")?;
     }
+    if head.size == 0 && !head.window.closed {
+        writeln!(out, "{}", why_empty(head, now_ms))?;
+    }
     Ok(())
+}
+
+/// Why nobody is on the board of a running window, and when that changes.
+fn why_empty(head: &BoardHead, now_ms: i64) -> String {
+    match (head.ranking, head.first_score_ms) {
+        (Ranking::Clq1, Some(t_ms)) => {
+            let when = relative_time(Some(t_ms.max(now_ms)), now_ms);
+            format!("nobody has played for 12 minutes yet, which a score in clq1 needs; the first will have {when}")
+        }
+        (Ranking::Clq1, None) => {
+            "a score in clq1 needs 12 minutes of uninterrupted play; nobody has one in this window yet".to_owned()
+        }
+        (Ranking::Clq2 | Ranking::Elo, _) => {
+            format!(
+                "a score in {} needs a round that has ended; nobody has one in this window yet",
+                head.ranking.name()
+            )
+        }
+        (Ranking::Points | Ranking::Time, _) => "nobody who is ranked has played in this window yet".to_owned(),
+    }
 }
 
 fn print_position(out: &mut impl Write, ranking: Ranking, view: &PositionForView) -> io::Result<()> {

@@ -4,8 +4,9 @@
 use chrono::{DateTime, Utc};
 
 use crate::model::calendar::DAY_MS;
-use crate::model::name::{ColourCodes, is_control_or_format, normalise};
+use crate::model::name::{ColourCodes, is_control_or_format, strip_colours};
 use crate::model::row::Ranking;
+use crate::model::shown_text::shown_name;
 
 /// `4 min ago`, `in 20 s`; `never` if there is no time.
 pub fn relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
@@ -27,6 +28,12 @@ pub fn date(t_ms: i64) -> String {
 pub fn format_time(t_ms: i64) -> String {
     let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
     time.map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d %H:%M").to_string())
+}
+
+/// `2026-11-20 13:45:59 UTC`.
+pub fn time_utc(t_ms: i64) -> String {
+    let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
+    time.map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 /// `999 B`, `1.5 kB`, `20.0 MB`: units of a thousand.
@@ -104,15 +111,15 @@ pub fn score_heading(ranking: Ranking) -> &'static str {
     }
 }
 
-/// Removes control characters from network text, and colour codes if servers of this URL
-/// write them.
+/// As [`sanitize`], for a string from a server: without colour codes if servers of this URL write
+/// them.
 pub fn sanitize_name(text: &str, url: &str) -> String {
-    normalise(text, ColourCodes::of_url(url))
+    sanitize(&strip_colours(text, ColourCodes::of_url(url)))
 }
 
-/// Removes control characters from text of the admin or the daemon.
+/// A string as a terminal may show it. Only the empty string is shown as such.
 pub fn sanitize(text: &str) -> String {
-    normalise(text, ColourCodes::None)
+    if text.is_empty() { String::new() } else { shown_name(text) }
 }
 
 /// As [`sanitize`], for text of several lines such as an error; keeps line feeds.
@@ -157,6 +164,7 @@ mod tests {
         assert_eq!([0, 999, 1_000, 20_000_000].map(bytes), ["0 B", "999 B", "1.0 kB", "20.0 MB"]);
         assert_eq!([999_949, 999_950].map(bytes), ["999.9 kB", "1.0 MB"]);
         assert_eq!(format_time(1_763_683_200_000), "2025-11-21 00:00");
+        assert_eq!(time_utc(1_763_683_259_999), "2025-11-21 00:00:59 UTC");
         assert_eq!(elo(887.5), "888");
         assert_eq!(score(Ranking::Time, 3_660.0), "1 h 1 min");
         assert_eq!(clq1_per_s(7_200_000), 1.0);
@@ -167,6 +175,8 @@ mod tests {
         assert_eq!(sanitize_name("^1Red\u{1b}[2J\u{9b}x \u{202e}end", "quake3://a:1"), "Red[2Jx end");
         assert_eq!(sanitize_name("^1Red", "source://a:1"), "^1Red");
         assert_eq!(sanitize_name("^xF00Red", "darkplaces://a:1"), "Red");
+        assert_eq!(sanitize_name("^1\u{3164}\u{200B}", "quake3://a:1"), "␣");
+        assert_eq!([sanitize(""), sanitize("\u{200B}")], ["", "(no name)"]);
         assert_eq!(sanitize_multiline("a\u{1b}[2J:\n  b\u{202e}c\u{9b}\t"), "a[2J:\n  bc");
     }
 

@@ -9,7 +9,7 @@ mod history;
 mod overview;
 mod restore;
 mod server;
-mod status;
+pub mod status;
 pub mod table;
 
 use std::io::{self, Write};
@@ -17,13 +17,17 @@ use std::io::{self, Write};
 use crate::api::json;
 use crate::api::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
 use crate::cli::output::format::{
-    clq1_per_s, date, duration, elo, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
+    clq1_per_s, duration, elo, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
+    time_utc,
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::control::Row;
 use crate::model::row::Ranking;
 use crate::model::view::board::OrderView;
 use crate::model::view::{PlayerView, PlayerWeekView, Top};
+
+/// The command that scans all servers of classes 6 and 7 now.
+pub const RESCAN_FAILED: &str = "clqd rescan --all-unknown";
 
 /// Prints the rows of one response.
 #[derive(Debug)]
@@ -41,6 +45,12 @@ pub struct Printer<W: Write> {
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
         Printer { json, now_ms: crate::clock::system_ms(), out, list: None, board: board::BoardPrinter::default() }
+    }
+
+    /// Prints boards without shared positions and keys.
+    pub fn brief(mut self) -> Printer<W> {
+        self.board.is_brief = true;
+        self
     }
 
     /// Prints a row. A table buffers its first rows to compute the column widths.
@@ -78,7 +88,7 @@ impl<W: Write> Printer<W> {
             Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),
             Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
             Row::Backup(backup) => {
-                let as_of = date(backup.latest_event_ms);
+                let as_of = time_utc(backup.latest_event_ms);
                 writeln!(
                     self.out,
                     "{}  {} bytes, state as of {as_of}",
@@ -89,6 +99,7 @@ impl<W: Write> Printer<W> {
             Row::Restored(restored) => restore::print(&mut self.out, &restored),
             Row::ArchiveDifference(difference) => archive::print_difference(&mut self.out, &difference),
             Row::ArchiveVerified(verified) => archive::print_verified(&mut self.out, &verified),
+            Row::Export(row) => writeln!(self.out, "{}", json::to_string(&row)),
             Row::ArchiveResend(resend) => archive::print_resend(&mut self.out, &resend),
             Row::BoardHead(_)
             | Row::Entry(_)
@@ -127,7 +138,9 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
     let outcome = match change.outcome {
         ChangeOutcome::Added => "added",
         ChangeOutcome::Restored => "restored with its history",
-        ChangeOutcome::Unchanged => "already known",
+        ChangeOutcome::Unchanged => "unchanged",
+        ChangeOutcome::ScanRequested => "scan requested",
+        ChangeOutcome::NotAnswering => "does not answer",
         ChangeOutcome::Removed => "removed",
         ChangeOutcome::NotFound => "not found",
         ChangeOutcome::Tagged => "tags changed",
@@ -135,7 +148,9 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
         ChangeOutcome::Greylisted => "greylisted",
         ChangeOutcome::Lifted => "removed from the greylist",
         ChangeOutcome::Boosted => "scanned once a minute",
+        ChangeOutcome::BoostEnded => "no longer scanned once a minute",
         ChangeOutcome::Refused => "refused",
+        ChangeOutcome::ListedTwice => "listed twice",
     };
     let reason = change.reason.as_ref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
     writeln!(out, "{}  {outcome}{reason}", sanitize(&change.url))
@@ -213,6 +228,13 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         ("#", Align::Right),
     ];
     print_table(out, &columns, player.weeks.iter().map(week_cells))?;
+    if player.weeks_more > 0 {
+        let more = group_digits(player.weeks_more);
+        writeln!(
+            out,
+            "{more} further rows are not shown: older weeks, and servers where the player was for a shorter time"
+        )?;
+    }
     if !player.best.is_empty() {
         writeln!(out, "best positions of closed weeks")?;
         let columns = [("ranking", Align::Left), ("server", Align::Left), ("#", Align::Right), ("week", Align::Left)];

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use crate::api::RestoredRow;
-use crate::cli::output::format::{date, group_digits, sanitize};
+use crate::cli::output::format::{group_digits, sanitize, time_utc};
 
 pub fn print(out: &mut impl Write, restored: &RestoredRow) -> io::Result<()> {
     let RestoredRow { dir, latest_event_ms, bytes, report, not_restored } = restored;
     let n = group_digits;
-    writeln!(out, "{}  {} bytes, state as of {}", sanitize(dir), n(*bytes), date(*latest_event_ms))?;
+    writeln!(out, "{}  {} bytes, state as of {}", sanitize(dir), n(*bytes), time_utc(*latest_event_ms))?;
     let names = [(report.games, "games"), (report.maps, "maps"), (report.players, "players")];
     let names: Vec<String> = names.into_iter().map(|(count, what)| format!("{} {what}", n(count))).collect();
     writeln!(out, "restored:")?;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::print_table;
 use crate::cli::output::format::{duration, group_digits, points, relative_time, sanitize, sanitize_name, sparkline};
 use crate::cli::output::table::{self, Align, Column};
+use crate::model::server::Class;
 use crate::model::view::{RoundEndBasis, RoundEndOff, RoundEndView, SeriesView, ServerDetail, ServerSummary};
 
 /// Most hours of the player count series to show.
@@ -62,22 +63,34 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     let text = |text: &str| sanitize_name(text, &server.url);
     writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;
     let mut print_line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
-    let missed = if server.missed == 0 { String::new() } else { format!(", {} scans missed", server.missed) };
+    let missed = match server.missed {
+        0 => String::new(),
+        1 => ", 1 scan missed".to_owned(),
+        missed => format!(", {missed} scans missed"),
+    };
     print_line("class", format!("{}{missed}", server.class))?;
-    let next = detail.next_scan_ms.map_or("on request".to_owned(), |t_ms| relative_time(Some(t_ms), now_ms));
+    let next = match detail.next_scan_ms {
+        Some(t_ms) => relative_time(Some(t_ms), now_ms),
+        None if detail.scan_in_progress => "in progress".to_owned(),
+        None => "on request".to_owned(),
+    };
     let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
     print_line(
         "seen",
         format!("{seen}; scanned {scanned}; next scan {next}; added {}", relative_time(Some(server.added_ms), now_ms)),
     )?;
+    // A new server has missed no scan yet.
+    if server.class >= Class::UNKNOWN.number() && server.missed > 0 {
+        print_line("retry", format!("does not answer; scan it now with: clqd rescan {}", sanitize(&server.url)))?;
+    }
     print_line(
         "playing",
         format!("{} on {}", text(server.game.as_deref().unwrap_or("?")), text(server.map.as_deref().unwrap_or("?"))),
     )?;
     print_line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
     print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
-    let proof = detail.authentication.as_deref().unwrap_or("unknown until the next reply");
-    print_line("proof", sanitize(proof))?;
+    let authentication = detail.authentication.as_deref().unwrap_or("unknown until the next reply");
+    print_line("auth", sanitize(authentication))?;
     if let Some(reason) = &server.greylist_reason {
         print_line("greylist", sanitize(reason))?;
     }
@@ -160,7 +173,9 @@ fn describe_round_end(round_end: &RoundEndView, now_ms: i64) -> String {
         None => format!("extra scans: {saved}"),
         Some(RoundEndOff::TooFewPlayers) => "no extra scans: fewer than two players".to_owned(),
         Some(RoundEndOff::NoPoints) => "no extra scans: the protocol has no points".to_owned(),
-        Some(RoundEndOff::NotRanked) => "no extra scans: greylisted, or not of class 1 or 2, or missed".to_owned(),
+        Some(RoundEndOff::Greylisted) => "no extra scans: the server is greylisted".to_owned(),
+        Some(RoundEndOff::ScannedRarely) => "no extra scans: only servers of classes 1 and 2 get them".to_owned(),
+        Some(RoundEndOff::Missed) => "no extra scans: the last scan was missed".to_owned(),
         Some(RoundEndOff::Learning) => "no extra scans yet: too few round ends seen since the start".to_owned(),
         Some(RoundEndOff::RoundsTooShort) => "no extra scans: rounds are shorter than the scan interval".to_owned(),
         Some(RoundEndOff::NoBenefit) => {

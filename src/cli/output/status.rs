@@ -2,10 +2,19 @@
 
 use std::io::{self, Write};
 
+use super::RESCAN_FAILED;
 use super::clock::describe_clock;
 use crate::api::Status;
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::model::commit::WeekPhase;
+use crate::model::view::EngineStatus;
+
+/// When servers of classes 6 and 7 are scanned again.
+pub fn describe_retry(engine: &EngineStatus, now_ms: i64) -> String {
+    let Some(interval_s) = engine.retry_failed_s else { return "scanned on request only".to_owned() };
+    let next = engine.next_retry_ms.map(|t_ms| format!(", the next {}", relative_time(Some(t_ms), now_ms)));
+    format!("retried once in {}{}", duration(interval_s * 1_000), next.unwrap_or_default())
+}
 
 /// Prints the status, one fact a line: a name of up to 9 characters, then the text. A line
 /// without a name continues the previous one.
@@ -58,6 +67,12 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
         parts.join("  ")
     };
     line("by class", by_class(&engine.servers_by_class))?;
+    if engine.servers_failed > 0 {
+        let failed = group_digits(engine.servers_failed);
+        let noun = if engine.servers_failed == 1 { "server does" } else { "servers do" };
+        let retry = describe_retry(engine, now_ms);
+        line("failed", format!("{failed} {noun} not answer, {retry}; scan all of them now: {RESCAN_FAILED}"))?;
+    }
     line(
         "players",
         format!("{} known, {} online", group_digits(engine.players_known), group_digits(engine.players_online)),
@@ -125,6 +140,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
                     Some(host) => format!("connected to {}", sanitize(host)),
                     None => "connected".to_owned(),
                 },
+                None if status.daemon.is_none() => "not connected".to_owned(),
                 None => "connecting".to_owned(),
             };
             let last_complete = relative_time(archive.last_complete_ms, now_ms);

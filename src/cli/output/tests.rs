@@ -152,6 +152,7 @@ fn server_detail_prints_series_list_and_maps() {
     let detail = ServerDetail {
         summary: server("quake3://127.0.0.1:27960"),
         next_scan_ms: Some(NOW_MS + 75_000),
+        scan_in_progress: false,
         round_end: Some(RoundEndView {
             off: None,
             off_until_ms: None,
@@ -180,7 +181,7 @@ quake3://127.0.0.1:27960  The House[0m
   playing   baseq3 on q3dm17
   players   7 of 16, usually 6
   rank      1,204
-  proof     nonce
+  auth      nonce
   tags      ctf
   round     end expected in 1 min 25 s (+- 10 s); the last rounds took 10 min (4 of them); the next scan is an extra one, 2.2 saved
   hours     ▃·█  most 8.0
@@ -249,7 +250,16 @@ fn entry(player_key: u32, name: &str, at: EntryScore) -> Row {
 
 fn board(ranking: Ranking) -> BoardHead {
     let scope = "server:quake3://127.0.0.1:27960".parse().expect("a scope");
-    BoardHead { scope, window: window(), ranking, order: OrderView::default(), size: 1_212, range: None, page: None }
+    BoardHead {
+        scope,
+        window: window(),
+        ranking,
+        order: OrderView::default(),
+        size: 1_212,
+        range: None,
+        first_score_ms: None,
+        page: None,
+    }
 }
 
 #[test]
@@ -283,6 +293,35 @@ the board has changed since the cursor was created: entries may be repeated or m
 1       1      1  Visor     7    0.2500  2 min ago
 ",
     );
+}
+
+#[test]
+fn brief_board_leaves_out_keys_and_an_empty_one_says_why() {
+    let print = |rows: Vec<Row>| {
+        let mut printer = Printer { now_ms: NOW_MS, ..Printer::new(false, Vec::new()).brief() };
+        rows.into_iter().try_for_each(|row| printer.row(row)).expect("written");
+        printer.finish().expect("written");
+        String::from_utf8(printer.out).expect("text")
+    };
+    let head = |head| Row::BoardHead(Box::new(head));
+    assert_eq!(
+        print(vec![head(board(Ranking::Clq1)), entry(7, "Visor", entry_score(1, 1, 1, 0.25))]),
+        "\
+clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
+#  player  points/s  reached
+1  Visor     0.2500  2 min ago
+"
+    );
+    let empty = |ranking, first_score_ms| {
+        let printed = print(vec![head(BoardHead { size: 0, first_score_ms, ..board(ranking) })]);
+        printed.lines().nth(1).expect("a reason").to_owned()
+    };
+    assert_eq!(
+        empty(Ranking::Clq1, Some(NOW_MS + 420_000)),
+        "nobody has played for 12 minutes yet, which a score in clq1 needs; the first will have in 7 min"
+    );
+    assert!(empty(Ranking::Clq1, None).starts_with("a score in clq1 needs 12 minutes"));
+    assert!(empty(Ranking::Elo, None).contains("a round that has ended"));
 }
 
 #[test]
@@ -394,6 +433,8 @@ fn player_prints_weeks_and_best_positions() {
         aliases: vec!["Visor2".into()],
         online_on: vec![],
         weeks: vec![week],
+        weeks_more: 1_900,
+        weeks_next: Some(100),
         best: vec![best],
     };
     printed(
@@ -403,6 +444,7 @@ Visor in baseq3 (player 12)
 merged with: Visor2
 week      server                         time  points  #  points/s  #  clq2  #  elo  #
 2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234  3    0.0010  2     -       -
+1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time
 best positions of closed weeks
 ranking  server                    #  week
 clq1     quake3://127.0.0.1:27960  1  2025-W40
@@ -422,6 +464,9 @@ fn status_prints_every_line() {
         ],
         servers: 20_000,
         servers_by_class: [1_000, 2_000, 0, 0, 0, 17_000, 0],
+        servers_failed: 16_999,
+        next_retry_ms: Some(NOW_MS + 5_000),
+        retry_failed_s: Some(86_400),
         greylisted: 3,
         in_flight: 12,
         outcomes_queued: 0,
@@ -431,6 +476,8 @@ fn status_prints_every_line() {
         lag_ms_p50: Some(1),
         lag_ms_p99: Some(12),
         boards_memory_bytes: 1 << 20,
+        time_zone: "UTC".into(),
+        archive_complete_ms: None,
     };
     let status = Status {
         daemon: Some(DaemonStatus {
@@ -504,6 +551,8 @@ AHEAD of the system clock and runs a tenth slower (if the system clock is right:
 jumped back by 2 h, 3 min ago; week 2025-W46 has ended and is not closed yet
 servers   20,000 known, 3 greylisted, 12 being scanned
 by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
+failed    16,999 servers do not answer, retried once in 1 d, the next in 5 s; scan all of them now: clqd rescan \
+--all-unknown
 players   774,000 known, 5,000 online
 scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::unistd::geteuid;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -20,11 +23,11 @@ use crate::api::json;
 use crate::api::{
     ApiError, ErrorCode, PROTOCOL_VERSION, Progress, Request, Response, ResponseBody, ResponseEnd, Row, decode_request,
 };
-use crate::control::connection_slots::{ConnectionSlot, ConnectionSlots};
+use crate::control::connection_slots::{ConnectionSlot, ConnectionSlots, Holder};
 use crate::limits::CONTROL_LINE_BYTES_MAX;
 
-/// Most connections at once. A further one replaces the connection that has been idle
-/// longest; if all are busy it is refused.
+/// Most connections at once, besides one that is reserved for root and the user of the daemon. A
+/// further one replaces the connection that has been idle longest; if all are busy it is refused.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Longest idle time of a connection between two requests, and longest time for one line.
@@ -136,12 +139,21 @@ fn encode_response(id: Option<u64>, body: ResponseBody) -> Vec<u8> {
 /// Why the control socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    #[error("another daemon is running on {}", .0.display())]
-    AlreadyInUse(PathBuf),
+    #[error("another daemon is running on {}{}; stop it, or choose another path", path.display(), of_process(*pid))]
+    AlreadyInUse { path: PathBuf, pid: Option<i32> },
     #[error("{} exists and is not a socket; it is not replaced", .0.display())]
     NotASocket(PathBuf),
     #[error("cannot {what} {}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+fn of_process(pid: Option<i32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}
+
+/// The process that listens on the other end.
+fn listener_pid(stream: &std::os::unix::net::UnixStream) -> Option<i32> {
+    getsockopt(stream, PeerCredentials).ok().map(|peer| peer.pid()).filter(|&pid| pid > 0)
 }
 
 /// The bound socket. Its file is deleted on drop.
@@ -167,7 +179,9 @@ impl Listener {
             Err(source) => return Err(error("inspect")(source)),
             Ok(found) if !found.file_type().is_socket() => return Err(ControlError::NotASocket(path.to_owned())),
             Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
-                Ok(_) => return Err(ControlError::AlreadyInUse(path.to_owned())),
+                Ok(stream) => {
+                    return Err(ControlError::AlreadyInUse { path: path.to_owned(), pid: listener_pid(&stream) });
+                }
                 Err(source) if source.kind() == io::ErrorKind::ConnectionRefused => {
                     fs::remove_file(path).map_err(error("remove the stale socket"))?;
                 }
@@ -227,7 +241,7 @@ impl Listener {
                 // A client that connects in a loop must not fill the log.
                 if closed.is_power_of_two() {
                     tracing::warn!(
-                        %holder,
+                        holder = holder.name,
                         closed,
                         "all {CONNECTIONS_MAX} connection slots of the control socket are in use; closing the connection \
                          that has been idle longest"
@@ -239,6 +253,8 @@ impl Listener {
             connections.spawn(async move { connection.run(&*handler).await });
         }
         stop_sender.send_replace(true);
+        // Closes the socket at once: a daemon that still serves it is not stopping.
+        drop(self);
         let all_ended = async { while connections.join_next().await.is_some() {} };
         if timeout(SHUTDOWN_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("control connections were closed before their requests finished, because the daemon stops");
@@ -260,13 +276,15 @@ fn refuse(stream: UnixStream, failure: ApiError) {
     drop(stream.try_write(&encode_response(None, ResponseBody::Error(failure))));
 }
 
-/// Describes the connected process, as far as the system reports it.
-fn peer(stream: &UnixStream) -> String {
+/// The connected process, as far as the system reports it.
+fn peer(stream: &UnixStream) -> Holder {
     match stream.peer_cred() {
         Ok(peer) => {
-            format!("user {}, process {}", peer.uid(), peer.pid().map_or("?".to_owned(), |pid| pid.to_string()))
+            let (user, pid) = (peer.uid(), peer.pid().map_or("?".to_owned(), |pid| pid.to_string()));
+            let is_owner = user == 0 || user == geteuid().as_raw();
+            Holder { name: format!("user {user}, process {pid}"), is_owner }
         }
-        Err(_) => "unknown".to_owned(),
+        Err(_) => Holder { name: "unknown".to_owned(), is_owner: false },
     }
 }
 
@@ -375,9 +393,9 @@ impl Connection {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    /// Without its line end.
+    /// A whole line, without its line end.
     Complete,
-    /// Longer than the limit; all of it was read and discarded.
+    /// A line above the limit. All of it was read and discarded.
     TooLong,
     /// End of the stream. An incomplete line is no request.
     Eof,

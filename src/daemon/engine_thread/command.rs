@@ -16,6 +16,7 @@ use crate::model::archive::{
     ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::restore::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
 use crate::model::view::ServerSummary;
 use crate::model::view::history::MapView;
@@ -87,14 +88,24 @@ pub(in crate::daemon) enum Command {
     BeginBackup {
         reply: oneshot::Sender<Option<BackupSource>>,
     },
-    /// Ends a backup. `None`: it has to catch up first.
+    /// Ends a backup. `None`: it has to catch up first. Also returns the number of records that are
+    /// not in it, because nothing is written while the disk is nearly full.
     EndBackup {
         rounds: u32,
-        reply: oneshot::Sender<Result<Option<FinalChanges>, StoreError>>,
+        reply: oneshot::Sender<Result<Option<(FinalChanges, usize)>, StoreError>>,
     },
     /// Returns the id of the archive that the state fills.
     ArchiveId {
         reply: oneshot::Sender<Option<u64>>,
+    },
+    /// Returns the largest keys that were ever assigned.
+    LastKeys {
+        reply: oneshot::Sender<LastKeys>,
+    },
+    /// Everything pending was in the archive at `at_ms`.
+    ArchiveCompleted {
+        at_ms: i64,
+        reply: oneshot::Sender<()>,
     },
     /// Determines which state fills the archive; `fresh` is an id that no state has.
     ClaimArchive {
@@ -163,6 +174,17 @@ pub(in crate::daemon) enum Command {
     EndVerification {
         reply: oneshot::Sender<()>,
     },
+    /// The week of a label, and the servers in the order of an export.
+    ExportedServers {
+        week: String,
+        reply: oneshot::Sender<Result<(WeekKey, Vec<ServerKey>), ApiError>>,
+    },
+    /// The rows of a week of the first of these servers, and the number of these servers.
+    ExportServers {
+        week: WeekKey,
+        servers: Vec<ServerKey>,
+        reply: oneshot::Sender<Result<(Vec<Row>, usize), ApiError>>,
+    },
     Reload {
         engine: Box<EngineSettings>,
         store: config::StoreConfig,
@@ -172,7 +194,7 @@ pub(in crate::daemon) enum Command {
         reply: oneshot::Sender<Vec<String>>,
     },
     /// Closes the active file of the scan log. Replies whether that was done: not while the disk
-    /// is nearly full.
+    /// is nearly full, or a closed file cannot be renamed or removed.
     RotateLog {
         reply: oneshot::Sender<bool>,
     },

@@ -3,18 +3,21 @@
 use super::EngineThread;
 use super::command::{Command, StartedRescan};
 use super::requests::admin_error;
-use crate::api::{ApiError, RescanSelector};
+use crate::api::{ApiError, RescanSelector, Row};
 use crate::archive::OutboxQuery;
 use crate::config::StoreConfig;
 use crate::daemon::window_rebuild;
-use crate::engine::{EngineSettings, RescanTarget};
+use crate::engine::{EngineSettings, RescanTarget, ViewError};
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk};
+use crate::model::calendar::week_label;
 use crate::model::outbox::OutboxEntry;
 use crate::model::server::Class;
+use crate::model::view::export::ExportRow;
+use crate::model::{ServerKey, WeekKey};
 use crate::scan::ScanMode;
 use crate::state::State;
 use crate::state::answer::view_error;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Names or servers in one chunk of a resync: 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
@@ -22,10 +25,31 @@ const RESYNC_STEPS_MAX: usize = 2_000;
 /// Rows of weeks after which a chunk of a resync ends: 10 ms.
 const RESYNC_ROWS_MAX: usize = 5_000;
 
+/// Rows after which a chunk of an export ends: 10 ms.
+const EXPORT_ROWS_MAX: usize = 2_000;
+
 /// Published boards in one answer: 1 ms.
 const TOP_BOARDS_MAX: usize = 50;
 
 impl EngineThread {
+    /// The rows of a week of the first of these servers, and the number of these servers.
+    fn export_servers(&self, week: WeekKey, servers: &[ServerKey]) -> Result<(Vec<Row>, usize), ApiError> {
+        let State { engine, store } = &self.state;
+        let label = week_label(week);
+        let mut rows = Vec::new();
+        for (server, done) in servers.iter().zip(1..) {
+            let exported = engine.export_server(store, week, *server, &mut |server, game, player, row, positions| {
+                rows.push(Row::Export(Box::new(ExportRow::new(&label, server, game, player, row, positions))));
+                Ok::<(), ViewError<StoreError>>(())
+            });
+            exported.map_err(view_error)?;
+            if rows.len() >= EXPORT_ROWS_MAX {
+                return Ok((rows, done));
+            }
+        }
+        Ok((rows, servers.len()))
+    }
+
     pub(super) fn handle_command(&mut self, command: Command) -> anyhow::Result<()> {
         match command {
             Command::Request { request, isolation, reply } => {
@@ -42,11 +66,21 @@ impl EngineThread {
                 let plan = self.state.engine.best_players_plan::<Store>(&url);
                 _ = reply.send(plan.map_err(view_error));
             }
+            Command::ExportedServers { week, reply } => {
+                let servers = self.state.engine.exported_servers::<StoreError>(&week);
+                _ = reply.send(servers.map_err(view_error));
+            }
+            Command::ExportServers { week, servers, reply } => {
+                self.commit()?;
+                _ = reply.send(self.export_servers(week, &servers));
+            }
             Command::Reader { reply } => _ = reply.send(self.state.store.reader()),
             Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()?),
             Command::EndBackup { rounds, reply } => {
                 self.commit()?;
-                _ = reply.send(self.state.store.end_backup(rounds));
+                let pending = if self.disk.is_paused() { self.state.engine.pending_records() } else { 0 };
+                let ended = self.state.store.end_backup(rounds);
+                _ = reply.send(ended.map(|last| last.map(|last| (last, pending))));
             }
             Command::PendingJobs { query, reply } => _ = reply.send(self.pending_jobs(query)?),
             Command::NextWeekChunk { request, reply } => {
@@ -60,11 +94,14 @@ impl EngineThread {
                 _ = reply.send(chunk);
             }
             Command::ArchiveId { reply } => _ = reply.send(self.state.engine.archive_id()),
+            Command::LastKeys { reply } => _ = reply.send(self.state.engine.last_keys()),
+            // Committed at the commit interval.
+            Command::ArchiveCompleted { at_ms, reply } => {
+                self.state.engine.archive_completed(at_ms);
+                _ = reply.send(());
+            }
             Command::ClaimArchive { found, fresh, reply } => {
                 let id = self.state.engine.check_archive_id(found, fresh);
-                if found != Some(id) {
-                    tracing::info!("the archive is new or was filled by another state: everything is written to it");
-                }
                 self.commit()?;
                 _ = reply.send(id);
             }
@@ -129,11 +166,8 @@ impl EngineThread {
             }
             Command::RotateLog { reply } => {
                 self.commit()?;
-                let may_rotate = !self.disk.is_paused();
-                if may_rotate {
-                    self.begin_log_file()?;
-                }
-                _ = reply.send(may_rotate);
+                let is_rotated = !self.disk.is_paused() && self.begin_log_file()?;
+                _ = reply.send(is_rotated);
             }
             Command::StopScanning => self.probes = None,
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),
@@ -147,7 +181,6 @@ impl EngineThread {
         self.commit()?;
         let target = match servers {
             RescanSelector::Url(url) => RescanTarget::Url(url),
-            RescanSelector::Class(class) => RescanTarget::Class(class),
             RescanSelector::AllUnknown => RescanTarget::AllUnknown,
         };
         let servers = match self.state.engine.rescan(&target, self.clock.now_ms()) {

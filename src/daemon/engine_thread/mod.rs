@@ -10,13 +10,14 @@ mod command;
 mod commands;
 mod outcomes;
 mod requests;
+mod server_requests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
 pub(super) use self::command::{Command, Heartbeat, Isolation, StartedRescan};
@@ -88,7 +89,7 @@ pub(super) struct EngineThread {
     /// time.
     last_outcome_ms: i64,
     rescans: RescanWaiters,
-    /// Of servers with a client that waits for a rescan: the URL that answered instead.
+    /// The URL that answered instead, of servers with a client that waits for a rescan.
     answers_at: BTreeMap<ServerKey, ServerUrl>,
     /// Phases of the weeks, and the week whose closing the clock blocks, as last logged.
     logged_weeks: Vec<WeekState>,
@@ -100,7 +101,7 @@ pub(super) struct EngineThread {
     rebuild_paths: RebuildPaths,
     /// Requests that wait for the boards of a window.
     waiting_requests: Vec<WaitingRequest>,
-    /// Of the commit that is being written: reported when it is on disk.
+    /// Notices of the commit that is being written. They are reported when it is on disk.
     notices_in_flight: Vec<Notice>,
     /// When the commit that is being written began.
     committing_since_ms: Option<i64>,
@@ -171,7 +172,20 @@ impl EngineThread {
         }
     }
 
-    pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>, mut outcomes: Outcomes) -> anyhow::Result<()> {
+    /// Starts the thread. The receiver gets its result, and is closed without one if it panics.
+    pub(super) fn start(
+        self,
+        commands: mpsc::Receiver<Command>,
+        outcomes: Outcomes,
+    ) -> std::io::Result<oneshot::Receiver<anyhow::Result<()>>> {
+        let (result, ended) = oneshot::channel();
+        // The daemon may have been dropped.
+        let work = move || _ = result.send(self.run(commands, outcomes));
+        std::thread::Builder::new().name("engine".to_owned()).spawn(work)?;
+        Ok(ended)
+    }
+
+    fn run(mut self, mut commands: mpsc::Receiver<Command>, mut outcomes: Outcomes) -> anyhow::Result<()> {
         // This runtime only runs the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut scanning = true;
@@ -219,8 +233,8 @@ impl EngineThread {
                 self.rebuilder.handle_event(event);
                 self.import_rebuilt_windows()?;
             }
-            if !scanning && self.probes.is_some() && command.is_none() {
-                // At a stop, `StopScanning` is already in the command queue.
+            if !scanning && self.probes.is_some() && command.is_none() && commands.is_empty() {
+                // At a stop, `StopScanning` is in the queue before the scanner ends.
                 bail!("the scanner has ended unexpectedly");
             }
             if let Some(batch) = batch {
@@ -326,14 +340,17 @@ impl EngineThread {
         let adopted_jumps = self.clock.adopted_jumps();
         if adopted_jumps > self.adopted_jumps {
             self.adopted_jumps = adopted_jumps;
-            self.begin_log_file()?;
+            if !self.begin_log_file()? {
+                bail!("the system clock has jumped, and the scan log cannot begin a new file");
+            }
         }
         Ok(now_ms)
     }
 
-    fn begin_log_file(&mut self) -> anyhow::Result<()> {
+    /// Returns false if the closed files cannot be renamed or removed.
+    fn begin_log_file(&mut self) -> anyhow::Result<bool> {
         self.commit()?;
-        let begun = self.recorder.as_mut().map_or(Ok(()), Recorder::start_new_file);
+        let begun = self.recorder.as_mut().map_or(Ok(true), Recorder::start_new_file);
         begun.context("cannot start a new scan log file")
     }
 

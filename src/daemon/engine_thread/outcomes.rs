@@ -14,8 +14,9 @@ impl EngineThread {
         let elsewhere = url.and_then(|url| Some((url, scan.answers_at(url)?)));
         let is_elsewhere = elsewhere.is_some();
         if let Some((url, found)) = elsewhere {
-            tracing::info!(%url, %found, "the host does not answer under this URL, but under another one");
+            // Retries find the same URL every day.
             if self.rescans.is_waiting(scan.server) {
+                tracing::info!(%url, %found, "the host does not answer under this URL, but under another one");
                 self.answers_at.insert(scan.server, found);
             }
         }

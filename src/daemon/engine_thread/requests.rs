@@ -1,14 +1,11 @@
 //! Answers requests of clients. Requests that only read are answered as offline.
 
-use chrono::{DateTime, Utc};
-
 use super::EngineThread;
 use super::command::{Isolation, RequestResult};
-use crate::api::{ApiError, ChangeOutcome, ErrorCode, Request, Row, ServerChange, StoreStatus, validate};
+use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
 use crate::board::window;
 use crate::capture::CaptureFiles;
-use crate::engine::{Added, AdminError, CorrectionError, ForgetResult, ReopenError, TimeReset};
-use crate::model::ServerUrl;
+use crate::engine::{AdminError, CorrectionError, ForgetResult, ReopenError, TimeReset};
 use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::state::State;
@@ -22,40 +19,12 @@ impl EngineThread {
             return Ok(Err(self.disk.refusal()));
         }
         let rows = match &request {
-            Request::ServersAdd { urls, tags } => Ok(urls.iter().map(|url| self.add(url, tags, now_ms)).collect()),
-            Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove(url)).collect()),
-            Request::Greylist { url, reason } => match self.state.engine.greylist(url, reason.clone()) {
-                Ok(_) => {
-                    tracing::info!(%url, reason, "greylist changed");
-                    let outcome = if reason.is_some() { ChangeOutcome::Greylisted } else { ChangeOutcome::Lifted };
-                    Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: reason.clone() })])
-                }
-                Err(error) => Err(admin_error(error)),
-            },
-            Request::Boost { url, for_s } => match self.state.engine.boost(url, *for_s, now_ms) {
-                Ok(until_ms) => {
-                    tracing::info!(%url, for_s, "boost of a server changed");
-                    let until = DateTime::<Utc>::from_timestamp_millis(until_ms).filter(|_| *for_s > 0);
-                    let reason =
-                        until.map_or("ended".to_owned(), |t| format!("until {}", t.format("%Y-%m-%d %H:%M:%S UTC")));
-                    let (url, outcome) = (url.to_string(), ChangeOutcome::Boosted);
-                    Ok(vec![Row::Change(ServerChange { url, outcome, reason: Some(reason) })])
-                }
-                Err(error) => Err(admin_error(error)),
-            },
-            Request::ServersTag { urls, add, remove } => {
-                Ok(urls.iter().map(|url| self.tag(url, add, remove)).collect())
-            }
-            Request::ServersTrust { url, except, revoke } => {
-                match self.state.engine.trust_server(url, except, revoke) {
-                    Ok(changed) => {
-                        let outcome = if changed { ChangeOutcome::Trusted } else { ChangeOutcome::Unchanged };
-                        tracing::info!(%url, ?except, ?revoke, changed, "screening of a server changed");
-                        Ok(vec![Row::Change(ServerChange { url: url.to_string(), outcome, reason: None })])
-                    }
-                    Err(error) => Err(admin_error(error)),
-                }
-            }
+            Request::ServersAdd { urls, tags } => Ok(self.add_servers(urls, tags, now_ms)),
+            Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove_server(url)).collect()),
+            Request::Greylist { url, reason } => self.greylist(url, reason.as_deref()),
+            Request::Boost { url, for_s } => self.boost(url, *for_s, now_ms),
+            Request::ServersTag { urls, add, remove } => Ok(self.tag_servers(urls, add, remove)),
+            Request::ServersTrust { url, except, revoke } => self.trust(url, except, revoke),
             Request::TagDrop { tag } => match self.state.engine.delete_tag(tag) {
                 Ok(servers) => {
                     tracing::info!(tag, servers, "tag dropped");
@@ -74,10 +43,7 @@ impl EngineThread {
             }
             Request::ClockReset { force } => self.reset_clock(*force)?,
             Request::WeekReopen { week } => self.reopen_week(week)?,
-            Request::WindowsDelete { before_ms } => match validate::validate(&request) {
-                Some(problem) => Err(ApiError::new(ErrorCode::BadRequest, problem)),
-                None => Ok(self.delete_windows(*before_ms)),
-            },
+            Request::WindowsDelete { before_ms } => Ok(self.delete_windows(*before_ms)),
             reads => {
                 if isolation == Isolation::ReadCommitted {
                     self.commit()?;
@@ -110,50 +76,6 @@ impl EngineThread {
         Ok(rows)
     }
 
-    fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> Row {
-        let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
-        let refuse = |reason: String| change(text.to_owned(), ChangeOutcome::Refused, Some(reason));
-        let url = match crate::proto::parse_server_url(text) {
-            Ok(url) => url,
-            Err(error) => return refuse(error.to_string()),
-        };
-        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
-            return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
-        }
-        match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
-            Ok((_, Added::New)) => change(url.to_string(), ChangeOutcome::Added, None),
-            Ok((_, Added::Restored)) => change(url.to_string(), ChangeOutcome::Restored, None),
-            Ok((_, Added::AlreadyKnown)) => change(url.to_string(), ChangeOutcome::Unchanged, None),
-            Err(error) => refuse(error.to_string()),
-        }
-    }
-
-    fn remove(&mut self, text: &str) -> Row {
-        let change = |url: String, outcome, reason| Row::Change(ServerChange { url, outcome, reason });
-        match ServerUrl::parse(text) {
-            Err(error) => change(text.to_owned(), ChangeOutcome::Refused, Some(error.to_string())),
-            Ok(url) => match self.state.engine.remove_server(&url) {
-                Ok(server) => {
-                    // Its scans are no longer reported.
-                    self.rescans.cancel(server);
-                    tracing::info!(%url, "server removed");
-                    change(url.to_string(), ChangeOutcome::Removed, None)
-                }
-                Err(_) => change(url.to_string(), ChangeOutcome::NotFound, None),
-            },
-        }
-    }
-
-    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Row {
-        let (outcome, reason) = match self.state.engine.tag_server(url, add, remove) {
-            Ok(true) => (ChangeOutcome::Tagged, None),
-            Ok(false) => (ChangeOutcome::Unchanged, None),
-            Err(AdminError::UnknownServer(_)) => (ChangeOutcome::NotFound, None),
-            Err(error) => (ChangeOutcome::Refused, Some(error.to_string())),
-        };
-        Row::Change(ServerChange { url: url.to_string(), outcome, reason })
-    }
-
     /// Corrects one player. The correction has its own commit.
     fn correct_player(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<RequestResult> {
         self.commit()?;
@@ -175,7 +97,10 @@ impl EngineThread {
                     Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes, captures }
                 })
             }
-            Request::PlayerAllow { hash } => engine.allow_name(*hash).map(|()| Correction::Allowed { hash: *hash }),
+            Request::PlayerAllow { hash } => engine.allow_name(*hash).map(|()| {
+                tracing::info!(%hash, "a forgotten name is allowed again");
+                Correction::Allowed { hash: *hash }
+            }),
             _ => unreachable!("the caller passes only corrections of players"),
         };
         Ok(result.map(|correction| vec![Row::Correction(correction)]).map_err(correction_error))
@@ -280,7 +205,9 @@ fn correction_error(error: CorrectionError<StoreError>) -> ApiError {
 
 pub(super) fn admin_error(error: AdminError) -> ApiError {
     let code = match error {
-        AdminError::UnknownServer(_) | AdminError::UnknownTag { .. } => ErrorCode::NotFound,
+        AdminError::UnknownServer(_) | AdminError::RemovedServer(_) | AdminError::UnknownTag { .. } => {
+            ErrorCode::NotFound
+        }
         AdminError::TooManyServers(_)
         | AdminError::TooManyTags { .. }
         | AdminError::NotScheduled(..)

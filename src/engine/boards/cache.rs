@@ -45,7 +45,7 @@ pub(super) struct CachedWindow {
     pub(super) dirty: DirtyPlayers,
     /// Dirty players of boards that are being built.
     dirty_since_plan: Option<DirtyPlayers>,
-    /// Of a window that has ended: the memory of its boards, bytes.
+    /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
     /// When the memory was measured, Unix ms, and the result.
     measured: Mutex<Option<(i64, usize)>>,

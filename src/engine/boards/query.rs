@@ -53,7 +53,22 @@ impl Engine {
     ) -> Result<(BoardHead, Cow<'_, Board>), ViewError<S::Error>> {
         let ScopeBoards { window, orders, mut boards } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
         let board = boards.pop().expect("a board for each ranking");
-        Ok((board_head(&name.scope, window, &orders, name.ranking, &board), board))
+        let mut head = board_head(&name.scope, window, &orders, name.ranking, &board);
+        head.first_score_ms = self.first_score_ms(&head);
+        Ok((head, board))
+    }
+
+    /// When the first player of an empty clq1 board will have a score. `None`: nobody plays, or the board is
+    /// another one.
+    fn first_score_ms(&self, head: &BoardHead) -> Option<i64> {
+        let Scope::Server(url) = &head.scope else { return None };
+        if head.ranking != Ranking::Clq1 || head.size > 0 || head.window.closed {
+            return None;
+        }
+        let record = &self.find_server::<std::convert::Infallible>(url).ok()?.1.record;
+        let entries = record.last_snapshot.iter().filter(|_| self.is_online(record)).flat_map(|last| &last.entries);
+        let presences = entries.filter_map(|entry| entry.presence.as_ref());
+        presences.map(|presence| presence.segment_start_ms + clq1::SEGMENT_MS).min()
     }
 
     /// Runs a query on the boards of all rankings. The rows of a server are read once.
@@ -260,15 +275,19 @@ impl Engine {
         let exists = |window: &WindowKey| self.global.is_queryable(*window) || self.global.is_rebuild_target(*window);
         let found = match window::parse_type(text) {
             Ok(kind) => windows.windows_at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
-            Err(_) if name.at_ms.is_some() => return Err(ViewError::TimeWithWindow(text.to_owned())),
-            Err(_) => {
+            Err(kind) => match window::parse_label(text) {
+                Ok(window) => {
+                    let contains = |at_ms: i64| windows.span(window).is_none_or(|span| span.contains(&at_ms));
+                    Some(window).filter(exists).filter(|_| name.at_ms.is_none_or(contains))
+                }
+                // Such as the 32nd of a month.
+                Err(_) if window::has_form(text) => None,
                 // Types have names, windows have numbers.
-                let bad = |label: window::BadLabel| match window::parse_type(text) {
-                    Err(kind) if !text.contains(|c: char| c.is_ascii_digit()) => ViewError::BadWindow(kind.to_string()),
-                    _ => ViewError::BadWindow(label.to_string()),
-                };
-                Some(window::parse_label(text).map_err(bad)?).filter(exists)
-            }
+                Err(_) if !text.contains(|c: char| c.is_ascii_digit()) => {
+                    return Err(ViewError::BadWindow(kind.to_string()));
+                }
+                Err(label) => return Err(ViewError::BadWindow(label.to_string())),
+            },
         };
         if let Some(window) = found.filter(|window| self.global.is_rebuilding(*window)) {
             return Err(ViewError::Rebuilding(window::label(window)));
@@ -333,6 +352,7 @@ fn board_head(scope: &Scope, window: WindowView, orders: &Orders, ranking: Ranki
         order: order_view(orders.order(ranking)),
         size: board.len().into(),
         range: None,
+        first_score_ms: None,
         page: None,
     }
 }

@@ -43,10 +43,7 @@ impl<S: StateReader> QueryContext<'_, S> {
     /// `None`: no player of this name or key is known in the scope.
     fn find_player(&self, player: &PlayerSelector) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
         let name = match player {
-            PlayerSelector::Key(key) => {
-                let known = self.engine.player_is_known(self.source, PlayerKey(*key))?;
-                return Ok(known.then_some(PlayerKey(*key)));
-            }
+            PlayerSelector::Key(key) => return Ok(self.engine.current_player(self.source, PlayerKey(*key))?),
             PlayerSelector::Name(name) => name,
         };
         let engine = self.engine;

@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// The player who has the rows of a removed player. That player may have been merged again.
-    fn merge_target<S: StateReader>(
+    pub(super) fn merge_target<S: StateReader>(
         &self,
         source: &S,
         mut removed: RemovedPlayer,

@@ -12,7 +12,9 @@ use super::changes::ChangedRows;
 use super::{Engine, StateReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
+use crate::model::commit::Meta;
 use crate::model::outbox::ResyncCursor;
+use crate::model::restore::LastKeys;
 use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
@@ -49,9 +51,24 @@ impl Engine {
                 meta.resync_state.archive_id = Some(fresh);
                 (meta.resync_state.next, meta.resync_state.repeat) = (ResyncCursor::START, false);
                 self.global.pending.meta = true;
+                self.global.archive_complete_ms = None;
+                self.global.pending.archive_complete = true;
                 fresh
             }
         }
+    }
+
+    /// Everything pending was in the archive at `at_ms`.
+    pub fn archive_completed(&mut self, at_ms: i64) {
+        self.global.archive_complete_ms = Some(at_ms);
+        self.global.pending.archive_complete = true;
+    }
+
+    /// The largest keys that were ever assigned, 0 if there is none. No key in the archive of this
+    /// state is larger.
+    pub fn last_keys(&self) -> LastKeys {
+        let Meta { next_game, next_map, next_player, next_server, .. } = &self.global.meta;
+        LastKeys { game: next_game - 1, map: next_map - 1, player: next_player - 1, server: next_server - 1 }
     }
 
     /// Archives all weeks again, in addition to the rest of a resync in progress.

@@ -1,4 +1,4 @@
-//! Builds a state from the values of the archive (docs/operations.md, "Restore from MySQL").
+//! Builds a state from the values of the archive (docs/backup-and-restore.md#restore-from-mysql).
 //!
 //! The caller passes the rows of the archive, table after table in the order of the methods below, and
 //! writes the commits to an empty store. Memory grows with the number of players (8 bytes each), of
@@ -35,7 +35,7 @@ use crate::model::row::{BestPositions, MapRow, Ranking};
 use crate::model::server::PlayerRecord;
 use crate::model::{Commit, GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, TagKey, WeekKey};
 
-/// The largest keys that are believed: the engine has an entry in memory for each game, map and
+/// The largest keys that are accepted: the engine has an entry in memory for each game, map and
 /// server below the largest key.
 const NAME_KEY_MAX: u32 = 10_000_000;
 const PLAYER_KEY_MAX: u32 = u32::MAX - 1_000_000;

@@ -62,6 +62,13 @@ impl Engine {
         }
         Ok(changed)
     }
+
+    /// The checks from which a server is exempt.
+    pub fn exempt_checks(&self, url: &ServerUrl) -> Vec<ScreenReason> {
+        let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
+        let screening = server_state.and_then(|server_state| server_state.record.screening.as_ref());
+        screening.into_iter().flat_map(|screening| screening.exempt_reasons()).collect()
+    }
 }
 
 impl GlobalState {

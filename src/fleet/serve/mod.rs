@@ -6,7 +6,7 @@
 //! in a heap. The world is shared; a server is advanced to the current time when a query
 //! arrives.
 //!
-//! Not for networks: it replies on loopback addresses only.
+//! It replies on loopback addresses only, so it cannot be used in a network.
 
 mod master;
 mod query_receiver;

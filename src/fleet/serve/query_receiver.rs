@@ -42,7 +42,7 @@ impl QueryReceiver {
         }
     }
 
-    /// Replaces the queries: waits for the first until the socket's time-out, then takes those
+    /// Replaces the queries: waits for the first until the socket's timeout, then takes those
     /// that have already arrived. Returns the number of datagrams that are for none of the
     /// first `servers` servers of the plan. Error: nothing was received.
     pub(super) fn receive(&mut self, socket: &UdpSocket, servers: u32) -> Result<u64, Errno> {

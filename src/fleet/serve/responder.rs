@@ -86,7 +86,7 @@ impl Responder {
         let mut send_buffer = SendBuffer::default();
         let shared = Arc::clone(&self.shared);
         while !shared.stopping.load(Ordering::Relaxed) {
-            // An error is a time-out or a signal: a batch without queries.
+            // An error is a timeout or a signal: a batch without queries.
             let rejected = receiver.receive(&self.socket, shared.servers).unwrap_or(0);
             add(&shared.counters.rejected, rejected);
             if !receiver.is_empty() {

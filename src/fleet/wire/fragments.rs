@@ -10,7 +10,7 @@ pub enum SplitFormat {
     /// One datagram of any length: the Quake 3 family, and Rust's servers.
     Never,
     Source,
-    /// Without the size field: CS:S at protocol 7.
+    /// Source without the size field: CS:S at protocol 7.
     SourceWithoutSize,
     /// Source, compressed with bzip2.
     Bzip2,

@@ -1,5 +1,5 @@
 //! Replies of Teeworlds 0.6 servers: the original one, with at most 16 clients in one datagram,
-//! and that of DDNet, which sends any number in several datagrams to a client that asks for
+//! and that of DDNet, which sends any number in several datagrams to a client that requests
 //! the extended form.
 
 use super::datagrams::Datagrams;

@@ -213,6 +213,10 @@ pub struct BoardHead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub range: Option<RangeView>,
+    /// For the empty clq1 board of a server in a running window: when the first of the players online will
+    /// have played for 12 minutes, Unix ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_score_ms: Option<i64>,
     /// Cursors of a page; absent for the entries around a player.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageView>,

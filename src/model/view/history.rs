@@ -33,7 +33,7 @@ pub struct MapTotals {
     pub minutes: f64,
     /// Mean players meanwhile.
     pub average_players: f64,
-    /// Of all players' time in the kept weeks, the share on this map, 0 to 1.
+    /// Share of this map in all players' time in the kept weeks, 0 to 1.
     pub share: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct MapWeekView {
     pub minutes: f64,
     /// Mean players meanwhile.
     pub average_players: f64,
-    /// Of all players' time in the week, the share on this map, 0 to 1.
+    /// Share of this map in all players' time in the week, 0 to 1.
     pub share: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct BestPlayers {
 /// The best players of a ranking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BestOfRanking {
-    /// Of their positions.
+    /// Ranking of the positions.
     pub ranking: Ranking,
     /// By their best position, then their second, then their third; the earlier week first.
     pub players: Vec<BestPlayer>,

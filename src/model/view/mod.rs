@@ -2,6 +2,7 @@
 //! them; times are Unix ms, keys are numbers.
 
 pub mod board;
+pub mod export;
 pub mod history;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,17 @@ pub struct EngineStatus {
     pub servers: u64,
     /// Known servers by class 1 to 7.
     pub servers_by_class: [u64; 7],
+    /// Servers of classes 6 and 7 that have not answered. A server whose first scan has not ended is
+    /// not one of them.
+    #[serde(default)]
+    pub servers_failed: u64,
+    /// The next scan of one of these servers, Unix ms; `null` if none is planned.
+    #[serde(default)]
+    pub next_retry_ms: Option<i64>,
+    /// Interval at which each of these servers is scanned again, s; `null` if they are scanned on
+    /// request only.
+    #[serde(default)]
+    pub retry_failed_s: Option<u64>,
     /// Servers that are excluded from rankings.
     pub greylisted: u64,
     /// Scans in progress.
@@ -49,6 +61,12 @@ pub struct EngineStatus {
     /// Memory of all cached boards, bytes: the sum of `memory_bytes` of all windows.
     #[serde(default)]
     pub boards_memory_bytes: u64,
+    /// The time zone in which the state counts its weeks.
+    #[serde(default)]
+    pub time_zone: String,
+    /// When everything pending was last in the archive, Unix ms; `None`: never.
+    #[serde(default)]
+    pub archive_complete_ms: Option<i64>,
 }
 
 /// A week that has rows.
@@ -130,8 +148,8 @@ pub struct OnlineSeriesView {
     pub days: SlotsView,
     /// In slots of a week, in the time zone of the site.
     pub weeks: SlotsView,
-    /// Of the servers that were seen in the running week: the share of its hours in which they
-    /// were seen, 0 to 1. `null` until its first hour is complete.
+    /// Share of the hours of the running week in which its servers were seen, 0 to 1. `null` until the
+    /// first hour of the week is complete.
     #[serde(default)]
     pub week_coverage: Option<f64>,
 }
@@ -151,7 +169,7 @@ pub struct SlotsView {
 /// The online servers of a game, or with a tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupOverview {
-    /// Of the game or tag.
+    /// Name of the game or tag.
     pub name: String,
     /// Servers whose last list shows the current players.
     pub servers_online: u64,
@@ -160,7 +178,7 @@ pub struct GroupOverview {
 }
 
 /// One line of `clqd servers list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerSummary {
     pub key: u32,
     pub url: String,
@@ -202,6 +220,8 @@ pub struct ServerFields<'a> {
     pub online: bool,
     pub tags: SmallVec<[&'a str; 2]>,
     pub is_screened: bool,
+    pub is_greylisted: bool,
+    pub is_removed: bool,
 }
 
 /// Mean players in slots of ten minutes, oldest first; `null` is no data.
@@ -219,8 +239,12 @@ pub struct RecentSeriesView {
 pub struct ServerDetail {
     #[serde(flatten)]
     pub summary: ServerSummary,
-    /// The time of the next scan; `null` if the server is scanned on request only.
+    /// The time of the next scan; `null` while a scan is in progress, or if the server is scanned on
+    /// request only.
     pub next_scan_ms: Option<i64>,
+    /// A scan has been started and has not ended.
+    #[serde(default)]
+    pub scan_in_progress: bool,
     /// Extra scans at the ends of rounds. Absent: the setting turns them off, or the state was
     /// read without the daemon, which keeps them in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,7 +253,7 @@ pub struct ServerDetail {
     /// Bots of the last list that could not be distinguished from players.
     #[serde(default)]
     pub bots_unidentified: u32,
-    /// What proves that the last reply came from the server: `address`, `challenge` or `nonce`.
+    /// Authentication of the last reply: `address`, `challenge` or `nonce`.
     /// `null` until the first reply after the start of the daemon.
     #[serde(default)]
     pub authentication: Option<String>,
@@ -297,8 +321,12 @@ pub enum RoundEndOff {
     TooFewPlayers,
     /// The protocol has no points.
     NoPoints,
-    /// The server is scanned rarely, or is not ranked.
-    NotRanked,
+    /// The server is greylisted.
+    Greylisted,
+    /// The server is of none of the classes 1 and 2.
+    ScannedRarely,
+    /// The last scan was missed.
+    Missed,
     /// Fewer than two ends were seen since the daemon's start, or not when the current round
     /// began.
     Learning,
@@ -424,9 +452,16 @@ pub struct PlayerView {
     /// URLs of the servers on which the player is now.
     #[serde(default)]
     pub online_on: Vec<String>,
-    /// Newest week first, then by server URL.
+    /// Newest week first, then by server URL. Of the last week in the answer there may be only the servers
+    /// where the player was longest.
     pub weeks: Vec<PlayerWeekView>,
-    /// The best positions in closed weeks.
+    /// Rows of weeks after these.
+    #[serde(default)]
+    pub weeks_more: u64,
+    /// The number of rows before those: the `skip` of a request for them; `null` if there are none.
+    #[serde(default)]
+    pub weeks_next: Option<u64>,
+    /// The best positions in closed weeks on the servers of `weeks`.
     pub best: Vec<BestView>,
 }
 
@@ -483,7 +518,7 @@ pub struct PlayerWeekView {
 pub struct BestView {
     /// Its URL.
     pub server: String,
-    /// Of the board.
+    /// Ranking of the board.
     pub ranking: Ranking,
     /// From 1, best first.
     pub position: u32,
@@ -527,7 +562,7 @@ pub struct ClockStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockTrust {
-    /// Not yet, or no longer: it is not synchronised.
+    /// The clock is not trusted yet, or no longer.
     Untrusted,
     Synchronised,
     /// It is not synchronised, but has run without a jump for long enough.

@@ -29,7 +29,7 @@ pub struct MasterQuery {
     /// The address after which the next Steam page begins.
     page_after: SocketAddr,
     pages: u32,
-    /// Of Teeworlds 0.7, whose masters send a list only to a client with their token.
+    /// Tokens of Teeworlds 0.7, whose masters send a list only to a client with their token.
     tokens: Tokens,
     has_reply: bool,
     has_end: bool,
@@ -39,7 +39,7 @@ pub struct MasterQuery {
 /// What a datagram was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MasterStep {
-    /// Not a reply, or one that has been handled.
+    /// The datagram is not a reply, or has been handled before.
     Ignored,
     /// A part of the list. More may follow without another request.
     More,

@@ -38,7 +38,8 @@ pub enum RewriteError {
     )]
     DiskFull { path: PathBuf, free: u64, needed: u64 },
     #[error(
-        "{} contains a forgotten name and is not closed while the disk is nearly full; free some space",
+        "{} contains a forgotten name and cannot be closed, because the disk is nearly full or a closed file cannot be \
+         removed (see the log)",
         .0.display()
     )]
     NotRotated(PathBuf),

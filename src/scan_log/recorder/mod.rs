@@ -4,15 +4,18 @@
 //! separate thread does it ([`super::rotation`]). After a crash the next start compresses a
 //! rotated file.
 //!
+//! A closed file that cannot be renamed, compressed or removed is logged, and tried again later;
+//! meanwhile the active file grows.
+//!
 //! When [`Recorder::flush`] returns, its lines and the file names are on disk: a commit
 //! that follows is never ahead of the log, even after a power cut.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
-use super::active_file::{RecordError, check_log_path, open_active_file, repair_last_line};
+use super::active_file::{RecordError, check_log_path, open_active_file, record_error, repair_last_line};
 use super::file_lock::LogFileLock;
 use super::line;
 use super::rotation::{self, compress, rotated_file, sync_directory};
@@ -29,14 +32,22 @@ pub struct RecorderSettings {
     pub keep_files: u32,
 }
 
+/// After a failed rotation the next attempt is made when the active file has grown by this part of
+/// `rotate_bytes`.
+const RETRY_DIVISOR: u64 = 16;
+
 /// Writes the outcomes that the engine has processed, in the same order.
 #[derive(Debug)]
 pub struct Recorder {
     settings: RecorderSettings,
     file: File,
     bytes: u64,
+    /// Size above which the active file is rotated: `rotate_bytes`, or more after a failure.
+    rotate_above: u64,
+    /// Whether the last rotation or compression failed.
+    has_failed: bool,
     buffer: Vec<u8>,
-    compressor: Option<JoinHandle<io::Result<()>>>,
+    compressor: Option<JoinHandle<Result<(), RecordError>>>,
     lock: LogFileLock,
 }
 
@@ -45,22 +56,22 @@ impl Recorder {
     /// removed; a complete line without a line feed gets one.
     pub fn open(settings: RecorderSettings) -> Result<Recorder, RecordError> {
         check_log_path(&settings.path)?;
-        let failed = |what| {
-            let path = settings.path.clone();
-            move |source| RecordError::Io { what, path, source }
-        };
+        let failed = |what| record_error(what, &settings.path);
         let mut file = open_active_file(&settings.path).map_err(failed("open"))?;
         let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
-        let mut recorder =
-            Recorder { settings, file, bytes, buffer: Vec::new(), compressor: None, lock: LogFileLock::default() };
-        let rotated = rotated_file(&recorder.settings.path);
-        if rotated.exists() {
-            recorder.begin_compression().map_err(|source| RecordError::Io {
-                what: "compress",
-                path: rotated,
-                source,
-            })?;
+        let mut recorder = Recorder {
+            file,
+            bytes,
+            rotate_above: settings.rotate_bytes,
+            has_failed: false,
+            settings,
+            buffer: Vec::new(),
+            compressor: None,
+            lock: LogFileLock::default(),
+        };
+        if rotated_file(&recorder.settings.path).exists() {
+            recorder.begin_compression();
         }
         Ok(recorder)
     }
@@ -81,22 +92,25 @@ impl Recorder {
 
     /// Writes the added lines to disk, before the commit that they belong to. Error: none
     /// of them is in the log.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> Result<(), RecordError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
         if self.compressor.as_ref().is_some_and(JoinHandle::is_finished) {
-            self.finish_compression()?;
+            self.finish_compression();
         }
         // Rotate before writing, not after: the caller commits after `flush` returns, and
         // until then the new lines must be in the active file.
-        if self.bytes > self.settings.rotate_bytes && self.compressor.is_none() {
-            self.rotate()?;
+        if self.bytes > self.rotate_above && self.compressor.is_none() {
+            match rotated_file(&self.settings.path).exists() {
+                true => self.begin_compression(),
+                false => _ = self.rotate()?,
+            }
         }
         if let Err(error) = self.file.write_all(&self.buffer).and_then(|()| self.file.sync_data()) {
             // An incomplete line must not remain before the next one.
             _ = self.file.set_len(self.bytes);
-            return Err(error);
+            return Err(record_error("write to", &self.settings.path)(error));
         }
         self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
@@ -106,41 +120,79 @@ impl Recorder {
     /// Rotates the active file, unless it is empty. Lines that are added but not flushed go
     /// to the new file, like all further ones. So a rotated file holds only committed lines,
     /// and the next start need not read it. Everything flushed must be committed.
-    pub fn start_new_file(&mut self) -> io::Result<()> {
-        self.finish_compression()?;
-        if self.bytes > 0 { self.rotate() } else { Ok(()) }
+    ///
+    /// Returns false if a file could not be renamed or removed, which has been logged: the active
+    /// file is the same.
+    pub fn start_new_file(&mut self) -> Result<bool, RecordError> {
+        self.finish_compression();
+        let rotated = rotated_file(&self.settings.path);
+        if rotated.exists() {
+            self.begin_compression();
+            self.finish_compression();
+        }
+        match self.bytes {
+            0 => Ok(true),
+            _ if rotated.exists() => Ok(false),
+            _ => self.rotate(),
+        }
     }
 
-    /// Rotates the active file and starts to compress it.
-    fn rotate(&mut self) -> io::Result<()> {
+    /// Rotates the active file and starts to compress it. There must be no other rotated file.
+    /// Returns false if that failed before the active file was renamed.
+    fn rotate(&mut self) -> Result<bool, RecordError> {
         let RecorderSettings { path, keep_files, .. } = &self.settings;
         let names = self.lock.lock_names();
-        rotation::rotate(path, *keep_files)?;
+        let renamed = rotation::rotate(path, *keep_files);
         drop(names);
-        self.file = open_active_file(path)?;
-        sync_directory(path)?;
+        if let Err(error) = renamed {
+            self.retry_later(&error);
+            return Ok(false);
+        }
+        self.file = open_active_file(path).map_err(record_error("open", path))?;
+        sync_directory(path).map_err(record_error("write the directory of", path))?;
         self.bytes = 0;
-        self.begin_compression()
+        self.begin_compression();
+        Ok(true)
     }
 
-    fn begin_compression(&mut self) -> io::Result<()> {
+    fn begin_compression(&mut self) {
         let path = self.settings.path.clone();
-        self.compressor = Some(thread::Builder::new().name("clqd-compress".to_owned()).spawn(move || compress(&path))?);
-        Ok(())
+        match thread::Builder::new().name("clqd-compress".to_owned()).spawn(move || compress(&path)) {
+            Ok(thread) => self.compressor = Some(thread),
+            Err(error) => {
+                let path = rotated_file(&self.settings.path);
+                self.retry_later(&record_error("start a thread that compresses", &path)(error));
+            }
+        }
     }
 
     /// Waits until the rotated file is compressed, if there is one.
-    fn finish_compression(&mut self) -> io::Result<()> {
-        self.compressor.take().map_or(Ok(()), |thread| thread.join().expect("compression does not panic"))
+    fn finish_compression(&mut self) {
+        let Some(thread) = self.compressor.take() else { return };
+        match thread.join().expect("compression does not panic") {
+            Ok(()) => {
+                self.rotate_above = self.settings.rotate_bytes;
+                if std::mem::take(&mut self.has_failed) {
+                    tracing::info!("the closed scan log is compressed now");
+                }
+            }
+            Err(error) => self.retry_later(&error),
+        }
+    }
+
+    /// Logs the first of successive failures.
+    fn retry_later(&mut self, error: &RecordError) {
+        self.rotate_above = self.bytes.max(self.settings.rotate_bytes) + self.settings.rotate_bytes / RETRY_DIVISOR;
+        if !std::mem::replace(&mut self.has_failed, true) {
+            let cause = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
+            tracing::warn!("{error}{cause}; the scan log goes on in one file, and clqd tries again when it has grown");
+        }
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if let Err(error) = self.finish_compression() {
-            let path = rotated_file(&self.settings.path);
-            tracing::warn!(%error, path = %path.display(), "a rotated scan log was not compressed; the next start will retry");
-        }
+        self.finish_compression();
     }
 }
 

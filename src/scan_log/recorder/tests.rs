@@ -19,7 +19,7 @@ fn rotated_log_reads_back_in_order() {
     for t_ms in 1..=20 {
         recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
         recorder.flush().unwrap();
-        recorder.finish_compression().unwrap();
+        recorder.finish_compression();
     }
     let mut times = Vec::new();
     for file in [compressed_file(&path, 2), compressed_file(&path, 1), path.clone()] {
@@ -39,7 +39,7 @@ fn without_a_limit_every_file_is_kept() {
     for t_ms in 1..=20 {
         recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
         recorder.flush().unwrap();
-        recorder.finish_compression().unwrap();
+        recorder.finish_compression();
     }
     let count = (1..).take_while(|&n| compressed_file(&path, n).exists()).last().unwrap();
     let files = (1..=count).rev().map(|n| compressed_file(&path, n)).chain([path.clone()]);
@@ -60,7 +60,7 @@ fn scans_not_yet_flushed_go_to_the_new_file() {
     recorder.flush().unwrap();
     recorder.add(&url, &Outcome::Miss { t_ms: 2, reason: "timeout".into() });
     recorder.start_new_file().unwrap();
-    recorder.finish_compression().unwrap();
+    recorder.finish_compression();
     let rotated: Vec<i64> = open(&compressed_file(&path, 1)).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
     assert_eq!((rotated, fs::read_to_string(&path).unwrap()), (vec![1], String::new()));
     recorder.flush().unwrap();
@@ -89,7 +89,7 @@ fn interrupted_compression_is_finished_at_the_next_open() {
         let url = ServerUrl::parse("quake3://h:1").unwrap();
         for t_ms in 3..=4 {
             recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
-            recorder.finish_compression().unwrap();
+            recorder.finish_compression();
             recorder.flush().unwrap();
         }
         drop(recorder);
@@ -109,7 +109,9 @@ fn one_file_is_compressed_at_a_time() {
     let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1, keep_files: 0 };
     let mut recorder = Recorder::open(settings).unwrap();
     let (end, ended) = std::sync::mpsc::channel::<()>();
-    recorder.compressor = Some(thread::spawn(move || ended.recv().map_err(io::Error::other)));
+    recorder.compressor = Some(thread::spawn(move || {
+        ended.recv().map_err(|error| record_error("compress", Path::new("x"))(std::io::Error::other(error)))
+    }));
     let url = ServerUrl::parse("quake3://h:1").unwrap();
     let add = |recorder: &mut Recorder, t_ms| {
         recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
@@ -118,7 +120,7 @@ fn one_file_is_compressed_at_a_time() {
     (1..=5).for_each(|t_ms| add(&mut recorder, t_ms));
     assert!(!compressed_file(&path, 1).exists() && !rotated_file(&path).exists());
     end.send(()).unwrap();
-    recorder.finish_compression().unwrap();
+    recorder.finish_compression();
     add(&mut recorder, 6);
     drop(recorder);
     let times = |path: &Path| open(path).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
@@ -203,4 +205,38 @@ fn file_that_is_not_a_scan_log_is_rejected_and_kept() {
     // One damaged line does not make it another kind of file.
     fs::write(&path, format!("damaged\n{}", miss(1))).unwrap();
     open(&path).unwrap();
+}
+
+#[test]
+fn closed_file_that_cannot_be_removed_is_retried_and_recording_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("scans.jsonl");
+    // Not even root can remove it as a file.
+    let closed = rotated_file(&path);
+    fs::create_dir(&closed).unwrap();
+    fs::write(compressed_file(&path, 1), zstd::encode_all(&b""[..], 1).unwrap()).unwrap();
+    let settings = RecorderSettings { path: path.clone(), rotate_bytes: 1_600, keep_files: 0 };
+    let mut recorder = Recorder::open(settings).unwrap();
+    let url = ServerUrl::parse("quake3://h:1").unwrap();
+    let record = |recorder: &mut Recorder, t_ms| {
+        recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
+        recorder.flush().unwrap();
+    };
+    for t_ms in 1..=50 {
+        record(&mut recorder, t_ms);
+        recorder.finish_compression();
+    }
+    assert!(recorder.has_failed && recorder.bytes > 1_600, "one file goes on");
+    assert!(!recorder.start_new_file().unwrap());
+    assert_eq!(open(&path).unwrap().count(), 50);
+    fs::remove_dir(&closed).unwrap();
+    fs::write(&closed, "").unwrap();
+    for t_ms in 51..=60 {
+        record(&mut recorder, t_ms);
+        recorder.finish_compression();
+    }
+    assert!(!recorder.has_failed && recorder.bytes < 1_600);
+    let files = [compressed_file(&path, 1), path.clone()];
+    let times: Vec<_> = files.iter().flat_map(|file| open(file).unwrap().map(|line| line.unwrap().1.t_ms())).collect();
+    assert_eq!(times, (1..=60).collect::<Vec<_>>());
 }

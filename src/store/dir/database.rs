@@ -9,6 +9,7 @@ use sled::IVec;
 
 use super::{files, lock};
 use crate::store::error::StoreError;
+use crate::store::threads::{STORE_THREADS, check_threads};
 
 /// Bytes of keys and records that are written before a flush. Sled 0.34.7 stops for ever if all
 /// its threads write while it waits for one of them to shorten the file. It has seven threads, each
@@ -28,6 +29,7 @@ pub(in crate::store) struct Database {
 impl Database {
     /// `None`: another process has it open.
     pub(in crate::store) fn try_open(dir: &Path, cache_bytes: u64) -> Result<Option<Database>, StoreError> {
+        check_threads(STORE_THREADS)?;
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache_bytes)

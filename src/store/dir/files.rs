@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
@@ -246,6 +246,12 @@ pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
         check("write to", &dir.join(name), AccessFlags::R_OK | AccessFlags::W_OK)?;
     }
     Ok(())
+}
+
+/// Creates a directory that only the owner and the group can read, and those above it, unless they
+/// exist.
+pub(in crate::store) fn create_dir(dir: &Path) -> Result<(), StoreError> {
+    fs::DirBuilder::new().recursive(true).mode(0o750).create(dir).map_err(io_error("create", dir))
 }
 
 /// Makes the files readable for the group if the directory is: files created under a

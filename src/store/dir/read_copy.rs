@@ -10,7 +10,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -34,7 +34,14 @@ pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -
     let root = temp_root();
     let failed = files::io_error("create a directory in", &root);
     let copy = tempfile::Builder::new().prefix("clqd-read-").tempdir_in(&root).map_err(failed)?;
-    copy_into(source, copy.path(), is_cancelled)?;
+    let copied = copy_into(source, copy.path(), is_cancelled);
+    copied.map_err(|error| match error {
+        StoreError::NoDiskSpace { dir, needed, free, .. } => {
+            let advice = "free some space, or set another directory in the environment variable TMPDIR";
+            StoreError::NoDiskSpace { dir, needed, free, advice }
+        }
+        error => error,
+    })?;
     Ok(copy)
 }
 
@@ -84,7 +91,8 @@ fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreErro
     let free = files::free_bytes(target)?;
     if free < bytes + SPARE_BYTES {
         let dir = target.parent().unwrap_or(target).to_owned();
-        return Err(StoreError::NoDiskSpace { dir, needed: bytes + SPARE_BYTES, free });
+        let advice = "free some space there";
+        return Err(StoreError::NoDiskSpace { dir, needed: bytes + SPARE_BYTES, free, advice });
     }
     Ok(())
 }
@@ -92,8 +100,7 @@ fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreErro
 /// Copies the files. Returns whether all of them still existed.
 fn copy(source: &Path, target: &Path, stamps: &[FileStamp]) -> Result<bool, StoreError> {
     for name in files::directories(source)? {
-        let dir = target.join(name);
-        fs::DirBuilder::new().recursive(true).mode(0o750).create(&dir).map_err(files::io_error("create", &dir))?;
+        files::create_dir(&target.join(name))?;
     }
     for (name, _) in stamps {
         let (from, to) = (source.join(name), target.join(name));

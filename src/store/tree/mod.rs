@@ -476,7 +476,7 @@ fn in_batches(
 struct Batch<'t> {
     tree: &'t Tree,
     batch: sled::Batch,
-    /// Of its keys and records.
+    /// Bytes of its keys and records.
     bytes: usize,
     /// Filled only while a backup is in progress.
     keys: Vec<Vec<u8>>,

@@ -26,7 +26,7 @@ use axum::routing::get;
 
 use self::drawing::Banner;
 use self::size::{Format, Size};
-use super::answer::{BANNER_MAX_AGE_S, answer};
+use super::answer::{BANNER_MAX_AGE_S, answer, moved_to};
 use super::context::WebContext;
 use super::pages::PageError;
 use super::problem::Problem;
@@ -62,7 +62,12 @@ async fn player_banner(
 ) -> Result<Response, PageError> {
     no_parameters(&uri)?;
     let (size, (key, format)) = (Size::parse(&size)?, Format::split(&file)?);
-    let player = context.player(player_key(key)?).await?;
+    let player_key = player_key(key)?;
+    let player = context.player(player_key, 0).await?;
+    if player.player_key != player_key {
+        let page = format!("/players/{}", player.player_key);
+        return Ok(moved_to(&banner_path(&page, size, format)));
+    }
     let banner = player::banner(player, &context.status().await?.engine.week);
     Ok(image(&context, banner, size, format).await?)
 }

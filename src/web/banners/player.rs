@@ -29,7 +29,7 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
     };
     Banner {
         mark: if player.online_on.is_empty() { Mark::Absent } else { Mark::Online },
-        name: names::plain_player(&player.name),
+        name: names::plain_player(&player.display, &player.name),
         origin: match best {
             Some(best) => format!("{} on {}", player.game, best.server),
             None => player.game,

@@ -1,6 +1,6 @@
-//! `/metrics`: the status of the daemon and the counters of the web interface for Prometheus, in
-//! the OpenMetrics text format.
+//! `/metrics`: the status of the daemon and the counters of the web interface for Prometheus.
 
+mod format;
 mod status;
 
 use std::fmt;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -18,9 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::format::Format;
 use super::context::WebContext;
-
-const CONTENT_TYPE_TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds of the durations of requests, s. The engine answers within some ms; the last
 /// bound is twice its timeout.
@@ -68,7 +67,7 @@ impl WebMetrics {
     }
 }
 
-pub(super) async fn metrics(State(context): State<Arc<WebContext>>) -> Response {
+pub(super) async fn metrics(State(context): State<Arc<WebContext>>, headers: HeaderMap) -> Response {
     let mut registry = Registry::with_prefix("clqd");
     let status = context.status().await;
     // If the engine does not answer, its metrics are absent, so that no graph shows old values.
@@ -78,7 +77,9 @@ pub(super) async fn metrics(State(context): State<Arc<WebContext>>) -> Response 
     }
     let mut text = String::with_capacity(16 * 1024);
     encode(&mut text, &[&registry, &context.metrics.registry]).expect("writing to memory does not fail");
-    ([(CONTENT_TYPE, CONTENT_TYPE_TEXT), (CACHE_CONTROL, "no-store")], text).into_response()
+    let format = Format::accepted_by(&headers);
+    let text = format.text_of(&text);
+    ([(CONTENT_TYPE, format.content_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")], text).into_response()
 }
 
 fn encode(text: &mut String, registries: &[&Registry]) -> fmt::Result {

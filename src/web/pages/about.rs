@@ -3,16 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::Uri;
 use maud::html;
 
 use super::layout::{Page, PageResult};
 use super::names;
 use crate::web::context::WebContext;
-use crate::web::query;
 
-pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let status = context.status().await?;
     let contact = status.daemon.as_ref().and_then(|daemon| daemon.contact.as_deref());
     let body = html! {

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use axum::http::Uri;
 use maud::{Markup, html};
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaType};
@@ -10,17 +9,16 @@ use utoipa::openapi::{Array, Components, Object, OpenApi, RefOr, Required, Respo
 
 use super::layout::{Page, PageResult};
 use crate::web::answer::STATIC_MAX_AGE_S;
-use crate::web::query;
 use crate::web::v1::openapi::{DESCRIPTION, name_of};
 
 static BODY: LazyLock<Markup> = LazyLock::new(|| body(&DESCRIPTION));
 
-pub(super) async fn page(uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn page() -> PageResult {
     Ok(Page { max_age_s: STATIC_MAX_AGE_S, ..Page::new("API", BODY.clone()) })
 }
 
 fn body(api: &OpenApi) -> Markup {
+    let shared = shared_responses(api);
     html! {
         h1 { "API, version " (api.info.version) }
         (paragraphs(api.info.description.as_deref()))
@@ -29,14 +27,17 @@ fn body(api: &OpenApi) -> Markup {
             @for (path, operation) in operations(api) {
                 li { a href={ "#" (id(operation)) } { code { (path) } } ": " (summary(operation)) }
             }
+            li { a href="#answers" { "Answers that every request may get" } }
             li { a href="#types" { "Types" } }
         }
         @for tag in api.tags.iter().flatten() {
             h2 { (tag.description.as_deref().unwrap_or(&tag.name).trim_end_matches('.')) }
             @for (path, operation) in operations(api).filter(|(_, operation)| operation.tags.iter().flatten().any(|name| *name == tag.name)) {
-                (operation_section(path, operation))
+                (operation_section(path, operation, &shared))
             }
         }
+        h2 #answers { "Answers that every request may get" }
+        (responses_table(shared.iter().copied()))
         h2 #types { "Types" }
         @if let Some(Components { schemas, .. }) = &api.components {
             @for (name, schema) in schemas { (type_section(name, schema)) }
@@ -48,6 +49,18 @@ fn operations(api: &OpenApi) -> impl Iterator<Item = (&String, &Operation)> {
     api.paths.paths.iter().filter_map(|(path, item)| Some((path, item.get.as_ref()?)))
 }
 
+/// A status and its answer.
+type StatusResponse<'a> = (&'a String, &'a RefOr<Response>);
+
+/// The answers that all operations describe alike.
+fn shared_responses(api: &OpenApi) -> Vec<StatusResponse<'_>> {
+    let Some((_, first)) = operations(api).next() else { return Vec::new() };
+    let is_shared = |(status, response): &StatusResponse| {
+        operations(api).all(|(_, operation)| operation.responses.responses.get(*status) == Some(*response))
+    };
+    first.responses.responses.iter().filter(is_shared).collect()
+}
+
 fn id(operation: &Operation) -> &str {
     operation.operation_id.as_deref().unwrap_or_default()
 }
@@ -56,7 +69,7 @@ fn summary(operation: &Operation) -> &str {
     operation.summary.as_deref().unwrap_or_default()
 }
 
-fn operation_section(path: &str, operation: &Operation) -> Markup {
+fn operation_section(path: &str, operation: &Operation, shared: &[StatusResponse]) -> Markup {
     html! {
         h3 id=(id(operation)) { code { "GET " (path) } }
         p { (summary(operation)) "." }
@@ -65,14 +78,20 @@ fn operation_section(path: &str, operation: &Operation) -> Markup {
             table .fields {
                 caption { "Parameters" }
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Meaning" } } }
-                tbody { @for parameter in parameters { (parameter_row(parameter)) } }
+                tbody { @for parameter in parameters { (parameter_rows(parameter)) } }
             }
         }
+        (responses_table(operation.responses.responses.iter().filter(|response| !shared.contains(response))))
+    }
+}
+
+fn responses_table<'a>(responses: impl Iterator<Item = StatusResponse<'a>>) -> Markup {
+    html! {
         table .fields {
             caption { "Answers" }
             thead { tr { th scope="col" { "Status" } th scope="col" { "Content" } th scope="col" { "Meaning" } } }
             tbody {
-                @for (status, response) in &operation.responses.responses {
+                @for (status, response) in responses {
                     @if let RefOr::T(response) = response { (response_row(status, response)) }
                 }
             }
@@ -80,7 +99,21 @@ fn operation_section(path: &str, operation: &Operation) -> Markup {
     }
 }
 
-fn parameter_row(parameter: &Parameter) -> Markup {
+fn parameter_rows(parameter: &Parameter) -> Markup {
+    // Each field of the object is a parameter.
+    if let Some(RefOr::T(Schema::Object(object))) = &parameter.schema
+        && !object.properties.is_empty()
+    {
+        return html! {
+            @for (name, schema) in &object.properties {
+                tr {
+                    th scope="row" { code { (name) } }
+                    td { (type_of(schema)) }
+                    td { (text(description(schema))) }
+                }
+            }
+        };
+    }
     let is_in_path = matches!(parameter.parameter_in, ParameterIn::Path);
     let is_required = matches!(parameter.required, Required::True);
     html! {

@@ -18,7 +18,7 @@ use crate::model::view::board::{
 };
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
-use crate::web::query;
+use crate::web::query::{self, Number, Position};
 
 /// Entries of each board where all rankings are shown.
 const TOP_ENTRIES: u32 = 10;
@@ -28,11 +28,11 @@ const PAGE_ENTRIES: u32 = 50;
 
 /// The parameters of a page with boards.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct BoardParameters {
     pub window: Option<String>,
     pub ranking: Option<String>,
-    pub start: Option<u32>,
+    pub start: Option<Position>,
     pub player: Option<String>,
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn section(
         });
     };
     let ranking = query::ranking(name)?;
-    let start = parameters.start.unwrap_or(1);
+    let start = parameters.start.map_or(1, Number::to);
     let player = parameters.player.as_deref().map(str::trim).filter(|player| !player.is_empty());
     let mut not_found = None;
     let mut board = match player {

@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 
 use super::layout::{Page, with_policy};
+use crate::model::shown_text::shown;
 use crate::web::problem::Problem;
 
 /// The page of an error.
 pub(in crate::web) fn response(problem: Problem) -> Response {
     let body = html! {
         h1 { (problem.title()) }
-        p { (problem.detail) }
+        p { (shown(&problem.detail)) }
         @if let Some(seconds) = problem.retry_after_s { p { "Try again in " (seconds) " s." } }
         p { a href="/" { "To the first page" } }
     };

@@ -4,7 +4,7 @@ use chrono::DateTime;
 use maud::{Markup, html};
 
 use crate::model::Ranking;
-use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
+use crate::model::calendar::MINUTE_MS;
 
 /// `1,204`.
 pub(in crate::web) fn count(number: impl Into<u64>) -> String {
@@ -55,25 +55,13 @@ pub(in crate::web) fn duration(ms: i64) -> String {
     }
 }
 
-/// How long ago a time is, with the time itself for those who point at it.
-pub(super) fn ago(at_ms: i64, now_ms: i64) -> Markup {
-    let age_ms = now_ms - at_ms;
-    let text = match age_ms {
-        ..MINUTE_MS => "just now".to_owned(),
-        MINUTE_MS..HOUR_MS => format!("{} min ago", age_ms / MINUTE_MS),
-        HOUR_MS..DAY_MS => format!("{} h ago", age_ms / HOUR_MS),
-        _ => format!("{} days ago", count((age_ms / DAY_MS) as u64)),
-    };
-    time_element(at_ms, &text)
-}
-
 /// `2026-11-23 14:05`.
 pub(super) fn time(at_ms: i64) -> Markup {
-    time_element(at_ms, &utc(at_ms, "%Y-%m-%d %H:%M"))
-}
-
-fn time_element(at_ms: i64, text: &str) -> Markup {
-    html! { time datetime=(utc(at_ms, "%Y-%m-%dT%H:%M:%SZ")) title=(utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")) { (text) } }
+    html! {
+        time datetime=(utc(at_ms, "%Y-%m-%dT%H:%M:%SZ")) title=(utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")) {
+            (utc(at_ms, "%Y-%m-%d %H:%M"))
+        }
+    }
 }
 
 /// A time in UTC; empty if it is beyond the calendar.
@@ -84,6 +72,7 @@ pub(in crate::web) fn utc(at_ms: i64, format: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::calendar::HOUR_MS;
 
     #[test]
     fn numbers_are_grouped() {
@@ -102,12 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn times_are_absolute_and_relative() {
-        let now_ms = 1_763_683_200_000;
+    fn times_and_durations_are_text() {
         assert_eq!(duration(59_000), "0 min");
         assert_eq!(duration(500 * HOUR_MS), "500 h");
-        let text = ago(now_ms - 2 * HOUR_MS, now_ms).into_string();
-        assert_eq!(text, r#"<time datetime="2025-11-20T22:00:00Z" title="2025-11-20 22:00:00 UTC">2 h ago</time>"#);
+        let text = time(1_763_676_000_000).into_string();
+        assert_eq!(
+            text,
+            r#"<time datetime="2025-11-20T22:00:00Z" title="2025-11-20 22:00:00 UTC">2025-11-20 22:00</time>"#
+        );
         assert_eq!(utc(i64::MAX, "%Y"), "");
     }
 }

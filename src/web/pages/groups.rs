@@ -14,17 +14,16 @@ use super::resolution::Resolution;
 use super::server_table::{self, game_path};
 use super::{busiest_servers, names, overview};
 use crate::api::ServerFilter;
-use crate::clock::system_ms;
 use crate::model::scope::Scope;
 use crate::model::view::GroupOverview;
 use crate::web::context::WebContext;
 use crate::web::query;
+use crate::web::segment::Segment;
 
 const SERVERS: u32 = 20;
 
 /// All games and tags with online servers.
-pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
     let body = html! {
         h1 { "Games" }
@@ -36,7 +35,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
 }
 
 fn tag_path(tag: &str) -> String {
-    format!("/tags/{}", names::value(tag))
+    format!("/tags/{}", names::segment(tag))
 }
 
 fn table(caption: &str, title: &str, groups: &[GroupOverview], path: fn(&str) -> String) -> Markup {
@@ -58,12 +57,20 @@ fn table(caption: &str, title: &str, groups: &[GroupOverview], path: fn(&str) ->
     }
 }
 
-pub(super) async fn game(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
+pub(super) async fn game(
+    State(context): State<Arc<WebContext>>,
+    Path(Segment(name)): Path<Segment>,
+    uri: Uri,
+) -> PageResult {
     let filter = ServerFilter { game: Some(name.clone()), ..ServerFilter::default() };
     group(&context, "Game", Scope::Game(name.clone()), &name, game_path(&name), filter, query::parse(&uri)?).await
 }
 
-pub(super) async fn tag(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
+pub(super) async fn tag(
+    State(context): State<Arc<WebContext>>,
+    Path(Segment(name)): Path<Segment>,
+    uri: Uri,
+) -> PageResult {
     let filter = ServerFilter { tag: Some(name.clone()), ..ServerFilter::default() };
     group(&context, "Tag", Scope::Tag(name.clone()), &name, tag_path(&name), filter, query::parse(&uri)?).await
 }
@@ -95,7 +102,7 @@ async fn group(
         h2 { "Players over time" }
         (online::charts(series.as_ref(), game, tag, &Resolution::ALL))
         h2 { "Busiest servers" }
-        (server_table::table("Servers with most players now", &servers, system_ms()))
+        (server_table::table("Servers with most players now", &servers))
         p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }
     };
     Ok(Page::new(format!("{kind} {name}"), body))

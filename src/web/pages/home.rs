@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::Uri;
 use futures_util::future::join_all;
 use maud::{Markup, html};
 use tokio::time::timeout;
@@ -17,13 +16,11 @@ use super::resolution::Resolution;
 use super::server_table::{self, game_path};
 use super::{busiest_servers, names, overview};
 use crate::api::ServerFilter;
-use crate::clock::system_ms;
 use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::view::Overview;
 use crate::model::view::board::WindowPhase;
 use crate::web::context::WebContext;
-use crate::web::query;
 
 const BUSIEST_SERVERS: u32 = 10;
 const GAMES_WITH_LEADERS: usize = 4;
@@ -32,8 +29,7 @@ const LEADERS: u32 = 5;
 /// How long the page waits for the leaders.
 const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
 
-pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
     let busiest = busiest_servers(&context, ServerFilter::default(), BUSIEST_SERVERS).await?;
     let series = online::series(&context, None, None).await?;
@@ -54,7 +50,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         (figures(&overview))
         (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
         h2 { "Busiest servers" }
-        (server_table::table("Servers with most players now", &busiest, system_ms()))
+        (server_table::table("Servers with most players now", &busiest))
         p { a href="/servers?order=players" { "All servers" } }
         h2 { "Leaders of week " (overview.week) }
         p .soft {

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use super::error_page;
+use crate::model::shown_text::shown;
 use crate::web::answer::{MAX_AGE_S, answer};
 use crate::web::problem::Problem;
 
@@ -37,7 +38,7 @@ impl Page {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (title) " - clqd" }
+                    title { (shown(&title)) " - clqd" }
                     link rel="stylesheet" href={ "/style.css?v=" (env!("CARGO_PKG_VERSION")) };
                     link rel="icon" href="/icon.svg" type="image/svg+xml";
                 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::Uri;
 use maud::{Markup, html};
 
 use super::chart::{High, WeekValues, rounded, week_chart};
@@ -13,12 +12,11 @@ use super::layout::{Page, PageResult};
 use super::server_table::{self, map_path};
 use super::{busiest_servers, names};
 use crate::api::{Request, Row, ServerFilter};
-use crate::clock::system_ms;
 use crate::model::calendar::parse_week_label;
 use crate::model::view::history::{MapView, MapWeekView};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::segment::Segment;
 
 const SERVERS: u32 = 50;
 
@@ -26,8 +24,7 @@ const SERVERS: u32 = 50;
 const MAPS: u32 = 200;
 
 /// The most played maps of the kept weeks.
-pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let maps = context.maps(None, MAPS).await?;
     let body = html! {
         h1 { "Maps" }
@@ -57,8 +54,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     Ok(Page::new("Maps", body))
 }
 
-pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(name): Path<String>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(name)): Path<Segment>) -> PageResult {
     let map = map(&context, name.clone()).await?;
     let filter = ServerFilter { map: Some(name.clone()), ..ServerFilter::default() };
     let servers = busiest_servers(&context, filter, SERVERS).await?;
@@ -72,7 +68,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(name): Pat
         h2 #weeks { "Weeks" }
         (weeks(&map.weeks))
         h2 { "Servers that play it now" }
-        (server_table::table("Servers with this map, most players first", &servers, system_ms()))
+        (server_table::table("Servers with this map, most players first", &servers))
     };
     Ok(Page::new(format!("Map {name}"), body))
 }

@@ -1,17 +1,16 @@
 //! Names of players and servers, with the colours of their codes. All names come from strangers:
-//! markup is escaped, characters that control the direction of text are removed, and each name is
-//! isolated from the text around it.
+//! markup is escaped, only characters that can be seen are shown, and each name is isolated from the
+//! text around it.
 
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::model::name::{ColourCodes, code_len, is_control_or_format, normalise};
+use crate::model::name::{ColourCodes, code_len, normalise, strip_colours};
+use crate::model::shown_text::{NO_NAME, ShownChars, shown, shown_name};
+use crate::web::segment::Segment;
 
 /// Longest name that is shown, characters.
 const NAME_CHARS_MAX: usize = 80;
-
-/// Shown for a player whose name is empty.
-const NO_NAME: &str = "(no name)";
 
 /// Characters of a path that need no encoding.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'/');
@@ -21,8 +20,12 @@ const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// Text as a part of the path of a URL; slashes are kept.
 pub(super) fn path(text: &str) -> String {
-    // A segment of dots would be resolved by the browser.
-    utf8_percent_encode(text, PATH).to_string().replace("/.", "/%2E")
+    utf8_percent_encode(text, PATH).to_string()
+}
+
+/// A name as a segment of the path of a URL; [`Segment`] reads it.
+pub(super) fn segment(name: &str) -> String {
+    value(&Segment::text_of(name))
 }
 
 /// Text as a value in the query of a URL.
@@ -30,49 +33,48 @@ pub(super) fn value(text: &str) -> String {
     utf8_percent_encode(text, VALUE).to_string()
 }
 
-/// Text of a stranger without codes, such as a map.
-pub(super) fn plain(text: &str) -> Markup {
-    let shown = shown(text.chars());
-    html! { bdi { (shown) } }
+/// A name without codes, such as that of a map.
+pub(super) fn plain(name: &str) -> Markup {
+    html! { bdi { (truncated(shown_name(name))) } }
 }
 
-/// A player's name as written. `name` is its normalised form, which tells which codes the game
+/// A player's name as written. `name` is its normalised form, which shows which codes the game
 /// has.
 pub(super) fn player(display: &str, name: &str) -> Markup {
+    html! { bdi { (coloured(display, codes_of(display, name)).unwrap_or_else(|| html! { (NO_NAME) })) } }
+}
+
+/// The name of a player without codes, for titles.
+pub(in crate::web) fn plain_player(display: &str, name: &str) -> String {
+    truncated(shown_name(&strip_colours(display, codes_of(display, name))))
+}
+
+/// The codes in a player's name, which is `name` without them.
+fn codes_of(display: &str, name: &str) -> ColourCodes {
     let codes = [ColourCodes::DarkPlaces, ColourCodes::Quake3];
     let codes = codes.into_iter().find(|&codes| display.contains('^') && normalise(display, codes) == name);
-    html! { bdi { @if is_named(name) { (coloured(display, codes.unwrap_or(ColourCodes::None))) } @else { (NO_NAME) } } }
-}
-
-/// The name of a player without codes, for titles; `name` is normalised.
-pub(in crate::web) fn plain_player(name: &str) -> String {
-    if is_named(name) { shown(name.chars()) } else { NO_NAME.to_owned() }
-}
-
-fn is_named(player: &str) -> bool {
-    player.chars().any(|c| !c.is_whitespace())
+    codes.unwrap_or(ColourCodes::None)
 }
 
 /// The host name of a server.
 pub(super) fn hostname(hostname: &str, url: &str) -> Markup {
-    let codes = ColourCodes::of_url(url);
-    let is_named = !normalise(hostname, codes).is_empty();
-    html! { bdi { @if is_named { (coloured(hostname, codes)) } @else { (url) } } }
+    html! { bdi { (coloured(hostname, ColourCodes::of_url(url)).unwrap_or_else(|| html! { (url) })) } }
 }
 
 /// The name of a server without codes, for titles.
 pub(in crate::web) fn plain_hostname(hostname: &str, url: &str) -> String {
-    let plain = normalise(hostname, ColourCodes::of_url(url));
-    if plain.is_empty() { url.to_owned() } else { shown(plain.chars()) }
+    let plain = shown(&strip_colours(hostname, ColourCodes::of_url(url)));
+    if plain.is_empty() { url.to_owned() } else { truncated(plain) }
 }
 
-fn shown(chars: impl Iterator<Item = char>) -> String {
-    chars.filter(|&c| !is_control_or_format(c)).take(NAME_CHARS_MAX).collect()
+fn truncated(name: String) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// Splits a name at its colour codes.
-fn coloured(name: &str, codes: ColourCodes) -> Markup {
+/// Splits a name at its colour codes. `None`: nothing of it can be seen.
+fn coloured(name: &str, codes: ColourCodes) -> Option<Markup> {
     let mut parts: Vec<(Option<u8>, String)> = vec![(None, String::new())];
+    let mut shown_chars = ShownChars::default();
     let mut rest = name;
     let mut chars = 0;
     while let Some(c) = rest.chars().next() {
@@ -83,20 +85,23 @@ fn coloured(name: &str, codes: ColourCodes) -> Markup {
             continue;
         }
         rest = &rest[c.len_utf8()..];
-        if is_control_or_format(c) || chars == NAME_CHARS_MAX {
-            continue;
+        if chars == NAME_CHARS_MAX {
+            break;
         }
+        let Some(c) = shown_chars.show(c, rest.chars().next()) else { continue };
         chars += 1;
         parts.last_mut().expect("one part at least").1.push(c);
     }
-    html! {
-        @for (colour, text) in parts.iter().filter(|(_, text)| !text.is_empty()) {
-            @match colour {
-                Some(colour) => span class={ "q" (colour) } { (text) },
-                None => (text),
+    parts.iter().any(|(_, text)| text.contains(|c| c != ' ')).then(|| {
+        html! {
+            @for (colour, text) in parts.iter().filter(|(_, text)| !text.is_empty()) {
+                @match colour {
+                    Some(colour) => span class={ "q" (colour) } { (text) },
+                    None => (text),
+                }
             }
         }
-    }
+    })
 }
 
 /// The class of a colour code, after its `^`; `None`: the colour of text. Colours are the nearest
@@ -144,14 +149,20 @@ mod tests {
         check("^x", "^x", "^x");
         check("^9a", "a", r#"<span class="q1">a</span>"#);
         check("", "", "(no name)");
+        check("^1", "", "(no name)");
+        check("\u{200B} ", "", "(no name)");
+        check("^1\u{3164}^2\u{3164}", "\u{3164}\u{3164}", r#"<span class="q1">␣</span><span class="q2">␣</span>"#);
+        assert_eq!(plain("\u{200B}").into_string(), "<bdi>(no name)</bdi>");
+        assert_eq!(plain_player("^1\u{3164}👨\u{200D}👩", "\u{3164}👨👩"), "␣👨\u{200D}👩");
     }
 
     #[test]
     fn names_cannot_leave_their_place() {
         check("<script>\"&'", "<script>\"&'", "&lt;script&gt;&quot;&amp;'");
         check("a\u{202E}b\u{7}c", "abc", "abc");
+        check(&format!("a{}b", "\u{301}".repeat(200)), "", "a\u{301}\u{301}b");
         check(&"ñ".repeat(9_000), &"ñ".repeat(9_000), &"ñ".repeat(NAME_CHARS_MAX));
-        assert_eq!(path("quake3://[::1]:1/../<"), "quake3://%5B::1%5D:1/%2E./%3C");
+        assert_eq!(path("quake3://[::1]:1/<"), "quake3://%5B::1%5D:1/%3C");
         assert_eq!(value("a b&c=/ñ"), "a%20b%26c%3D%2F%C3%B1");
     }
 }

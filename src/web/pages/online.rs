@@ -37,7 +37,6 @@ fn slots(resolution: Resolution, series: &OnlineSeriesView) -> &SlotsView {
 
 /// Whose players.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Parameters {
     game: Option<String>,
     tag: Option<String>,

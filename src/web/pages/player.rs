@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
 use super::format::{count, duration, ranking, score, signed};
-use super::layout::{Page, PageResult};
+use super::layout::{Page, PageError};
 use super::names;
 use super::server_table::{game_path, server_path};
 use crate::board::Score;
@@ -19,25 +21,39 @@ use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::{PlayerView, PlayerWeekView};
+use crate::web::answer::moved_to;
 use crate::web::context::WebContext;
-use crate::web::query;
-
-/// Rows of weeks that are shown.
-const WEEK_ROWS_MAX: usize = 200;
+use crate::web::query::{self, Number, Skip};
 
 /// Servers whose ratings are drawn.
 const RATING_CHARTS_MAX: usize = 4;
 
-pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path<String>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+#[derive(Debug, Deserialize)]
+struct Parameters {
+    /// Rows of weeks on the pages before.
+    skip: Option<Skip>,
+}
+
+pub(super) async fn page(
+    State(context): State<Arc<WebContext>>,
+    Path(key): Path<String>,
+    uri: Uri,
+) -> Result<Response, PageError> {
+    let Parameters { skip } = query::parse(&uri)?;
+    let skip: u32 = skip.map_or(0, Number::to);
     let player_key = query::player_key(&key)?;
-    let player = context.player(player_key).await?;
-    let title = format!("Player {}", names::plain_player(&player.name));
+    let player = context.player(player_key, skip).await?;
+    if player.player_key != player_key {
+        return Ok(moved_to(&format!("/players/{}", player.player_key)));
+    }
+    // Sums over a part of the rows would mislead.
+    let is_complete = skip == 0 && player.weeks_more == 0;
+    let title = format!("Player {}", names::plain_player(&player.display, &player.name));
     let body = html! {
         h1 { (names::player(&player.display, &player.name)) }
         dl .figures {
             div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::plain(&player.game)) } } }
-            (totals(&player.weeks))
+            @if is_complete { (totals(&player.weeks)) }
         }
         @if !player.online_on.is_empty() {
             p {
@@ -51,12 +67,12 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(key): Path
         (charts(&player.weeks))
         h2 #weeks { "Weeks" }
         p .soft { "All weeks that clqd keeps. The running week is provisional. Estimated: points and time between two scans, never ranked." }
-        (weeks(&player.weeks))
+        (weeks(&player))
         h2 { "Best positions" }
         (best(&player))
         (banners::section(&context.public_url, &format!("/players/{player_key}"), &title))
     };
-    Ok(Page::new(title, body))
+    Ok(Page::new(title, body).into_response())
 }
 
 fn totals(weeks: &[PlayerWeekView]) -> Markup {
@@ -96,7 +112,8 @@ fn charts(weeks: &[PlayerWeekView]) -> Markup {
     }
 }
 
-fn weeks(weeks: &[PlayerWeekView]) -> Markup {
+fn weeks(player: &PlayerView) -> Markup {
+    let PlayerView { player_key, weeks, weeks_more, weeks_next, .. } = player;
     html! {
         div .scroll tabindex="0" role="region" aria-label="Weeks" {
             table {
@@ -108,7 +125,7 @@ fn weeks(weeks: &[PlayerWeekView]) -> Markup {
                     }
                 }
                 tbody {
-                    @for week in weeks.iter().take(WEEK_ROWS_MAX) {
+                    @for week in weeks {
                         tr {
                             td { (week.week) }
                             td .name { a href={ (server_path(&week.server)) "?window=" (week.week) } { (week.server) } }
@@ -122,7 +139,9 @@ fn weeks(weeks: &[PlayerWeekView]) -> Markup {
             }
         }
         @if weeks.is_empty() { p { "None is kept." } }
-        @if weeks.len() > WEEK_ROWS_MAX { p { (count((weeks.len() - WEEK_ROWS_MAX) as u64)) " older rows are not shown." } }
+        @if let Some(next) = weeks_next {
+            p { a rel="next" href={ "/players/" (player_key) "?skip=" (next) "#weeks" } { "And " (count(*weeks_more)) " more" } }
+        }
     }
 }
 

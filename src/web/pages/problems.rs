@@ -1,16 +1,13 @@
 //! `/problems/{name}`: what an error of the API means. The `type` of each error leads here.
 
 use axum::extract::Path;
-use axum::http::Uri;
 use maud::html;
 
 use super::layout::{Page, PageResult};
 use crate::web::answer::STATIC_MAX_AGE_S;
 use crate::web::problem::{Problem, ProblemKind};
-use crate::web::query;
 
-pub(super) async fn page(Path(name): Path<String>, uri: Uri) -> PageResult {
-    query::no_parameters(&uri)?;
+pub(super) async fn page(Path(name): Path<String>) -> PageResult {
     let Some(kind) = ProblemKind::of_name(&name) else {
         return Err(Problem::not_found("there is no problem of this name").into());
     };

@@ -11,11 +11,10 @@ use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{Request, Row, ServerFilter};
-use crate::clock::system_ms;
 use crate::model::view::{PlayerNameView, PlayerView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
-use crate::web::query;
+use crate::web::query::{self, Name};
 
 const SERVERS: u32 = 50;
 
@@ -24,16 +23,14 @@ const MAPS: u32 = 50;
 const PLAYERS: u32 = 100;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Parameters {
     #[serde(default)]
-    q: String,
+    q: Name,
 }
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
-    let Parameters { q } = query::parse(&uri)?;
+    let Parameters { q: Name(q) } = query::parse(&uri)?;
     let text = q.trim();
-    query::name_length("q", text)?;
     if text.is_empty() {
         return Ok(Page::new(
             "Search",
@@ -58,7 +55,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if players.is_empty() { p { "None." } }
         @if players.len() >= PLAYERS as usize { p { "There are more. A longer text finds fewer." } }
         h2 { "Servers" }
-        (server_table::table("Servers whose name or address contains the text", &servers, system_ms()))
+        (server_table::table("Servers whose name or address contains the text", &servers))
         @if servers.len() >= SERVERS as usize { p { "There may be more. A longer text finds fewer." } }
         h2 { "Games and maps" }
         ul {
@@ -70,7 +67,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     Ok(Page::new("Search", body))
 }
 
-/// Servers whose name or address contains the text, those with most players first.
+/// Servers whose name or address contains the string, those with most players first.
 async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>, Problem> {
     match context.find_servers(text.to_owned(), SERVERS).await {
         // Searches are off: only servers online are looked at.

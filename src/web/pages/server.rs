@@ -10,13 +10,12 @@ use serde::Deserialize;
 use super::banners;
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
-use super::format::{ago, count, ranking as ranking_name, signed};
+use super::format::{count, ranking as ranking_name, signed, time};
 use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
-use super::server_table::{game_path, map_path, server_path};
+use super::server_table::{game_path, map_path, seen, server_path};
 use crate::api::{Request, Row};
-use crate::clock::system_ms;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
 use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
@@ -32,11 +31,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let best = best_players(&context, &url).await?;
     let path = server_path(url.as_str());
     let boards = boards::section(&context, &Scope::Server(url), &path, &parameters, Some(detail.coverage)).await?;
-    let now_ms = system_ms();
     let summary = &detail.summary;
     let body = html! {
         h1 { (names::hostname(&summary.hostname, &summary.url)) }
-        (figures(&detail, now_ms))
+        (figures(&detail))
         @if summary.greylist_reason.is_some() { p { "This server is excluded from rankings." } }
         h2 { "Players now" }
         (players(&detail.players_listed))
@@ -48,7 +46,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         h2 { "All-time best" }
         (all_time_best(&best))
         h2 { "How it is scanned" }
-        (scanning(&detail, now_ms))
+        (scanning(&detail))
         (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
     };
     Ok(Page::new(names::plain_hostname(&summary.hostname, &summary.url), body))
@@ -61,7 +59,7 @@ async fn best_players(context: &WebContext, url: &ServerUrl) -> Result<BestPlaye
     }
 }
 
-fn figures(detail: &ServerDetail, now_ms: i64) -> Markup {
+fn figures(detail: &ServerDetail) -> Markup {
     let server = &detail.summary;
     html! {
         dl .figures {
@@ -70,11 +68,11 @@ fn figures(detail: &ServerDetail, now_ms: i64) -> Markup {
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::plain(game)) } } } }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
-            div { dt { "Last seen" } dd { @match server.last_seen_ms { Some(at_ms) => (ago(at_ms, now_ms)), None => "never" } } }
+            div { dt { "Last seen" } dd { (seen(server)) } }
         }
         @if let Some(join) = join_link(&server.url) { p { a href=(join) { "Join with Steam" } } }
         @if !server.tags.is_empty() {
-            p { "Tags: " @for tag in &server.tags { a .badge href={ "/tags/" (names::value(tag)) } { (tag) } " " } }
+            p { "Tags: " @for tag in &server.tags { a .badge href={ "/tags/" (names::segment(tag)) } { (names::plain(tag)) } " " } }
         }
     }
 }
@@ -250,7 +248,7 @@ fn best_player(player: &BestPlayer) -> Markup {
     }
 }
 
-fn scanning(detail: &ServerDetail, now_ms: i64) -> Markup {
+fn scanning(detail: &ServerDetail) -> Markup {
     let server = &detail.summary;
     let authentication = detail.authentication.as_deref().unwrap_or("no reply since the start of clqd");
     html! {
@@ -258,19 +256,18 @@ fn scanning(detail: &ServerDetail, now_ms: i64) -> Markup {
             div { dt { "Class" } dd { (server.class) } }
             div { dt { "Missed scans in a row" } dd { (count(server.missed)) } }
             div { dt { "Share of this week in which it was seen" } dd { (rounded(detail.coverage * 100.0)) " %" } }
-            div { dt { "What proves its replies" } dd { (authentication) } }
-            div { dt { "Known since" } dd { (ago(server.added_ms, now_ms)) } }
+            div { dt { "Authentication of its replies" } dd { (authentication) } }
+            div { dt { "Known since" } dd { (time(server.added_ms)) } }
         }
         @if !server.screened.is_empty() {
             p { "Parts of its answers were not used:" }
-            ul { @for screened in &server.screened { li { code { (screened.reason.name()) } ", last " (ago(screened.applied_ms, now_ms)) } } }
+            ul { @for screened in &server.screened { li { code { (screened.reason.name()) } ", last " (time(screened.applied_ms)) } } }
         }
         p .soft { "Class 1 is scanned every 2 minutes, 2 every 10 minutes, 3 hourly, 4 daily, 5 weekly; 6 and 7 do not answer. " a href="/about" { "More" } }
     }
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SeriesParameters {
     series: String,
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::sparkline;
-use super::format::{ago, count};
+use super::format::{count, time};
 use super::names;
 use crate::model::view::ServerSummary;
 
@@ -14,15 +14,22 @@ pub(super) fn server_path(url: &str) -> String {
 
 /// The path of a game's page.
 pub(super) fn game_path(game: &str) -> String {
-    format!("/games/{}", names::value(game))
+    format!("/games/{}", names::segment(game))
 }
 
 /// The path of a map's page.
 pub(super) fn map_path(map: &str) -> String {
-    format!("/maps/{}", names::value(map))
+    format!("/maps/{}", names::segment(map))
 }
 
-pub(super) fn table(caption: &str, servers: &[ServerSummary], now_ms: i64) -> Markup {
+/// When a server was seen. No age: a page changes only with what it shows.
+pub(super) fn seen(server: &ServerSummary) -> Markup {
+    html! {
+        @if server.online { "now" } @else { @match server.last_seen_ms { Some(at_ms) => (time(at_ms)), None => "never" } }
+    }
+}
+
+pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
@@ -45,7 +52,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary], now_ms: i64) -> Ma
                             td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
                             td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::plain(game)) } } }
                             td .n { @if let Some(rank) = server.rank { (count(rank)) } }
-                            td { @match server.last_seen_ms { Some(at_ms) => (ago(at_ms, now_ms)), None => "never" } }
+                            td { (seen(server)) }
                         }
                     }
                 }

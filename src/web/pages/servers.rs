@@ -10,7 +10,6 @@ use serde::Deserialize;
 use super::layout::{Page, PageResult};
 use super::{names, server_rows, server_table};
 use crate::api::{Request, ServerFilter};
-use crate::clock::system_ms;
 use crate::model::server_page::ServerOrder;
 use crate::web::context::WebContext;
 use crate::web::query;
@@ -18,7 +17,7 @@ use crate::web::query;
 const SERVERS: u32 = 50;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 struct Parameters {
     game: String,
     map: String,
@@ -36,20 +35,19 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let after = parameters.after.as_deref().map(query::server_cursor).transpose()?;
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let filter = ServerFilter {
-        class: None,
         game: given(&parameters.game),
         map: given(&parameters.map),
         tag: given(&parameters.tag),
-        screened: None,
         online: (parameters.state == "online").then_some(true),
         text: given(&parameters.text),
+        ..ServerFilter::default()
     };
     let request = Request::ServersPage { filter, after, count: SERVERS, order, recent: true };
     let (servers, next) = server_rows(context.ask(request).await?)?;
     let body = html! {
         h1 { "Servers" }
         (filters(&parameters, order))
-        (server_table::table(caption(order), &servers, system_ms()))
+        (server_table::table(caption(order), &servers))
         @if let Some(next) = next {
             p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next.to_string())) } { "Further servers" } }
         }

@@ -14,16 +14,20 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use super::openapi::{Cached, NotFound, Refused};
 use super::rows::{BoardHeadRow, EntryRow, WindowRow};
 use crate::api::{Request, Row};
+use crate::board::window::TIME_MS_MAX;
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::view::board::{BoardQuery, BoardSelector, PlayerSelector};
 use crate::web::answer::{CLOSED_MAX_AGE_S, MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::query::{self, Name, Number, PlayerKey, Position, RowCount};
 
 /// The ranking without `ranking`, as of `clqd board`.
 const RANKING_DEFAULT: Ranking = Ranking::Clq1;
+
+/// Unix ms.
+type Time = Number<0, TIME_MS_MAX>;
 
 /// A scope, a window, and the part of the board.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -31,32 +35,42 @@ const RANKING_DEFAULT: Ranking = Ranking::Clq1;
 #[into_params(parameter_in = Query)]
 struct Parameters {
     /// The board of a server: its URL. Exactly one of `server`, `game` and `tag` is required.
+    #[param(value_type = Option<query::Url>, inline)]
     server: Option<String>,
     /// The board of all servers of a game.
-    game: Option<String>,
+    #[param(inline)]
+    game: Option<Name>,
     /// The board of the servers with a tag.
-    tag: Option<String>,
+    #[param(inline)]
+    tag: Option<Name>,
     /// What the board is ordered by.
     #[param(value_type = Option<RankingName>, inline)]
-    ranking: Option<String>,
+    ranking: Option<Ranking>,
     /// A window, such as `2026-W47`, or a type of windows, such as `week`; without it, the running week.
+    #[param(value_type = Option<query::Window>, inline)]
     window: Option<String>,
-    /// With a type of windows: its oldest window that contains this time, Unix ms.
-    at_ms: Option<i64>,
+    /// A time, Unix ms. With a type of windows: its oldest window that contains it. With a window: 404 if the
+    /// window does not contain it.
+    #[param(inline)]
+    at_ms: Option<Time>,
     /// A page from this position on; without it, and without `player`, `player_key`, `after` and
     /// `before`, from 1.
-    #[param(minimum = 1)]
-    start: Option<u32>,
+    #[param(inline)]
+    start: Option<Position>,
     /// Most entries.
-    #[param(value_type = Option<query::RowCount>, inline)]
-    count: Option<u32>,
+    #[param(inline)]
+    count: Option<RowCount>,
     /// Instead of `start`: the entries around the player with this name.
-    player: Option<String>,
+    #[param(inline)]
+    player: Option<Name>,
     /// Instead of `start`: the entries around the player with this number.
-    player_key: Option<u32>,
+    #[param(inline)]
+    player_key: Option<PlayerKey>,
     /// Instead of `start`: the page after this cursor of `head.page`.
+    #[param(value_type = Option<query::BoardCursor>, inline)]
     after: Option<String>,
     /// Instead of `start`: the page before this cursor of `head.page`.
+    #[param(value_type = Option<query::BoardCursor>, inline)]
     before: Option<String>,
 }
 
@@ -121,20 +135,20 @@ fn request(parameters: Parameters) -> Result<(BoardSelector, BoardQuery), Proble
         parameters;
     let scope = match (server, game, tag) {
         (Some(url), None, None) => Scope::Server(query::server_url(&url)?),
-        (None, Some(game), None) => Scope::Game(game),
-        (None, None, Some(tag)) => Scope::Tag(tag),
+        (None, Some(Name(game)), None) => Scope::Game(game),
+        (None, None, Some(Name(tag))) => Scope::Tag(tag),
         _ => return Err(Problem::bad_request("expected one of server, game and tag")),
     };
-    let ranking = ranking.as_deref().map_or(Ok(RANKING_DEFAULT), query::ranking)?;
-    let count = query::rows("count", count)?;
+    let (ranking, at_ms) = (ranking.unwrap_or(RANKING_DEFAULT), at_ms.map(Number::to));
+    let count = RowCount::of(count);
     let player = match (player, player_key) {
         (None, None) => None,
-        (Some(name), None) => Some(PlayerSelector::Name(name)),
-        (None, Some(key)) => Some(PlayerSelector::Key(key)),
+        (Some(Name(name)), None) => Some(PlayerSelector::Name(name)),
+        (None, Some(key)) => Some(PlayerSelector::Key(key.to())),
         (Some(_), Some(_)) => return Err(Problem::bad_request("expected only one of player and player_key")),
     };
     let query = match (start, player, after, before) {
-        (start, None, None, None) => BoardQuery::Page { position: start.unwrap_or(1), count },
+        (start, None, None, None) => BoardQuery::Page { position: start.map_or(1, Number::to), count },
         (None, Some(player), None, None) => BoardQuery::Around { player, count },
         (None, None, Some(cursor), None) => BoardQuery::After { cursor, count },
         (None, None, None, Some(cursor)) => BoardQuery::Before { cursor, count },
@@ -170,13 +184,13 @@ mod tests {
         check("", Err("expected one of server, game and tag"));
         check("game=a&tag=b", Err("expected one of server, game and tag"));
         check("server=x", Err("server URL \"x\""));
-        check("game=a&ranking=point", Err("did you mean points?"));
-        check("game=a&count=501", Err("count is 501; expected 1 to 500"));
-        check("game=a&count=0", Err("count is 0"));
-        check("game=a&start=x", Err("start"));
+        check("game=a&ranking=point", Err("ranking is \"point\"; did you mean points?"));
+        check("game=a&count=501", Err("count is \"501\"; expected 1 to 500"));
+        check("game=a&count=0", Err("count is \"0\""));
+        check("game=a&start=x", Err("start is \"x\"; expected 1 to 4294967295"));
         check("game=a&start=1&player=b", Err("only one of start, player, after and before"));
         check("game=a&player=b&player_key=1", Err("only one of player and player_key"));
-        check("game=a&rankin=elo", Err("unknown field `rankin`"));
-        check("game=a&game=b", Err("duplicate field `game`"));
+        check("game=a&rankin=elo", Err("there is no parameter \"rankin\"; did you mean ranking?"));
+        check("game=a&game=b", Err("the parameter game is there twice"));
     }
 }

@@ -7,24 +7,27 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use super::openapi::{self, NotFound, Problems};
+use super::openapi::{self, NotFound, Problems, Removed};
 use super::rows::{OverviewRow, ServerDetailRow};
+use super::series::overview_content;
 use crate::api::{Request, Row, json};
 use crate::web::context::WebContext;
-use crate::web::problem::{Problem, ProblemKind};
+use crate::web::live_streams::StreamPlace;
+use crate::web::problem::Problem;
 use crate::web::query;
+use crate::web::router::Client;
 use crate::web::visitor::VisitorDetail;
 
 /// How often a stream looks for changes.
@@ -38,6 +41,7 @@ const FIELDS_LEFT_OUT: [&str; 2] = ["series", "maps"];
 #[into_params(parameter_in = Query)]
 struct Parameters {
     /// The URL of a server; without it, events are about the whole site.
+    #[param(value_type = Option<query::Url>, inline)]
     server: Option<String>,
 }
 
@@ -74,30 +78,32 @@ struct Live {
     context: Arc<WebContext>,
     request: Request,
     ticks: Interval,
-    /// What was sent last.
+    /// The content that was sent last.
     last: Option<String>,
-    _place: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 /// Streams changes of the site or of a server
 ///
 /// Server-sent events; the schema is that of the data of one event. The first event is the present
-/// state; then there is one whenever it has changed, at most every 2 s. The connection ends after
-/// 120 s, as all do; `EventSource` connects again by itself.
+/// state; then there is one whenever it has changed, at most every 2 s. A client may have four
+/// streams. The connection ends after 120 s, as all do; `EventSource` connects again by itself.
 #[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site", params(Parameters),
     responses(
-        (status = 200, description = "Events.", body = LiveEvent, content_type = "text/event-stream"), Problems, NotFound))]
-pub(super) async fn live(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+        (status = 200, description = "Events.", body = LiveEvent, content_type = "text/event-stream"), Problems, NotFound, Removed))]
+pub(super) async fn live(
+    State(context): State<Arc<WebContext>>,
+    Extension(Client(client)): Extension<Client>,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let Parameters { server } = query::parse(&uri)?;
     let request = match server {
         Some(url) => Request::ServersShow { url: query::server_url(&url)? },
         None => Request::Overview {},
     };
-    let Ok(place) = context.live_streams.clone().try_acquire_owned() else {
-        return Err(Problem::new(ProblemKind::Busy, "too many clients are watching; try again later"));
-    };
+    let place = context.live_streams.open(client)?;
     // An unknown server is an error, not an empty stream.
-    data(&context, &request).await?;
+    watched(&context, &request).await?;
     let mut ticks = interval(LOOK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let live = Live { context, request, ticks, last: None, _place: place };
@@ -114,28 +120,43 @@ impl Live {
         loop {
             self.ticks.tick().await;
             // A server that was removed sends nothing any more; the engine may be busy for a moment.
-            let Ok(data) = data(&self.context, &self.request).await else { continue };
-            if self.last.as_ref() != Some(&data) {
+            let Ok(Watched { data, content }) = watched(&self.context, &self.request).await else { continue };
+            if self.last.as_ref() != Some(&content) {
                 let name = if matches!(self.request, Request::Overview {}) { "overview" } else { "server" };
-                self.last = Some(data.clone());
+                self.last = Some(content);
                 return Event::default().event(name).data(data);
             }
         }
     }
 }
 
-/// The state that is watched, as one line of JSON.
-async fn data(context: &WebContext, request: &Request) -> Result<String, Problem> {
+/// What is watched.
+struct Watched {
+    /// One line of JSON.
+    data: String,
+    /// As `data`, without what only time changes.
+    content: String,
+}
+
+async fn watched(context: &WebContext, request: &Request) -> Result<Watched, Problem> {
     match &context.ask_shared(request).await?[..] {
-        [Row::Overview(overview)] => Ok(json::to_string(&OverviewRow::from(&**overview))),
-        [Row::ServerDetail(detail)] => {
-            let row = ServerDetailRow::from(VisitorDetail::from(&**detail));
-            let mut value = serde_json::to_value(row).map_err(|_| Problem::unexpected_row())?;
-            if let Some(fields) = value.as_object_mut() {
-                FIELDS_LEFT_OUT.iter().for_each(|field| _ = fields.remove(*field));
-            }
-            Ok(json::to_string(&value))
-        }
+        [Row::Overview(overview)] => Ok(Watched {
+            data: json::to_string(&OverviewRow::from(&**overview)),
+            content: json::to_string(&overview_content(overview)),
+        }),
+        [Row::ServerDetail(detail)] => Ok(Watched {
+            data: without_large_fields(VisitorDetail::from(&**detail))?,
+            content: without_large_fields(VisitorDetail::from(&**detail).content())?,
+        }),
         _ => Err(Problem::unexpected_row()),
     }
+}
+
+fn without_large_fields(detail: VisitorDetail<'_>) -> Result<String, Problem> {
+    let row = ServerDetailRow::from(detail);
+    let mut value = serde_json::to_value(row).map_err(|_| Problem::unexpected_row())?;
+    if let Some(fields) = value.as_object_mut() {
+        FIELDS_LEFT_OUT.iter().for_each(|field| _ = fields.remove(*field));
+    }
+    Ok(json::to_string(&value))
 }

@@ -14,7 +14,8 @@ use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::query::{self, Name, RowCount};
+use crate::web::segment::Segment;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -22,10 +23,11 @@ use crate::web::query;
 struct ListParameters {
     /// Only maps whose names are this text, begin with it or, from three characters on, contain it, in
     /// this order, regardless of case.
-    text: Option<String>,
+    #[param(inline)]
+    text: Option<Name>,
     /// Most maps.
-    #[param(value_type = Option<query::RowCount>, inline)]
-    limit: Option<u32>,
+    #[param(inline)]
+    limit: Option<RowCount>,
 }
 
 /// Maps, the most played first.
@@ -42,8 +44,12 @@ struct MapList {
     responses((status = 200, description = "The maps.", body = MapList), Cached))]
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { text, limit } = query::parse(&uri)?;
-    let count = query::rows("limit", limit)?;
-    let maps = context.maps(text, count).await?.into_iter().map(MapTotalsRow::from).collect();
+    let maps = context
+        .maps(text.map(|Name(text)| text), RowCount::of(limit))
+        .await?
+        .into_iter()
+        .map(MapTotalsRow::from)
+        .collect();
     json_answer(&MapList { maps }, MAX_AGE_S)
 }
 
@@ -51,11 +57,17 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
 ///
 /// Maps of the same name in different games are one. Greylisted and removed servers do not count.
 #[utoipa::path(get, path = "/api/v1/maps/{name}", operation_id = "get_map", tag = "maps",
-    params(("name" = String, Path, description = "The name of the map.", example = "q3dm17")),
+    params((
+        "name" = String,
+        Path,
+        description = "The name of the map, percent-encoded. The names `.` and `..` are written `~.` and `~..`.",
+        example = "q3dm17",
+        min_length = 1,
+    )),
     responses((status = 200, description = "The map.", body = MapRow), Cached, NotFound))]
 pub(super) async fn show(
     State(context): State<Arc<WebContext>>,
-    Path(map): Path<String>,
+    Path(Segment(map)): Path<Segment>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;

@@ -11,8 +11,9 @@ use std::sync::LazyLock;
 
 use axum::http::Uri;
 use axum::response::Response as HttpResponse;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaType, Type};
-use utoipa::openapi::{Content, KnownFormat, Object, RefOr, Response, ResponseBuilder, SchemaFormat};
+use utoipa::openapi::{Content, KnownFormat, Object, RefOr, Required, Response, ResponseBuilder, SchemaFormat};
 use utoipa::{IntoResponses, OpenApi, ToSchema};
 
 use super::{boards, live, maps, players, search, series, servers, status};
@@ -25,7 +26,8 @@ use crate::web::query;
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 8] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
+    ("BoardHead", "first_score_ms"),
     ("BoardHead", "page"),
     ("BoardHead", "tie_breaker"),
     ("LiveServer", "round_end"),
@@ -36,6 +38,46 @@ const FIELDS_LEFT_OUT: [(&str, &str); 8] = [
     ("ServerDetail", "round_end"),
 ];
 
+/// Parameters of which at most one may be given: path and group.
+const EXCLUSIVE: [(&str, Exclusive); 3] = [
+    (
+        "/api/v1/boards",
+        Exclusive {
+            name: "scope",
+            description: "Whose board: exactly one of these parameters.",
+            parameters: &["server", "game", "tag"],
+            is_required: true,
+        },
+    ),
+    (
+        "/api/v1/boards",
+        Exclusive {
+            name: "part",
+            description: "Which part of the board: at most one of these parameters.",
+            parameters: &["start", "player", "player_key", "after", "before"],
+            is_required: false,
+        },
+    ),
+    (
+        "/api/v1/series",
+        Exclusive {
+            name: "scope",
+            description: "Whose series: at most one of these parameters; without one, of all servers.",
+            parameters: &["game", "tag"],
+            is_required: false,
+        },
+    ),
+];
+
+/// Parameters that are described as one object, the only form in which OpenAPI can say that they exclude
+/// each other. In a query each of its fields is a parameter (style `form`, exploded).
+struct Exclusive {
+    name: &'static str,
+    description: &'static str,
+    parameters: &'static [&'static str],
+    is_required: bool,
+}
+
 /// Errors of all requests.
 pub(super) struct Problems;
 
@@ -44,6 +86,12 @@ pub(super) struct Cached;
 
 /// What was requested does not exist.
 pub(super) struct NotFound;
+
+/// The server was removed.
+pub(super) struct Removed;
+
+/// The player was merged into another one.
+pub(super) struct Moved;
 
 /// The request is valid, but not possible now.
 pub(super) struct Refused;
@@ -59,12 +107,17 @@ fn problems<const N: usize>(problems: [(&str, &str); N]) -> BTreeMap<String, Ref
 
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems([
-            ("400", "A parameter is unknown, missing or invalid."),
+        let mut responses = problems([
+            ("400", "A parameter, the path or a header is unknown, missing or invalid."),
+            ("405", "Only GET and HEAD are supported."),
+            ("414", "Path and query are too long."),
             ("429", "This client has sent too many requests; `Retry-After` says how many seconds to wait."),
             ("500", "A bug, which the log of the daemon describes, or an answer above 4 MiB."),
             ("503", "The daemon starts, stops or is busy; try again after the seconds in `Retry-After`."),
-        ])
+        ]);
+        let too_large = Response::new("The head of the request has more than 16 KiB or 64 fields; without a body.");
+        responses.insert("431".to_owned(), too_large.into());
+        responses
     }
 }
 
@@ -80,6 +133,19 @@ impl IntoResponses for Cached {
 impl IntoResponses for NotFound {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems([("404", "What the request names does not exist.")])
+    }
+}
+
+impl IntoResponses for Removed {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems([("410", "The server was removed: it is no longer scanned or listed.")])
+    }
+}
+
+impl IntoResponses for Moved {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let moved = Response::new("The player was merged into another one, who is at `Location`.");
+        [("301".to_owned(), moved.into())].into()
     }
 }
 
@@ -150,6 +216,10 @@ pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = Lazy
         object.required.retain(|required| required != field);
         let schema = object.properties.get_mut(field).unwrap_or_else(|| panic!("{name} has no {field}"));
         remove_null(schema);
+    }
+    for (path, group) in EXCLUSIVE {
+        let operation = description.paths.paths.get_mut(path).and_then(|path| path.get.as_mut());
+        make_exclusive(operation.unwrap_or_else(|| panic!("there is no {path}")), &group);
     }
     for operation in description.paths.paths.values_mut().filter_map(|path| path.get.as_mut()) {
         for parameter in operation.parameters.iter_mut().flatten() {
@@ -248,6 +318,35 @@ fn describe_whole(schema: &mut RefOr<Schema>) {
             one.description = Some(std::mem::take(&mut of.description));
         }
     }
+}
+
+fn make_exclusive(operation: &mut Operation, group: &Exclusive) {
+    let parameters = operation.parameters.as_mut().expect("parameters");
+    let mut object = Object::new();
+    for name in group.parameters {
+        let at = parameters.iter().position(|parameter| parameter.name == *name);
+        let parameter = parameters.remove(at.unwrap_or_else(|| panic!("there is no {name}")));
+        let mut schema = parameter.schema.expect("a schema");
+        remove_null(&mut schema);
+        if let RefOr::T(Schema::Object(field)) = &mut schema {
+            field.description = parameter.description;
+        }
+        object.properties.insert((*name).to_owned(), schema);
+    }
+    object.schema_type = Type::Object.into();
+    object.min_properties = group.is_required.then_some(1);
+    object.max_properties = Some(1);
+    object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+    let required = if group.is_required { Required::True } else { Required::False };
+    let described = ParameterBuilder::new()
+        .name(group.name)
+        .parameter_in(ParameterIn::Query)
+        .required(required)
+        .description(Some(group.description))
+        .style(Some(ParameterStyle::Form))
+        .explode(Some(true))
+        .schema(Some(RefOr::T(Schema::Object(object))));
+    parameters.insert(0, described.build());
 }
 
 fn remove_null(schema: &mut RefOr<Schema>) {

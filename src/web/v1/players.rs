@@ -9,21 +9,30 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::openapi::{Cached, NotFound};
+use super::openapi::{Cached, Moved, NotFound};
 use super::rows::PlayerRow;
 use crate::api::{Request, Row};
-use crate::web::answer::{MAX_AGE_S, json_answer};
+use crate::web::answer::{MAX_AGE_S, json_answer, moved_to};
 use crate::web::context::WebContext;
-use crate::web::limits::PLAYER_WEEKS_MAX;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::query::{self, Name, Number, PlayerKey, Skip};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Parameters {
-    /// The name of a player, with or without colour codes; at most 256 bytes.
-    name: String,
+    /// The name of a player, with or without colour codes; at most 256 characters.
+    #[param(inline)]
+    name: Name,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ByKeyParameters {
+    /// Rows of `weeks` to leave out: the `weeks_next` of the answer before.
+    #[param(inline)]
+    skip: Option<Skip>,
 }
 
 /// Players of one name.
@@ -35,18 +44,15 @@ struct PlayerList {
 
 /// Lists the players of a name
 ///
-/// Weeks are the newest 500 at most.
+/// All players together have some 100 rows of `weeks` at most; a request by key continues them.
 #[utoipa::path(get, path = "/api/v1/players", operation_id = "list_players", tag = "players", params(Parameters),
     responses((status = 200, description = "The players.", body = PlayerList), Cached, NotFound))]
 pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
-    let Parameters { name } = query::parse(&uri)?;
-    query::name_length("name", &name)?;
+    let Parameters { name: Name(name) } = query::parse(&uri)?;
     let rows = context.ask(Request::Player { name }).await?;
     let mut players = Vec::with_capacity(rows.len());
     for row in rows {
-        let Row::Player(mut player) = row else { return Err(Problem::unexpected_row()) };
-        // Newest first.
-        player.weeks.truncate(PLAYER_WEEKS_MAX);
+        let Row::Player(player) = row else { return Err(Problem::unexpected_row()) };
         players.push(player.into());
     }
     json_answer(&PlayerList { players }, MAX_AGE_S)
@@ -54,17 +60,21 @@ pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) ->
 
 /// Returns a player
 ///
-/// Weeks are the newest 500 at most.
+/// The address of a player who was merged into another one is redirected to that one. An answer has at
+/// most 100 rows of `weeks`, and the best positions on their servers.
 #[utoipa::path(get, path = "/api/v1/players/{key}", operation_id = "get_player", tag = "players",
-    params(("key" = u32, Path, description = "The number of the player.")),
-    responses((status = 200, description = "The player.", body = PlayerRow), Cached, NotFound))]
+    params(("key" = inline(PlayerKey), Path, description = "The number of the player."), ByKeyParameters),
+    responses((status = 200, description = "The player.", body = PlayerRow), Cached, NotFound, Moved))]
 pub(super) async fn by_key(
     State(context): State<Arc<WebContext>>,
     Path(key): Path<String>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    query::no_parameters(&uri)?;
-    let mut player = context.player(query::player_key(&key)?).await?;
-    player.weeks.truncate(PLAYER_WEEKS_MAX);
+    let ByKeyParameters { skip } = query::parse(&uri)?;
+    let player_key = query::player_key(&key)?;
+    let player = context.player(player_key, skip.map_or(0, Number::to)).await?;
+    if player.player_key != player_key {
+        return Ok(moved_to(&format!("/api/v1/players/{}", player.player_key)));
+    }
     json_answer(&PlayerRow::from(player), MAX_AGE_S)
 }

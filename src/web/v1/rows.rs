@@ -124,6 +124,7 @@ mod tests {
             order: OrderView::default(),
             size: 3,
             range: None,
+            first_score_ms: None,
             page: None,
         };
         let text = |value: &Value| value.to_string();

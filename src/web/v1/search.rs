@@ -13,30 +13,31 @@ use super::rows::{MapTotalsRow, PlayerNameRow, ServerRow};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::query::{self, Name, RowCount};
 use crate::web::visitor::VisitorServer;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Parameters {
-    /// A part of a name, at most 256 bytes; case is ignored. A text of one or two characters is only
+    /// A part of a name, at most 256 characters; case is ignored. A text of one or two characters is only
     /// looked for at the beginning.
-    text: String,
+    #[param(inline)]
+    text: Name,
     /// Most players, most servers and most maps.
-    #[param(value_type = Option<query::RowCount>, inline)]
-    limit: Option<u32>,
+    #[param(inline)]
+    limit: Option<RowCount>,
 }
 
 /// What a search found.
 #[derive(Debug, Serialize, ToSchema)]
 struct Found<'a> {
-    /// Those whose names begin with the text, then those whose names contain it, the newest players
+    /// Those whose names begin with the string, then those whose names contain it, the newest players
     /// first.
     players: Vec<PlayerNameRow>,
-    /// Servers whose host name or URL contains the text, those with most players first.
+    /// Servers whose host name or URL contains the string, those with most players first.
     servers: Vec<ServerRow<'a>>,
-    /// The map with this name, those whose names begin with the text, then those whose names contain it;
+    /// The map with this name, those whose names begin with the string, then those whose names contain it;
     /// each in order of the time that it was played in the kept weeks.
     maps: Vec<MapTotalsRow>,
 }
@@ -48,9 +49,8 @@ struct Found<'a> {
 #[utoipa::path(get, path = "/api/v1/search", operation_id = "search", tag = "site", params(Parameters),
     responses((status = 200, description = "What was found.", body = Found), Cached, Refused))]
 pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
-    let Parameters { text, limit } = query::parse(&uri)?;
-    let count = query::rows("limit", limit)?;
-    query::name_length("text", &text)?;
+    let Parameters { text: Name(text), limit } = query::parse(&uri)?;
+    let count = RowCount::of(limit);
     let players = context.find_players(text.clone(), count).await?;
     let servers = context.find_servers(text.clone(), count).await?;
     let maps = context.maps(Some(text), count).await?;

@@ -11,10 +11,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::openapi::{Cached, NotFound};
 use super::rows::{OverviewRow, SeriesRow};
 use crate::api::{Request, Row};
-use crate::web::answer::{MAX_AGE_S, json_answer};
+use crate::model::view::Overview;
+use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::query::{self, Name};
 
 /// Returns players and servers online, by game and tag
 #[utoipa::path(get, path = "/api/v1/overview", operation_id = "get_overview", tag = "site",
@@ -22,9 +23,16 @@ use crate::web::query;
 pub(super) async fn overview(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     match &context.ask(Request::Overview {}).await?[..] {
-        [Row::Overview(overview)] => json_answer(&OverviewRow::from(&**overview), MAX_AGE_S),
+        [Row::Overview(overview)] => {
+            json_answer_of_content(&OverviewRow::from(&**overview), &overview_content(overview), MAX_AGE_S)
+        }
         _ => Err(Problem::unexpected_row()),
     }
+}
+
+/// The overview without its time.
+pub(super) fn overview_content(overview: &Overview) -> Overview {
+    Overview { now_ms: 0, ..overview.clone() }
 }
 
 /// A game, a tag, or neither.
@@ -33,9 +41,11 @@ pub(super) async fn overview(State(context): State<Arc<WebContext>>, uri: Uri) -
 #[into_params(parameter_in = Query)]
 struct Parameters {
     /// Only the servers of a game.
-    game: Option<String>,
+    #[param(inline)]
+    game: Option<Name>,
     /// Only the servers with a tag; not together with `game`.
-    tag: Option<String>,
+    #[param(inline)]
+    tag: Option<Name>,
 }
 
 /// Players and servers online over time, if they are known.
@@ -53,6 +63,7 @@ struct OnlineSeriesAnswer<'a> {
     responses((status = 200, description = "The series.", body = OnlineSeriesAnswer), Cached, NotFound))]
 pub(super) async fn series(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { game, tag } = query::parse(&uri)?;
+    let [game, tag] = [game, tag].map(|name| name.map(|Name(name)| name));
     match &context.ask(Request::Series { game, tag }).await?[..] {
         [] => json_answer(&OnlineSeriesAnswer { series: None }, MAX_AGE_S),
         [Row::Series(series)] => json_answer(&OnlineSeriesAnswer { series: Some((&**series).into()) }, MAX_AGE_S),

@@ -10,16 +10,19 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use super::openapi::{Cached, NotFound};
+use super::openapi::{Cached, NotFound, Removed};
 use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
 use crate::api::{Request, Row, ServerFilter};
 use crate::model::server::Class;
 use crate::model::server_page::ServerOrder;
-use crate::web::answer::{MAX_AGE_S, json_answer};
+use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query;
+use crate::web::query::{self, Name, Number, RowCount};
 use crate::web::visitor::{VisitorDetail, VisitorServer};
+
+/// A scan class.
+type ClassNumber = Number<1, 7>;
 
 /// A filter, as of `clqd servers list`, and a page.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -27,34 +30,39 @@ use crate::web::visitor::{VisitorDetail, VisitorServer};
 #[into_params(parameter_in = Query)]
 struct ListParameters {
     /// Servers of this scan class; 6 and 7 do not answer.
-    #[param(minimum = 1, maximum = 7)]
-    class: Option<u8>,
+    #[param(inline)]
+    class: Option<ClassNumber>,
     /// Servers with exactly this game.
-    game: Option<String>,
+    #[param(inline)]
+    game: Option<Name>,
     /// Servers with exactly this current map.
-    map: Option<String>,
+    #[param(inline)]
+    map: Option<Name>,
     /// Servers with exactly this tag.
-    tag: Option<String>,
+    #[param(inline)]
+    tag: Option<Name>,
     /// `true`: servers whose last list shows the current players; `false`: all others.
     online: Option<bool>,
     /// `true`: servers of which a screening check has refused something within the last 7 days;
     /// `false`: all others.
     screened: Option<bool>,
     /// Servers with this part of the URL, host name or map; case is ignored.
-    text: Option<String>,
+    #[param(inline)]
+    text: Option<Name>,
     /// `added`: in which they were added; `players`: servers online, most players first; `rank`: ranked
     /// servers, the best first; `name`: servers that answer, by host name.
     #[param(value_type = Option<OrderName>, inline)]
-    order: Option<String>,
+    order: Option<ServerOrder>,
     /// With the players of the last 25 hours.
     #[serde(default)]
     #[param(default = false)]
     recent: bool,
     /// The page after this place: the `next` of the page before.
+    #[param(value_type = Option<query::Cursor>, inline)]
     after: Option<String>,
     /// Most servers.
-    #[param(value_type = Option<query::RowCount>, inline)]
-    limit: Option<u32>,
+    #[param(inline)]
+    limit: Option<RowCount>,
 }
 
 /// A page of servers.
@@ -86,11 +94,11 @@ impl ToSchema for OrderName {}
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { class, game, map, tag, online, screened, text, order, recent, after, limit } =
         query::parse(&uri)?;
-    let class = class.map(Class::try_from).transpose().map_err(Problem::bad_request)?;
+    let class = class.and_then(|class| Class::new(class.to()));
     let after = after.as_deref().map(query::server_cursor).transpose()?;
-    let order = order.as_deref().map(query::server_order).transpose()?.unwrap_or_default();
-    let filter = ServerFilter { class, game, map, tag, online, screened, text };
-    let count = query::rows("limit", limit)?;
+    let [game, map, tag, text] = [game, map, tag, text].map(|name| name.map(|Name(name)| name));
+    let filter = ServerFilter { class, game, map, tag, online, screened, text, ..ServerFilter::default() };
+    let (count, order) = (RowCount::of(limit), order.unwrap_or_default());
     let rows = context.ask(Request::ServersPage { filter, after, count, order, recent }).await?;
     let mut list = ServerList { servers: Vec::with_capacity(rows.len()), next: None };
     for row in &rows {
@@ -108,6 +116,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
 #[into_params(parameter_in = Query)]
 struct BestParameters {
     /// The URL of the server.
+    #[param(value_type = query::Url, inline)]
     server: String,
 }
 
@@ -115,7 +124,7 @@ struct BestParameters {
 ///
 /// For CLQ1, CLQ2 and ELO, the ten players with the best positions on the server in all closed weeks.
 #[utoipa::path(get, path = "/api/v1/best", operation_id = "get_best_players", tag = "servers", params(BestParameters),
-    responses((status = 200, description = "The best players.", body = BestPlayersRow), Cached, NotFound))]
+    responses((status = 200, description = "The best players.", body = BestPlayersRow), Cached, NotFound, Removed))]
 pub(super) async fn best(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let BestParameters { server } = query::parse(&uri)?;
     let url = query::server_url(&server)?;
@@ -128,12 +137,12 @@ pub(super) async fn best(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
 /// Returns a server with its players, maps and series
 #[utoipa::path(get, path = "/api/v1/servers/{url}", operation_id = "get_server", tag = "servers",
     params((
-        "url" = String,
+        "url" = inline(query::Url),
         Path,
         description = "The URL of the server, percent-encoded: `quake3%3A%2F%2F192.0.2.7%3A27960`.",
         example = "quake3://192.0.2.7:27960",
     )),
-    responses((status = 200, description = "The server.", body = ServerDetailRow), Cached, NotFound))]
+    responses((status = 200, description = "The server.", body = ServerDetailRow), Cached, NotFound, Removed))]
 pub(super) async fn show(
     State(context): State<Arc<WebContext>>,
     Path(url): Path<String>,
@@ -141,5 +150,6 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     let detail = context.server(query::server_url(&url)?).await?;
-    json_answer(&ServerDetailRow::from(VisitorDetail::from(&detail)), MAX_AGE_S)
+    let content = VisitorDetail::from(&detail).content();
+    json_answer_of_content(&ServerDetailRow::from(VisitorDetail::from(&detail)), &content, MAX_AGE_S)
 }

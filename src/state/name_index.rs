@@ -1,14 +1,19 @@
-//! Names of players or servers in memory, for searches regardless of case.
+//! Names of players or servers, for searches regardless of case. The daemon keeps them in memory;
+//! [`find_players`] and [`find_servers`] read them for one search.
 //!
 //! The names of a chunk are one text, which is searched from its start to its end. Each chunk knows
-//! which three bytes occur in it, so a search skips the chunks that cannot contain the text: nearly
-//! all of them, for a text of some characters. An index of all places of three characters would take
+//! which three bytes occur in it, so a search skips the chunks that cannot contain the string: nearly
+//! all of them, for a string of some characters. An index of all places of three characters would take
 //! several times as much memory.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memmem;
+
+use crate::engine::ServerNames;
+use crate::model::{PlayerKey, ServerKey};
+use crate::store::{Reader, StoreError};
 
 /// Between the names of a text. No name contains it.
 const SEPARATOR: u8 = 0;
@@ -19,6 +24,9 @@ pub const INSIDE_CHARS_MIN: usize = 3;
 /// Bits of a chunk's filter: 64 KB beside some 400 KB of names. With 100,000 different parts of three
 /// bytes in a chunk, one that is not there is taken for present in 17 % of the cases.
 const FILTER_BITS: u32 = 1 << 19;
+
+/// Names that are found for a list of servers, from which the busiest are taken.
+pub const SERVER_NAMES_MAX: usize = 1_000;
 
 /// Keys of one chunk are in a range of this length.
 pub const CHUNK_KEYS: u32 = 16_384;
@@ -66,12 +74,12 @@ impl Chunk {
         }
     }
 
-    /// Whether the names may contain the text.
+    /// Whether the names may contain the string.
     fn may_contain(&self, text: &[u8]) -> bool {
         filter_bits(text).all(|(word, bit)| self.filter.get(word).is_none_or(|bits| bits & bit != 0))
     }
 
-    /// The names that contain the text, the newest last, and whether they begin with it. A text that
+    /// The names that contain the string, the newest last, and whether they begin with it. A text that
     /// begins with a separator is found at the beginnings only.
     fn find(&self, finder: &memmem::Finder<'_>) -> Vec<(u32, bool)> {
         if !self.may_contain(finder.needle()) {
@@ -147,33 +155,106 @@ impl NameIndex {
         }
     }
 
-    /// Keys whose names begin with the text, then others whose names contain it; the newest first,
-    /// at most `count` names. A text of less than [`INSIDE_CHARS_MIN`] characters is only looked for
-    /// at the beginning.
+    /// Keys whose names begin with the string, then others whose names contain it; the newest first,
+    /// at most `count` names. A string of less than [`INSIDE_CHARS_MIN`] characters is only looked
+    /// for at the beginning.
     pub fn find(&self, text: &str, count: usize) -> Vec<u32> {
-        let text = text.to_lowercase();
-        let is_short = text.chars().count() < INSIDE_CHARS_MIN;
-        if text.is_empty() || text.as_bytes().contains(&SEPARATOR) {
-            return Vec::new();
-        }
-        let (mut first, mut inside) = (Vec::new(), Vec::new());
-        let with_separator = [&[SEPARATOR], text.as_bytes()].concat();
-        let finder = memmem::Finder::new(if is_short { &with_separator[..] } else { text.as_bytes() });
+        let Some(mut search) = Search::new(text, count) else { return Vec::new() };
         for (_, chunk) in self.chunks.iter().rev() {
-            for (key, is_first) in chunk.find(&finder).into_iter().rev() {
-                let list = if is_first { &mut first } else { &mut inside };
-                if list.len() < count {
-                    list.push(key);
-                }
-            }
-            if first.len() == count {
+            search.look_at(chunk);
+            if search.is_complete() {
                 break;
             }
         }
-        first.extend(inside);
-        first.truncate(count);
-        first
+        search.found()
     }
+}
+
+/// One search: it looks at chunks, the newest first.
+struct Search {
+    /// In lower case; begins with a separator if it is too short to be looked for inside of names.
+    needle: Vec<u8>,
+    count: usize,
+    /// Keys whose names begin with the string.
+    first: Vec<u32>,
+    /// Keys whose names contain it.
+    inside: Vec<u32>,
+}
+
+impl Search {
+    /// `None`: no name can contain the string.
+    fn new(text: &str, count: usize) -> Option<Search> {
+        let text = text.to_lowercase();
+        if text.is_empty() || text.as_bytes().contains(&SEPARATOR) {
+            return None;
+        }
+        let separator: &[u8] = if text.chars().count() < INSIDE_CHARS_MIN { &[SEPARATOR] } else { &[] };
+        let needle = [separator, text.as_bytes()].concat();
+        Some(Search { needle, count, first: Vec::new(), inside: Vec::new() })
+    }
+
+    fn look_at(&mut self, chunk: &Chunk) {
+        let finder = memmem::Finder::new(&self.needle);
+        for (key, is_first) in chunk.find(&finder).into_iter().rev() {
+            let list = if is_first { &mut self.first } else { &mut self.inside };
+            if list.len() < self.count {
+                list.push(key);
+            }
+        }
+    }
+
+    /// Whether older chunks cannot change the result.
+    fn is_complete(&self) -> bool {
+        self.first.len() == self.count
+    }
+
+    fn found(mut self) -> Vec<u32> {
+        self.first.extend(self.inside);
+        self.first.truncate(self.count);
+        self.first
+    }
+}
+
+/// The names of the players of a chunk.
+pub fn players_of(reader: &Reader, number: u32) -> Result<Chunk, StoreError> {
+    let mut chunk = Chunk::default();
+    reader.each_name(NameIndex::keys_of(number), &mut |player, name| chunk.push(player.0, name))?;
+    chunk.finish();
+    Ok(chunk)
+}
+
+/// Host names and URLs of servers.
+pub fn servers_of(names: &[(ServerKey, String, String)]) -> Chunk {
+    let mut chunk = Chunk::default();
+    for (server, hostname, url) in names {
+        chunk.push(server.0, hostname);
+        chunk.push(server.0, url);
+    }
+    chunk.finish();
+    chunk
+}
+
+/// As [`NameIndex::find`], in the names of all players of a store.
+pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<PlayerKey>, StoreError> {
+    let Some(mut search) = Search::new(text, count) else { return Ok(Vec::new()) };
+    let newest = NameIndex::number_of(reader.next_player()?.0.saturating_sub(1));
+    for number in (0..=newest).rev() {
+        search.look_at(&players_of(reader, number)?);
+        if search.is_complete() {
+            break;
+        }
+    }
+    Ok(search.found().into_iter().map(PlayerKey).collect())
+}
+
+/// Servers whose host name or URL begins with the string or contains it, each once.
+pub fn find_servers(servers: &ServerNames, text: &str) -> Vec<ServerKey> {
+    let Some(mut search) = Search::new(text, SERVER_NAMES_MAX) else { return Vec::new() };
+    search.look_at(&servers_of(&servers.names));
+    let mut found: Vec<ServerKey> = search.found().into_iter().map(ServerKey).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 #[cfg(test)]

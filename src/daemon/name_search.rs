@@ -3,17 +3,15 @@
 //! store after the start, and new ones every few seconds; another one reads those of servers from the
 //! engine again and again, because host names change.
 
-pub mod index;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use self::index::{Chunk, NameIndex};
 use super::engine_thread::Command;
 use crate::engine::ServerNames;
 use crate::model::{PlayerKey, ServerKey};
+use crate::state::name_index::{NameIndex, SERVER_NAMES_MAX, players_of, servers_of};
 use crate::store::{Reader, StoreError};
 
 /// How often new names are read.
@@ -27,9 +25,6 @@ const FIRST_SERVERS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The part of the memory that is for servers. With 64 MiB: some 200,000 servers.
 const SERVERS_SHARE: usize = 4;
-
-/// Names that are found for a list of servers, from which the busiest are taken.
-const SERVER_NAMES_MAX: usize = 1_000;
 
 /// The indexes and the limit of their memory.
 #[derive(Debug)]
@@ -49,12 +44,12 @@ impl NameSearch {
         NameSearch { bytes_max, players: Mutex::default(), servers: Mutex::default() }
     }
 
-    /// Players whose names begin with the text or contain it, at most `count`.
+    /// Players whose names begin with the string or contain it, at most `count`.
     pub async fn find_players(&self, text: String, count: usize) -> Vec<u32> {
         find(&self.players, text, count).await
     }
 
-    /// Servers whose host name or URL begins with the text or contains it. Some may have another name by
+    /// Servers whose host name or URL begins with the string or contains it. Some may have another name by
     /// now, or be removed.
     pub async fn find_servers(&self, text: String) -> Vec<ServerKey> {
         let mut found: Vec<ServerKey> =
@@ -77,12 +72,7 @@ impl NameSearch {
                 let read = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await;
                 let Some(ServerNames { names, keys }) = read else { return };
                 newest = NameIndex::number_of(keys.saturating_sub(1));
-                let mut chunk = Chunk::default();
-                for (server, hostname, url) in names {
-                    chunk.push(server.0, &hostname);
-                    chunk.push(server.0, &url);
-                }
-                chunk.finish();
+                let chunk = servers_of(&names);
                 let is_kept = self.servers.lock().expect("index lock poisoned").put_within(bytes_max, number, chunk);
                 if newest == newest_before && (number == 0 || !is_kept) {
                     interval = SERVERS_INTERVAL;
@@ -127,9 +117,7 @@ impl NameSearch {
         let bytes_max = self.bytes_max - self.bytes_max / SERVERS_SHARE;
         // The newest first: older ones are read only while there is memory.
         for number in (oldest_missing..=newest).rev() {
-            let mut chunk = Chunk::default();
-            reader.each_name(NameIndex::keys_of(number), &mut |player, name| chunk.push(player.0, name))?;
-            chunk.finish();
+            let chunk = players_of(reader, number)?;
             let mut index = self.players.lock().expect("index lock poisoned");
             if !index.put_within(bytes_max, number, chunk) {
                 break;

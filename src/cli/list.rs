@@ -1,0 +1,202 @@
+//! `clqd servers list`: filters, sorts and prints servers.
+
+use std::cmp::{Ordering, Reverse};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::admin::parse_class;
+use crate::api::ServerFilter;
+use crate::cli::context::CliContext;
+use crate::cli::output::Printer;
+use crate::cli::output::format::group_digits;
+use crate::cli::stdio::{Output, note};
+use crate::control::{Request, Row};
+use crate::model::server::Class;
+use crate::model::view::ServerSummary;
+
+/// List the servers that match all options
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Part of the URL, host name or map, regardless of case
+    text: Option<String>,
+    /// Scan class, 1 to 7
+    #[arg(long, value_parser = parse_class)]
+    class: Option<Class>,
+    /// Game, such as baseq3
+    #[arg(long)]
+    game: Option<String>,
+    /// Map, such as q3dm6
+    #[arg(long)]
+    map: Option<String>,
+    /// Only servers with this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Only servers that answer now
+    #[arg(long)]
+    online: bool,
+    /// Only servers to which screening applied within 7 days
+    #[arg(long)]
+    screened: bool,
+    /// Only servers on the greylist
+    #[arg(long)]
+    greylisted: bool,
+    /// Only servers that were removed
+    #[arg(long)]
+    removed: bool,
+    /// url (default), class, players, rank, name or seen
+    #[arg(long, value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
+    order: ListOrder,
+    /// Most servers [default: all]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ListOrder {
+    /// Numbers in URLs as numbers
+    #[default]
+    Url,
+    /// Most often scanned first
+    Class,
+    /// Most players first
+    Players,
+    /// Best rank of the last week first
+    Rank,
+    /// Host name, regardless of case
+    Name,
+    /// Last seen first
+    Seen,
+}
+
+pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let ListArgs { text, class, game, map, tag, online, screened, greylisted, removed, order, count } = args;
+    let only = |flag: bool| flag.then_some(true);
+    let filter = ServerFilter {
+        class,
+        game,
+        map,
+        tag,
+        online: only(online),
+        screened: only(screened),
+        greylisted: only(greylisted),
+        removed: only(removed),
+        text,
+    };
+    let mut servers = Vec::new();
+    app.send(&Request::ServersList { filter }, &mut |row| {
+        if let Row::Server(server) = row {
+            servers.push(server);
+        }
+        Ok(())
+    })?;
+    sort(&mut servers, order);
+    let all = servers.len();
+    servers.truncate(count.map_or(all, |count| count as usize));
+    let shown = servers.len();
+    let mut printer = Printer::new(app.json(), Output::ending());
+    servers.into_iter().try_for_each(|server| printer.row(Row::Server(server)))?;
+    printer.finish()?;
+    if all == 0 {
+        note("clqd: no server matches");
+    } else if shown < all {
+        note(format_args!("clqd: {} of {} servers", group_digits(shown as u64), group_digits(all as u64)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sorts servers; equal ones by URL.
+fn sort(servers: &mut [Box<ServerSummary>], order: ListOrder) {
+    servers.sort_by(|a, b| compare_numbers(&a.url, &b.url));
+    match order {
+        ListOrder::Url => {}
+        ListOrder::Class => servers.sort_by_key(|server| server.class),
+        ListOrder::Players => servers.sort_by_key(|server| Reverse((server.online, server.players))),
+        ListOrder::Rank => servers.sort_by_key(|server| server.rank.unwrap_or(u32::MAX)),
+        ListOrder::Name => {
+            servers.sort_by_cached_key(|server| (server.hostname.is_empty(), server.hostname.to_lowercase()));
+        }
+        ListOrder::Seen => servers.sort_by_key(|server| Reverse(server.last_seen_ms)),
+    }
+}
+
+/// Compares strings with numbers in them by the values of these, so that 10.0.0.9 is before 10.0.0.10.
+fn compare_numbers(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    loop {
+        let [digits_a, digits_b] = [a, b].map(|text| text.iter().take_while(|byte| byte.is_ascii_digit()).count());
+        let order = if digits_a > 0 && digits_b > 0 {
+            let ((number_a, rest_a), (number_b, rest_b)) = (a.split_at(digits_a), b.split_at(digits_b));
+            (a, b) = (rest_a, rest_b);
+            let [value_a, value_b] = [number_a, number_b].map(without_zeros);
+            value_a.len().cmp(&value_b.len()).then_with(|| value_a.cmp(value_b))
+        } else {
+            let (Some((first_a, rest_a)), Some((first_b, rest_b))) = (a.split_first(), b.split_first()) else {
+                return a.len().cmp(&b.len());
+            };
+            (a, b) = (rest_a, rest_b);
+            first_a.cmp(first_b)
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+fn without_zeros(digits: &[u8]) -> &[u8] {
+    &digits[digits.iter().take_while(|&&digit| digit == b'0').count()..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_urls_compare_as_numbers() {
+        let sorted = [
+            "quake3://10.0.0.9:27960",
+            "quake3://10.0.0.10:1000",
+            "quake3://10.0.0.10:27960",
+            "quake3://a",
+            "quake3://a2",
+            "quake3://a10",
+            "source://1.1.1.1:1",
+        ];
+        for (at, a) in sorted.iter().enumerate() {
+            for (other, b) in sorted.iter().enumerate() {
+                assert_eq!(compare_numbers(a, b), at.cmp(&other), "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn servers_are_sorted_by_numbers_and_then_by_url() {
+        let server = |url: &str, class, players, rank, hostname: &str| {
+            let hostname = hostname.to_owned();
+            Box::new(ServerSummary {
+                url: url.into(),
+                class,
+                players,
+                rank,
+                hostname,
+                online: true,
+                ..Default::default()
+            })
+        };
+        let mut servers = vec![
+            server("q://b:1", 2, 9, None, ""),
+            server("q://a:10", 1, 100, Some(20), "b"),
+            server("q://a:9", 2, 20, Some(3), "A"),
+        ];
+        for (order, want) in [
+            (ListOrder::Url, ["q://a:9", "q://a:10", "q://b:1"]),
+            (ListOrder::Class, ["q://a:10", "q://a:9", "q://b:1"]),
+            (ListOrder::Players, ["q://a:10", "q://a:9", "q://b:1"]),
+            (ListOrder::Rank, ["q://a:9", "q://a:10", "q://b:1"]),
+            (ListOrder::Name, ["q://a:9", "q://a:10", "q://b:1"]),
+        ] {
+            sort(&mut servers, order);
+            assert_eq!(servers.iter().map(|server| server.url.as_str()).collect::<Vec<_>>(), want, "{order:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Standard output and standard error of the commands.
+//!
+//! Either may be a pipe whose reader has exited, as with `clqd servers import FILE 2>&1 | head`.
+//! `println!` and `eprintln!` panic then, so the lints `print_stdout` and `print_stderr` forbid
+//! them.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, StdoutLock, Write};
+
+/// Prints a line to standard error. An error is ignored: it could be reported nowhere.
+pub fn note(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Prints a line to standard output for a program that continues if nobody reads it, such as
+/// `clqd fleet`.
+pub fn say(line: impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+/// The error of a write to a pipe whose reader has exited.
+pub fn is_closed_pipe(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::BrokenPipe
+}
+
+/// Standard output of a command.
+#[derive(Debug)]
+pub struct Output {
+    out: StdoutLock<'static>,
+    if_closed: IfClosed,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum IfClosed {
+    Fail,
+    Discard,
+}
+
+impl Output {
+    /// For a command that ends when nobody reads its output: writing fails with
+    /// [`ErrorKind::BrokenPipe`].
+    pub fn ending() -> Output {
+        Output { out: io::stdout().lock(), if_closed: IfClosed::Fail }
+    }
+
+    /// For a command that must do all of its work, such as adding servers: what nobody reads is
+    /// discarded.
+    pub fn lasting() -> Output {
+        Output { out: io::stdout().lock(), if_closed: IfClosed::Discard }
+    }
+
+    fn checked<T>(&self, result: io::Result<T>, if_discarded: T) -> io::Result<T> {
+        match result {
+            Err(error) if self.if_closed == IfClosed::Discard && is_closed_pipe(&error) => Ok(if_discarded),
+            result => result,
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.checked(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.checked(flushed, ())
+    }
+}

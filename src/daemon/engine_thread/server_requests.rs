@@ -1,0 +1,198 @@
+//! Requests that change servers. The answer says for each server what happened to it, and the log
+//! has one line for each request that changed something.
+
+use chrono::{DateTime, Utc};
+
+use super::EngineThread;
+use super::command::RequestResult;
+use super::requests::admin_error;
+use crate::api::{ChangeOutcome, Row, ServerChange};
+use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
+use crate::model::ServerUrl;
+use crate::model::server::ScreenReason;
+
+impl EngineThread {
+    pub(super) fn add_servers(&mut self, urls: &[String], tags: &[String], now_ms: i64) -> Vec<Row> {
+        let changes: Vec<ServerChange> = urls.iter().map(|url| self.add(url, tags, now_ms)).collect();
+        let count = |wanted| changes.iter().filter(|change| change.outcome == wanted).count();
+        let outcomes = [ChangeOutcome::Added, ChangeOutcome::Restored, ChangeOutcome::Tagged];
+        let [added, restored, tagged] = outcomes.map(count);
+        if let Some(servers) = list_servers(&changes, &outcomes) {
+            tracing::info!(servers, added, restored, tagged, tags = tags.join(", "), "servers added");
+        }
+        if let Some(servers) = list_servers(&changes, &[ChangeOutcome::ScanRequested]) {
+            tracing::info!(servers, "servers that do not answer were added again and are scanned");
+        }
+        changes.into_iter().map(Row::Change).collect()
+    }
+
+    fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> ServerChange {
+        let refuse = |reason: String| change(text, ChangeOutcome::Refused, Some(reason));
+        let url = match crate::proto::parse_server_url(text) {
+            Ok(url) => url,
+            Err(error) => return refuse(error.to_string()),
+        };
+        if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
+            return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
+        }
+        match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
+            Ok((_, Added::New)) => change(url, ChangeOutcome::Added, None),
+            Ok((_, Added::Restored)) => change(url, ChangeOutcome::Restored, None),
+            Ok((_, Added::AlreadyKnown { tags_added, scan })) => {
+                let tags = tags_added.then(|| self.describe_tags(&url));
+                known_change(&url, tags, scan)
+            }
+            Err(error) => refuse(error.to_string()),
+        }
+    }
+
+    pub(super) fn remove_server(&mut self, text: &str) -> Row {
+        let url = match ServerUrl::parse(text) {
+            Ok(url) => url,
+            Err(error) => return Row::Change(change(text, ChangeOutcome::Refused, Some(error.to_string()))),
+        };
+        Row::Change(match self.state.engine.remove_server(&url) {
+            Ok(server) => {
+                // Its scans are no longer reported.
+                self.rescans.cancel(server);
+                tracing::info!(%url, "server removed");
+                change(url, ChangeOutcome::Removed, None)
+            }
+            Err(error) => not_changed(url, error),
+        })
+    }
+
+    pub(super) fn tag_servers(&mut self, urls: &[ServerUrl], add: &[String], remove: &[String]) -> Vec<Row> {
+        let changes: Vec<ServerChange> = urls.iter().map(|url| self.tag(url, add, remove)).collect();
+        if let Some(servers) = list_servers(&changes, &[ChangeOutcome::Tagged]) {
+            tracing::info!(servers, add = add.join(", "), remove = remove.join(", "), "tags of servers changed");
+        }
+        changes.into_iter().map(Row::Change).collect()
+    }
+
+    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> ServerChange {
+        match self.state.engine.tag_server(url, add, remove) {
+            Ok(true) => change(url, ChangeOutcome::Tagged, Some(self.describe_tags(url))),
+            Ok(false) => {
+                let has = (!add.is_empty()).then(|| format!("it has {} already", tag_list(add)));
+                let lacks = (!remove.is_empty()).then(|| format!("it does not have {}", tag_list(remove)));
+                let reason: Vec<String> = has.into_iter().chain(lacks).collect();
+                change(url, ChangeOutcome::Unchanged, Some(reason.join(", and ")))
+            }
+            Err(error) => not_changed(url, error),
+        }
+    }
+
+    /// `it has the tags ctf, duel`
+    fn describe_tags(&self, url: &ServerUrl) -> String {
+        match &self.state.engine.tags_of(url)[..] {
+            [] => "it has no tags".to_owned(),
+            tags => format!("it has {}", tag_list(tags)),
+        }
+    }
+
+    pub(super) fn greylist(&mut self, url: &ServerUrl, reason: Option<&str>) -> RequestResult {
+        let done = self.state.engine.greylist(url, reason.map(str::to_owned)).map_err(admin_error)?;
+        let (outcome, reason) = match (done, reason) {
+            (Greylisted::Changed, Some(reason)) => {
+                tracing::info!(%url, reason, "server greylisted");
+                (ChangeOutcome::Greylisted, Some(reason))
+            }
+            (Greylisted::Changed, None) => {
+                tracing::info!(%url, "server removed from the greylist");
+                (ChangeOutcome::Lifted, None)
+            }
+            (Greylisted::Unchanged, Some(_)) => {
+                (ChangeOutcome::Unchanged, Some("it is greylisted already, for the same reason"))
+            }
+            (Greylisted::Unchanged, None) => (ChangeOutcome::Unchanged, Some("it is not greylisted")),
+        };
+        Ok(vec![Row::Change(change(url, outcome, reason.map(str::to_owned)))])
+    }
+
+    pub(super) fn boost(&mut self, url: &ServerUrl, for_s: u32, now_ms: i64) -> RequestResult {
+        let (outcome, reason) = match self.state.engine.boost(url, for_s, now_ms).map_err(admin_error)? {
+            Boosted::Until(until_ms) => {
+                let until = utc(until_ms);
+                tracing::info!(%url, for_s, until, "server boosted");
+                (ChangeOutcome::Boosted, Some(format!("until {until}")))
+            }
+            Boosted::Ended => {
+                tracing::info!(%url, "boost of a server ended");
+                (ChangeOutcome::BoostEnded, None)
+            }
+            Boosted::WasNotBoosted => (ChangeOutcome::Unchanged, Some("it is not boosted".to_owned())),
+        };
+        Ok(vec![Row::Change(change(url, outcome, reason))])
+    }
+
+    pub(super) fn trust(&mut self, url: &ServerUrl, except: &[ScreenReason], revoke: &[ScreenReason]) -> RequestResult {
+        let changed = self.state.engine.trust_server(url, except, revoke).map_err(admin_error)?;
+        let names = |reasons: &[ScreenReason]| reasons.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+        let exempt = names(&self.state.engine.exempt_checks(url));
+        let now = if exempt.is_empty() { "all checks apply to it".to_owned() } else { format!("exempt from {exempt}") };
+        if changed {
+            tracing::info!(%url, except = names(except), revoke = names(revoke), "screening of a server changed");
+        }
+        let outcome = if changed { ChangeOutcome::Trusted } else { ChangeOutcome::Unchanged };
+        Ok(vec![Row::Change(change(url, outcome, Some(now)))])
+    }
+}
+
+fn change(url: impl ToString, outcome: ChangeOutcome, reason: Option<String>) -> ServerChange {
+    ServerChange { url: url.to_string(), outcome, reason }
+}
+
+/// A known server was added again. `tags`: those that it has now, if tags were added.
+fn known_change(url: &ServerUrl, tags: Option<String>, scan: KnownScan) -> ServerChange {
+    let (outcome, mut reason) = match scan {
+        KnownScan::AsPlanned => match tags {
+            Some(tags) => return change(url, ChangeOutcome::Tagged, Some(tags)),
+            None => (ChangeOutcome::Unchanged, "it is already known".to_owned()),
+        },
+        KnownScan::Requested => (ChangeOutcome::ScanRequested, "it is already known and does not answer".to_owned()),
+        KnownScan::RequestedEarlier { next_scan_ms } => {
+            let next = next_scan_ms.map_or_else(String::new, |t_ms| format!("the next one is at {}; ", utc(t_ms)));
+            let reason = format!(
+                "it is already known, and adding it again requested a scan less than a day ago; {next}scan it now with: \
+                 clqd rescan {url}"
+            );
+            (ChangeOutcome::NotAnswering, reason)
+        }
+    };
+    if let Some(tags) = tags {
+        reason = format!("{tags}; {reason}");
+    }
+    change(url, outcome, Some(reason))
+}
+
+/// `2026-11-23 20:15:00 UTC`
+fn utc(t_ms: i64) -> String {
+    let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
+    time.map_or_else(|| t_ms.to_string(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
+fn not_changed(url: impl ToString, error: AdminError) -> ServerChange {
+    match error {
+        AdminError::UnknownServer(_) => change(url, ChangeOutcome::NotFound, None),
+        AdminError::RemovedServer(_) => change(url, ChangeOutcome::NotFound, Some("it was removed earlier".to_owned())),
+        error => change(url, ChangeOutcome::Refused, Some(error.to_string())),
+    }
+}
+
+/// `the tags ctf, duel`
+fn tag_list(tags: &[String]) -> String {
+    let noun = if tags.len() == 1 { "tag" } else { "tags" };
+    format!("the {noun} {}", tags.join(", "))
+}
+
+/// The servers with these outcomes, for the log: `quake3://a:1 and 41 others`. `None`: there are none.
+fn list_servers(changes: &[ServerChange], outcomes: &[ChangeOutcome]) -> Option<String> {
+    let mut listed = changes.iter().filter(|change| outcomes.contains(&change.outcome));
+    let first = listed.next()?;
+    Some(match listed.count() {
+        0 => first.url.clone(),
+        1 => format!("{} and another", first.url),
+        others => format!("{} and {others} others", first.url),
+    })
+}

@@ -1,0 +1,56 @@
+//! Names as segments of the path of a URL. Clients remove the segments `.` and `..` before they send a
+//! request, also if the dots are percent-encoded, so in a path such a name begins with `~`: `~.` and
+//! `~..`. Then the names that look like that need a `~` more, and all other names are unchanged.
+
+use serde::{Deserialize, Deserializer};
+
+/// The name of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment(pub String);
+
+impl Segment {
+    /// The segment for a name, before it is percent-encoded.
+    pub fn text_of(name: &str) -> String {
+        if is_dots(name) { format!("~{name}") } else { name.to_owned() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Segment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Segment, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let name = text.strip_prefix('~').filter(|name| is_dots(name));
+        Ok(Segment(name.map_or_else(|| text.clone(), str::to_owned)))
+    }
+}
+
+/// One or two dots after any number of `~`.
+fn is_dots(text: &str) -> bool {
+    matches!(text.trim_start_matches('~'), "." | "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
+
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_segment_that_clients_keep() {
+        for (name, segment) in [
+            (".", "~."),
+            ("..", "~.."),
+            ("~.", "~~."),
+            ("~~..", "~~~.."),
+            ("...", "..."),
+            ("~", "~"),
+            ("~a", "~a"),
+            (".a", ".a"),
+            ("", ""),
+        ] {
+            assert_eq!(Segment::text_of(name), segment, "{name}");
+            let deserializer: StrDeserializer<'_, Error> = segment.into_deserializer();
+            assert_eq!(Segment::deserialize(deserializer), Ok(Segment(name.to_owned())), "{segment}");
+        }
+    }
+}
