@@ -135,7 +135,7 @@ impl Client {
         Ok(())
     }
 
-    /// Receives a batch of replies. Returns their number; 0 on time-out.
+    /// Receives a batch of replies. Returns their number; 0 on timeout.
     fn receive(&mut self, flags: MsgFlags) -> usize {
         let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
         let mut slices: Vec<_> = self.buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();

@@ -5,7 +5,7 @@
 //! such as `0,20,50`), in turn, `CLQD_RUNS` (5) times. Both print every server with its players,
 //! and both send three requests before a server counts as down: qstat 0, 1.0 and 1.5 s after its
 //! start, until 2.0 s have passed; clqd at 0, 1.1 and 2.2 s, until 2.7 s, because it never sends
-//! to an address twice within 1.1 s. With silent servers qstat has the shorter time-out.
+//! to an address twice within 1.1 s. With silent servers qstat has the shorter timeout.
 //!
 //! - `clqd query --file LIST --timeout-ms 500 --retries 2 --packets-per-second-max 1000000`;
 //! - `quakestat -f LIST -maxsim 1000 -sendinterval 0 -retry 3 -interval 0.5 -raw`

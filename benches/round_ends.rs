@@ -19,7 +19,6 @@ use clqd::model::calendar::{Calendar, DAY_MS, week_label};
 use clqd::model::name::{ColourCodes, normalise};
 use clqd::model::{ServerKey, ServerUrl, Snapshot};
 use clqd::rank::{Rules, clq2, elo};
-use clqd::schedule::Intervals;
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
@@ -60,13 +59,8 @@ fn main() {
     let mut even = settings(0.0);
     let of_class_1 = without.scans_of_class_1 as f64;
     let factor = of_class_1 / (of_class_1 + (with.scans - without.scans) as f64);
-    even.intervals = Intervals([
-        (even.intervals.0[0] as f64 * factor) as i64,
-        even.intervals.0[1],
-        even.intervals.0[2],
-        even.intervals.0[3],
-        even.intervals.0[4],
-    ]);
+    let class1_ms = &mut even.intervals.classes_ms[0];
+    *class1_ms = (*class1_ms as f64 * factor) as i64;
     print("evenly", &run(size, even));
 }
 

@@ -764,6 +764,19 @@ async fn stop_ends_within_drain_limit() {
     assert!(outbox.with(|world| !world.pending.is_empty()));
 }
 
+/// A retry cannot end this fault: the tables are missing until an admin creates them.
+#[tokio::test]
+async fn stop_during_a_permanent_fault_does_not_drain() {
+    let database = Database::new().await;
+    let outbox = Outbox::new(12);
+    outbox.with(|world| world.step());
+    let settings = ArchiveSettings { drain_timeout_s: 3_600, backoff_ms_min: 10, ..database.settings() };
+    let stopped = tokio::time::timeout(Duration::from_secs(300), drain(settings, &outbox)).await;
+    let status = stopped.expect("the worker ends long before the limit of the drain");
+    assert_eq!(status.fault.map(|fault| fault.kind), Some(FaultKind::Schema));
+    assert!(outbox.with(|world| !world.pending.is_empty()));
+}
+
 #[tokio::test]
 async fn worker_reconnects_when_database_returns() {
     let database = migrated().await;

@@ -727,7 +727,7 @@ async fn failed_restore_leaves_the_old_state_and_can_be_repeated() {
     assert_eq!(rows(&values(&mut open(&state_dir))), rows(&wanted));
     assert_eq!(values(&mut open(&before)), wanted);
     let again = restore(&database, &state_dir).await.unwrap_err().to_string();
-    assert!(again.contains("state.before-restore") && again.contains("exists already"), "{again}");
+    assert!(again.contains("state.before-restore") && again.contains("an earlier restore"), "{again}");
 }
 
 /// `cargo test --release --test archive restore -- --ignored --nocapture` prints the duration and the

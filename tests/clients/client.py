@@ -12,7 +12,7 @@ from clqd_client.api.maps import get_map, list_maps
 from clqd_client.api.players import get_player, list_players
 from clqd_client.api.servers import get_best_players, get_server, list_servers
 from clqd_client.api.site import get_overview, get_series, get_status, search
-from clqd_client.models import GetBoardRanking, Problem
+from clqd_client.models import GetBoardRanking, GetBoardScope, GetSeriesScope, Problem
 from clqd_client.types import UNSET
 
 site, url, game = sys.argv[1:]
@@ -22,7 +22,7 @@ with Client(base_url=site, raise_on_unexpected_status=True) as client:
     assert status.kind == "status" and status.engine.servers > 0, status
     overview = get_overview.sync(client=client)
     assert overview.servers == status.engine.servers, overview
-    assert get_series.sync(client=client, game=game).to_dict().keys() == {"series"}
+    assert get_series.sync(client=client, scope=GetSeriesScope(game=game)).to_dict().keys() == {"series"}
 
     # All pages of a list.
     urls, after = [], UNSET
@@ -37,7 +37,7 @@ with Client(base_url=site, raise_on_unexpected_status=True) as client:
     assert server.kind == "server_detail" and server.url == url and server.players_listed is not None, server
     assert get_best_players.sync(client=client, server=url).server == url
 
-    board = get_board.sync(client=client, game=game, ranking=GetBoardRanking.POINTS, count=5)
+    board = get_board.sync(client=client, scope=GetBoardScope(game=game), ranking=GetBoardRanking.POINTS, count=5)
     assert board.head.ranking == "points" and 0 < len(board.rows) <= 5, board
     assert [row.position for row in board.rows] == list(range(1, len(board.rows) + 1)), board
     assert board.head.window in [window.window for window in list_windows.sync(client=client).windows]
@@ -52,7 +52,7 @@ with Client(base_url=site, raise_on_unexpected_status=True) as client:
     assert get_map.sync(server.map_, client=client).servers_online > 0
     assert list_maps.sync(client=client).maps is not None
 
-    problem = get_board.sync(client=client, game="no-such-game")
+    problem = get_board.sync(client=client, scope=GetBoardScope(game="no-such-game"))
     assert isinstance(problem, Problem) and problem.status == 404, problem
 
 print(f"python: {len(urls)} servers, {board.head.size} players of {game}, the best is {best.name!r}")

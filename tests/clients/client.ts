@@ -8,7 +8,9 @@ import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.js";
 
 const [site, url, game] = process.argv.slice(2) as [string, string, string];
-const client = createClient<paths>({ baseUrl: site });
+// Parameters that exclude each other are described as one object.
+const querySerializer = { object: { style: "form", explode: true } } as const;
+const client = createClient<paths>({ baseUrl: site, querySerializer });
 
 function present<T>(answer: { data?: T; error?: unknown }): T {
   assert.ok(answer.data !== undefined, JSON.stringify(answer.error));
@@ -18,7 +20,7 @@ function present<T>(answer: { data?: T; error?: unknown }): T {
 const status = present(await client.GET("/api/v1/status"));
 const overview = present(await client.GET("/api/v1/overview"));
 assert.equal(overview.servers, status.engine.servers);
-const { series } = present(await client.GET("/api/v1/series", { params: { query: { game } } }));
+const { series } = present(await client.GET("/api/v1/series", { params: { query: { scope: { game } } } }));
 assert.ok(series === null || series.hours.players.length === series.hours.servers.length);
 
 // All pages of a list.
@@ -36,7 +38,7 @@ assert.equal(server.url, url);
 const best = present(await client.GET("/api/v1/best", { params: { query: { server: url } } }));
 assert.equal(best.server, url);
 
-const query = { game, ranking: "points", count: 5 } as const;
+const query = { scope: { game }, ranking: "points", count: 5 } as const;
 const board = present(await client.GET("/api/v1/boards", { params: { query } }));
 assert.equal(board.head.ranking satisfies components["schemas"]["Ranking"], "points");
 assert.deepEqual(board.rows.map((row) => row.position), board.rows.map((_, index) => index + 1));
@@ -57,7 +59,7 @@ const map = present(await client.GET("/api/v1/maps/{name}", { params: { path: { 
 assert.ok(map.servers_online > 0);
 present(await client.GET("/api/v1/maps"));
 
-const { error } = await client.GET("/api/v1/boards", { params: { query: { game: "no-such-game" } } });
+const { error } = await client.GET("/api/v1/boards", { params: { query: { scope: { game: "no-such-game" } } } });
 assert.equal(error?.status, 404);
 
 console.log(`typescript: ${urls.length} servers, ${board.head.size} players of ${game}, the best is ${first.name}`);

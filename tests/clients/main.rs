@@ -1,5 +1,6 @@
 //! Clients of the API that others generate from its description: openapi-python-client makes one in
-//! Python, openapi-typescript types for TypeScript. `client.py` and `client.ts` use them.
+//! Python, openapi-typescript types for TypeScript. `client.py` and `client.ts` use them. Schemathesis
+//! compares the API with its description.
 //!
 //! The generators come from the package registries of Python and Node.js, so this is ignored by
 //! default: run `bash tests/run --clients`, which gets them.
@@ -21,6 +22,15 @@ const TSCONFIG: &str = r#"{"compilerOptions": {
     "target": "es2022", "module": "nodenext", "types": ["node"], "outDir": "out", "skipLibCheck": false,
     "strict": true, "noUncheckedIndexedAccess": true
 }, "files": ["client.ts"]}"#;
+
+/// Strings as long as the description allows or longer may exceed the limits of the whole URI and of the
+/// head of a request, also if nothing else is wrong.
+const SCHEMATHESIS: &str = r#"
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "404", "409", "414", "431"]
+[checks.negative_data_rejection]
+expected-statuses = ["400", "404", "405", "409", "414", "431"]
+"#;
 
 const SERVERS: u32 = 7;
 
@@ -51,6 +61,15 @@ impl Clients {
 
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         fs::write(self.work.join(name), content).expect("a file of the clients");
+    }
+
+    /// Schemathesis sends what the description allows and what it forbids. `/api/v1/live` never ends.
+    fn check_description(&self) {
+        let description = format!("{}/api/v1/openapi.json", self.arguments[0]);
+        self.write("schemathesis.toml", SCHEMATHESIS);
+        let options = ["--exclude-path", "/api/v1/live", "--seed", "1", "--max-examples", "100", "--no-color"];
+        let config = ["--config-file", "schemathesis.toml"];
+        self.run("venv/bin/schemathesis", &[&config[..], &["run", &description], &options[..]].concat());
     }
 
     fn check_python(&self) {
@@ -101,6 +120,7 @@ fn generated_clients_read_every_answer() {
     fs::create_dir_all(&work).expect("a directory");
     let clients = Clients { tools, work, arguments: [site, url, game] };
     clients.write("openapi.json", description(&clients.arguments[0]));
+    clients.check_description();
     clients.check_python();
     clients.check_typescript();
     daemon.stop();

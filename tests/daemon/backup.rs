@@ -214,6 +214,17 @@ fn writes_stop_before_disk_is_full() {
     let known = players(&sandbox);
     wait_until("scanning continues", || players(&sandbox) > known);
     assert!(daemon.exit_status().is_none());
+    // A backup would use the space that is kept for the state. On another disk it helps.
+    let refused = sandbox.run(["backup", small.join("backup").to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.out);
+    assert!(refused.err.contains("of which the backup must leave 8388608"), "{}", refused.err);
+    assert!(!small.join("backup").exists() && !small.join("backup.partial").exists());
+    let backup = sandbox.path("backup");
+    let made = sandbox.run(["backup", backup.to_str().unwrap()]);
+    assert!(made.status.success() && made.out.contains(", state as of 20"), "{}{}", made.out, made.err);
+    assert!(made.out.contains(" UTC") && made.err.contains("changes wait in memory"), "{}{}", made.out, made.err);
+    let weeks = sandbox.weeks();
+    assert!(weeks.iter().any(|week| !sandbox.export(&backup, week).is_empty()));
     fs::remove_file(&other).unwrap();
     daemon.wait_for_log("writing resumes");
     let log = daemon.stop();

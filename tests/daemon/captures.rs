@@ -41,8 +41,7 @@ fn every_capture_is_replayed_and_forgetting_deletes_them() {
         Some(server["url"].as_str().unwrap().to_owned())
     });
     let (name, game) = wait_for("a player is ranked", || {
-        let top = sandbox.run(["--json", "top", "--server", &server, "--ranking", "time"]);
-        let name = sandbox::rows(&top.out).first()?["rows"][0]["name"].as_str()?.to_owned();
+        let name = sandbox.top(&server, "time").first()?["name"].as_str()?.to_owned();
         let servers = sandbox.json(["servers", "show", &server]);
         Some((name, servers[0]["game"].as_str()?.to_owned()))
     });

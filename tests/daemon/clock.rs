@@ -34,9 +34,10 @@ fn faketime_library() -> String {
 
 /// Time of all players on a server in a week, ms.
 fn time_in(sandbox: &Sandbox, url: &str, week: &str) -> u64 {
-    let top = sandbox.run(["--json", "top", "--server", url, "--ranking", "time", "--week", week, "-n", "1000"]);
+    let top = sandbox.run(["--json", "top", url, "--ranking", "time", "--window", week, "-n", "1000"]);
     let rows: Vec<Value> = sandbox::rows(&top.out);
-    rows.iter().flat_map(|top| top["rows"].as_array().unwrap()).map(|row| row["score"].as_f64().unwrap() as u64).sum()
+    let entries = rows.iter().filter(|row| row["kind"] == "entry");
+    entries.map(|row| row["score"].as_f64().unwrap() as u64).sum()
 }
 
 /// The server with the most players.

@@ -13,9 +13,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::sandbox::{
-    self, Daemon, Sandbox, closed_port_url, fleet, rows, scan_logs, silent_socket, wait_for, wait_until,
+    self, Daemon, Sandbox, closed_port_url, fleet, rows, scan_logs, send_request, silent_socket, wait_for, wait_until,
 };
+use clqd::control::{ApiError, ClientError, ErrorCode, Request};
 use clqd::fleet::{FaultShares, Fleet};
+use clqd::model::ServerUrl;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -48,26 +50,25 @@ fn servers_show_the_proof_of_the_last_reply_until_a_restart() {
         };
         assert_eq!(sandbox.json(["servers", "show", server])[0]["authentication"], want, "{server}");
         let text = sandbox.ok(["servers", "show", server]);
-        assert!(text.contains(&format!("\n  proof     {want}\n")), "{text}");
+        assert!(text.contains(&format!("\n  auth      {want}\n")), "{text}");
     }
     assert_eq!(sandbox.status()["daemon"]["contact"], "scans@example.org");
     assert!(sandbox.ok(["status"]).contains("\ncontact   scans@example.org\n"));
     daemon.stop();
-    // The proof is not stored.
+    // The authentication is not stored.
     let offline = sandbox.ok(["servers", "show", &servers[0]]);
-    assert!(offline.contains("proof     unknown until the next reply"), "{offline}");
+    assert!(offline.contains("auth      unknown until the next reply"), "{offline}");
 }
 
 /// A server that has players on its boards.
 fn busiest(sandbox: &Sandbox) -> String {
     wait_for("a server has players on all boards", || {
         let servers = sandbox.list(&[]);
-        servers.iter().map(url).map(str::to_owned).find(|url| {
-            ["points", "clq2", "elo", "time"].iter().all(|ranking| {
-                let top = sandbox.json(["top", "--server", url, "--ranking", ranking]);
-                top[0]["rows"].as_array().expect("rows").len() >= 3
-            })
-        })
+        servers
+            .iter()
+            .map(url)
+            .map(str::to_owned)
+            .find(|url| ["points", "clq2", "elo", "time"].iter().all(|ranking| sandbox.top(url, ranking).len() >= 3))
     })
 }
 
@@ -93,7 +94,8 @@ fn servers_are_added_listed_shown_and_removed() {
     let text = format!("# mine\n{} duel\n\n{} duel ctf # both\nquake3://a:0\n{}\n", urls[3], urls[4], urls[0]);
     std::fs::write(&list, text).unwrap();
     let imported = sandbox.run(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
-    assert_eq!((imported.status.code(), imported.out.as_str()), (Some(1), "2 added, 1 already known, 1 refused\n"));
+    assert_eq!(imported.status.code(), Some(1));
+    assert!(imported.out.starts_with("2 added, 1 already known, 1 refused\n"), "{}", imported.out);
     assert!(imported.err.contains(&format!("{}:5: ", list.display())), "{}", imported.err);
 
     wait_until("all five are seen", || sandbox.list(&[]).iter().filter(|s| !s["last_seen_ms"].is_null()).count() == 5);
@@ -120,7 +122,10 @@ fn servers_are_added_listed_shown_and_removed() {
     assert_eq!(sandbox.ok(["servers", "remove", &urls[0]]), format!("{}  removed\n", urls[0]));
     let again = sandbox.run(["servers", "remove", &urls[0], &urls[5]]);
     assert_eq!(again.status.code(), Some(1), "{}", again.out);
-    assert!(again.out.lines().all(|line| line.ends_with("not found")), "{}", again.out);
+    assert_eq!(again.out, format!("{}  not found: it was removed earlier\n{}  not found\n", urls[0], urls[5]));
+    let tagged = sandbox.ok(["servers", "add", &urls[1], &urls[2], "--tag", "ctf"]);
+    let unchanged = format!("{}  unchanged: it is already known\n", urls[1]);
+    assert_eq!(tagged, format!("{unchanged}{}  tags changed: it has the tag ctf\n", urls[2]));
     assert!(!sandbox.list(&[]).iter().any(|row| url(row) == urls[0]));
     let removed = sandbox.run(["servers", "show", &urls[0]]);
     assert_eq!(removed.status.code(), Some(1));
@@ -186,17 +191,39 @@ fn boost_is_limited_to_scheduled_servers_and_shown_with_its_end() {
     let url = &fleet.urls()[0];
     let boosted = sandbox.ok(["boost", url, "--for", "30m"]);
     assert!(boosted.starts_with(&format!("{url}  scanned once a minute: until 20")), "{boosted}");
-    assert_eq!(sandbox.ok(["boost", url, "--for", "0s"]), format!("{url}  scanned once a minute: ended\n"));
+    assert_eq!(sandbox.ok(["boost", url, "--for", "0s"]), format!("{url}  no longer scanned once a minute\n"));
+    assert_eq!(sandbox.ok(["boost", url, "--for", "0s"]), format!("{url}  unchanged: it is not boosted\n"));
     let (_socket, silent) = silent_socket();
     sandbox.ok(["servers", "add", &silent]);
     for (url, code, want) in
-        [(&silent, 1, "is scanned on request only"), (&"quake3://h:1".to_owned(), 1, "is not known")]
+        [(&silent, 1, "because it has not answered"), (&"quake3://h:1".to_owned(), 1, "is not known")]
     {
         let refused = sandbox.run(["boost", url, "--for", "1h"]);
         assert_eq!(refused.status.code(), Some(code), "{}", refused.out);
         assert!(refused.err.contains(want), "{}", refused.err);
     }
     daemon.stop();
+}
+
+/// The commands check values themselves, so these requests are sent as another program would.
+#[test]
+fn change_with_value_out_of_range_is_refused_before_anything_is_done() {
+    let fleet = fleet(1, 25, 10.0, FaultShares::NONE);
+    let sandbox = Sandbox::new("");
+    let daemon = start_and_scan_all(&sandbox, &fleet);
+    let url = ServerUrl::parse(&fleet.urls()[0]).unwrap();
+    for (request, want) in [
+        (Request::Boost { url, for_s: 4_000_000_000 }, "for_s is 4000000000; expected 0 to 86400 seconds"),
+        (Request::WindowsDelete { before_ms: -1 }, "before_ms is -1; expected Unix milliseconds"),
+    ] {
+        match send_request(&mut daemon.client().unwrap(), &request) {
+            Err(ClientError::Failure(ApiError { code: ErrorCode::BadRequest, message })) => {
+                assert!(message.contains(want), "{message}");
+            }
+            other => panic!("{request:?}: {other:?}"),
+        }
+    }
+    assert!(!daemon.stop().contains("boost"), "nothing was done");
 }
 
 #[test]
@@ -231,6 +258,98 @@ fn added_server_is_scanned_after_crash() {
     replies.join().unwrap();
 }
 
+// Servers that do not answer ----------------------------------------------
+
+/// A server that is silent while it is first scanned.
+#[test]
+fn server_that_missed_its_first_scan_is_retried_by_itself() {
+    let sandbox = Sandbox::new("");
+    sandbox.configure_scan("retry_failed_s = 2", "");
+    let daemon = sandbox.start();
+    let (socket, url) = silent_socket();
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    sandbox.ok(["servers", "add", &url]);
+    let show = || sandbox.json(["servers", "show", &url])[0].clone();
+    wait_until("a retry failed, too", || show()["missed"].as_u64() >= Some(2));
+    assert_eq!(show()["class"], 7, "a failed retry leaves the class");
+    let status = sandbox.ok(["status"]);
+    let line = status.lines().find(|line| line.starts_with("failed ")).expect(&status);
+    assert!(line.starts_with("failed    1 server does not answer, retried once in 2 s"), "{line}");
+    assert!(line.ends_with("; scan all of them now: clqd rescan --all-unknown"), "{line}");
+    let text = sandbox.ok(["servers", "show", &url]);
+    assert!(text.contains(&format!("retry     does not answer; scan it now with: clqd rescan {url}\n")), "{text}");
+    let replies = std::thread::spawn(move || reply_to_queries(&socket));
+    wait_until("the server is seen", || show()["class"] == 2);
+    let status = sandbox.status();
+    assert_eq!((&status["engine"]["servers_failed"], &status["engine"]["next_retry_ms"]), (&0.into(), &Value::Null));
+    daemon.stop();
+    replies.join().unwrap();
+}
+
+/// Retries are off, so only requests scan the server.
+#[test]
+fn import_of_a_server_that_did_not_answer_scans_it_once_a_day() {
+    let sandbox = Sandbox::new("");
+    sandbox.configure_scan("retry_failed_s = 0", "");
+    let mut daemon = sandbox.start();
+    let sockets: Vec<_> = (0..2).map(|_| silent_socket()).collect();
+    let urls = || sockets.iter().map(|(_, url)| url);
+    let list = sandbox.path("list");
+    std::fs::write(&list, urls().map(|url| format!("{url}\n")).collect::<String>()).unwrap();
+    let import = || sandbox.ok(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
+    let missed = |times: u64| {
+        wait_until("the scans have ended", || {
+            urls().all(|url| {
+                let server = &sandbox.json(["servers", "show", url])[0];
+                server["missed"] == times && server["class"] == 7 && server["scan_in_progress"] == false
+            })
+        });
+    };
+    let help =
+        "servers that do not answer are scanned on request only; scan all of them now: clqd rescan --all-unknown\n";
+    assert_eq!(import(), format!("2 added, 0 already known, 0 refused\n{help}"));
+    missed(1);
+    assert_eq!(
+        import(),
+        format!("0 added, 2 already known, 0 refused\n2 of the known did not answer and are scanned now\n{help}")
+    );
+    missed(2);
+    let logged = format!("were added again and are scanned servers=\"{} and another\"", urls().next().unwrap());
+    daemon.wait_for_log(&logged);
+    // Also after a restart.
+    for _ in 0..2 {
+        let why =
+            "2 of the known did not answer and are not scanned now, because an import requested it less than a day ago";
+        assert_eq!(import(), format!("0 added, 2 already known, 0 refused\n{why}\n{help}"));
+        daemon.stop();
+        daemon = sandbox.start();
+    }
+    let first = urls().next().unwrap();
+    let added = sandbox.run(["servers", "add", first]);
+    let want = format!(
+        "{first}  does not answer: it is already known, and adding it again requested a scan less than a day ago; scan it \
+         now with: clqd rescan {first}\n"
+    );
+    assert_eq!((added.out, added.status.code()), (want, Some(0)));
+    missed(2);
+    assert!(sandbox.ok(["status"]).contains("\nfailed    2 servers do not answer, scanned on request only; scan"));
+    let log = daemon.log();
+    assert!(!log.contains("added again"), "no scan was requested since the restart: {log}");
+    // The other way to scan them now, and then they answer.
+    let threads: Vec<_> = sockets
+        .iter()
+        .map(|(socket, _)| {
+            let socket = socket.try_clone().unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            std::thread::spawn(move || reply_to_queries(&socket))
+        })
+        .collect();
+    let scans = sandbox.json(["rescan", "--all-unknown"]);
+    assert!(scans.len() == 2 && scans.iter().all(|scan| scan["result"] == "snapshot"), "{scans:?}");
+    daemon.stop();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
 // Rescan -----------------------------------------------------------------
 
 #[test]
@@ -250,15 +369,15 @@ fn rescan_reports_server_and_class() {
     let human = sandbox.ok(["rescan", &fleet.url(1)]);
     assert!(human.starts_with(&fleet.url(1)) && human.contains(&fleet.snapshot(1).game), "{human}");
 
-    for which in [["--class", "7"].as_slice(), &["--all-unknown"]] {
-        let printed = sandbox.json([&["rescan"], which].concat());
-        assert_eq!((printed.len(), url(&printed[0])), (1, closed_url.as_str()), "{which:?}");
-        assert_eq!((&printed[0]["result"], &printed[0]["class"]), (&Value::from("miss"), &Value::from(7)));
-        assert!(printed[0]["reason"].is_string());
-    }
-    let none = sandbox.run(["rescan", "--class", "6"]);
+    let printed = sandbox.json(["rescan", "--all-unknown"]);
+    assert_eq!((printed.len(), url(&printed[0])), (1, closed_url.as_str()));
+    assert_eq!((&printed[0]["result"], &printed[0]["class"]), (&Value::from("miss"), &Value::from(7)));
+    assert!(printed[0]["reason"].is_string());
+    sandbox.ok(["servers", "remove", &closed_url]);
+    assert_eq!(sandbox.list(&["--removed"]).iter().map(url).collect::<Vec<_>>(), [closed_url.as_str()]);
+    let none = sandbox.run(["rescan", "--all-unknown"]);
     assert_eq!((none.status.code(), none.out.as_str()), (Some(0), ""));
-    assert!(none.err.contains("no such servers"), "{}", none.err);
+    assert!(none.err.contains("no server is of class 6 or 7\n"), "{}", none.err);
     let unknown = sandbox.run(["rescan", "quake3://127.9.9.9:1"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(unknown.err.contains("quake3://127.9.9.9:1"), "{}", unknown.err);
@@ -278,7 +397,7 @@ fn rescan_prints_each_result_immediately() {
     sandbox.ok(["servers", "add", &late_url, &closed_url]);
     wait_until("both have class 7", || sandbox.list(&["--class", "7"]).len() == 2);
 
-    let mut command = sandbox.command(["rescan", "--class", "7"]);
+    let mut command = sandbox.command(["rescan", "--all-unknown"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
@@ -334,17 +453,21 @@ fn top_player_and_greylist_commands_agree() {
     let daemon = start_and_scan_all(&sandbox, &fleet);
     let server = busiest(&sandbox);
 
-    let points = sandbox.json(["top", "--server", &server, "--ranking", "points", "-n", "3"])[0].clone();
+    let mut best = sandbox.json(["top", &server, "--ranking", "points", "-n", "3"]);
+    let points = best.remove(0);
     assert_eq!(
-        (&points["server"], &points["ranking"], &points["closed"]),
-        (&server.as_str().into(), &"points".into(), &false.into())
+        (&points["scope"], &points["ranking"], &points["closed"]),
+        (&format!("server:{server}").into(), &"points".into(), &false.into())
     );
-    let best = points["rows"].as_array().unwrap();
     assert_eq!(best.iter().map(|row| row["position"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(best.is_sorted_by(|a, b| a["score"].as_f64() >= b["score"].as_f64()), "{points}");
     assert!(points["size"].as_u64() >= Some(3));
-    let human = sandbox.ok(["top", "--server", &server, "--ranking", "time", "-n", "2"]);
+    let human = sandbox.ok(["top", &server, "--ranking", "time", "-n", "2"]);
     assert!(human.starts_with(&format!("time on {server} in ")) && human.lines().count() == 4, "{human}");
+
+    let young = sandbox.ok(["top", &server]);
+    assert!(young.contains(", 0 players\nnobody has played for 12 minutes yet, "), "{young}");
+    assert!(young.contains("; the first will have in "), "{young}");
 
     let (name, key) = (best[0]["name"].as_str().unwrap(), &best[0]["player_key"]);
     let player = sandbox.json(["player", name]);
@@ -358,10 +481,10 @@ fn top_player_and_greylist_commands_agree() {
     assert!(sandbox.ok(["player", name]).contains(&server));
 
     for (args, code, printed) in [
-        (vec!["top", "--server", &server, "--ranking", "pionts"], 2, "did you mean points?"),
-        (vec!["top", "--server", &server, "--week", "2026-47"], 2, "2026-47"),
-        (vec!["top", "--server", &server, "--week", "2001-W01"], 1, "2001-W01"),
-        (vec!["top", "--server", "quake3://127.9.9.9:1"], 1, "127.9.9.9:1"),
+        (vec!["top", &server, "--ranking", "pionts"], 2, "did you mean points?"),
+        (vec!["top", &server, "--window", "2026-47"], 2, "2026-47"),
+        (vec!["top", &server, "--window", "2001-W01"], 1, "2001-W01"),
+        (vec!["top", "quake3://127.9.9.9:1"], 1, "127.9.9.9:1"),
         (vec!["player", "nobody is called this"], 1, "nobody is called this"),
         (vec!["greylist", "quake3://127.9.9.9:1", "--reason", "x"], 1, "127.9.9.9:1"),
     ] {
@@ -370,13 +493,14 @@ fn top_player_and_greylist_commands_agree() {
         assert!(done.err.contains(printed), "{args:?}: {}", done.err);
     }
 
-    let board = || sandbox.json(["top", "--server", &server, "--ranking", "time", "-n", "100"])[0]["rows"].clone();
-    let no_rows = Value::Array(Vec::new());
+    let board = || sandbox.top(&server, "time");
+    let no_rows = Vec::<Value>::new();
     let out = sandbox.ok(["greylist", &server, "--reason", "two servers, one list"]);
     assert_eq!(out, format!("{server}  greylisted: two servers, one list\n"));
     let show = || sandbox.json(["servers", "show", &server])[0].clone();
     assert_eq!(show()["greylist_reason"], "two servers, one list");
     assert_eq!(sandbox.status()["engine"]["greylisted"], 1);
+    assert_eq!(sandbox.list(&["--greylisted"]).iter().map(url).collect::<Vec<_>>(), [server.as_str()]);
     let seen = show()["last_seen_ms"].as_i64().unwrap();
     wait_until("the greylisted server is scanned", || show()["last_seen_ms"].as_i64().unwrap() >= seen + 3_000);
     assert_eq!(board(), no_rows, "a greylisted server is not ranked");
@@ -388,6 +512,63 @@ fn top_player_and_greylist_commands_agree() {
     assert_ne!(before, no_rows, "its rows are ranked again");
     wait_until("statistics continue", || board() != before);
     daemon.stop();
+}
+
+/// Requests that change nothing say so, and why; the log has a line for each that changes something.
+#[test]
+fn change_of_server_is_answered_and_logged_as_it_happened() {
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    let urls: Vec<String> = (1..4).map(|n| format!("quake3://127.0.0.1:{n}")).collect();
+    let [a, b, c] = [&*urls[0], &urls[1], &urls[2]];
+    sandbox.ok(["servers", "add", a, b, c, "--tag", "ctf"]);
+    sandbox.ok(["servers", "remove", c]);
+    for (args, want) in [
+        (&["servers", "add", c][..], "restored with its history"),
+        (&["servers", "remove", c], "removed"),
+        (&["servers", "tag", a, "--remove", "nosuch"], "unchanged: it does not have the tag nosuch"),
+        (&["servers", "tag", a, "--add", "ctf"], "unchanged: it has the tag ctf already"),
+        (
+            &["servers", "tag", a, "--add", "ctf", "--remove", "x", "--remove", "y"],
+            "unchanged: it has the tag ctf already, and it does not have the tags x, y",
+        ),
+        (&["servers", "tag", a, "--add", "duel"], "tags changed: it has the tags ctf, duel"),
+        (&["servers", "tag", b, "--remove", "ctf"], "tags changed: it has no tags"),
+        (&["greylist", a, "--lift"], "unchanged: it is not greylisted"),
+        (&["greylist", a, "--reason", "fake"], "greylisted: fake"),
+        (&["greylist", a, "--reason", "fake"], "unchanged: it is greylisted already, for the same reason"),
+        (&["greylist", a, "--reason", "bots"], "greylisted: bots"),
+        (&["greylist", a, "--lift"], "removed from the greylist"),
+        (&["servers", "trust", a, "--revoke", "frozen_list"], "unchanged: all checks apply to it"),
+        (&["servers", "trust", a, "--except", "frozen_list"], "checks changed: exempt from frozen_list"),
+        (&["servers", "trust", a, "--except", "frozen_list"], "unchanged: exempt from frozen_list"),
+        (&["boost", a, "--for", "0s"], "unchanged: it is not boosted"),
+    ] {
+        assert_eq!(sandbox.ok(args), format!("{}  {want}\n", args.iter().find(|arg| arg.contains("://")).unwrap()));
+    }
+    for args in [&["servers", "tag", c, "--add", "x"][..], &["greylist", c, "--lift"], &["servers", "remove", c]] {
+        let removed = sandbox.run(args);
+        assert_eq!(removed.status.code(), Some(1), "{}", removed.out);
+        assert!((removed.out + &removed.err).contains("removed"), "{args:?}");
+    }
+    let log = daemon.stop();
+    let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    for (line, times) in [
+        (&*format!("servers added servers=\"{a} and 2 others\" added=3 restored=0 tagged=0 tags=\"ctf\""), 1),
+        (&*format!("servers added servers=\"{c}\" added=0 restored=1 tagged=0"), 1),
+        (&*format!("tags of servers changed servers=\"{a}\" add=\"duel\" remove=\"\""), 1),
+        (&*format!("tags of servers changed servers=\"{b}\" add=\"\" remove=\"ctf\""), 1),
+        ("tags of servers changed", 2),
+        (&*format!("server greylisted url={a} reason=\"fake\""), 1),
+        ("server greylisted", 2),
+        (&*format!("server removed from the greylist url={a}"), 1),
+        (&*format!("screening of a server changed url={a} except=\"frozen_list\" revoke=\"\""), 1),
+        ("screening of a server changed", 1),
+        ("boost", 0),
+        ("Some(", 0),
+    ] {
+        assert_eq!(count(line), times, "{line}: {log}");
+    }
 }
 
 #[test]
@@ -409,6 +590,8 @@ fn status_reports_daemon_engine_and_scanner() {
     assert!(counters.iter().any(|(name, n)| name.starts_with("scan.") && n.as_u64() >= Some(5)), "{counters:?}");
     let human = sandbox.ok(["status"]);
     assert!(human.contains(&format!("pid {}", daemon.pid())) && human.contains("5 known"), "{human}");
+    assert!(human.lines().count() <= 20 && !human.contains("counters"), "{human}");
+    assert!(sandbox.ok(["status", "--counters"]).contains("counters  "));
     daemon.stop();
 }
 
@@ -426,15 +609,22 @@ fn without_daemon_reads_use_state_and_writes_fail() {
     let fleet = fleet(6, 15, 60.0, FaultShares::NONE);
     let daemon = start_and_scan_all(&sandbox, &fleet);
     let server = busiest(&sandbox);
-    let name = sandbox.json(["top", "--server", &server, "--ranking", "points"])[0]["rows"][0]["name"].clone();
+    let name = sandbox.top(&server, "points")[0]["name"].clone();
+    let map = sandbox.json(["servers", "show", &server])[0]["map"].as_str().unwrap().to_owned();
     daemon.stop();
 
     for args in [
         vec!["status"],
         vec!["servers", "list"],
         vec!["servers", "show", &server],
-        vec!["top", "--server", &server, "--ranking", "points"],
+        vec!["top", &server, "--ranking", "points"],
         vec!["player", name.as_str().unwrap()],
+        vec!["player", "search", name.as_str().unwrap()],
+        vec!["servers", "best", &server],
+        vec!["map", &map],
+        vec!["maps", &map],
+        vec!["overview"],
+        vec!["board", "windows"],
     ] {
         for json in [&["--json"][..], &[]] {
             let done = sandbox.run([json, &args].concat());
@@ -533,24 +723,24 @@ fn clean_stop_keeps_reported_scores() {
         let sandbox = Sandbox::new("");
         let mut daemon = start_and_scan_all(&sandbox, &fleet);
         let server = busiest(&sandbox);
-        let top = || sandbox.json(["top", "--server", &server, "--ranking", "time", "-n", "1000"])[0].clone();
+        let top = || sandbox.top(&server, "time");
         let reported = top();
         daemon.signal(signal);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
         assert!(daemon.log().contains("all state is on disk"), "{}", daemon.log());
         assert!(!sandbox.socket().exists(), "the socket's file is removed");
-        let score = |top: &Value, key: &Value| {
-            let row = top["rows"].as_array().unwrap().iter().find(|row| row["player_key"] == *key).cloned();
+        let score = |top: &[Value], key: &Value| {
+            let row = top.iter().find(|row| row["player_key"] == *key).cloned();
             row.expect("a row of each player")["score"].as_f64().unwrap()
         };
         let stored = top();
-        for row in reported["rows"].as_array().unwrap() {
+        for row in &reported {
             assert!(score(&stored, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         // The next daemon continues from there.
         let daemon = sandbox.start();
         let next = top();
-        for row in stored["rows"].as_array().unwrap() {
+        for row in &stored {
             assert!(score(&next, &row["player_key"]) >= row["score"].as_f64().unwrap(), "{signal}: {row}");
         }
         daemon.stop();

@@ -74,9 +74,8 @@ impl Drop for Server {
 
 /// Names on a board of a server, with their times.
 fn times(sandbox: &Sandbox, server: &Server) -> BTreeMap<String, u64> {
-    let top = sandbox.json(["top", "--server", &server.url, "--ranking", "time", "-n", "100"]);
-    let rows = top[0]["rows"].as_array().unwrap().iter();
-    rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as u64)).collect()
+    let top = sandbox.top(&server.url, "time");
+    top.iter().map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as u64)).collect()
 }
 
 /// Rated rounds of a player, of all weeks.
@@ -163,14 +162,17 @@ fn corrections_survive_crashes_in_state_and_archive() {
     wait_until("the rows are in MySQL again", || value("SELECT COUNT(*) FROM player_week") == "8");
 
     // Tags.
-    assert_eq!(sandbox.ok(["servers", "tag", &two.url, "--add", "ctf"]), format!("{}  tags changed\n", two.url));
+    assert_eq!(
+        sandbox.ok(["servers", "tag", &two.url, "--add", "ctf"]),
+        format!("{}  tags changed: it has the tag ctf\n", two.url)
+    );
     assert_eq!(sandbox.list(&["--tag", "ctf"]).len(), 2);
     let none = sandbox.run(["servers", "tag", "quake3://127.9.9.9:1", "--remove", "ctf"]);
     assert_eq!(none.status.code(), Some(1), "{}", none.out);
 
     // Merge of two players of the same server.
     let hunter = sandbox.json(["player", "Hunter"])[0]["player_key"].as_u64().unwrap();
-    let doom = sandbox.json(["player", "show", "Doom"])[0]["player_key"].as_u64().unwrap();
+    let doom = sandbox.json(["player", "Doom"])[0]["player_key"].as_u64().unwrap();
     let (before, both) = (times(&sandbox, &two), times(&sandbox, &two));
     let merged = sandbox.json(["player", "merge", "Hunter", &format!("#{doom}"), "--game", "baseq3"]);
     assert_eq!((&merged[0]["outcome"], &merged[0]["player_key"]), (&"merged".into(), &hunter.into()));

@@ -23,16 +23,19 @@ fn sandbox_with(database: &Database) -> Sandbox {
     sandbox
 }
 
+/// A daemon that stops during a permanent fault of the archive need not wait.
+fn shorten_drain(sandbox: &Sandbox) {
+    let text = fs::read_to_string(sandbox.config()).unwrap();
+    fs::write(sandbox.config(), text.replace("drain_timeout_s = 60", "drain_timeout_s = 1")).unwrap();
+}
+
 /// The five boards of each server, by players and scores.
 fn boards(sandbox: &Sandbox) -> Vec<Value> {
     let servers = sandbox.list(&[]);
     let urls = servers.iter().map(|server| server["url"].as_str().unwrap());
     let rankings = Ranking::ALL.map(Ranking::name);
     let all = urls.flat_map(|url| rankings.map(|ranking| (url, ranking)));
-    let board = |(url, ranking)| {
-        let arguments = ["board", "top", "--server", url, "--ranking", ranking, "--count", "100"];
-        sandbox.json(arguments).into_iter().filter(|row| row["kind"] == "entry")
-    };
+    let board = |(url, ranking)| sandbox.top(url, ranking);
     all.flat_map(board).collect()
 }
 
@@ -125,6 +128,141 @@ fn killed_restore_leaves_the_old_state_in_place() {
     assert!(done.status.success(), "{}", done.err);
     assert!(!new.exists() && before.exists());
     assert_eq!(boards(&sandbox), known);
+}
+
+/// A daemon with an archive, a backup, and players that were archived after the backup.
+fn archive_newer_than_backup(database: &Database) -> (Sandbox, clqd::fleet::Fleet) {
+    let runtime = runtime();
+    let value = |sql: &str| runtime.block_on(database.value(sql)).parse::<u64>().unwrap();
+    let sandbox = sandbox_with(database);
+    let fleet = fleet(6, 43, 60.0, FaultShares::NONE);
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    wait_until("players are in MySQL", || value("SELECT COUNT(*) FROM player") > 10);
+    let backup = sandbox.json(["backup", sandbox.path("backup").to_str().unwrap()]);
+    let players = sandbox.status()["engine"]["players_known"].as_u64().unwrap();
+    wait_until("later players are in MySQL", || value("SELECT COUNT(*) FROM player") > players + 5);
+    assert_eq!(backup[0]["kind"], "backup");
+    daemon.stop();
+    (sandbox, fleet)
+}
+
+#[test]
+fn older_backup_is_compared_with_the_archive_and_never_written_over_it() {
+    let runtime = runtime();
+    let database = runtime.block_on(Database::new());
+    let value = |sql: &str| runtime.block_on(database.value(sql));
+    let (sandbox, _fleet) = archive_newer_than_backup(&database);
+    let backup = sandbox.path("backup");
+    let backup = backup.to_str().unwrap();
+    let known = boards(&sandbox);
+
+    // Nothing is changed.
+    let refused = sandbox.run(["restore", backup]);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.out);
+    for want in [
+        "nothing was changed",
+        "is newer than the backup",
+        "the archive has scans until 20",
+        "the archive has players with keys up to ",
+        "clqd restore --from-mysql",
+        "--ignore-archive",
+        "key_mismatch",
+    ] {
+        assert!(refused.err.contains(want), "{want}: {}", refused.err);
+    }
+    assert!(!sandbox.path("state.before-restore").exists() && !sandbox.path("state.restoring").exists());
+    assert_eq!(boards(&sandbox), known, "the state is unchanged");
+
+    // An archive that cannot be reached may be newer.
+    let text = fs::read_to_string(sandbox.config()).unwrap();
+    fs::write(sandbox.config(), text.replace(&database.url(), "mysql://clqd@127.0.0.1:1/clqd")).unwrap();
+    let refused = sandbox.run(["restore", backup]);
+    assert!(!refused.status.success(), "{}", refused.out);
+    for want in ["cannot be compared with the archive", "cannot be reached", "--ignore-archive"] {
+        assert!(refused.err.contains(want), "{want}: {}", refused.err);
+    }
+    fs::write(sandbox.config(), text).unwrap();
+
+    let done = sandbox.ok(["restore", backup, "--ignore-archive"]);
+    assert!(done.contains(" UTC"), "with date and time: {done}");
+    let rows = "SELECT SUM(CRC32(CONCAT_WS(',', week, server, player, time_ms, points))) FROM player_week";
+    let (archived, players) = (value(rows), value("SELECT COUNT(*) FROM player"));
+    shorten_drain(&sandbox);
+    let daemon = sandbox.start();
+    let log = daemon.wait_for_log("archive fault: ");
+    for want in ["does not belong to this state: ", "clqd restore --from-mysql", "set archive.url to an empty database"]
+    {
+        assert!(log.contains(want), "{want}: {log}");
+    }
+    wait_until("archiving was tried several times", || {
+        sandbox.status()["counters"]["archive.failures"].as_u64() > Some(2)
+    });
+    assert_eq!(sandbox.status()["archive"]["fault"]["kind"], "key_mismatch");
+    let log = daemon.stop();
+    assert!(!log.contains("everything is written to it"), "{log}");
+    assert_eq!((value(rows), value("SELECT COUNT(*) FROM player")), (archived, players), "MySQL is unchanged");
+
+    // A second restore: the state before the first one is still there.
+    let second = sandbox.run(["restore", "--from-mysql"]);
+    assert!(!second.status.success(), "{}", second.out);
+    for want in ["state.before-restore\" exists: the state that an earlier restore replaced", "Delete it"] {
+        assert!(second.err.contains(want), "{want}: {}", second.err);
+    }
+    fs::remove_dir_all(sandbox.path("state.before-restore")).unwrap();
+    sandbox.ok(["restore", "--from-mysql"]);
+    assert_eq!(boards(&sandbox), known, "nothing was lost");
+}
+
+/// The id of the archive is another one, so each pass would write everything, and says so.
+#[test]
+fn archive_of_another_state_is_reported_without_a_claim_that_it_is_written() {
+    let runtime = runtime();
+    let database = runtime.block_on(Database::new());
+    let value = |sql: &str| runtime.block_on(database.value(sql));
+    let sandbox = sandbox_with(&database);
+    let fleet = fleet(4, 44, 60.0, FaultShares::NONE);
+    let daemon = sandbox.start();
+    daemon.wait_for_log("everything is written to it");
+    sandbox.add_servers(&fleet);
+    wait_until("players are in MySQL", || value("SELECT COUNT(*) > 5 FROM player") == "1");
+    daemon.stop();
+    let id = value("SELECT state_id FROM clq_state");
+    fs::remove_dir_all(sandbox.state()).unwrap();
+    shorten_drain(&sandbox);
+    let daemon = sandbox.start();
+    wait_until("archiving was tried several times", || {
+        sandbox.status()["counters"]["archive.failures"].as_u64() > Some(2)
+    });
+    assert_eq!(sandbox.status()["archive"]["fault"]["kind"], "key_mismatch");
+    let log = daemon.stop();
+    assert!(!log.contains("everything is written to it"), "{log}");
+    assert_eq!(value("SELECT state_id FROM clq_state"), id);
+}
+
+#[test]
+fn time_of_the_last_complete_archive_run_survives_a_restart() {
+    let runtime = runtime();
+    let database = runtime.block_on(Database::new());
+    let sandbox = sandbox_with(&database);
+    let daemon = sandbox.start();
+    let complete = wait_for("everything is archived", || sandbox.status()["archive"]["last_complete_ms"].as_i64());
+    daemon.stop();
+    let offline = &sandbox.status()["archive"];
+    let archived = offline["last_complete_ms"].as_i64();
+    assert!(archived >= Some(complete), "{offline}");
+    assert!(
+        database.url().contains("127.0.0.1") && offline["target"].as_str().unwrap().contains("127.0.0.1"),
+        "{offline}"
+    );
+    let text = sandbox.ok(["status"]);
+    assert!(text.contains(", not connected, last complete ") && !text.contains("last complete never"), "{text}");
+    let config = fs::read_to_string(sandbox.config()).unwrap();
+    fs::write(sandbox.config(), config.replace(&database.url(), "mysql://clqd@127.0.0.1:1/clqd")).unwrap();
+    shorten_drain(&sandbox);
+    let daemon = sandbox.start();
+    assert_eq!(sandbox.status()["archive"]["last_complete_ms"].as_i64(), archived);
+    daemon.stop();
 }
 
 #[test]

@@ -62,9 +62,10 @@ fn read_commands(sandbox: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>
         vec!["--json", "status"],
         vec!["--json", "servers", "list"],
         vec!["--json", "servers", "show", server],
-        vec!["--json", "top", "--server", server],
-        vec!["--json", "board", "top", "--game", game],
-        vec!["--json", "board", "top", "--server", server],
+        vec!["--json", "top", server],
+        vec!["--json", "top", "--game", game],
+        vec!["--json", "player", "search", "a"],
+        vec!["--json", "maps"],
         vec!["--json", "board", "windows", "--bytes"],
         vec!["--json", "player", "forgotten"],
         vec!["export", "--state", &state, "--week", week],
@@ -260,15 +261,27 @@ fn daemon_starts_while_readers_loop() {
 }
 
 #[test]
-fn locked_state_error_names_process() {
+fn export_of_a_running_daemon_equals_that_of_its_state() {
     let (sandbox, _) = stopped_sandbox();
     let week = week(&sandbox);
+    let export = ["export", "--week", &week];
+    let without_daemon = sandbox.ok(export);
+    assert_eq!(without_daemon, sandbox.export(&sandbox.state(), &week));
+    let no_rows = sandbox.run(["export", "--week", "2001-W01"]);
+    assert_eq!(no_rows.status.code(), Some(1), "{}", no_rows.out);
+    assert!(no_rows.err.contains("week 2001-W01 has no rows; weeks with rows: "), "{}", no_rows.err);
     let daemon = sandbox.start();
+    assert_eq!(sandbox.ok(export), without_daemon, "its servers do not answer any more");
+    let json = sandbox.json(export);
+    assert!(json.len() == without_daemon.lines().count() && json.iter().all(|row| row["kind"] == "export"));
+    let no_rows = sandbox.run(["export", "--week", "2001-W01"]);
+    assert_eq!(no_rows.status.code(), Some(1), "{}", no_rows.out);
+    assert!(no_rows.err.contains("week 2001-W01 has no rows; weeks with rows: "), "{}", no_rows.err);
     let done = sandbox.run(["export", "--state", sandbox.state().to_str().unwrap(), "--week", &week]);
     assert_eq!(done.status.code(), Some(1));
     let pid = daemon.pid();
     assert!(done.err.contains(&format!("is in use by process {pid} (")), "{}", done.err);
-    assert!(done.err.contains("stop the daemon before an export"), "{}", done.err);
+    assert!(done.err.contains("without --state the running daemon sends the rows"), "{}", done.err);
     daemon.stop();
 }
 

@@ -135,7 +135,7 @@ fn start_and_record(sandbox: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<Str
 }
 
 fn is_rebuilt(sandbox: &Sandbox, kind: &str) -> bool {
-    let done = sandbox.run(["board", "top", "--tag", "some", "--window", kind]);
+    let done = sandbox.run(["top", "--tag", "some", "--window", kind]);
     assert!(done.status.success() || done.err.contains("is being rebuilt"), "{}", done.err);
     done.status.success()
 }
@@ -273,8 +273,7 @@ fn without_scan_log_windows_start_empty_with_warning() {
     let urls = fleet.urls();
     sandbox
         .ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    let players =
-        |kind: &str| sandbox.json(["board", "top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
+    let players = |kind: &str| sandbox.json(["top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
     wait_until("players are seen", || players("12") > 3);
     sandbox.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
     let printed = sandbox.run(["reload"]);

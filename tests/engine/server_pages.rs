@@ -91,6 +91,28 @@ fn other_orders_contain_their_servers_once() {
     assert_eq!(list(&state, ServerOrder::Added, 7).len(), 50);
     assert_eq!(list(&state, ServerOrder::Rank, 7).len(), 0, "no week has closed");
 
+    // Every server of the first page is empty afterwards, and so in the middle of the order; no server
+    // is there twice on the further pages, and none is missing.
+    state.engine.sort_servers(ServerOrder::Players);
+    let (first, mut after) = state.engine.servers_page(ServerOrder::Players, None, 5, &|_| true);
+    let mut walked: Vec<String> = first.iter().map(|server| server.url.clone()).collect();
+    let mut later_ms = NOW_MS;
+    while let Some(place) = after {
+        // Longer than a list is used for first pages.
+        later_ms += 30_000;
+        for url in walked.clone() {
+            scans::apply_snapshot(&mut state, &url, scans::snapshot::<&str>(later_ms, []));
+        }
+        state.engine.sort_servers(ServerOrder::Players);
+        let (page, next) = state.engine.servers_page(ServerOrder::Players, Some(&place), 5, &|_| true);
+        walked.extend(page.into_iter().map(|server| server.url));
+        after = next;
+    }
+    let unique: std::collections::BTreeSet<&String> = walked.iter().collect();
+    assert_eq!((walked.len(), unique.len()), (40, 40), "{walked:?}");
+    let busiest = list(&state, ServerOrder::Players, 7);
+    assert_eq!(busiest[0].0, 0, "a new walk has the new order: {busiest:?}");
+
     // A list that was sorted is used for a while, also if servers change; a removed one is left out.
     state.engine.sort_servers(ServerOrder::Players);
     let before = list(&state, ServerOrder::Players, 7);

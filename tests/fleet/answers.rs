@@ -121,7 +121,7 @@ fn servers_of_each_behaviour_are_decoded_exactly() {
 
 #[test]
 fn full_snapshot_is_correct_under_every_fault() {
-    // The fault, the step from one scanned server to the next, the time-out of a reply in ms,
+    // The fault, the step from one scanned server to the next, the timeout of a reply in ms,
     // and the minimum number of full snapshots.
     for (faults, step, timeout_ms, full_min) in [
         ("silent=1", 20, 40, 0),

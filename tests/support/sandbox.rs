@@ -157,6 +157,13 @@ impl Sandbox {
         self.json([&["servers", "list"], filter].concat())
     }
 
+    /// The entries of the first 1,000 players of a server.
+    #[track_caller]
+    pub fn top(&self, server: &str, ranking: &str) -> Vec<Value> {
+        let rows = self.json(["top", server, "--ranking", ranking, "-n", "1000"]);
+        rows.into_iter().filter(|row| row["kind"] == "entry").collect()
+    }
+
     /// Adds all servers of a fleet.
     #[track_caller]
     pub fn add_servers(&self, fleet: &Fleet) {

@@ -253,12 +253,17 @@ fn invalid_board_request_gets_error_with_reason() {
         let (code, printed) = refused(&board, top());
         assert!(code == ErrorCode::NotFound && printed.contains(want), "{printed}");
     }
+    let none = refused(&window("2025-02-30", None), top());
+    assert!(none.0 == ErrorCode::NotFound && none.1.contains("there is no window \"2025-02-30\""), "{none:?}");
+    let damaged = refused(&elo, after(&"A".repeat(30)));
+    assert!(damaged.0 == ErrorCode::Refused && damaged.1.contains("is damaged"), "{damaged:?}");
     for (text, want) in [("weke", "did you mean \"week\"?"), ("2025-47", "such as the hour")] {
         let (code, printed) = refused(&window(text, None), top());
         assert!(code == ErrorCode::BadRequest && printed.contains(want), "{printed}");
     }
     let (code, printed) = refused(&window(WEEK, Some(5)), top());
-    assert!(code == ErrorCode::BadRequest && printed.contains("window type"), "{printed}");
+    let want = "there is no window \"2025-W47\" that contains 1970-01-01T00:00:00";
+    assert!(code == ErrorCode::NotFound && printed.contains(want), "{printed}");
     let around = BoardQuery::Around { player: PlayerSelector::Name("Nobody".to_owned()), count: 3 };
     assert_eq!(refused(&elo, around).0, ErrorCode::NotFound);
 
@@ -282,22 +287,15 @@ fn board_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn board_commands_work_without_daemon() {
     let sandbox = replayed();
-    let top = sandbox.json(board_args(&["top", "-n", "5", "--ranking", "points"]));
+    let top = sandbox.json(["top", SERVERS[0], "--window", WEEK, "-n", "5", "--ranking", "points"]);
     let head = &top[0];
     assert_eq!((head["kind"].as_str(), head["closed"].as_bool()), (Some("board_head"), Some(true)));
     let names: Vec<&str> = top[1..].iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, exported(SERVERS[0], Ranking::Points)[..5]);
-    // `clqd top` prints the same board.
-    let short = sandbox.json(["top", "--server", SERVERS[0], "--week", WEEK, "-n", "5", "--ranking", "points"]);
-    for (long, short) in top[1..].iter().zip(short[0]["rows"].as_array().unwrap()) {
-        for field in ["position", "player", "name", "display", "score", "reached_ms"] {
-            assert_eq!(long[field], short[field]);
-        }
-    }
     let second = names[1];
     let key = top[2]["player_key"].to_string();
     for (args, lines, printed) in [
-        (vec!["top", "--count", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
+        (vec!["bottom", "-n", "3"], 5, "clq1 on source://127.0.1.0:27960 in 2025-W47 (final), 19 players\n"),
         (vec!["bottom", "-n", "3", "--ranking", "time"], 5, "time on "),
         (vec!["page", "--position", "4", "-n", "3"], 7, "previous page: --before A"),
         (vec!["at", "2", "--ranking", "points"], 3, second),
@@ -323,7 +321,7 @@ fn board_commands_work_without_daemon() {
     let before = next[0]["page"]["before"].as_str().unwrap();
     assert_eq!(sandbox.json(board_args(&["page", "--before", before, "-n", "4"]))[1..], page[1..]);
 
-    let board_top = ["board", "top", "--server", SERVERS[0]];
+    let board_top = ["top", SERVERS[0]];
     let at_time =
         |time: &str| sandbox.json([&board_top[..], &["--window", "week", "--time", time]].concat())[0].clone();
     assert_eq!(
@@ -331,8 +329,8 @@ fn board_commands_work_without_daemon() {
         (&Value::from(WEEK), &Value::from(WEEK))
     );
     for (args, code, printed) in [
-        (vec!["board", "top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
-        (vec!["board", "top", "--tag", "a b"], 2, "tag \"a b\" is not"),
+        (vec!["top", "--game", "baseq4"], 1, "did you mean \"baseq3\"?"),
+        (vec!["top", "--tag", "a b"], 2, "tag \"a b\" is not"),
         (board_args(&["page", "--after", after, "--ranking", "elo"]), 1, "first page"),
         (board_args(&["page", "--after", "A"]), 2, "is damaged"),
         (board_args(&["around", "Nobody"]), 1, "no player is named \"Nobody\""),
@@ -427,7 +425,8 @@ fn query_top_boards(sandbox: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     for window in past.windows() {
         let label = Past::label(window);
         for (option, scope, in_scope) in scopes {
-            let top = sandbox.json(["board", "top", option, scope, "--window", &label, "--ranking", "points"]);
+            let scope_args = if option == "--server" { vec![scope] } else { vec![option, scope] };
+            let top = sandbox.json([&["top"], &scope_args[..], &["--window", &label, "--ranking", "points"]].concat());
             let printed: Vec<(String, i64)> = top[1..]
                 .iter()
                 .map(|row| (row["name"].as_str().unwrap().to_owned(), row["score"].as_f64().unwrap() as i64))
@@ -457,7 +456,7 @@ fn query_other_boards(sandbox: &Sandbox, past: &Past) -> Vec<Vec<Value>> {
     let fused = query(&[&["fused", "--ranking", "points", "-n", "2"], &in_hour[..]].concat());
     assert_eq!((&fused[1]["name"], &fused[2]["name"]), (&"Anarki".into(), &"Visor".into()));
     // The oldest of three overlapping windows.
-    let oldest = query(&["top", "--tag", "pro", "--window", "12", "--time", &time]);
+    let oldest = sandbox.json(["top", "--tag", "pro", "--window", "12", "--time", &time]);
     assert_eq!(oldest[0]["start_ms"], late.t_ms - late.t_ms.rem_euclid(past::HOUR_MS) - 2 * past::HOUR_MS);
     vec![standing, fused, oldest]
 }
@@ -470,7 +469,7 @@ fn boards_of_every_scope_and_window_type_equal_history() {
     let daemon = sandbox.start();
     sandbox.ok(["servers", "add", B, C, "--tag", "pro"]);
     // Cached boards are used until they are rebuilt.
-    let tagged = || sandbox.json(["board", "top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
+    let tagged = || sandbox.json(["top", "--tag", "pro", "--window", "all-time", "--ranking", "points"]);
     wait_until("the tag has boards", || tagged().len() > 1);
     let of_daemon = (query_top_boards(&sandbox, &past), query_other_boards(&sandbox, &past));
     for (args, printed) in [
@@ -479,7 +478,7 @@ fn boards_of_every_scope_and_window_type_equal_history() {
         (["--game", "baseq3", "--window", "2001-11-21"], "there is no window \"2001-11-21\""),
         (["--game", "baseq3", "--window", "13"], "the types are all-time, hour, day, week, month, 12"),
     ] {
-        let done = sandbox.run([&["board", "top"], &args[..]].concat());
+        let done = sandbox.run([&["top"], &args[..]].concat());
         assert!(done.status.code() == Some(1) && done.err.contains(printed), "{args:?}: {}", done.err);
     }
     check_windows(&sandbox, &past);
@@ -592,7 +591,7 @@ fn ended_windows_can_be_deleted() {
     );
     let find = |rows: &[Value], label: &str| rows.iter().find(|row| row["window"] == label).expect(label).clone();
     assert_eq!(find(&remaining, "all-time")["stored"], find(&before_delete, "all-time")["stored"]);
-    let done = sandbox.run(["board", "top", "--game", "baseq3", "--window", &labels(&deleted)[0]]);
+    let done = sandbox.run(["top", "--game", "baseq3", "--window", &labels(&deleted)[0]]);
     assert!(done.status.code() == Some(1) && done.err.contains("there is no window"), "{}", done.err);
     assert_eq!(sandbox.json(["board", "delete-before", &before, "--yes"]), Vec::<Value>::new());
     daemon.stop();

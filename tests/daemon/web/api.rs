@@ -1,6 +1,7 @@
 //! The JSON API: its rows are those of the commands, without what visitors must not see.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use clqd::fleet::FaultShares;
 use serde_json::Value;
@@ -220,6 +221,45 @@ fn players_are_found_by_parts_of_their_names() {
     http::get(&address, "/api/v1/series?game=no-such-game").assert_problem(404, "not_found");
     http::get(&address, "/api/v1/series?game=a&tag=b").assert_problem(400, "bad_request");
     daemon.stop();
+}
+
+/// Errors of the API are problems with words for people, whatever the request.
+#[test]
+fn bad_paths_queries_and_heads_are_problems() {
+    let site = Site::start("");
+    for path in ["/api/v1/maps/%ff", "/api/v1/players/%ff", "/api/v1/servers/%ff", "/api/v1/%ff"] {
+        site.get(path).assert_problem(400, "bad_request");
+    }
+    for (query, want) in [
+        ("servers?class=300", "class is \"300\"; expected 1 to 7"),
+        ("servers?limit=99999999999", "limit is \"99999999999\"; expected 1 to 500"),
+        ("servers?online=1", "online is \"1\"; expected true or false"),
+        ("servers?orde=rank", "there is no parameter \"orde\"; did you mean order?"),
+        ("boards?game=a&at_ms=-1", "at_ms is \"-1\"; expected 0 to "),
+        ("boards?game=a&game=b", "the parameter game is there twice"),
+        ("search", "the parameter text is missing"),
+        ("players/99999999999", "the key of a player is a number"),
+    ] {
+        let answer = site.get(&format!("/api/v1/{query}"));
+        answer.assert_problem(400, "bad_request");
+        let detail = answer.json()["detail"].as_str().expect("a text").to_owned();
+        assert!(detail.starts_with(want), "{query}: {detail}");
+    }
+    for (head, status) in [
+        ("GET /api/v1/overview HTTP/1.1\r\nconnection: close\r\n\r\n", 400),
+        ("GET /api/v1/overview HTTP/1.1\r\nhost: a\r\nhost: a\r\nconnection: close\r\n\r\n", 400),
+        ("GET /api/v1/overview HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n", 400),
+        ("GET /api/v1/overview HTTP/1.0\r\n\r\n", 200),
+    ] {
+        let mut stream = http::connect(&site.address);
+        stream.write_all(head.as_bytes()).expect("sent");
+        let answer = http::read_answer(&mut stream);
+        assert_eq!(answer.status, status, "{head}");
+        if status == 400 {
+            answer.assert_problem(400, "bad_request");
+        }
+    }
+    site.daemon.stop();
 }
 
 #[test]

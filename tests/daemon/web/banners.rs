@@ -1,8 +1,10 @@
 //! Banners of servers and players in all sizes and formats, their caching, and names that are
 //! markup.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use super::http::{Answer, request};
 use super::pages::hostile_server;
@@ -96,7 +98,7 @@ fn unknown_banners_are_error_pages() {
         ("/banners/wide/players/x.svg", 400, "is a number"),
         ("/banners/wide/players/1.gif", 404, "ends in .png or .svg"),
         ("/banners/4000x4000/players/1.png", 404, "sizes are wide, box, small"),
-        ("/banners/wide/players/1.png?width=4000", 400, "unknown field"),
+        ("/banners/wide/players/1.png?width=4000", 400, "there is no parameter"),
         ("/banners/wide", 404, "there is no /banners/wide"),
     ] {
         let answer = http::get(&site.address, path);
@@ -105,6 +107,42 @@ fn unknown_banners_are_error_pages() {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert!(answer.text().contains(text), "{path}: {}", answer.text());
     }
+    site.daemon.stop();
+}
+
+/// While many clients request different banners, which takes long, pages are computed.
+#[test]
+fn png_banners_do_not_shut_out_visitors() {
+    let (site, fleet) = Site::with_fleet(1, 92);
+    let url = fleet.urls().remove(0);
+    // Each bit of the number says whether one of the first characters is encoded.
+    let written = |number: usize| -> String {
+        let write = |(n, byte): (usize, u8)| match number >> n & 1 {
+            1 if n < 8 => format!("%{byte:02X}"),
+            _ => char::from(byte).to_string(),
+        };
+        url.bytes().enumerate().map(write).collect()
+    };
+    let get_banner = |n: usize| {
+        let path = format!("/banners/{}/servers/{}.pn%67", SIZES[n % 3].0, written(n / 3));
+        let client = format!("x-forwarded-for: {}\r\n", Ipv4Addr::from_bits(0x0a00_0000 + n as u32));
+        request(&site.address, "GET", &path, &client).status
+    };
+    let (sent, stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let clients = || {
+        while !stopping.load(Ordering::Relaxed) {
+            let status = get_banner(sent.fetch_add(1, Ordering::Relaxed));
+            assert!([200, 503].contains(&status), "{status}");
+        }
+    };
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        (0..120).for_each(|_| _ = scope.spawn(clients));
+        wait_until("all clients have sent a request", || sent.load(Ordering::Relaxed) > 200);
+        let statuses = (0..50).map(|n| site.get(&format!("/search?q={n}")).status).collect();
+        stopping.store(true, Ordering::Relaxed);
+        statuses
+    });
+    assert_eq!(statuses, [200; 50]);
     site.daemon.stop();
 }
 

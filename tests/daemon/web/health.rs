@@ -42,7 +42,7 @@ fn readiness_names_faults() {
     assert_eq!((ready.status, &answer["ready"]), (200, &true.into()), "{answer}");
     assert_eq!(answer["warnings"][0]["code"], "archive_fault");
     assert!(!ready.text().contains("127.0.0.1"), "{answer}");
-    let metrics = Metrics::parse(http::get(&address, "/metrics").text());
+    let metrics = Metrics::parse(open_metrics(&address).text());
     assert_eq!(metrics.value("clqd_archive_connected"), 0.0);
     assert_eq!(metrics.value("clqd_archive_fault{kind=\"unreachable\"}"), 1.0);
 
@@ -60,11 +60,15 @@ fn readiness_names_faults() {
     daemon.stop();
 }
 
+fn open_metrics(address: &str) -> http::Answer {
+    http::request(address, "GET", "/metrics", "accept: application/openmetrics-text;version=1.0.0,*/*;q=0.2\r\n")
+}
+
 #[test]
 fn metrics_agree_with_the_status_and_never_decrease() {
     let (site, fleet) = Site::with_fleet(6, 71);
     let scrape = || {
-        let answer = site.get("/metrics");
+        let answer = open_metrics(&site.address);
         let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         assert_eq!((answer.status, answer.header("content-type")), (200, Some(content_type)));
         Metrics::parse(answer.text())

@@ -78,7 +78,12 @@ fn weeks_of_maps_are_the_sums_of_their_servers() {
     let unknown = site.get("/api/v1/maps/q3dm5");
     unknown.assert_problem(404, "not_found");
     assert!(unknown.text().contains("did you mean"), "{}", unknown.text());
+    // The same answers without the daemon.
+    let commands = [vec!["maps", "-n", "500"], vec!["maps", &name[1..]], vec!["map", name]];
+    let answers = |sandbox: &Sandbox| commands.clone().map(|args| sandbox.json(args));
+    let with_daemon = answers(&site.sandbox);
     site.daemon.stop();
+    assert_eq!(answers(&site.sandbox), with_daemon);
 }
 
 /// The servers of the log are not online.
@@ -93,7 +98,7 @@ fn search_finds_servers_that_are_offline() {
     for text in [url, &url[3..], &hostname] {
         let path = format!("/search?q={}", http::encoded(text));
         wait_until("the server is found", || site.get(&path).text().contains(&link));
-        let found = site.sandbox.json(["servers", "search", text]);
+        let found = site.sandbox.list(&[text]);
         assert!(found.iter().any(|found| found["url"] == server["url"]), "{text}: {found:?}");
     }
     let removed = site.sandbox.json(["servers", "remove", url]);
@@ -166,5 +171,12 @@ fn best_players_have_the_best_positions_of_all_closed_weeks() {
     assert_eq!(merged["aliases"], serde_json::json!([players[1]["name"]]));
     let page = site.get(&format!("/players/{}", players[0]["player_key"]));
     assert!(page.text().contains("Merged with: "), "{}", page.text());
+    // The same answers without the daemon.
+    let name = players[0]["name"].as_str().expect("a name");
+    let answers =
+        |sandbox: &Sandbox| [["servers", "best", SERVER], ["player", "search", name]].map(|args| sandbox.json(args));
+    wait_until("the names are read", || !answers(&site.sandbox)[1].is_empty());
+    let with_daemon = answers(&site.sandbox);
     site.daemon.stop();
+    assert_eq!(answers(&site.sandbox), with_daemon);
 }

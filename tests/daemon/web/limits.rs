@@ -1,8 +1,9 @@
 //! Invalid requests, and clients that use more than their share.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Ipv4Addr;
 
+use super::http::next_event;
 use super::{Site, http};
 use crate::sandbox::wait_until;
 
@@ -114,6 +115,31 @@ fn clients_cannot_choose_their_addresses() {
         site.get("/metrics").text().contains("\nclqd_web_idle_connections_closed_total 1")
     });
     _ = streams[0].read_to_end(&mut Vec::new());
+    site.daemon.stop();
+}
+
+#[test]
+fn one_client_has_few_streams() {
+    let site = Site::start("");
+    let watch = |client: &str| {
+        let mut stream = http::connect(&site.address);
+        let head = format!("GET /api/v1/live HTTP/1.1\r\nhost: clqd\r\nx-forwarded-for: {client}\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("sent");
+        BufReader::new(stream)
+    };
+    let mut streams: Vec<_> = (0..4).map(|_| watch("198.51.100.1")).collect();
+    streams.iter_mut().for_each(|stream| _ = next_event(stream));
+    let refused = http::request(&site.address, "GET", "/api/v1/live", "x-forwarded-for: 198.51.100.1\r\n");
+    refused.assert_problem(429, "too_many_requests");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    next_event(&mut watch("198.51.100.2"));
+    // The server notices the end of a connection a moment later.
+    drop(streams.pop());
+    wait_until("the client has a place again", || {
+        let mut status = String::new();
+        watch("198.51.100.1").read_line(&mut status).expect("an answer");
+        status == "HTTP/1.1 200 OK\r\n"
+    });
     site.daemon.stop();
 }
 

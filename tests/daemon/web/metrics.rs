@@ -27,7 +27,7 @@ impl Metrics {
             } else if let Some(typed) = line.strip_prefix("# TYPE ") {
                 let (name, of_family) = typed.split_once(' ').expect(line);
                 assert!(name == family && kind.is_empty(), "{line}");
-                assert!(["counter", "gauge", "histogram"].contains(&of_family), "{line}");
+                assert!(["counter", "gauge", "histogram", "summary"].contains(&of_family), "{line}");
                 kind = of_family.to_owned();
             } else {
                 metrics.add(line, &family, &kind);
@@ -49,14 +49,14 @@ impl Metrics {
         let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("{line} is not of {family}"));
         let allowed: &[&str] = match kind {
             "counter" => &["_total"],
-            "gauge" => &[""],
+            "gauge" | "summary" => &[""],
             "histogram" => &["_sum", "_count", "_bucket"],
             _ => panic!("{line} has no type"),
         };
         assert!(allowed.contains(&suffix), "{line}");
         let value: f64 = value.parse().expect(line);
         assert!(value.is_finite(), "{line}");
-        if kind != "gauge" {
+        if !["gauge", "summary"].contains(&kind) {
             assert!(value >= 0.0, "{line}");
             self.counters.insert(key.to_owned());
         }

@@ -3,6 +3,7 @@
 
 mod api;
 mod banners;
+mod caching;
 mod health;
 mod history;
 #[path = "../../support/http.rs"]
@@ -10,6 +11,7 @@ mod http;
 mod limits;
 mod metrics;
 mod monitoring;
+mod moved;
 mod openapi;
 mod pages;
 

@@ -11,7 +11,7 @@ use clqd::fleet::FaultShares;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::http;
+use super::{Site, http};
 use crate::sandbox::{Sandbox, closed_port_url, fleet, wait_for, wait_until};
 
 /// Metrics that a daemon without a database does not have.
@@ -72,6 +72,27 @@ fn promtool_accepts_rules_and_config() {
     promtool(dir.path(), &["check", "rules", "alerts.yml"]);
     promtool(dir.path(), &["check", "config", "prometheus.yml"]);
     promtool(dir.path(), &["test", "rules", "alerts-test.yml"]);
+}
+
+/// Without a header that asks for another format, as `curl` requests them.
+#[test]
+fn promtool_accepts_the_metrics() {
+    let (site, _fleet) = Site::with_fleet(3, 78);
+    wait_until("a scheduled scan", || site.sandbox.status()["engine"]["lag_ms_p99"].is_number());
+    for path in ["/", "/servers", "/api/v1/nothing"] {
+        site.get(path);
+    }
+    let metrics = site.get("/metrics");
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert!(metrics.text().contains("# TYPE clqd_scan_lag_seconds summary\n"), "{}", metrics.text());
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("metrics"), &metrics.body).expect("a file");
+    let mut command = Command::new("sh");
+    command.args(["-c", "promtool check metrics <metrics 2>&1"]).current_dir(dir.path()).stdout(Stdio::piped());
+    let done = started(command).wait_with_output().expect("promtool ends");
+    let printed = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && printed.is_empty(), "{}: {printed}", done.status);
+    site.daemon.stop();
 }
 
 #[test]

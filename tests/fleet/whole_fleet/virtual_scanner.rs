@@ -16,7 +16,7 @@ use super::network::{Delivery, VirtualNetwork};
 
 const TIMEOUT_MS: i64 = 2_000;
 const RETRIES: u32 = 2;
-/// Time-out of a target that is only probed.
+/// Timeout of a target that is only probed.
 const PROBE_TIMEOUT_MS: i64 = 1_100;
 
 pub struct VirtualScanner {
@@ -151,7 +151,7 @@ impl VirtualScanner {
         None
     }
 
-    /// Handles one time-out: resends the request, or ends the scan.
+    /// Handles one timeout: resends the request, or ends the scan.
     pub fn on_time(&mut self, network: &mut VirtualNetwork, now_ms: i64, t_ms: i64) -> Option<FinishedScan> {
         while self.timers.peek().is_some_and(|Reverse((at_ms, ..))| *at_ms <= now_ms) {
             let Reverse((_, id, timer)) = self.timers.pop()?;

@@ -1,0 +1,202 @@
+//! Starting and stopping: a start that fails ends at once with a message and status 1, at each step
+//! and with every optional part on; SIGTERM ends a start; a second start names the first.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
+
+use crate::sandbox::{Daemon, Sandbox, wait_for};
+
+/// A sandbox whose daemon has every optional part on.
+fn with_every_part(extra: &str) -> Sandbox {
+    let sandbox = Sandbox::new("");
+    let (log, captures) = (sandbox.path("log/scans.jsonl"), sandbox.path("captures"));
+    let web = if extra.contains("[web]") { "" } else { "[web]\nlisten = \"127.0.0.1:0\"\n" };
+    sandbox.configure(&format!(
+        "[scan_log]\npath = {log:?}\n[capture]\ndir = {captures:?}\n\
+         [archive]\nurl = \"mysql://clqd@127.0.0.1:1/clqd\"\n{web}{extra}"
+    ));
+    sandbox
+}
+
+/// The end of a start that must fail. Panics if it hangs.
+#[track_caller]
+fn failed_start(sandbox: &Sandbox) -> String {
+    let mut daemon = sandbox.spawn();
+    let status = ended(&mut daemon);
+    let log = daemon.log();
+    assert_eq!(status.code(), Some(1), "{status}: {log}");
+    log
+}
+
+#[track_caller]
+fn ended(daemon: &mut Daemon) -> ExitStatus {
+    wait_for("the process ends", || daemon.exit_status())
+}
+
+#[test]
+fn start_that_fails_at_any_step_ends_with_status_1() {
+    let file = |sandbox: &Sandbox, name: &str| fs::write(sandbox.path(name), "a file").unwrap();
+    type Spoil<'s> = &'s dyn Fn(&Sandbox);
+    let steps: &[(&str, Spoil, &str)] = &[
+        ("state is a file", &|it| file(it, "state"), "state_dir"),
+        ("state is damaged", &|it| fs::create_dir_all(it.state().join("db")).unwrap(), "state"),
+        ("log is a directory", &|it| fs::create_dir_all(it.path("log/scans.jsonl")).unwrap(), "is not a file"),
+        ("directory of the log is a file", &|it| file(it, "log"), "scan_log.path"),
+        ("socket is a file", &|it| file(it, "control.sock"), "control_socket"),
+        (
+            "socket of another daemon",
+            &|it| std::mem::forget(UnixListener::bind(it.socket()).unwrap()),
+            "another daemon is running on",
+        ),
+    ];
+    for (step, spoil, expected) in steps {
+        let sandbox = with_every_part("");
+        spoil(&sandbox);
+        let log = failed_start(&sandbox);
+        assert!(log.contains(expected), "{step}: {log}");
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("[web]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
+    let log = failed_start(&with_every_part(&listen));
+    assert!(log.contains("another program uses this port"), "{log}");
+}
+
+/// The scan log is open and the engine could run when the socket is opened.
+#[test]
+fn start_that_may_not_create_its_control_socket_ends_with_status_1() {
+    if !geteuid().is_root() {
+        eprintln!("not tested: only root can run commands as other users");
+        return;
+    }
+    const USER: u32 = 64_011;
+    let sandbox = with_every_part("");
+    let outside = tempfile::tempdir().unwrap();
+    let socket = outside.path().join("c.sock");
+    let config = fs::read_to_string(sandbox.config()).unwrap();
+    let config = config.replace(&format!("{:?}", sandbox.socket()), &format!("{socket:?}"));
+    let (status, log) = run_as_user(USER, &sandbox, &config, &[]);
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("control_socket") && log.contains("Permission denied"), "{log}");
+}
+
+/// Some libraries panic, and sled waits for ever, where no thread can be created.
+#[test]
+fn start_without_threads_ends_with_status_1() {
+    if !geteuid().is_root() {
+        eprintln!("not tested: only root can run commands as other users");
+        return;
+    }
+    const USER: u32 = 64_012;
+    for threads in [1, 2, 4, 6, 12, 20] {
+        let sandbox = with_every_part("");
+        let config = fs::read_to_string(sandbox.config()).unwrap();
+        let limit = format!("--nproc={threads}");
+        let (status, log) = run_as_user(USER, &sandbox, &config, &["prlimit", &limit]);
+        assert_eq!(status.code(), Some(1), "{threads} threads: {log}");
+        assert!(log.contains("cannot create") && log.contains("TasksMax="), "{threads} threads: {log}");
+        assert_eq!(log.lines().count(), 1, "{log}");
+    }
+}
+
+/// Runs the daemon as another user in a copy of the sandbox, until it ends.
+fn run_as_user(user: u32, sandbox: &Sandbox, config: &str, wrapper: &[&str]) -> (ExitStatus, String) {
+    let shared = tempfile::Builder::new().prefix("clqd-user-").tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let (program, home) = (shared.path().join("clqd"), shared.path().join("home"));
+    fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
+    fs::create_dir(&home).unwrap();
+    chown(&home, Some(user), Some(user)).unwrap();
+    let file = shared.path().join("clqd.toml");
+    let of_sandbox = sandbox.path("").display().to_string();
+    fs::write(&file, config.replace(of_sandbox.trim_end_matches('/'), home.to_str().unwrap())).unwrap();
+    let mut words = wrapper.to_vec();
+    words.extend([program.to_str().unwrap(), "--config", file.to_str().unwrap(), "run"]);
+    let log = shared.path().join("log");
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).uid(user).gid(user).current_dir("/").stderr(File::create(&log).unwrap());
+    let mut child = command.spawn().unwrap();
+    let status = wait_for("the process ends", || child.try_wait().unwrap());
+    (status, fs::read_to_string(log).unwrap())
+}
+
+#[test]
+fn second_start_names_the_process_of_the_first() {
+    let sandbox = with_every_part("");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("[web]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
+    drop(taken);
+    sandbox.configure(&listen);
+    let first = sandbox.start();
+    let log = failed_start(&sandbox);
+    let expected = format!("is in use by process {} (", first.pid());
+    assert!(log.contains(&expected) && !log.contains("port"), "{log}");
+    assert!(!log.contains("gave up after"), "it does not wait for a daemon that runs: {log}");
+    first.stop();
+}
+
+#[test]
+fn sigterm_ends_a_start_that_waits_for_the_state() {
+    let sandbox = with_every_part("");
+    sandbox.start().stop();
+    let db = wait_for("the state is closed", || {
+        let db = File::options().read(true).write(true).open(sandbox.state().join("db")).unwrap();
+        Flock::lock(db, FlockArg::LockExclusiveNonblock).ok()
+    });
+    let mut daemon = sandbox.spawn();
+    daemon.wait_for_log("waiting for the state directory");
+    daemon.signal(Signal::SIGTERM);
+    let status = ended(&mut daemon);
+    assert_eq!(status.code(), Some(0), "it did not wait until it gave up: {}", daemon.log());
+    assert!(daemon.log().contains("stopped during the start"), "{}", daemon.log());
+    drop(db);
+    sandbox.start().stop();
+}
+
+/// The modes of every file and directory below a path, except sockets.
+fn check_modes(path: &Path) {
+    let metadata = fs::symlink_metadata(path).unwrap();
+    let mode = metadata.permissions().mode() & 0o777;
+    if metadata.is_dir() {
+        assert_eq!(mode & !0o750, 0, "{path:?} {mode:o}");
+        fs::read_dir(path).unwrap().for_each(|entry| check_modes(&entry.unwrap().path()));
+    } else if metadata.is_file() {
+        assert_eq!(mode & !0o640, 0, "{path:?} {mode:o}");
+    }
+}
+
+#[test]
+fn files_and_directories_are_not_for_others() {
+    let sandbox = Sandbox::new("");
+    let names = ["a/b/state", "c/d/control.sock", "e/f/scans.jsonl", "g/h/captures"].map(|name| sandbox.path(name));
+    let [state, socket, log, captures] = &names;
+    sandbox.configure(&format!("[scan_log]\npath = {log:?}\n[capture]\ndir = {captures:?}\n"));
+    let config = fs::read_to_string(sandbox.config()).unwrap();
+    let config = config.replace(&format!("{:?}", sandbox.state()), &format!("{state:?}"));
+    fs::write(sandbox.config(), config.replace(&format!("{:?}", sandbox.socket()), &format!("{socket:?}"))).unwrap();
+    let with_mask = |args: &[&str]| {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "umask 000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_clqd"), "--config"]);
+        command.arg(sandbox.config()).args(args);
+        command
+    };
+    let mut daemon = with_mask(&["run"]).spawn().unwrap();
+    wait_for("the daemon serves its socket", || sandbox.run(["reload"]).status.success().then_some(()));
+    let backup = sandbox.path("i/j/backup");
+    sandbox.ok(["backup".as_ref(), backup.as_os_str()]);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon.id() as i32), Signal::SIGTERM).unwrap();
+    assert!(daemon.wait().unwrap().success());
+    let offline = sandbox.path("k/l/backup");
+    assert!(with_mask(&["backup", offline.to_str().unwrap()]).status().unwrap().success());
+    for path in ["a", "c", "e", "g", "i", "k"] {
+        check_modes(&sandbox.path(path));
+    }
+}

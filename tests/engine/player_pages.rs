@@ -1,0 +1,73 @@
+//! The page of a player: rows of thousands of servers, and the order of best positions.
+
+use std::collections::BTreeSet;
+
+use clqd::engine::{EngineSettings, PLAYER_WEEKS_MAX};
+use clqd::model::PlayerKey;
+use clqd::state::State;
+use clqd::store::StoreSettings;
+
+use crate::scans;
+
+const NOW_MS: i64 = 1_764_064_800_000;
+
+const SERVERS: u32 = 2_000;
+
+fn url(number: u32) -> String {
+    format!("quake3://10.0.{}.{}:27960", number / 256, number % 256)
+}
+
+/// The player stays longer on servers with larger numbers.
+#[test]
+fn rows_of_a_player_are_ranked_in_bounded_parts_most_time_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), settings, EngineSettings::default()).unwrap();
+    for stay_ms in [0, 100_000] {
+        for number in 0..SERVERS {
+            let others = (0..20).map(|n| (format!("p{}", (number + n) % 500), 5));
+            let players = others.chain([("Visor".to_owned(), 5)]);
+            let t_ms = NOW_MS + stay_ms + if stay_ms > 0 { i64::from(number) * 100 } else { 0 };
+            scans::apply_snapshot(&mut state, &url(number), scans::snapshot(t_ms, players));
+        }
+    }
+    state.commit().unwrap();
+    let by_name = state.engine.players(&state.store, "Visor").unwrap().remove(0);
+    let key = PlayerKey(by_name.player_key);
+    let (mut seen, mut listed, mut skip) = (BTreeSet::new(), 0, 0);
+    let mut shortest_ms = u64::MAX;
+    loop {
+        let page = state.engine.player(&state.store, key, skip).unwrap();
+        assert!(page.weeks.len() <= PLAYER_WEEKS_MAX, "{}", page.weeks.len());
+        listed += page.weeks.len();
+        assert_eq!(page.weeks_more, u64::from(SERVERS) - listed as u64);
+        assert!(page.weeks.iter().all(|week| week.time_ms <= shortest_ms), "most time first");
+        shortest_ms = page.weeks.iter().map(|week| week.time_ms).min().unwrap();
+        seen.extend(page.weeks.into_iter().map(|week| week.server));
+        let Some(next) = page.weeks_next else { break };
+        skip = next as usize;
+    }
+    assert_eq!((listed, seen.len()), (SERVERS as usize, SERVERS as usize), "every server once");
+    assert_eq!(by_name.weeks, state.engine.player(&state.store, key, 0).unwrap().weeks);
+    assert_eq!(state.engine.player(&state.store, key, 5_000).unwrap().weeks, []);
+}
+
+/// The player is third on the first server and best on the last one.
+#[test]
+fn best_positions_of_a_player_are_listed_best_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), settings, EngineSettings::default()).unwrap();
+    for (t_ms, is_over) in [(NOW_MS, false), (NOW_MS + 60_000, true)] {
+        for (number, points) in [(0, 10), (1, 30), (2, 50)] {
+            let players = [("Visor", points), ("Xaero", 40), ("Sarge", 20)];
+            // All points at 0: the round has ended.
+            let players = players.map(|(name, points)| (name, if is_over { 0 } else { points }));
+            scans::apply_snapshot(&mut state, &url(number), scans::snapshot(t_ms, players));
+        }
+    }
+    state.close_due_weeks(NOW_MS + 8 * 86_400_000).unwrap();
+    let player = state.engine.players(&state.store, "Visor").unwrap().remove(0);
+    let positions: Vec<u32> = player.best.iter().map(|best| best.position).collect();
+    assert_eq!(positions, [1, 1, 2, 2, 3, 3], "clq2 and elo on three servers");
+}
