@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use clqd::engine::Outcome;
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
-use clqd::log::{Decoder, Encoder};
+use clqd::log::{Decoder, Encoder, LogEvent};
 use clqd::model::ServerUrl;
 use clqd::scan_log;
 use measure::on_core;
@@ -38,7 +38,7 @@ fn main() -> anyhow::Result<()> {
         for batches in &segments {
             let mut decoder = Decoder::default();
             for batch in batches {
-                decoder.decode(batch, |event| decoded += players_in(&black_box(event).outcome))?;
+                decoder.decode(batch, |event| decoded += players_in_event(&black_box(event)))?;
             }
         }
         let read = on_core()?;
@@ -67,6 +67,10 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+fn players_in_event(event: &LogEvent) -> usize {
+    if let LogEvent::Scan { outcome, .. } = event { players_in(outcome) } else { 0 }
+}
+
 fn players_in(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Snapshot(snapshot) => snapshot.players.len(),
@@ -81,7 +85,7 @@ fn encode(scans: &[(ServerUrl, Outcome)]) -> Vec<Vec<Vec<u8>>> {
         let mut encoder = Encoder::default();
         let batch = |scans: &[(ServerUrl, Outcome)]| {
             let mut body = Vec::new();
-            scans.iter().for_each(|(url, outcome)| encoder.encode(url, outcome, &mut body));
+            scans.iter().for_each(|(url, outcome)| encoder.encode_scan(url, outcome, &mut body));
             body
         };
         scans.chunk_by(by(BATCH_MS)).map(batch).collect()

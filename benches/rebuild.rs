@@ -24,6 +24,7 @@ use clqd::board::window::WindowTypes;
 use clqd::config::Config;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
+use clqd::log::LogEvent;
 use clqd::model::calendar::Calendar;
 use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::scan_log::{Recorder, RecorderSettings};
@@ -89,7 +90,7 @@ fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Fi
         for server in 0..field.servers() {
             let outcome = field.outcome(server, step, field.due_ms(server, step));
             recorder.add(&field.urls[server as usize], &outcome);
-            feed.observe(&mut state, field.urls[server as usize].clone(), outcome)?;
+            feed.observe_scan(&mut state, field.urls[server as usize].clone(), outcome)?;
         }
         recorder.flush()?;
     }
@@ -182,7 +183,8 @@ impl EngineLoop {
             };
             for (due, url, outcome) in batch.drain(..) {
                 self.recorder.add(&url, &outcome);
-                self.rebuilder.record(&url, &outcome);
+                let event = LogEvent::Scan { server: url.clone(), outcome: outcome.clone() };
+                self.rebuilder.record(&event);
                 self.state.handle(Event::Replayed { url, outcome })?;
                 during.0.push(began.elapsed() - due);
             }

@@ -32,6 +32,7 @@ use clqd::cli::replay::{Replay, default_memory_bytes};
 use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
+use clqd::log::LogEvent;
 use clqd::model::ServerUrl;
 use clqd::model::server::PlayerEntry;
 use clqd::rank::player_list::{NameFamily, NameIndex, PreviousList};
@@ -100,8 +101,9 @@ fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scan_log::LogError> {
     let mut known: FxHashMap<ServerUrl, u32> = FxHashMap::default();
     let mut numbers = Vec::new();
     for line in scan_log::open(log)? {
+        let LogEvent::Scan { server, .. } = line? else { continue };
         let next = known.len() as u32;
-        numbers.push(*known.entry(line?.0).or_insert(next));
+        numbers.push(*known.entry(server).or_insert(next));
     }
     Ok(ServersOfLines { numbers, servers: known.len() })
 }
@@ -112,7 +114,7 @@ fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogErr
     let mut last: Vec<Option<(Vec<PlayerEntry>, NameIndex, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
     for (line, &server) in scan_log::open(log)?.zip(&of_lines.numbers) {
-        let (url, Outcome::Snapshot(snapshot)) = line? else { continue };
+        let LogEvent::Scan { server: url, outcome: Outcome::Snapshot(snapshot) } = line? else { continue };
         let family = rules.family(&screen, url.scheme(), url.is_quake3_family(), &snapshot.game);
         let last = &mut last[server as usize];
         let before = last.as_mut().map(|(entries, by_name, family)| PreviousList { entries, by_name, family: *family });

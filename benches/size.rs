@@ -21,6 +21,7 @@ use clqd::cli::replay::{Replay, default_memory_bytes};
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
+use clqd::log::LogEvent;
 use clqd::model::ServerUrl;
 use clqd::state::State;
 use measure::{on_core, on_disk};
@@ -137,7 +138,8 @@ fn replay(config: &Config, dir: &Path, servers: u32, end_ms: i64) -> anyhow::Res
     let urls = urls(&world)?;
     let mut replay = Replay::new(&mut state, default_memory_bytes());
     for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, end_ms) {
-        replay.apply(urls[server as usize].clone(), Outcome::Snapshot(snapshot))?;
+        let outcome = Outcome::Snapshot(snapshot);
+        replay.apply(LogEvent::Scan { server: urls[server as usize].clone(), outcome })?;
     }
     Ok(replay.finish()?)
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use clqd::cli::replay::{Replay, default_memory_bytes};
 use clqd::config::Config;
+use clqd::log::LogEvent;
 use clqd::model::WindowKey;
 use clqd::scan_log;
 use clqd::state::State;
@@ -71,11 +72,11 @@ fn main() -> anyhow::Result<()> {
             }
             let began = on_core()?;
             for line in log.lines() {
-                outcomes.push(scan_log::parse(line)?);
+                outcomes.push(scan_log::parse_scan(line)?);
             }
             let parsed = on_core()?;
             for (url, outcome) in outcomes.drain(..) {
-                replay.apply(url, outcome)?;
+                replay.apply(LogEvent::Scan { server: url, outcome })?;
             }
             let taken = on_core()?;
             took += taken - began;

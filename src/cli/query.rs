@@ -445,7 +445,7 @@ mod tests {
         let (text, line) = (String::from_utf8(text).unwrap(), String::from_utf8(line).unwrap());
         assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 120), "{text}");
         assert!(line.contains("x\\u202e\\u009b") && !line.contains('\u{202e}'), "{line}");
-        let (_, read) = scan_log::parse(line.trim()).unwrap();
+        let (_, read) = scan_log::parse_scan(line.trim()).unwrap();
         assert!(matches!(read, Outcome::Snapshot(read) if read == outcome.result.unwrap()));
     }
 
@@ -493,7 +493,7 @@ mod tests {
         write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
         assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
-        let (read, result) = scan_log::parse(line.trim()).unwrap();
+        let (read, result) = scan_log::parse_scan(line.trim()).unwrap();
         assert_eq!(read, url("quake3://h"));
         assert!(matches!(result, Outcome::Snapshot(snapshot) if snapshot == outcome().result.unwrap()));
     }

@@ -13,8 +13,8 @@ use anyhow::{Context, bail, ensure};
 
 use crate::cli::stdio::note;
 use crate::config::Config;
-use crate::engine::{CacheLimits, Outcome};
-use crate::model::ServerUrl;
+use crate::engine::CacheLimits;
+use crate::log::{LogEvent, RecordedSettings};
 use crate::scan_log::{self, Damage, LogSummary, LossyReader};
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
@@ -69,19 +69,31 @@ pub fn default_memory_bytes() -> u64 {
 /// Counts of one log file that was replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
-    /// All readable lines, including the skipped ones.
+    /// All readable lines with scans, including the skipped ones.
     pub lines: u64,
     /// Skipped lines: not newer than the last scan of the server, or in a week that is being
     /// closed or is closed.
     pub skipped: u64,
+    /// Commands of admins that were applied.
+    pub commands: u64,
+    /// Commands that changed nothing: the state contains them, or they name something unknown.
+    pub commands_skipped: u64,
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let checked = check_and_sort_logs(&args.logs)?;
     report_damage(&checked, args.salvage)?;
+    // The time zone cannot change later.
+    let first = checked.iter().find(|log| log.span.lines > 0).map(|log| scan_log::open(log.path)).transpose()?;
+    let first = first.and_then(|log| LossyReader::new(log).next()).transpose()?;
+    let config = match first {
+        Some(LogEvent::Settings { settings, .. }) => &obey(config, &settings)?,
+        _ => config,
+    };
     let mut state = State::open_configured(config, &args.state, true).context("cannot open the state directory")?;
     state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
-    let mut replay = Replay::new(&mut state, args.memory.unwrap_or_else(default_memory_bytes));
+    let memory = args.memory.unwrap_or_else(default_memory_bytes);
+    let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
     for CheckedLog { path, span, .. } in checked {
         let done = replay.apply_lines(path, span.lines)?;
         note(format_args!(
@@ -90,6 +102,14 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
             done.lines,
             done.skipped
         ));
+        if done.commands + done.commands_skipped > 0 {
+            note(format_args!(
+                "{}: {} commands of admins, and {} skipped (the state contains them, or what they name is not known)",
+                path.display(),
+                done.commands,
+                done.commands_skipped
+            ));
+        }
     }
     replay.finish()?;
     Ok(ExitCode::SUCCESS)
@@ -114,11 +134,16 @@ fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> 
         }
         checked.push(CheckedLog { path, span, damage });
     }
-    checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms));
+    // Files of one log have numbers. Their times do not show the order after recorded time was set back.
+    let places: Vec<_> = checked.iter().map(|log| scan_log::place_in_log(log.path)).collect();
+    match places.iter().all(|(log, _)| *log == places[0].0) {
+        true => checked.sort_by_key(|log| scan_log::place_in_log(log.path).1),
+        false => checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms)),
+    }
     for pair in checked.windows(2) {
         let [earlier, later] = pair else { unreachable!("windows of two") };
         ensure!(
-            later.span.first_ms >= earlier.span.last_ms,
+            later.span.first_ms >= earlier.span.last_ms || later.span.begins_with_clock,
             "{} begins before {} ends: they are not files of one scan log",
             later.path.display(),
             earlier.path.display()
@@ -178,13 +203,28 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
 pub struct Replay<'h> {
     state: &'h mut State,
     feed: ReplayFeed,
+    /// The settings that hold; `None`: settings of the log are ignored.
+    config: Option<Config>,
+}
+
+/// The config with the settings of a log. Error: they are not valid.
+fn obey(config: &Config, settings: &RecordedSettings) -> anyhow::Result<Config> {
+    config.with_settings(settings).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("the log has settings that are not valid: {}", problems.join("; "))
+    })
 }
 
 impl Replay<'_> {
     /// `memory`: bytes for uncommitted changes and the engine's caches, besides the store's cache.
     pub fn new(state: &mut State, memory: u64) -> Replay<'_> {
         let feed = ReplayFeed::exclusive(&mut state.engine, memory);
-        Replay { state, feed }
+        Replay { state, feed, config: None }
+    }
+
+    /// Obeys the settings of the log. `config`: the settings that hold until the log has others.
+    pub fn with_config(self, config: Config) -> Self {
+        Replay { config: Some(config), ..self }
     }
 
     /// Applies all lines of a log file. The files of one log are applied in order of time.
@@ -197,23 +237,51 @@ impl Replay<'_> {
     /// may have appended others since the check.
     fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
         let (scans_before, out_of_order_before) = (self.feed.scans(), self.state.engine.counts().out_of_order);
+        let (commands_before, skipped_before) = (self.feed.commands(), self.feed.commands_skipped());
         for line in LossyReader::new(scan_log::open(log)?).take(usize::try_from(lines).unwrap_or(usize::MAX)) {
-            let (url, outcome) = line?;
-            self.apply(url, outcome)?;
+            self.apply(line?)?;
         }
-        let skipped = self.state.engine.counts().out_of_order - out_of_order_before;
-        Ok(ReplaySummary { lines: self.feed.scans() - scans_before, skipped })
+        Ok(ReplaySummary {
+            lines: self.feed.scans() - scans_before,
+            skipped: self.state.engine.counts().out_of_order - out_of_order_before,
+            commands: self.feed.commands() - commands_before,
+            commands_skipped: self.feed.commands_skipped() - skipped_before,
+        })
     }
 
     /// Applies the next line of a log. Periodically closes the weeks that have ended before it.
-    pub fn apply(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        while let Some(forgotten_ms) = self.feed.next_forgotten_ms().filter(|&it| it < outcome.t_ms()) {
+    pub fn apply(&mut self, event: LogEvent) -> anyhow::Result<()> {
+        let t_ms = event.t_ms();
+        while let Some(forgotten_ms) = self.feed.next_forgotten_ms().filter(|&it| it < t_ms) {
             self.forget_until(forgotten_ms)?;
         }
-        if self.feed.is_at_check() && outcome.t_ms() >= self.state.engine.next_close_ms() {
-            self.state.close_due_weeks(outcome.t_ms())?;
+        let is_scan = matches!(event, LogEvent::Scan { .. });
+        // The result of a command depends on which weeks are closed.
+        if (!is_scan || self.feed.is_at_check()) && t_ms >= self.state.engine.next_close_ms() {
+            self.state.close_due_weeks(t_ms)?;
         }
-        self.feed.observe(self.state, url, outcome)
+        match event {
+            LogEvent::Settings { settings, .. } => self.apply_settings(&settings),
+            event => Ok(self.feed.observe(self.state, event)?),
+        }
+    }
+
+    /// From here on the settings of the log hold. Windows other than weeks stay those of the config.
+    fn apply_settings(&mut self, settings: &RecordedSettings) -> anyhow::Result<()> {
+        let Some(config) = &self.config else { return Ok(()) };
+        let obeyed = obey(config, settings)?;
+        ensure!(
+            obeyed.time_zone == config.time_zone,
+            "the log goes on in the time zone {}, and the state is in {}: replay this part of the log into another state",
+            obeyed.time_zone,
+            config.time_zone
+        );
+        if obeyed != *config {
+            self.state.commit()?;
+            self.state.engine.reload(obeyed.engine_settings()?);
+        }
+        self.config = Some(obeyed);
+        Ok(())
     }
 
     /// Forgets placeholders of forgotten players. Weeks that ended before the request are closed

@@ -9,6 +9,7 @@ pub mod keys;
 mod module_settings;
 mod paths;
 mod renamed;
+mod result_settings;
 pub mod validate;
 
 use std::fmt;

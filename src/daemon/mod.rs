@@ -43,7 +43,9 @@ use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Command, EngineThread, Isolation, Recorders};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
+use crate::log::LogEvent;
 use crate::logging::LogFilter;
+use crate::model::AdminCommand;
 use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
 use crate::scan_log::{self, Recorder};
@@ -356,7 +358,9 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     if let Some(settings) = config.recorder_settings() {
         let path = settings.path.clone();
         create_parent(&path, "scan_log.path")?;
-        recorder = Some(Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?);
+        let mut opened = Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?;
+        opened.set_settings(config.result_settings());
+        recorder = Some(opened);
         window_rebuild::plan_window_types(&mut state.engine, Some(&path));
         apply_log_tail(&mut state, &path)?;
     } else {
@@ -388,25 +392,35 @@ fn create_parent(path: &Path, setting: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the directory {} (setting {setting})", parent.display()))
 }
 
-/// Applies the scans that are in the scan log and not in the state: the log is written just
+/// Applies the scans and commands that are in the scan log and not in the state: the log is written just
 /// before each commit, and a crash may come between the two. A replay of the log therefore
 /// always yields the recorded state.
 ///
 /// Reads only the current file: a file is closed when all its scans are committed. Older
 /// files may have later times than the state, if an admin has set recorded time back.
 fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
-    let mut tail = scan_log::read_tail(log, |url, t_ms| state.engine.is_newer(url, t_ms))?;
+    let began_ms = state.engine.now_ms();
+    let is_new = |state: &State, event: &LogEvent| match event {
+        LogEvent::Scan { server, outcome } => state.engine.is_newer(server, outcome.t_ms()),
+        // The file begins with it, and the state contains it: it was committed before the answer.
+        LogEvent::Command { command: AdminCommand::Clock {}, .. } => false,
+        LogEvent::Command { t_ms, .. } => *t_ms > began_ms,
+        // The settings of the config hold.
+        LogEvent::Settings { .. } => true,
+    };
+    let mut tail = scan_log::read_tail(log, |event| is_new(state, event))?;
     let mut feed = ReplayFeed::background();
-    while let Some((url, outcome)) = tail.next_new(|url, t_ms| state.engine.is_newer(url, t_ms))? {
-        feed.observe(state, url, outcome)?;
+    while let Some(event) = tail.next_new(|event| is_new(state, event))? {
+        feed.observe(state, event)?;
     }
     if tail.damaged() > 0 {
         let (log, damaged) = (log.display(), tail.damaged());
         tracing::warn!(damaged, %log, "lines at the end of the scan log cannot be read and are skipped");
     }
-    if feed.scans() > 0 {
+    if feed.scans() > 0 || feed.commands() > 0 {
         tracing::info!(
             scans = feed.scans(),
+            commands = feed.commands(),
             "the last scans of the scan log were not in the state and have been applied"
         );
         state.commit()?;
@@ -482,7 +496,8 @@ impl Shared {
         let allow_private = config.scan.allow_private;
         let engine = Box::new(engine);
         let capture_keep_days = config.capture.keep_days;
-        let command = Command::Reload { engine, store, allow_private, capture_keep_days, reply };
+        let recorded = config.result_settings();
+        let command = Command::Reload { engine, recorded, store, allow_private, capture_keep_days, reply };
         _ = self.commands.send(command).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;

@@ -2,14 +2,15 @@
 
 use crate::model::name::Name;
 use crate::model::server::Class;
-use crate::model::{Completeness, ForgottenPlaceholder, ServerKey, ServerUrl, Snapshot};
+use crate::model::{ForgottenPlaceholder, ServerKey, ServerUrl, Snapshot};
 
 /// Input of the engine, except requests of an admin.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A scan that the engine requested has ended.
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
-    /// A scan from a scan log, in order of time. An unknown server is added.
+    /// A scan from a scan log, in order of time. An unknown server is added; a scan of a removed one
+    /// is ignored.
     Replayed { url: ServerUrl, outcome: Outcome },
     /// Time passes. Sent once in every [`Engine::tick_interval_ms`](super::Engine::tick_interval_ms).
     Tick { now_ms: i64 },
@@ -27,23 +28,6 @@ impl Outcome {
         match self {
             Outcome::Snapshot(snapshot) => snapshot.t_ms,
             Outcome::Miss { t_ms, .. } => *t_ms,
-        }
-    }
-
-    /// Returns this outcome without its player list, which only shows that the server is alive.
-    /// The scan log of a greylisted server contains such outcomes, because a replay does not
-    /// know the greylist.
-    pub fn without_list(&self) -> Outcome {
-        match self {
-            Outcome::Snapshot(snapshot) => {
-                let count = match snapshot.completeness {
-                    Completeness::Full => snapshot.count.or(Some(snapshot.players.len() as u32)),
-                    Completeness::Partial => snapshot.count,
-                };
-                let completeness = Completeness::Partial;
-                Outcome::Snapshot(Snapshot { players: Vec::new(), completeness, count, ..snapshot.clone() })
-            }
-            miss => miss.clone(),
         }
     }
 

@@ -7,6 +7,7 @@
 //! event. A commit contains all changes since the previous one, so a crash loses only changes
 //! that were never visible outside.
 
+mod admin_commands;
 mod boards;
 mod chunked_vec;
 mod corrections;
@@ -42,6 +43,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
+pub use self::admin_commands::{CommandError, is_correction};
 pub use self::boards::build::{BuildPlan, WindowReader, Workers};
 pub use self::boards::group::{Group, WindowBoards};
 pub use self::boards::query::BoardAnswer;
@@ -64,6 +66,7 @@ pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
+pub use self::windows::rebuild::RebuiltServer;
 use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
@@ -224,6 +227,9 @@ impl Engine {
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
                 self.advance_time(t_ms);
+                if self.server_state(server).is_some_and(|server_state| server_state.record.removed) {
+                    return Ok(());
+                }
                 self.apply_outcome(source, server, outcome).map(|_| ())
             }
             Event::Tick { now_ms } => {
@@ -314,6 +320,14 @@ impl Engine {
 
     pub fn counts(&self) -> &EngineCounts {
         &self.counts
+    }
+
+    /// The time of a command of an admin: later than that of every event before it. Recorded time is
+    /// advanced to it, so a state shows whether it contains the command.
+    pub fn begin_command(&mut self, now_ms: i64) -> i64 {
+        let t_ms = now_ms.max(self.now_ms() + 1);
+        self.advance_time(t_ms);
+        t_ms
     }
 
     fn advance_time(&mut self, t_ms: i64) {

@@ -2,14 +2,14 @@
 
 use super::LogEvent;
 use super::encode::{
-    ENTRY_AT, FIRST_NAME, KIND_MISS, KIND_SNAPSHOT, LastSnapshot, ListEntry, NEXT_ENTRY, expected_connected_ms,
-    player_flag, snapshot_flag,
+    ENTRY_AT, FIRST_NAME, KIND_COMMAND, KIND_MERGE, KIND_MISS, KIND_SETTINGS, KIND_SNAPSHOT, LastSnapshot, ListEntry,
+    NEXT_ENTRY, expected_connected_ms, player_flag, snapshot_flag,
 };
 use super::varint::Cursor;
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, SERVER_URL_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::model::name::Name;
-use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+use crate::model::{AdminCommand, Completeness, Player, ServerUrl, Snapshot};
 
 /// Why the body of a batch whose checksum is right cannot be decoded: another version wrote it,
 /// or batches before it are missing.
@@ -50,19 +50,46 @@ impl Decoder {
 
     fn event(&mut self, cursor: &mut Cursor<'_>) -> Result<LogEvent, DecodeError> {
         let kind = cursor.byte().ok_or(DecodeError::Truncated)?;
-        if !matches!(kind, KIND_SNAPSHOT | KIND_MISS) {
-            return Err(DecodeError::Kind(kind));
-        }
         self.t_ms = self.t_ms.wrapping_add(cursor.i64().ok_or(DecodeError::Truncated)?);
-        let server = self.server(cursor)?;
-        let outcome = match kind {
-            KIND_SNAPSHOT => Outcome::Snapshot(self.snapshot(server, cursor)?),
-            _ => {
-                let reason = text(&mut self.texts, cursor)?;
-                Outcome::Miss { t_ms: self.t_ms, reason: self.texts[reason as usize].clone() }
+        let t_ms = self.t_ms;
+        Ok(match kind {
+            KIND_COMMAND => LogEvent::Command { t_ms, command: json("a command", cursor)? },
+            KIND_SETTINGS => LogEvent::Settings { t_ms, settings: json("a list of settings", cursor)? },
+            KIND_MERGE => {
+                let game = text(&mut self.texts, cursor)?;
+                let game = self.texts[game as usize].clone();
+                let [from, into] = [self.merged_name(cursor)?, self.merged_name(cursor)?];
+                LogEvent::Command { t_ms, command: AdminCommand::Merge { game, from, into } }
             }
-        };
-        Ok(LogEvent { server: self.servers[server].0.clone(), outcome })
+            KIND_SNAPSHOT => {
+                let server = self.server(cursor)?;
+                let outcome = Outcome::Snapshot(self.snapshot(server, cursor)?);
+                LogEvent::Scan { server: self.servers[server].0.clone(), outcome }
+            }
+            KIND_MISS => {
+                let server = self.server(cursor)?;
+                let reason = text(&mut self.texts, cursor)?;
+                let outcome = Outcome::Miss { t_ms, reason: self.texts[reason as usize].clone() };
+                LogEvent::Scan { server: self.servers[server].0.clone(), outcome }
+            }
+            _ => return Err(DecodeError::Kind(kind)),
+        })
+    }
+
+    fn merged_name(&mut self, cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
+        let code = cursor.u64().ok_or(DecodeError::Truncated)?;
+        let number = code.checked_sub(FIRST_NAME).ok_or(DecodeError::Reference { what: "entry", number: code })?;
+        let name = self.name(number, cursor)?;
+        Ok(self.names[name as usize].to_string())
+    }
+
+    /// The number of a name. A new one is added to the table.
+    fn name(&mut self, number: u64, cursor: &mut Cursor<'_>) -> Result<u32, DecodeError> {
+        let name = new_or_known("name", number, self.names.len(), NAME_BYTES_MAX, cursor)?;
+        if let Some(new) = name.new {
+            self.names.push(new.into());
+        }
+        Ok(name.index as u32)
     }
 
     fn server(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
@@ -151,11 +178,8 @@ impl Decoder {
             NEXT_ENTRY => *next_entry as u64,
             ENTRY_AT => cursor.u64().ok_or(DecodeError::Truncated)?,
             name => {
-                let name = new_or_known("name", name - FIRST_NAME, self.names.len(), NAME_BYTES_MAX, cursor)?;
-                if let Some(new) = name.new {
-                    self.names.push(new.into());
-                }
-                return Ok(ListEntry { name: name.index as u32, ..ListEntry::default() });
+                let name = self.name(name - FIRST_NAME, cursor)?;
+                return Ok(ListEntry { name, ..ListEntry::default() });
             }
         };
         let entry = usize::try_from(at).ok().and_then(|at| last.get(at));
@@ -232,4 +256,13 @@ fn new_or_known<'a>(
     let bytes = cursor.bytes(len as usize).ok_or(DecodeError::Truncated)?;
     let new = std::str::from_utf8(bytes).map_err(|_| DecodeError::Text { what })?;
     Ok(Reference { index, new: Some(new) })
+}
+
+/// Commands and settings are short.
+const JSON_BYTES_MAX: usize = 1 << 16;
+
+fn json<T: serde::de::DeserializeOwned>(what: &'static str, cursor: &mut Cursor<'_>) -> Result<T, DecodeError> {
+    let len = cursor.u64().filter(|&len| len <= JSON_BYTES_MAX as u64).ok_or(DecodeError::Text { what })?;
+    let bytes = cursor.bytes(len as usize).ok_or(DecodeError::Truncated)?;
+    serde_json::from_slice(bytes).map_err(|_| DecodeError::Text { what })
 }

@@ -13,9 +13,11 @@
 //!
 //! | part | code |
 //! |---|---|
-//! | event | kind (1: snapshot, 2: miss), time difference, server |
-//! | miss | reason |
-//! | snapshot | flags (below), then what the flags announce, then the list |
+//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge), time difference, and what follows |
+//! | miss | server, reason |
+//! | command, settings | length and bytes of JSON: they are rare |
+//! | merge | game, and two names: they are in the table of names, so that they can be replaced |
+//! | snapshot | server, flags (below), then what the flags announce, then the list |
 //! | list, same names | a player for each entry of the list before |
 //! | other list | number of entries, and for each: 0: the next entry of the list before; 1 and an index into that list; or the number of the name + 2; then the player |
 //! | player | flags (below), then differences of points, ping, and connected time |
@@ -24,13 +26,17 @@
 
 use rustc_hash::FxHashMap;
 
+use super::LogEvent;
 use super::varint::{put_i64, put_u64};
 use crate::engine::Outcome;
 use crate::model::name::Name;
-use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+use crate::model::{AdminCommand, Completeness, Player, ServerUrl, Snapshot};
 
 pub(super) const KIND_SNAPSHOT: u8 = 1;
 pub(super) const KIND_MISS: u8 = 2;
+pub(super) const KIND_COMMAND: u8 = 3;
+pub(super) const KIND_SETTINGS: u8 = 4;
+pub(super) const KIND_MERGE: u8 = 5;
 
 /// Flags of a snapshot.
 pub(super) mod snapshot_flag {
@@ -112,14 +118,39 @@ pub struct Encoder {
 
 impl Encoder {
     /// Appends the code of an event.
-    pub fn encode(&mut self, server: &ServerUrl, outcome: &Outcome, out: &mut Vec<u8>) {
+    pub fn encode(&mut self, event: &LogEvent, out: &mut Vec<u8>) {
+        match event {
+            LogEvent::Scan { server, outcome } => self.encode_scan(server, outcome, out),
+            LogEvent::Command { t_ms, command: AdminCommand::Merge { game, from, into } } => {
+                self.put_head(KIND_MERGE, *t_ms, out);
+                let game = put_text(&mut self.texts, game, out);
+                self.put_name(game, from, out);
+                self.put_name(game, into, out);
+            }
+            LogEvent::Command { t_ms, command } => {
+                self.put_head(KIND_COMMAND, *t_ms, out);
+                put_json(command, out);
+            }
+            LogEvent::Settings { t_ms, settings } => {
+                self.put_head(KIND_SETTINGS, *t_ms, out);
+                put_json(settings, out);
+            }
+        }
+    }
+
+    fn put_head(&mut self, kind: u8, t_ms: i64, out: &mut Vec<u8>) {
+        out.push(kind);
+        put_i64(out, t_ms.wrapping_sub(self.t_ms));
+        self.t_ms = t_ms;
+    }
+
+    /// Appends the code of a scan.
+    pub fn encode_scan(&mut self, server: &ServerUrl, outcome: &Outcome, out: &mut Vec<u8>) {
         let kind = match outcome {
             Outcome::Snapshot(_) => KIND_SNAPSHOT,
             Outcome::Miss { .. } => KIND_MISS,
         };
-        out.push(kind);
-        put_i64(out, outcome.t_ms().wrapping_sub(self.t_ms));
-        self.t_ms = outcome.t_ms();
+        self.put_head(kind, outcome.t_ms(), out);
         let server = self.put_server(server, out);
         match outcome {
             Outcome::Snapshot(snapshot) => self.put_snapshot(server, snapshot, out),
@@ -218,23 +249,29 @@ impl Encoder {
             *next_entry += 1;
             return entry;
         }
-        let key = (game, player.name.clone());
-        if let Some(&name) = self.names.get(&key) {
-            let Some(at) = last.iter().position(|entry| entry.name == name) else {
-                put_u64(out, FIRST_NAME + u64::from(name));
-                return ListEntry { name, ..ListEntry::default() };
-            };
+        let known = self.names.get(&(game, player.name.clone()));
+        if let Some(at) = known.and_then(|&name| last.iter().position(|entry| entry.name == name)) {
             put_u64(out, ENTRY_AT);
             put_u64(out, at as u64);
             *next_entry = at + 1;
             return last[at];
         }
-        let name = self.name_of.len() as u32;
-        put_u64(out, FIRST_NAME + u64::from(name));
-        put_bytes(&player.name, out);
-        self.name_of.push(player.name.clone());
-        self.names.insert(key, name);
-        ListEntry { name, ..ListEntry::default() }
+        ListEntry { name: self.put_name(game, &player.name, out), ..ListEntry::default() }
+    }
+
+    /// Writes the number of a name, and the name if it is new.
+    fn put_name(&mut self, game: u32, name: &str, out: &mut Vec<u8>) -> u32 {
+        let key = (game, Name::from(name));
+        if let Some(&number) = self.names.get(&key) {
+            put_u64(out, FIRST_NAME + u64::from(number));
+            return number;
+        }
+        let number = self.name_of.len() as u32;
+        put_u64(out, FIRST_NAME + u64::from(number));
+        put_bytes(name, out);
+        self.name_of.push(key.1.clone());
+        self.names.insert(key, number);
+        number
     }
 }
 
@@ -288,4 +325,9 @@ fn put_text(texts: &mut FxHashMap<String, u32>, text: &str, out: &mut Vec<u8>) -
 fn put_bytes(text: &str, out: &mut Vec<u8>) {
     put_u64(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
+}
+
+fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    let text = serde_json::to_string(value).expect("commands and settings are serialisable");
+    put_bytes(&text, out);
 }

@@ -10,6 +10,7 @@ mod batch;
 mod decode;
 mod encode;
 mod error;
+mod event;
 mod segment;
 mod varint;
 mod writer;
@@ -20,15 +21,6 @@ mod tests;
 pub use self::decode::{DecodeError, Decoder};
 pub use self::encode::Encoder;
 pub use self::error::LogError;
+pub use self::event::{LogEvent, RecordedSettings};
 pub use self::segment::{Cut, LogReader, SegmentSummary, check, segments};
 pub use self::writer::{LogWriter, WriterSettings};
-
-use crate::engine::Outcome;
-use crate::model::ServerUrl;
-
-/// One event of the log.
-#[derive(Clone, Debug)]
-pub struct LogEvent {
-    pub server: ServerUrl,
-    pub outcome: Outcome,
-}

@@ -6,7 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Completeness, Player, Snapshot};
+use crate::engine::Outcome;
+use crate::model::server::ScreenReason;
+use crate::model::{AdminCommand, Completeness, NameHash, Player, ServerUrl, Snapshot};
 
 const T_MS: i64 = 1_763_683_200_000;
 
@@ -32,15 +34,19 @@ fn url(server: u16) -> ServerUrl {
     ServerUrl::parse(&format!("quake3://10.0.0.1:{}", 27_000 + server)).unwrap()
 }
 
-/// Events in a form that can be compared.
-fn text(server: &ServerUrl, outcome: &Outcome) -> String {
-    format!("{server} {outcome:?}")
+fn scan(server: u16, outcome: Outcome) -> LogEvent {
+    LogEvent::Scan { server: url(server), outcome }
+}
+
+/// An event in a form that can be compared.
+fn text(event: &LogEvent) -> String {
+    format!("{event:?}")
 }
 
 fn read_all(dir: &Path) -> Result<Vec<String>, LogError> {
     let mut reader = LogReader::open(dir)?;
     let mut events = Vec::new();
-    while reader.read_batch(|event| events.push(text(&event.server, &event.outcome)))?.is_some() {}
+    while reader.read_batch(|event| events.push(text(&event)))?.is_some() {}
     Ok(events)
 }
 
@@ -57,9 +63,9 @@ fn unchanged_list_takes_few_bytes() {
     let mut encoder = Encoder::default();
     let mut out = Vec::new();
     let list = |points| (0..8).map(|n| player(&format!("a player's name {n}"), points)).collect();
-    encoder.encode(&url(1), &snapshot(T_MS, list(1)), &mut out);
+    encoder.encode(&scan(1, snapshot(T_MS, list(1))), &mut out);
     let first = out.len();
-    encoder.encode(&url(1), &snapshot(T_MS + 120_000, list(2)), &mut out);
+    encoder.encode(&scan(1, snapshot(T_MS + 120_000, list(2))), &mut out);
     assert!((200..400).contains(&first), "{first}");
     assert!(out.len() - first < 40, "{}", out.len() - first);
 }
@@ -96,18 +102,45 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![9 => snapshot, 1 => miss]
 }
 
+fn any_command() -> impl Strategy<Value = AdminCommand> {
+    let server = (0..3_u16).prop_map(url).boxed();
+    let tags = || prop::collection::vec("[a-z]{1,4}", 0..3);
+    let add = (server.clone(), tags()).prop_map(|(server, tags)| AdminCommand::Add { server, tags });
+    let greylist =
+        (server.clone(), "\\PC{0,20}").prop_map(|(server, reason)| AdminCommand::Greylist { server, reason });
+    let trust = server.prop_map(|server| AdminCommand::Trust {
+        server,
+        except: vec![ScreenReason::FrozenList],
+        revoke: ScreenReason::ALL.to_vec(),
+    });
+    let merge = ("[ab]", "[a-c]", "\\PC{1,20}").prop_map(|(game, from, into)| AdminCommand::Merge { game, from, into });
+    let allow = "[a-c]".prop_map(|name| AdminCommand::Allow { hash: NameHash::of("a", &name) });
+    let delete = any::<i64>().prop_map(|before| AdminCommand::DeleteWindows { before });
+    prop_oneof![add, greylist, trust, merge, allow, delete, Just(AdminCommand::Clock {})]
+}
+
+fn any_event() -> impl Strategy<Value = LogEvent> {
+    let command = (any::<i64>(), any_command()).prop_map(|(t_ms, command)| LogEvent::Command { t_ms, command });
+    let settings = (0..200_000_i64, -9..9_i64).prop_map(|(t_ms, k)| {
+        let settings = serde_json::json!({ "elo.k": k, "names.ignore": ["a"] });
+        LogEvent::Settings { t_ms, settings: serde_json::from_value(settings).unwrap() }
+    });
+    let scan = (0..3_u16, any_outcome()).prop_map(|(server, outcome)| scan(server, outcome));
+    prop_oneof![8 => scan, 2 => command, 1 => settings]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_events_round_trip(events in prop::collection::vec((0..3_u16, any_outcome()), 0..40)) {
+    fn any_events_round_trip(events in prop::collection::vec(any_event(), 0..40)) {
         let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
         for batch in events.chunks(3) {
             let mut body = Vec::new();
-            batch.iter().for_each(|(server, outcome)| encoder.encode(&url(*server), outcome, &mut body));
+            batch.iter().for_each(|event| encoder.encode(event, &mut body));
             let mut decoded = Vec::new();
-            decoder.decode(&body, |event| decoded.push(text(&event.server, &event.outcome))).unwrap();
-            let want: Vec<String> = batch.iter().map(|(server, outcome)| text(&url(*server), outcome)).collect();
+            decoder.decode(&body, |event| decoded.push(text(&event))).unwrap();
+            let want: Vec<String> = batch.iter().map(text).collect();
             prop_assert_eq!(decoded, want);
         }
     }
@@ -126,9 +159,9 @@ fn write_small_log(dir: &Path) -> Vec<String> {
     let mut writer = LogWriter::open(WriterSettings { segment_ms_max: 300, ..settings(dir) }, T_MS).unwrap().0;
     let mut events = Vec::new();
     for n in 1..=8 {
-        let outcome = snapshot(T_MS + n * 100, vec![player("a", n), player("b", 7)]);
-        events.push(text(&url(1), &outcome));
-        writer.append(&url(1), &outcome);
+        let event = scan(1, snapshot(T_MS + n * 100, vec![player("a", n), player("b", 7)]));
+        events.push(text(&event));
+        writer.append(&event);
         writer.sync(T_MS + n * 100).unwrap();
     }
     events
@@ -140,10 +173,10 @@ fn log_of_several_segments_and_starts_is_read_whole() {
     let mut want = write_small_log(dir.path());
     assert_eq!(segments(dir.path()).unwrap().len(), 3);
     for n in 10..13 {
-        let outcome = snapshot(T_MS + n * 1_000, vec![player("c", n)]);
-        want.push(text(&url(2), &outcome));
+        let event = scan(2, snapshot(T_MS + n * 1_000, vec![player("c", n)]));
+        want.push(text(&event));
         let mut writer = open(dir.path());
-        writer.append(&url(2), &outcome);
+        writer.append(&event);
         writer.sync(T_MS).unwrap();
         // A start without an event leaves nothing.
         drop(writer);
@@ -191,12 +224,12 @@ fn every_cut_of_the_end_keeps_the_batches_before_it() {
         if let Some(cut) = cut {
             assert_eq!(cut.position + cut.bytes, len as u64);
         }
-        let outcome = snapshot(T_MS + 9_000, vec![player("z", 1)]);
-        writer.append(&url(1), &outcome);
+        let event = scan(1, snapshot(T_MS + 9_000, vec![player("z", 1)]));
+        writer.append(&event);
         writer.sync(T_MS).unwrap();
         drop(writer);
         let continued = read_all(dir.path()).unwrap();
-        assert_eq!((&continued[..read.len()], &continued[read.len()]), (&read[..], &text(&url(1), &outcome)), "{len}");
+        assert_eq!((&continued[..read.len()], &continued[read.len()]), (&read[..], &text(&event)), "{len}");
         for file in segments(dir.path()).unwrap() {
             if !files.contains(&file) {
                 fs::remove_file(file.path).unwrap();
@@ -259,7 +292,7 @@ fn name_that_looks_like_a_batch_is_not_one() {
     forged.retain(u8::is_ascii);
     let name = String::from_utf8(forged).unwrap();
     let mut writer = open(dir.path());
-    writer.append(&url(1), &snapshot(T_MS, vec![player(&name, 1)]));
+    writer.append(&scan(1, snapshot(T_MS, vec![player(&name, 1)])));
     writer.sync(T_MS).unwrap();
     let path = segments(dir.path()).unwrap().pop().unwrap().path;
     let len = fs::metadata(&path).unwrap().len();

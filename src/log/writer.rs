@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 
+use super::LogEvent;
 use super::batch::{BATCH_HEADER_BYTES, BODY_BYTES_MAX, BatchHeader, SEGMENT_HEADER_BYTES, SegmentHeader, VERSION};
 use super::encode::Encoder;
 use super::error::LogError;
 use super::segment::{Cut, LogReader, SegmentFile, segments};
-use crate::engine::Outcome;
-use crate::model::ServerUrl;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterSettings {
@@ -92,10 +91,10 @@ impl LogWriter {
     }
 
     /// Adds an event to the next batch.
-    pub fn append(&mut self, server: &ServerUrl, outcome: &Outcome) {
-        self.encoder.encode(server, outcome, &mut self.batch);
+    pub fn append(&mut self, event: &LogEvent) {
+        self.encoder.encode(event, &mut self.batch);
         self.events += 1;
-        self.last_ms = outcome.t_ms();
+        self.last_ms = event.t_ms();
     }
 
     /// Bytes that are not on disk yet.

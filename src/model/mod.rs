@@ -3,6 +3,7 @@
 //! The lowest layer. Plain data and its pure functions; no IO, no clock, no randomness. Every
 //! other module uses these types.
 
+pub mod admin_command;
 pub mod archive;
 pub mod board_order;
 pub mod calendar;
@@ -25,6 +26,7 @@ pub mod url;
 pub mod view;
 pub mod window;
 
+pub use admin_command::AdminCommand;
 pub use archive::ArchiveJob;
 pub use commit::Commit;
 pub use outbox::{OutboxEntry, OutboxKey};

@@ -226,7 +226,7 @@ mod tests {
     use crate::engine::Outcome;
     use crate::limits::POINTS_ABS_MAX;
     use crate::model::{Completeness, Player, ServerUrl, Snapshot};
-    use crate::scan_log::line::{check, parse, write};
+    use crate::scan_log::line::{check, parse, parse_scan, write};
 
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![4 => "[ -~]{0,20}", 1 => "[\\\\\"/u0-9a-f\u{0}-\u{ff}]{0,12}", 1 => any::<String>()]
@@ -273,7 +273,7 @@ mod tests {
             let other: RawLine = serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(line, other, "{text}");
         }
-        let t_ms = parse(text).map(|(_, outcome)| outcome.t_ms());
+        let t_ms = parse(text).map(|event| event.t_ms());
         assert_eq!(format!("{:?}", check(text)), format!("{t_ms:?}"), "{text}");
     }
 
@@ -286,7 +286,7 @@ mod tests {
                 prop_assert!(read(&text, |_, _| Some(())).is_some(), "{}", text);
             }
             agrees(&text);
-            prop_assert_eq!(format!("{:?}", parse(&text).unwrap().1), format!("{outcome:?}"));
+            prop_assert_eq!(format!("{:?}", parse_scan(&text).unwrap().1), format!("{outcome:?}"));
         }
 
         #[test]

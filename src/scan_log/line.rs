@@ -1,17 +1,23 @@
-//! One line of a scan log: text to outcome and back.
+//! One line of a scan log: text to event and back.
 //!
-//! The fast path parses lines in the recorder's format, serde_json any other JSON.
+//! The fast path parses scans in the recorder's format, serde_json any other JSON.
 //! The values are validated here, whichever parser was used.
 
 use std::borrow::Cow;
 
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
 use super::fast_path;
 use super::raw_line::{RawLine, RawPlayer};
+use crate::api::check_tag;
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
-use crate::model::ServerUrl;
+use crate::log::{LogEvent, RecordedSettings};
+use crate::model::calendar::parse_week_label;
 use crate::model::snapshot::{Completeness, Player, Snapshot};
 use crate::model::url::UrlError;
+use crate::model::{AdminCommand, ServerUrl};
 
 /// Latest time accepted: the end of the year 9999.
 const T_MS_MAX: i64 = 253_402_300_799_999;
@@ -34,6 +40,10 @@ pub enum LineError {
     Points { index: usize, name: String, points: i64 },
     #[error("{field} is {bytes} bytes long, the maximum is {max}")]
     TooLong { field: &'static str, bytes: usize, max: usize },
+    #[error("{0}")]
+    Command(String),
+    #[error("this line is a command or settings, not a scan")]
+    NotScan,
 }
 
 impl From<serde_json::Error> for LineError {
@@ -48,17 +58,51 @@ impl From<serde_json::Error> for LineError {
 }
 
 /// Parses one line. Unknown fields are ignored.
-pub fn parse(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
-    let line = parse_raw(text, RawPlayer::into_player)?;
-    Ok((ServerUrl::parse(&line.server)?, line.into_outcome()))
+pub fn parse(text: &str) -> Result<LogEvent, LineError> {
+    Ok(match parse_raw(text, RawPlayer::into_player)? {
+        Raw::Scan(line) => LogEvent::Scan { server: ServerUrl::parse(&line.server)?, outcome: line.into_outcome() },
+        Raw::Other(event) => event,
+    })
+}
+
+/// Parses one line that is a scan.
+pub fn parse_scan(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
+    match parse(text)? {
+        LogEvent::Scan { server, outcome } => Ok((server, outcome)),
+        _ => Err(LineError::NotScan),
+    }
 }
 
 /// Validates a line without building an outcome. Returns its time, Unix ms, or the
 /// same error as [`parse`].
 pub fn check(text: &str) -> Result<i64, LineError> {
-    let line = parse_raw(text, drop)?;
-    ServerUrl::check(&line.server)?;
-    Ok(line.t)
+    check_time(text).map(|time| time.t_ms)
+}
+
+/// The time of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineTime {
+    /// Unix ms.
+    pub(super) t_ms: i64,
+    /// The line sets recorded time back: it may be earlier than the line before.
+    pub(super) sets_clock: bool,
+}
+
+/// As [`check`], with what the order of lines needs.
+pub(super) fn check_time(text: &str) -> Result<LineTime, LineError> {
+    match parse_raw(text, drop)? {
+        Raw::Scan(line) => {
+            ServerUrl::check(&line.server)?;
+            Ok(LineTime { t_ms: line.t, sets_clock: false })
+        }
+        Raw::Other(event) => Ok(LineTime { t_ms: event.t_ms(), sets_clock: event.sets_clock() }),
+    }
+}
+
+/// A parsed line. The URL of a scan that the fast path read is not checked yet.
+enum Raw<'a, P> {
+    Scan(RawLine<'a, P>),
+    Other(LogEvent),
 }
 
 /// Whether the text may be a truncated line.
@@ -69,29 +113,91 @@ pub(super) fn is_truncated_line(text: &str) -> bool {
 
 /// Parses and validates a line, except for a server URL that the fast path read: the
 /// caller checks it.
-fn parse_raw<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<RawLine<'a, P>, LineError> {
+fn parse_raw<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<Raw<'a, P>, LineError> {
     let checked = |index, player: RawPlayer<'a>| player.check(index).map(|()| make(player));
     if let Some(line) = fast_path::read(text, |index, player| checked(index, player).ok())
         && line.check().is_ok()
     {
-        return Ok(line);
+        return Ok(Raw::Scan(line));
     }
     // serde_json produces the error message, the same for every line.
+    let kind: OtherLine = serde_json::from_str(text)?;
+    if kind.command.is_some() || kind.settings.is_some() {
+        return parse_other(kind, text).map(Raw::Other);
+    }
     let mut line: RawLine = serde_json::from_str(text)?;
     ServerUrl::check(&line.server)?;
     line.check()?;
     let players = line.players.take();
     let players =
         players.map(|list| list.into_iter().enumerate().map(|(index, player)| checked(index, player)).collect());
-    Ok(line.with_players(players.transpose()?))
+    Ok(Raw::Scan(line.with_players(players.transpose()?)))
+}
+
+/// A line that is not a scan.
+#[derive(Deserialize)]
+struct OtherLine {
+    t: i64,
+    /// Its fields are beside it in the line.
+    command: Option<IgnoredAny>,
+    settings: Option<RecordedSettings>,
+}
+
+fn parse_other(line: OtherLine, text: &str) -> Result<LogEvent, LineError> {
+    let t_ms = line.t;
+    check_t(t_ms)?;
+    match (line.command, line.settings) {
+        (None, Some(settings)) => Ok(LogEvent::Settings { t_ms, settings }),
+        (Some(_), None) => {
+            let command: AdminCommand = serde_json::from_str(text)?;
+            check_command(&command)?;
+            Ok(LogEvent::Command { t_ms, command })
+        }
+        _ => Err(LineError::Command("a line is either a command or settings".to_owned())),
+    }
+}
+
+/// Applies the limits that the requests of an admin have.
+fn check_command(command: &AdminCommand) -> Result<(), LineError> {
+    let check_tags = |tags: &[String]| match tags.iter().find_map(|tag| check_tag(tag)) {
+        Some(error) => Err(LineError::Command(error)),
+        None => Ok(()),
+    };
+    match command {
+        AdminCommand::Add { tags, .. } => check_tags(tags),
+        AdminCommand::Tag { add, remove, .. } => check_tags(add).and_then(|()| check_tags(remove)),
+        AdminCommand::DropTag { tag } => check_tags(std::slice::from_ref(tag)),
+        AdminCommand::Greylist { reason, .. } => check_len("reason", reason, TEXT_BYTES_MAX),
+        AdminCommand::Merge { game, from, into } => {
+            check_len("game", game, TEXT_BYTES_MAX)?;
+            check_len("from", from, NAME_BYTES_MAX)?;
+            check_len("into", into, NAME_BYTES_MAX)
+        }
+        AdminCommand::Forget { game, player } => {
+            check_len("game", game, TEXT_BYTES_MAX)?;
+            check_len("player", player, NAME_BYTES_MAX)
+        }
+        AdminCommand::Reopen { week } => match parse_week_label(week) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(LineError::Command(error.to_string())),
+        },
+        AdminCommand::Remove { .. }
+        | AdminCommand::Lift { .. }
+        | AdminCommand::Trust { .. }
+        | AdminCommand::Allow { .. }
+        | AdminCommand::DeleteWindows { .. }
+        | AdminCommand::Clock {} => Ok(()),
+    }
+}
+
+fn check_t(t_ms: i64) -> Result<(), LineError> {
+    if (0..=T_MS_MAX).contains(&t_ms) { Ok(()) } else { Err(LineError::Time(t_ms)) }
 }
 
 impl<'a, P> RawLine<'a, P> {
     /// Validates all fields except the URL and the players.
     fn check(&self) -> Result<(), LineError> {
-        if !(0..=T_MS_MAX).contains(&self.t) {
-            return Err(LineError::Time(self.t));
-        }
+        check_t(self.t)?;
         if self.miss {
             return match self.players.is_some() || self.partial {
                 true => Err(LineError::MissAndSnapshot),
@@ -164,6 +270,25 @@ fn check_len(field: &'static str, text: &str, max: usize) -> Result<(), LineErro
 }
 
 /// Writes one line, including the line feed.
+pub fn write_event(out: &mut Vec<u8>, event: &LogEvent) {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        t: i64,
+        #[serde(flatten)]
+        command: Option<&'a AdminCommand>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        settings: Option<&'a RecordedSettings>,
+    }
+    let line = match event {
+        LogEvent::Scan { server, outcome } => return write(out, server, outcome),
+        LogEvent::Command { t_ms, command } => Line { t: *t_ms, command: Some(command), settings: None },
+        LogEvent::Settings { t_ms, settings } => Line { t: *t_ms, command: None, settings: Some(settings) },
+    };
+    serde_json::to_writer(&mut *out, &line).expect("a line is serialisable and a Vec accepts every write");
+    out.push(b'\n');
+}
+
+/// Writes the line of a scan, including the line feed.
 pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
     let server = Cow::Borrowed(url.as_str());
     let line = match outcome {
@@ -224,10 +349,22 @@ mod tests {
             r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"partial":true,"count":9,"players":[]}"#,
             r#"{"t":1,"server":"source://127.0.0.1:27960","game":"cstrike","map":"m","hostname":"","slots":0,"count":9,"bots":2,"players":[{"name":"a","bot":false,"spectator":true}]}"#,
             r#"{"t":1,"server":"quake3://127.0.0.1:27960","miss":true,"reason":"timeout"}"#,
+            r#"{"t":1,"command":"add","server":"quake3://127.0.0.1:27960","tags":["ctf"]}"#,
+            r#"{"t":1,"command":"remove","server":"quake3://127.0.0.1:27960"}"#,
+            r#"{"t":1,"command":"tag","server":"quake3://127.0.0.1:27960","remove":["ctf"]}"#,
+            r#"{"t":1,"command":"drop_tag","tag":"ctf"}"#,
+            r#"{"t":1763683400000,"command":"greylist","server":"quake3://127.0.0.1:27960","reason":"bots"}"#,
+            r#"{"t":1,"command":"lift","server":"quake3://127.0.0.1:27960"}"#,
+            r#"{"t":1,"command":"trust","server":"quake3://127.0.0.1:27960","except":["frozen_list"]}"#,
+            r#"{"t":1,"command":"merge","game":"baseq3","from":"a","into":"b\"c"}"#,
+            r#"{"t":2,"command":"forget","game":"baseq3","player":"forgotten-2-1"}"#,
+            r#"{"t":1,"command":"reopen","week":"2026-W47"}"#,
+            r#"{"t":1,"command":"delete_windows","before":0}"#,
+            r#"{"t":1,"command":"clock"}"#,
+            r#"{"t":1,"settings":{"elo.k":25.5,"names.ignore":["a"]}}"#,
         ] {
-            let (url, outcome) = parse(text).unwrap();
             let mut out = Vec::new();
-            write(&mut out, &url, &outcome);
+            write_event(&mut out, &parse(text).unwrap());
             assert_eq!(String::from_utf8(out).unwrap(), format!("{text}\n"));
         }
     }
@@ -246,6 +383,14 @@ mod tests {
             (snapshot(r#","players":[{"name":"a","points":1.5}]"#), "not a line"),
             (snapshot(r#","players":[{"name":"a","points":2199023255552}]"#), "beyond"),
             (snapshot(&long), "300 bytes long"),
+            (r#"{"t":1,"command":"grey"}"#.to_owned(), "unknown variant `grey`"),
+            (r#"{"t":1,"command":"remove"}"#.to_owned(), "missing field `server`"),
+            (r#"{"t":1,"command":"remove","server":"x"}"#.to_owned(), "scheme://host:port"),
+            (r#"{"t":-1,"command":"clock"}"#.to_owned(), "t = -1"),
+            (r#"{"t":1,"command":"clock","settings":{}}"#.to_owned(), "either a command or settings"),
+            (r#"{"t":1,"command":"drop_tag","tag":"a b"}"#.to_owned(), "tag \"a b\""),
+            (r#"{"t":1,"command":"reopen","week":"x"}"#.to_owned(), "x"),
+            (r#"{"t":1,"settings":1}"#.to_owned(), "not a line"),
         ] {
             let error = parse(&text).unwrap_err().to_string();
             assert!(error.contains(want), "{text}: {error}");

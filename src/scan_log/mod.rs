@@ -1,4 +1,5 @@
-//! The scan log: one JSON object per line, in time order (docs/rules.md section 13).
+//! The scan log: one JSON object per line, in time order (docs/rules.md section 13): scans, commands
+//! of admins, and settings.
 //!
 //! The interface between scanning and ranking: the engine does not know whether an
 //! outcome came from its own scanner, a file or another machine.
@@ -13,6 +14,7 @@ mod line;
 mod lossy_reader;
 mod raw_line;
 mod reader;
+mod recorded_settings;
 mod recorder;
 mod rotation;
 mod tail;
@@ -22,9 +24,9 @@ pub use self::damage::{Damage, DamagedRange};
 pub use self::error::{LogError, Truncation};
 pub use self::file_lock::{LogFileLock, ReadingGuard};
 pub use self::forgetting::{DoneRecord, ForgottenNames, LogRewriting, RewriteError, RewritingSummary};
-pub use self::line::{LineError, check as check_line, parse, write};
+pub use self::line::{LineError, check as check_line, parse, parse_scan, write, write_event};
 pub use self::lossy_reader::{LogSummary, LossyReader, check};
 pub use self::reader::{LogReader, from_file, open};
 pub use self::recorder::{Recorder, RecorderSettings};
-pub use self::rotation::{complete_copy, compressed_files, rotated_file};
+pub use self::rotation::{complete_copy, compressed_files, place_in_log, rotated_file};
 pub use self::tail::{LogTail, read_tail};

@@ -7,11 +7,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
+
 use super::error::{LogError, Truncation};
-use super::line::{self, LineError, parse};
-use crate::engine::Outcome;
+use super::line::{self, LineError, LineTime, parse};
 use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
-use crate::model::ServerUrl;
+use crate::log::LogEvent;
+use crate::model::AdminCommand;
 
 /// The lines of one file; empty lines are skipped. After an error in one line the next
 /// line follows. After any other error the iterator ends.
@@ -72,7 +74,7 @@ pub(super) enum LineEnd {
 pub(super) struct ParsedLine<T> {
     pub(super) line: u64,
     pub(super) bytes: u64,
-    pub(super) t_ms: i64,
+    pub(super) time: LineTime,
     pub(super) value: T,
 }
 
@@ -145,7 +147,7 @@ impl LogReader {
     /// Reads the next line, whatever its time.
     pub(super) fn read<T>(
         &mut self,
-        parser: impl Fn(&str) -> Result<(i64, T), LineError>,
+        parser: impl Fn(&str) -> Result<(LineTime, T), LineError>,
     ) -> Option<Result<ParsedLine<T>, LogError>> {
         let end = match self.read_line() {
             Ok(Some(end)) => end,
@@ -155,12 +157,12 @@ impl LogReader {
         let (line, bytes) = (self.line, self.line_bytes);
         if bytes <= self.buffer.len() as u64
             && let Ok(text) = std::str::from_utf8(&self.buffer)
-            && let Ok((t_ms, value)) = parser(text.trim_ascii())
+            && let Ok((time, value)) = parser(text.trim_ascii())
         {
             if let Some(truncation) = &mut self.truncation {
                 truncation.line = line + 1;
             }
-            return Some(Ok(ParsedLine { line, bytes, t_ms, value }));
+            return Some(Ok(ParsedLine { line, bytes, time, value }));
         }
         if end == LineEnd::File && self.is_beginning_of_line() {
             self.truncation = None;
@@ -175,7 +177,7 @@ impl LogReader {
     }
 
     /// The error of the line in the buffer.
-    fn line_error<T>(&self, parser: impl Fn(&str) -> Result<(i64, T), LineError>) -> LogError {
+    fn line_error<T>(&self, parser: impl Fn(&str) -> Result<(LineTime, T), LineError>) -> LogError {
         let (path, line) = (self.path.clone(), self.line);
         if self.line_bytes > self.buffer.len() as u64 {
             return LogError::TooLong { path, line };
@@ -208,16 +210,41 @@ impl LogReader {
     }
 }
 
+impl LogReader {
+    /// The commands of the log with their times, Unix ms. Other lines are not parsed. Error: the file
+    /// cannot be read.
+    pub fn commands(mut self) -> impl Iterator<Item = Result<(i64, AdminCommand), LogError>> {
+        // In every line with a command, and in no other: quotes inside of strings are escaped.
+        let mark = memmem::Finder::new(b",\"command\":\"");
+        std::iter::from_fn(move || {
+            loop {
+                match self.read_line() {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return None,
+                    Err(error) => return Some(Err(error)),
+                }
+                if mark.find(&self.buffer).is_none() {
+                    continue;
+                }
+                let line = std::str::from_utf8(&self.buffer).ok().and_then(|text| parse(text.trim_ascii()).ok());
+                if let Some(LogEvent::Command { t_ms, command }) = line {
+                    return Some(Ok((t_ms, command)));
+                }
+            }
+        })
+    }
+}
+
 impl Iterator for LogReader {
-    type Item = Result<(ServerUrl, Outcome), LogError>;
+    type Item = Result<LogEvent, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let read = match self.read(parse_with_time)? {
             Ok(read) => read,
             Err(error) => return Some(Err(error)),
         };
-        let (t_ms, before_ms) = (read.t_ms, self.latest_ms);
-        if t_ms < before_ms {
+        let (t_ms, before_ms) = (read.time.t_ms, self.latest_ms);
+        if t_ms < before_ms && !read.time.sets_clock {
             return Some(Err(LogError::Order { path: self.path.clone(), line: read.line, t_ms, before_ms }));
         }
         self.latest_ms = t_ms;
@@ -226,6 +253,7 @@ impl Iterator for LogReader {
 }
 
 /// Parses a line into its time and content.
-pub(super) fn parse_with_time(text: &str) -> Result<(i64, (ServerUrl, Outcome)), LineError> {
-    parse(text).map(|(url, outcome)| (outcome.t_ms(), (url, outcome)))
+pub(super) fn parse_with_time(text: &str) -> Result<(LineTime, LogEvent), LineError> {
+    let event = parse(text)?;
+    Ok((LineTime { t_ms: event.t_ms(), sets_clock: event.sets_clock() }, event))
 }

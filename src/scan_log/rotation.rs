@@ -8,6 +8,7 @@
 //! `file-rotate` and `tracing-appender` are not used, because they do not write the file and its
 //! directory to disk before the caller continues.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,20 @@ pub fn complete_copy(path: &Path) -> Option<PathBuf> {
 /// ones.
 pub fn rotated_file(path: &Path) -> PathBuf {
     compressed_file(path, 1).with_extension("packing")
+}
+
+/// The log that a file belongs to, and its place among the files of that log, the oldest first.
+pub fn place_in_log(file: &Path) -> (PathBuf, Reverse<u32>) {
+    let parse = || {
+        let name = file.file_name()?.to_str()?;
+        let name = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".packing"))?;
+        let (log, number) = name.rsplit_once('.')?;
+        Some((file.with_file_name(log), number.parse().ok()?))
+    };
+    match parse() {
+        Some((log, number)) => (log, Reverse(number)),
+        None => (file.to_owned(), Reverse(0)),
+    }
 }
 
 /// `FILE.n.zst`; 1 is the newest.

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use super::error::LogError;
 use super::reader::{LogReader, from_file, parse_with_time};
-use crate::engine::Outcome;
-use crate::model::ServerUrl;
+use crate::log::LogEvent;
 
 /// Bytes at the end of a log that are searched first.
 const TAIL_WINDOW_BYTES: u64 = 1 << 20;
@@ -21,7 +20,7 @@ pub struct LogTail {
 
 /// Opens a plain log at a line near its end, such that all new lines follow. If one
 /// line is not new, no line before it is.
-pub fn read_tail(path: &Path, is_new: impl Fn(&ServerUrl, i64) -> bool) -> Result<LogTail, LogError> {
+pub fn read_tail(path: &Path, is_new: impl Fn(&LogEvent) -> bool) -> Result<LogTail, LogError> {
     let failed = |source| LogError::Io { path: path.to_owned(), source };
     let len = std::fs::metadata(path).map_err(failed)?.len();
     let mut window = TAIL_WINDOW_BYTES;
@@ -38,7 +37,7 @@ pub fn read_tail(path: &Path, is_new: impl Fn(&ServerUrl, i64) -> bool) -> Resul
             Ok(tail)
         };
         let first = begin()?.next_line()?;
-        if from == 0 || first.is_some_and(|(url, outcome)| !is_new(&url, outcome.t_ms())) {
+        if from == 0 || first.is_some_and(|event| !is_new(&event)) {
             return begin();
         }
         window *= 2;
@@ -47,14 +46,11 @@ pub fn read_tail(path: &Path, is_new: impl Fn(&ServerUrl, i64) -> bool) -> Resul
 
 impl LogTail {
     /// The next new line.
-    pub fn next_new(
-        &mut self,
-        is_new: impl Fn(&ServerUrl, i64) -> bool,
-    ) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
-        while let Some((url, outcome)) = self.next_line()? {
-            if is_new(&url, outcome.t_ms()) {
+    pub fn next_new(&mut self, is_new: impl Fn(&LogEvent) -> bool) -> Result<Option<LogEvent>, LogError> {
+        while let Some(event) = self.next_line()? {
+            if is_new(&event) {
                 self.has_new = true;
-                return Ok(Some((url, outcome)));
+                return Ok(Some(event));
             }
             if !self.has_new {
                 self.damaged = 0;
@@ -69,7 +65,7 @@ impl LogTail {
     }
 
     /// The next readable line.
-    fn next_line(&mut self) -> Result<Option<(ServerUrl, Outcome)>, LogError> {
+    fn next_line(&mut self) -> Result<Option<LogEvent>, LogError> {
         loop {
             match self.lines.read(parse_with_time) {
                 None => return Ok(None),

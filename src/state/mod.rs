@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
 use crate::engine::{
-    BuildPlan, CacheLimits, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError, WindowBoards, Workers,
-    ZoneChanged,
+    BuildPlan, CacheLimits, CommandError, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError,
+    WindowBoards, Workers, ZoneChanged, is_correction,
 };
-use crate::model::{ForgottenPlaceholder, ServerUrl, WindowKey};
+use crate::log::LogEvent;
+use crate::model::{AdminCommand, ForgottenPlaceholder, ServerKey, ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
 /// Ticks for each commit when no client waits for scans.
@@ -73,6 +74,40 @@ impl State {
 
     pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
         self.engine.handle(&self.store, event)
+    }
+
+    /// Handles a scan of a server. Returns what a log records of it: a replay of that gives the same
+    /// state. `None`: the scan was not used.
+    pub fn handle_and_record(&mut self, server: ServerKey, event: Event) -> Result<Option<LogEvent>, StoreError> {
+        let (Event::Scanned { outcome, .. } | Event::Replayed { outcome, .. }) = &event else {
+            return self.handle(event).map(|()| None);
+        };
+        let recorded = outcome.clone();
+        let used_before = self.engine.outcomes_applied();
+        self.handle(event)?;
+        let url = self.engine.url_of(server).filter(|_| self.engine.outcomes_applied() > used_before);
+        Ok(url.map(|url| {
+            let outcome = recorded.with_blanked_names(self.engine.blanked_names()).with_marked_names();
+            LogEvent::Scan { server: url.clone(), outcome }
+        }))
+    }
+
+    /// Applies a command of the time `t_ms`, Unix ms, with the commits that it needs. Returns false if
+    /// it changes nothing: what it names is unknown, or is so already.
+    pub fn apply_command(&mut self, t_ms: i64, command: &AdminCommand) -> Result<bool, StoreError> {
+        let is_correction = is_correction(command);
+        if is_correction {
+            self.commit()?;
+        }
+        let applied = match self.engine.apply_command(&self.store, t_ms, command) {
+            Ok(changed) => changed,
+            Err(CommandError::Correction(CorrectionError::View(ViewError::Store(error)))) => return Err(error),
+            Err(_) => false,
+        };
+        if is_correction {
+            self.commit()?;
+        }
+        Ok(applied)
     }
 
     /// Commits the changes. Returns whether there were any.
@@ -141,18 +176,30 @@ impl State {
 /// Measured: 10 million players who each appeared once, 4.6 GB.
 const PENDING_RECORD_BYTES: u64 = 160;
 
-/// Applies the scans of a log to the state. It commits when the pending records reach a limit.
+/// Applies the scans and the commands of a log to the state. It commits when the pending records reach a limit.
 /// Few commits are best: a record that changes twice before a commit is written once, and a
 /// crash loses nothing that is not in the log.
 ///
 /// A log that was rewritten after `clqd player forget` has placeholders for the player
-/// ([`ForgottenPlaceholder`]). They are forgotten before the first scan after the request.
+/// ([`ForgottenPlaceholder`]). They are forgotten before the first scan after the request: older logs
+/// have no command for that.
 #[derive(Clone, Debug)]
 pub struct ReplayFeed {
     scans: u64,
     pending_max: usize,
     /// Placeholders found so far, with their games; the next to be forgotten is first.
     placeholders: BTreeSet<(ForgottenPlaceholder, String)>,
+    /// What the state contained before the first event; `None` before that.
+    began: Option<Began>,
+    commands: u64,
+    commands_skipped: u64,
+}
+
+/// The state before a replay. It shows which commands the state contains already.
+#[derive(Clone, Copy, Debug)]
+struct Began {
+    now_ms: i64,
+    outcomes_applied: u64,
 }
 
 impl ReplayFeed {
@@ -170,7 +217,24 @@ impl ReplayFeed {
     }
 
     fn new(pending_max: usize) -> ReplayFeed {
-        ReplayFeed { scans: 0, pending_max, placeholders: BTreeSet::new() }
+        ReplayFeed {
+            scans: 0,
+            pending_max,
+            placeholders: BTreeSet::new(),
+            began: None,
+            commands: 0,
+            commands_skipped: 0,
+        }
+    }
+
+    /// Number of commands that were applied.
+    pub fn commands(&self) -> u64 {
+        self.commands
+    }
+
+    /// Number of commands that were skipped: the state contains them, or they name something unknown.
+    pub fn commands_skipped(&self) -> u64 {
+        self.commands_skipped
     }
 
     /// Number of applied scans.
@@ -183,8 +247,26 @@ impl ReplayFeed {
         self.scans.is_multiple_of(SCANS_PER_CHECK)
     }
 
-    /// Applies the next scan, and commits if the limit is reached.
-    pub fn observe(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+    /// Applies the next event, and commits if the limit is reached. The caller applies settings,
+    /// because they need the config.
+    pub fn observe(&mut self, state: &mut State, event: LogEvent) -> Result<(), StoreError> {
+        let began = Began { now_ms: state.engine.now_ms(), outcomes_applied: state.engine.outcomes_applied() };
+        let began = *self.began.get_or_insert(began);
+        match event {
+            LogEvent::Scan { server, outcome } => self.observe_scan(state, server, outcome),
+            LogEvent::Command { t_ms, command } => {
+                self.forget_until(state, t_ms - 1)?;
+                let is_behind = self.commands > 0 || state.engine.outcomes_applied() > began.outcomes_applied;
+                let is_applied = (is_behind || t_ms > began.now_ms) && state.apply_command(t_ms, &command)?;
+                *(if is_applied { &mut self.commands } else { &mut self.commands_skipped }) += 1;
+                Ok(())
+            }
+            LogEvent::Settings { .. } => Ok(()),
+        }
+    }
+
+    /// Applies the next scan.
+    pub fn observe_scan(&mut self, state: &mut State, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         while let Some(forgotten_ms) = self.next_forgotten_ms().filter(|&forgotten_ms| forgotten_ms < outcome.t_ms()) {
             self.forget_until(state, forgotten_ms)?;
         }
@@ -290,7 +372,7 @@ mod tests {
                 bots: None,
             };
             let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
-            feed.observe(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
+            feed.observe_scan(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
             most = most.max(state.engine.pending_records());
         }
         // Each new player has a row, a window record and a name.

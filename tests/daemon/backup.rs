@@ -8,9 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
-use clqd::engine::Event;
 use clqd::fleet::FaultShares;
-use clqd::state::State;
+use clqd::state::{ReplayFeed, State};
 use nix::sys::signal::Signal;
 
 fn players(sandbox: &Sandbox) -> u64 {
@@ -51,10 +50,11 @@ fn online_backup_equals_state_at_one_time() {
     let of_backup: Vec<String> = weeks.iter().map(|week| sandbox.export(&backup, week)).collect();
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut found = false;
+    let mut feed = ReplayFeed::background();
     for line in clqd::scan_log::open(&record).unwrap() {
-        let (url, outcome) = line.unwrap();
-        let t_ms = outcome.t_ms();
-        opened.handle(Event::Replayed { url, outcome }).unwrap();
+        let event = line.unwrap();
+        let t_ms = event.t_ms();
+        feed.observe(&mut opened, event).unwrap();
         if (t_ms - backup_ms).abs() > 5_000 || found {
             continue;
         }

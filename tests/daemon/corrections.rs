@@ -16,6 +16,7 @@ use crate::sandbox::{self, Sandbox, wait_for, wait_until};
 use clqd::board::window;
 use clqd::config::Config;
 use clqd::engine::Outcome;
+use clqd::log::LogEvent;
 use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector};
 use clqd::model::{NameHash, Ranking, Scope, ServerUrl};
 use clqd::scan_log;
@@ -213,11 +214,13 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(logs.len(), 2);
     for file in logs {
         let lines: Vec<_> = scan_log::open(&file).unwrap().map(Result::unwrap).collect();
-        let names = |outcome: &Outcome| match outcome {
-            Outcome::Snapshot(snapshot) => snapshot.players.iter().map(|it| it.name.to_string()).collect(),
-            Outcome::Miss { .. } => Vec::new(),
+        let names = |event: &LogEvent| match event {
+            LogEvent::Scan { outcome: Outcome::Snapshot(snapshot), .. } => {
+                snapshot.players.iter().map(|it| it.name.to_string()).collect()
+            }
+            _ => Vec::new(),
         };
-        let with_name = lines.iter().find(|(_, outcome)| names(outcome).iter().any(|name| name.contains("Vis")));
+        let with_name = lines.iter().find(|event| names(event).iter().any(|name| name.contains("Vis")));
         assert!(lines.len() > 10 && with_name.is_none(), "{with_name:?}");
     }
 

@@ -771,7 +771,7 @@ fn import_skips_ratings_of_tag_deleted_during_rebuild() {
         fixture.state().engine.reload(EngineSettings { archive_enabled: true, ..EngineSettings::default() });
         fixture.state().engine.reload(settings());
         fixture.state().engine.start_rebuild(i64::MIN);
-        assert_eq!(fixture.state().engine.tags_of_servers().len(), 2);
+        assert_eq!(fixture.state().engine.rebuilt_servers().len(), 2);
         fixture.state().commit().unwrap();
         while fixture.state().sweep().unwrap() {}
         if deleted {

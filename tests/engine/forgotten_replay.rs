@@ -5,6 +5,7 @@
 use crate::scans;
 use clqd::cli::replay::Replay;
 use clqd::engine::{EngineSettings, Outcome, StateReader};
+use clqd::log::LogEvent;
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS};
 use clqd::model::row::BestPositions;
 use clqd::model::row::PlayerRow;
@@ -58,7 +59,7 @@ impl Fixture {
 
     fn replay(&mut self, scans: impl IntoIterator<Item = (ServerUrl, Outcome)>) {
         let mut replay = Replay::new(&mut self.state, MEMORY);
-        scans.into_iter().for_each(|(url, outcome)| replay.apply(url, outcome).unwrap());
+        scans.into_iter().for_each(|(server, outcome)| replay.apply(LogEvent::Scan { server, outcome }).unwrap());
         replay.finish().unwrap();
     }
 

@@ -1,5 +1,6 @@
 //! Tests the engine with its store, in virtual time: no process, no network, no database.
 
+mod commands;
 mod correction_cost;
 mod corrections;
 mod corrections_in_week_close;

@@ -41,7 +41,7 @@ impl Fixture {
         for (name, value) in self.fields.as_object().unwrap().iter().chain(fields.as_object().unwrap()) {
             line[name] = value.clone();
         }
-        let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
+        let (url, outcome) = scan_log::parse_scan(&line.to_string()).unwrap();
         self.state.handle(Event::Replayed { url, outcome }).unwrap();
         self.state.commit().unwrap();
     }
@@ -273,7 +273,7 @@ fn screening_state_survives_restart() {
                "count": names.len(), "bots": bots, "players": players})
     };
     let handle = |state: &mut State, line: Value| {
-        let (url, outcome) = scan_log::parse(&line.to_string()).unwrap();
+        let (url, outcome) = scan_log::parse_scan(&line.to_string()).unwrap();
         state.handle(Event::Replayed { url, outcome }).unwrap();
         state.commit().unwrap();
     };

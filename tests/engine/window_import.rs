@@ -8,6 +8,7 @@ use crate::scans;
 use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
+use clqd::log::LogEvent;
 use clqd::model::calendar::Calendar;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
@@ -93,7 +94,7 @@ impl Fixture {
             let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
             scan_log::write(&mut self.log, &url(server), &outcome);
             if let Some(rebuilder) = &mut self.rebuilder {
-                rebuilder.record(&url(server), &outcome);
+                rebuilder.record(&LogEvent::Scan { server: url(server), outcome: outcome.clone() });
             }
             self.state().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
         }

@@ -100,7 +100,7 @@ fn check(log: &str, oracle: &Oracle, context: &str, random: &mut Random) -> Segm
     let mut expected = Expected::new(oracle);
     let mut settle_at_ms = i64::MIN;
     for text in log.lines() {
-        let (url, outcome) = scan_log::parse(text).expect("a line");
+        let (url, outcome) = scan_log::parse_scan(text).expect("a line");
         let t_ms = outcome.t_ms();
         if t_ms >= settle_at_ms {
             state.close_due_weeks(t_ms).expect("a store");

@@ -12,6 +12,7 @@ use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan, ServerNames};
+use crate::log::RecordedSettings;
 use crate::model::archive::{
     ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
@@ -187,6 +188,8 @@ pub(in crate::daemon) enum Command {
     },
     Reload {
         engine: Box<EngineSettings>,
+        /// The settings that the scan log records.
+        recorded: RecordedSettings,
         store: config::StoreConfig,
         allow_private: bool,
         capture_keep_days: u32,

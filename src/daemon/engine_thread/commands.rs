@@ -155,8 +155,9 @@ impl EngineThread {
                 self.state.engine.end_verification();
                 _ = reply.send(());
             }
-            Command::Reload { engine, store, allow_private, capture_keep_days, reply } => {
+            Command::Reload { engine, recorded, store, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
+                self.recorder.iter_mut().for_each(|recorder| recorder.set_settings(recorded.clone()));
                 _ = reply.send(notes);
                 self.queue_outdated_boards();
                 self.commit_interval_ms = store.commit_interval_ms as i64;

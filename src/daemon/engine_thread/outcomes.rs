@@ -3,6 +3,8 @@
 use super::EngineThread;
 use crate::api::{Row, ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
+use crate::log::LogEvent;
+use crate::model::AdminCommand;
 use crate::scan::{MissReason, ScanOutcome};
 use crate::scan_log::Recorder;
 use crate::store::StoreError;
@@ -54,19 +56,28 @@ impl EngineThread {
         }
         let outcome = outcome.clamped_to(self.last_outcome_ms, now_ms);
         self.last_outcome_ms = outcome.t_ms();
-        let ignored = self.state.engine.is_greylisted(scan.server);
-        let recorded = self.recorder.is_some().then(|| if ignored { outcome.without_list() } else { outcome.clone() });
-        let used_before = self.state.engine.outcomes_applied();
-        self.state.handle(Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome })?;
-        if let (Some(recorder), Some(outcome)) = (&mut self.recorder, recorded)
-            && self.state.engine.outcomes_applied() > used_before
-        {
-            let url = self.state.engine.url_of(scan.server).expect("outcomes are of known servers");
-            let outcome = outcome.with_blanked_names(self.state.engine.blanked_names()).with_marked_names();
-            recorder.add(url, &outcome);
-            self.rebuilder.record(url, &outcome);
+        let event = Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome };
+        let Some(recorder) = &mut self.recorder else { return self.state.handle(event) };
+        if let Some(recorded) = self.state.handle_and_record(scan.server, event)? {
+            recorder.add_event(&recorded);
+            self.rebuilder.record(&recorded);
         }
         Ok(())
+    }
+
+    /// The time of a command of an admin: later than every event before it, so that a start sees which
+    /// commands of the scan log its state contains.
+    pub(super) fn begin_command(&mut self, now_ms: i64) -> i64 {
+        self.last_outcome_ms = self.state.engine.begin_command(now_ms.max(self.last_outcome_ms));
+        self.last_outcome_ms
+    }
+
+    /// Records a command that changed something.
+    pub(super) fn record_command(&mut self, t_ms: i64, command: AdminCommand) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let event = LogEvent::Command { t_ms, command };
+        recorder.add_event(&event);
+        self.rebuilder.record(&event);
     }
 
     /// Writes the capture of a scan, if it has one. While the disk is nearly full, captures are

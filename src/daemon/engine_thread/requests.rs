@@ -5,9 +5,11 @@ use super::command::{Isolation, RequestResult};
 use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
 use crate::board::window;
 use crate::capture::CaptureFiles;
-use crate::engine::{AdminError, CorrectionError, ForgetResult, ReopenError, TimeReset};
+use crate::engine::{AdminError, CorrectionError, ForgetResult, MergeResult, ReopenError, TimeReset};
 use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
+use crate::model::{AdminCommand, NameHash};
+use crate::scan_log::ForgottenNames;
 use crate::state::State;
 use crate::state::answer::{respond, view_error};
 use crate::store::StoreError;
@@ -20,19 +22,12 @@ impl EngineThread {
         }
         let rows = match &request {
             Request::ServersAdd { urls, tags } => Ok(self.add_servers(urls, tags, now_ms)),
-            Request::ServersRemove { urls } => Ok(urls.iter().map(|url| self.remove_server(url)).collect()),
-            Request::Greylist { url, reason } => self.greylist(url, reason.as_deref()),
+            Request::ServersRemove { urls } => Ok(self.remove_servers(urls, now_ms)),
+            Request::Greylist { url, reason } => self.greylist(url, reason.as_deref(), now_ms),
             Request::Boost { url, for_s } => self.boost(url, *for_s, now_ms),
-            Request::ServersTag { urls, add, remove } => Ok(self.tag_servers(urls, add, remove)),
-            Request::ServersTrust { url, except, revoke } => self.trust(url, except, revoke),
-            Request::TagDrop { tag } => match self.state.engine.delete_tag(tag) {
-                Ok(servers) => {
-                    tracing::info!(tag, servers, "tag dropped");
-                    let dropped = Correction::TagDropped { tag: tag.clone(), servers: servers as u64 };
-                    Ok(vec![Row::Correction(dropped)])
-                }
-                Err(error) => Err(admin_error(error)),
-            },
+            Request::ServersTag { urls, add, remove } => Ok(self.tag_servers(urls, add, remove, now_ms)),
+            Request::ServersTrust { url, except, revoke } => self.trust(url, except, revoke, now_ms),
+            Request::TagDrop { tag } => self.drop_tag(tag, now_ms),
             Request::PlayerMerge { .. } | Request::PlayerForget { .. } | Request::PlayerAllow { .. } => {
                 self.correct_player(&request, now_ms)?
             }
@@ -42,8 +37,8 @@ impl EngineThread {
                 Ok(vec![Row::Clock(clock)])
             }
             Request::ClockReset { force } => self.reset_clock(*force)?,
-            Request::WeekReopen { week } => self.reopen_week(week)?,
-            Request::WindowsDelete { before_ms } => Ok(self.delete_windows(*before_ms)),
+            Request::WeekReopen { week } => self.reopen_week(week, now_ms)?,
+            Request::WindowsDelete { before_ms } => Ok(self.delete_windows(*before_ms, now_ms)),
             reads => {
                 if isolation == Isolation::ReadCommitted {
                     self.commit()?;
@@ -79,26 +74,27 @@ impl EngineThread {
     /// Corrects one player. The correction has its own commit.
     fn correct_player(&mut self, request: &Request, now_ms: i64) -> anyhow::Result<RequestResult> {
         self.commit()?;
+        let t_ms = self.begin_command(now_ms);
         let State { engine, store } = &mut self.state;
         let result = match request {
             Request::PlayerMerge { from, into, game } => engine.merge_players(store, game, from, into).map(|result| {
                 tracing::info!(from = result.from.0, into = result.into.0, "players merged");
-                Correction::Merged { player_key: result.from.0, into_key: result.into.0, rows: result.rows as u64 }
+                let MergeResult { from, into, rows, from_name, into_name } = result;
+                self.record_command(t_ms, AdminCommand::Merge { game: game.clone(), from: from_name, into: into_name });
+                Correction::Merged { player_key: from.0, into_key: into.0, rows: rows as u64 }
             }),
-            Request::PlayerForget { player, game } => {
-                // A replay forgets the player between the scans until this time and later ones.
-                let now_ms = now_ms.max(self.last_outcome_ms);
-                engine.forget_player(store, game, player, now_ms).map(|result| {
-                    self.last_outcome_ms = now_ms + 1;
-                    // Without the name: the log is kept longer than the name.
-                    tracing::info!(player = result.player.0, "player forgotten");
-                    let ForgetResult { player, rows, hashes } = result;
-                    let captures = delete_captures(self.captures.as_mut());
-                    Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes, captures }
-                })
-            }
+            // A replay forgets the player between the scans until this time and later ones.
+            Request::PlayerForget { player, game } => engine.forget_player(store, game, player, t_ms).map(|result| {
+                // Without the name: the log is kept longer than the name.
+                tracing::info!(player = result.player.0, "player forgotten");
+                let ForgetResult { player, rows, hashes } = result;
+                self.record_forgotten(t_ms, game, &hashes);
+                let captures = delete_captures(self.captures.as_mut());
+                Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes, captures }
+            }),
             Request::PlayerAllow { hash } => engine.allow_name(*hash).map(|()| {
                 tracing::info!(%hash, "a forgotten name is allowed again");
+                self.record_command(t_ms, AdminCommand::Allow { hash: *hash });
                 Correction::Allowed { hash: *hash }
             }),
             _ => unreachable!("the caller passes only corrections of players"),
@@ -106,15 +102,39 @@ impl EngineThread {
         Ok(result.map(|correction| vec![Row::Correction(correction)]).map_err(correction_error))
     }
 
-    fn reopen_week(&mut self, text: &str) -> anyhow::Result<RequestResult> {
+    /// Records that names were forgotten: one command for each, with the placeholder that replaces the
+    /// name in the scan log.
+    fn record_forgotten(&mut self, t_ms: i64, game: &str, hashes: &[NameHash]) {
+        let engine = &self.state.engine;
+        let names = ForgottenNames::new(engine.forgotten(), engine.name_rules().clone());
+        let placeholders: Vec<_> = hashes.iter().filter_map(|hash| names.placeholder(hash)).collect();
+        for placeholder in placeholders {
+            self.record_command(t_ms, AdminCommand::Forget { game: game.to_owned(), player: placeholder.to_string() });
+        }
+        // No scan has the time of the request.
+        self.last_outcome_ms += 1;
+    }
+
+    fn drop_tag(&mut self, tag: &str, now_ms: i64) -> RequestResult {
+        let t_ms = self.begin_command(now_ms);
+        let servers = self.state.engine.delete_tag(tag).map_err(admin_error)?;
+        tracing::info!(tag, servers, "tag dropped");
+        self.record_command(t_ms, AdminCommand::DropTag { tag: tag.to_owned() });
+        let dropped = Correction::TagDropped { tag: tag.to_owned(), servers: servers as u64 };
+        Ok(vec![Row::Correction(dropped)])
+    }
+
+    fn reopen_week(&mut self, text: &str, now_ms: i64) -> anyhow::Result<RequestResult> {
         let week = match parse_week_label(text) {
             Ok(week) => week,
             Err(error) => return Ok(Err(ApiError::new(ErrorCode::BadRequest, error.to_string()))),
         };
         self.commit()?;
+        let t_ms = self.begin_command(now_ms);
         Ok(match self.state.engine.reopen_week(week) {
             Ok(reopened) => {
                 if reopened {
+                    self.record_command(t_ms, AdminCommand::Reopen { week: text.to_owned() });
                     tracing::warn!(week = text, "an admin reopened a week");
                 }
                 self.ticked_ms = 0;
@@ -149,6 +169,7 @@ impl EngineThread {
             return refuse("the system clock has just caught up with recorded time".to_owned());
         };
         let result = self.state.engine.reset_time(reset.now_ms);
+        self.record_command(reset.now_ms, AdminCommand::Clock {});
         (self.last_outcome_ms, self.ticked_ms, self.swept_ms) = (reset.now_ms, 0, 0);
         self.commit()?;
         self.rebuild()?;
@@ -166,7 +187,8 @@ impl EngineThread {
         Ok(Ok(vec![Row::Correction(reset)]))
     }
 
-    fn delete_windows(&mut self, before_ms: i64) -> Vec<Row> {
+    fn delete_windows(&mut self, before_ms: i64, now_ms: i64) -> Vec<Row> {
+        let t_ms = self.begin_command(now_ms);
         // Deleted windows cannot be listed afterwards.
         let mut windows = self.state.engine.windows();
         let deleted = self.state.engine.delete_windows_before(&self.state.store, before_ms);
@@ -174,6 +196,7 @@ impl EngineThread {
         windows.retain(|listed| labels.contains(&listed.window.window));
         if !labels.is_empty() {
             tracing::info!(windows = labels.len(), before_ms, "windows deleted");
+            self.record_command(t_ms, AdminCommand::DeleteWindows { before: before_ms });
         }
         windows.into_iter().map(|listed| Row::WindowDeleted(listed.window)).collect()
     }

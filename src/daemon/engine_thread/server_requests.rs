@@ -8,12 +8,13 @@ use super::command::RequestResult;
 use super::requests::admin_error;
 use crate::api::{ChangeOutcome, Row, ServerChange};
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
-use crate::model::ServerUrl;
 use crate::model::server::ScreenReason;
+use crate::model::{AdminCommand, ServerUrl};
 
 impl EngineThread {
     pub(super) fn add_servers(&mut self, urls: &[String], tags: &[String], now_ms: i64) -> Vec<Row> {
-        let changes: Vec<ServerChange> = urls.iter().map(|url| self.add(url, tags, now_ms)).collect();
+        let t_ms = self.begin_command(now_ms);
+        let changes: Vec<ServerChange> = urls.iter().map(|url| self.add(url, tags, t_ms)).collect();
         let count = |wanted| changes.iter().filter(|change| change.outcome == wanted).count();
         let outcomes = [ChangeOutcome::Added, ChangeOutcome::Restored, ChangeOutcome::Tagged];
         let [added, restored, tagged] = outcomes.map(count);
@@ -26,7 +27,7 @@ impl EngineThread {
         changes.into_iter().map(Row::Change).collect()
     }
 
-    fn add(&mut self, text: &str, tags: &[String], now_ms: i64) -> ServerChange {
+    fn add(&mut self, text: &str, tags: &[String], t_ms: i64) -> ServerChange {
         let refuse = |reason: String| change(text, ChangeOutcome::Refused, Some(reason));
         let url = match crate::proto::parse_server_url(text) {
             Ok(url) => url,
@@ -35,18 +36,29 @@ impl EngineThread {
         if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
-        match self.state.engine.add_server(url.clone(), tags.to_vec(), now_ms) {
-            Ok((_, Added::New)) => change(url, ChangeOutcome::Added, None),
-            Ok((_, Added::Restored)) => change(url, ChangeOutcome::Restored, None),
-            Ok((_, Added::AlreadyKnown { tags_added, scan })) => {
+        let added = match self.state.engine.add_server(url.clone(), tags.to_vec(), t_ms) {
+            Ok((_, added)) => added,
+            Err(error) => return refuse(error.to_string()),
+        };
+        if !matches!(added, Added::AlreadyKnown { tags_added: false, .. }) {
+            self.record_command(t_ms, AdminCommand::Add { server: url.clone(), tags: tags.to_vec() });
+        }
+        match added {
+            Added::New => change(url, ChangeOutcome::Added, None),
+            Added::Restored => change(url, ChangeOutcome::Restored, None),
+            Added::AlreadyKnown { tags_added, scan } => {
                 let tags = tags_added.then(|| self.describe_tags(&url));
                 known_change(&url, tags, scan)
             }
-            Err(error) => refuse(error.to_string()),
         }
     }
 
-    pub(super) fn remove_server(&mut self, text: &str) -> Row {
+    pub(super) fn remove_servers(&mut self, urls: &[String], now_ms: i64) -> Vec<Row> {
+        let t_ms = self.begin_command(now_ms);
+        urls.iter().map(|url| self.remove_server(url, t_ms)).collect()
+    }
+
+    fn remove_server(&mut self, text: &str, t_ms: i64) -> Row {
         let url = match ServerUrl::parse(text) {
             Ok(url) => url,
             Err(error) => return Row::Change(change(text, ChangeOutcome::Refused, Some(error.to_string()))),
@@ -56,23 +68,35 @@ impl EngineThread {
                 // Its scans are no longer reported.
                 self.rescans.cancel(server);
                 tracing::info!(%url, "server removed");
+                self.record_command(t_ms, AdminCommand::Remove { server: url.clone() });
                 change(url, ChangeOutcome::Removed, None)
             }
             Err(error) => not_changed(url, error),
         })
     }
 
-    pub(super) fn tag_servers(&mut self, urls: &[ServerUrl], add: &[String], remove: &[String]) -> Vec<Row> {
-        let changes: Vec<ServerChange> = urls.iter().map(|url| self.tag(url, add, remove)).collect();
+    pub(super) fn tag_servers(
+        &mut self,
+        urls: &[ServerUrl],
+        add: &[String],
+        remove: &[String],
+        now_ms: i64,
+    ) -> Vec<Row> {
+        let t_ms = self.begin_command(now_ms);
+        let changes: Vec<ServerChange> = urls.iter().map(|url| self.tag(url, add, remove, t_ms)).collect();
         if let Some(servers) = list_servers(&changes, &[ChangeOutcome::Tagged]) {
             tracing::info!(servers, add = add.join(", "), remove = remove.join(", "), "tags of servers changed");
         }
         changes.into_iter().map(Row::Change).collect()
     }
 
-    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> ServerChange {
+    fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String], t_ms: i64) -> ServerChange {
         match self.state.engine.tag_server(url, add, remove) {
-            Ok(true) => change(url, ChangeOutcome::Tagged, Some(self.describe_tags(url))),
+            Ok(true) => {
+                let [add, remove] = [add, remove].map(<[String]>::to_vec);
+                self.record_command(t_ms, AdminCommand::Tag { server: url.clone(), add, remove });
+                change(url, ChangeOutcome::Tagged, Some(self.describe_tags(url)))
+            }
             Ok(false) => {
                 let has = (!add.is_empty()).then(|| format!("it has {} already", tag_list(add)));
                 let lacks = (!remove.is_empty()).then(|| format!("it does not have {}", tag_list(remove)));
@@ -91,15 +115,18 @@ impl EngineThread {
         }
     }
 
-    pub(super) fn greylist(&mut self, url: &ServerUrl, reason: Option<&str>) -> RequestResult {
+    pub(super) fn greylist(&mut self, url: &ServerUrl, reason: Option<&str>, now_ms: i64) -> RequestResult {
+        let t_ms = self.begin_command(now_ms);
         let done = self.state.engine.greylist(url, reason.map(str::to_owned)).map_err(admin_error)?;
         let (outcome, reason) = match (done, reason) {
             (Greylisted::Changed, Some(reason)) => {
                 tracing::info!(%url, reason, "server greylisted");
+                self.record_command(t_ms, AdminCommand::Greylist { server: url.clone(), reason: reason.to_owned() });
                 (ChangeOutcome::Greylisted, Some(reason))
             }
             (Greylisted::Changed, None) => {
                 tracing::info!(%url, "server removed from the greylist");
+                self.record_command(t_ms, AdminCommand::Lift { server: url.clone() });
                 (ChangeOutcome::Lifted, None)
             }
             (Greylisted::Unchanged, Some(_)) => {
@@ -126,13 +153,22 @@ impl EngineThread {
         Ok(vec![Row::Change(change(url, outcome, reason))])
     }
 
-    pub(super) fn trust(&mut self, url: &ServerUrl, except: &[ScreenReason], revoke: &[ScreenReason]) -> RequestResult {
+    pub(super) fn trust(
+        &mut self,
+        url: &ServerUrl,
+        except: &[ScreenReason],
+        revoke: &[ScreenReason],
+        now_ms: i64,
+    ) -> RequestResult {
+        let t_ms = self.begin_command(now_ms);
         let changed = self.state.engine.trust_server(url, except, revoke).map_err(admin_error)?;
         let names = |reasons: &[ScreenReason]| reasons.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
         let exempt = names(&self.state.engine.exempt_checks(url));
         let now = if exempt.is_empty() { "all checks apply to it".to_owned() } else { format!("exempt from {exempt}") };
         if changed {
             tracing::info!(%url, except = names(except), revoke = names(revoke), "screening of a server changed");
+            let [except, revoke] = [except, revoke].map(<[ScreenReason]>::to_vec);
+            self.record_command(t_ms, AdminCommand::Trust { server: url.clone(), except, revoke });
         }
         let outcome = if changed { ChangeOutcome::Trusted } else { ChangeOutcome::Unchanged };
         Ok(vec![Row::Change(change(url, outcome, Some(now)))])

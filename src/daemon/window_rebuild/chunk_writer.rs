@@ -1,4 +1,4 @@
-//! Writes the scans that are recorded during a rebuild to chunk files.
+//! Writes the scans and commands that are recorded during a rebuild to chunk files.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::replay_job::LogChunk;
-use crate::engine::Outcome;
-use crate::model::ServerUrl;
+use crate::log::LogEvent;
 use crate::scan_log;
 
 /// Bytes that are collected before they are written.
@@ -16,7 +15,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 
 pub(super) struct ChunkWriter {
     dir: PathBuf,
-    /// Recorded scans that are not yet in `file`.
+    /// Recorded events that are not yet in `file`.
     buffer: Vec<u8>,
     file: File,
     number: u64,
@@ -29,9 +28,9 @@ impl ChunkWriter {
         Ok(ChunkWriter { dir: dir.to_owned(), buffer: Vec::new(), file, number: 0, lines: 0 })
     }
 
-    /// Adds a recorded scan to the current chunk.
-    pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) -> anyhow::Result<()> {
-        scan_log::write(&mut self.buffer, url, outcome);
+    /// Adds a recorded event to the current chunk.
+    pub fn add(&mut self, event: &LogEvent) -> anyhow::Result<()> {
+        scan_log::write_event(&mut self.buffer, event);
         self.lines += 1;
         if self.buffer.len() > BUFFER_BYTES { self.flush() } else { Ok(()) }
     }

@@ -8,8 +8,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use super::chunk_writer::ChunkWriter;
-use super::replay_job::{Lines, LogChunk, next_outcome};
+use super::replay_job::{Lines, LogChunk, apply_to_servers, next_event};
 use crate::engine::{Event, RebuiltState, WindowImport};
+use crate::log::LogEvent;
 use crate::scan_log::{self, LossyReader};
 use crate::state::State;
 
@@ -103,11 +104,14 @@ impl ActiveRebuild {
     fn replay_some(&mut self, rebuilt: &mut State) -> anyhow::Result<bool> {
         let Some(lines) = &mut self.lines else { return Ok(false) };
         for _ in 0..LINES_PER_STEP {
-            let Some((url, outcome)) = next_outcome(lines, self.from_ms)? else {
+            let Some(event) = next_event(lines, self.from_ms)? else {
                 self.lines = None;
                 return Ok(false);
             };
-            rebuilt.handle(Event::Replayed { url, outcome })?;
+            match event {
+                LogEvent::Scan { server, outcome } => rebuilt.handle(Event::Replayed { url: server, outcome })?,
+                event => apply_to_servers(rebuilt, &event)?,
+            }
         }
         Ok(true)
     }

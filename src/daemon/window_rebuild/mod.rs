@@ -28,8 +28,8 @@ use self::import::{ActiveRebuild, ImportStage};
 use self::replay_job::ReplayJob;
 use crate::board::window::type_name;
 use crate::config::rebuild_dir;
-use crate::engine::{Engine, Outcome};
-use crate::model::ServerUrl;
+use crate::engine::Engine;
+use crate::log::LogEvent;
 use crate::scan_log::{self, LogFileLock};
 use crate::state::State;
 use crate::store::StoreSettings;
@@ -81,7 +81,11 @@ pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String>
 /// Time of the oldest readable line.
 fn first_scan_ms(log: &Path) -> Option<i64> {
     let files = scan_log::compressed_files(log).into_iter().chain([scan_log::rotated_file(log), log.to_owned()]);
-    files.filter_map(|file| scan_log::open(&file).ok()?.find_map(Result::ok)).map(|(_, outcome)| outcome.t_ms()).next()
+    let first_scan = |file: PathBuf| {
+        let mut events = scan_log::open(&file).ok()?.filter_map(Result::ok);
+        events.find(|event| matches!(event, LogEvent::Scan { .. }))
+    };
+    files.into_iter().find_map(first_scan).map(|event| event.t_ms())
 }
 
 /// Events of the rebuild thread.
@@ -144,7 +148,7 @@ impl Rebuilder {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: paths.cache_bytes, create: true },
             settings: engine.rebuild_settings(),
-            tags: engine.tags_of_servers(),
+            servers: engine.rebuilt_servers(),
             from_ms,
             compressed: compressed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
             closed,
@@ -197,10 +201,10 @@ impl Rebuilder {
         }
     }
 
-    /// Adds a recorded scan to the current chunk.
-    pub fn record(&mut self, url: &ServerUrl, outcome: &Outcome) {
+    /// Adds a recorded event to the current chunk.
+    pub fn record(&mut self, event: &LogEvent) {
         let Some(running) = &mut self.running else { return };
-        if let Err(error) = running.chunks.add(url, outcome) {
+        if let Err(error) = running.chunks.add(event) {
             running.result = Some(Err(error));
         }
     }

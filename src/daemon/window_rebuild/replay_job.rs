@@ -1,7 +1,9 @@
 //! The thread of a rebuild. It replays the recorded scans into a separate state: first the
 //! log files, then, chunk by chunk, the scans recorded in the meantime, until few are left.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Seek;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,11 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-use crate::engine::{EngineSettings, Outcome};
-use crate::model::ServerUrl;
+use crate::engine::{EngineSettings, RebuiltServer};
+use crate::log::LogEvent;
+use crate::model::{AdminCommand, ServerUrl};
 use crate::scan_log::{self, LogReader, LossyReader, ReadingGuard};
 use crate::state::{ReplayFeed, State};
-use crate::store::StoreSettings;
+use crate::store::{StoreError, StoreSettings};
 
 /// With fewer scans left the thread has caught up.
 const CAUGHT_UP_LINES_MAX: u64 = 1_000;
@@ -32,7 +35,7 @@ pub(super) struct ReplayJob {
     pub dir: PathBuf,
     pub store: StoreSettings,
     pub settings: EngineSettings,
-    pub tags: Vec<(ServerUrl, Vec<String>)>,
+    pub servers: Vec<RebuiltServer>,
     pub from_ms: i64,
     pub log: PathBuf,
     /// Compressed log files by inode number: a rotation renames them.
@@ -49,9 +52,11 @@ pub(super) struct ReplayJob {
 impl ReplayJob {
     pub fn run(&mut self, next_chunk: &mut dyn FnMut() -> Option<LogChunk>) -> anyhow::Result<State> {
         let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
-        for (url, tags) in &self.tags {
-            state.engine.add_server(url.clone(), tags.clone(), 0)?;
+        for server in &self.servers {
+            state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
+            state.engine.trust_server(&server.url, &server.exempt, &[])?;
         }
+        self.greylist_as_before_the_log(&mut state)?;
         let feed = &mut ReplayFeed::background();
         for &number in self.compressed_from() {
             // A file deleted by retention is skipped.
@@ -63,7 +68,7 @@ impl ReplayJob {
             replay(
                 &mut state,
                 feed,
-                scan_log::from_file(&scan_log::rotated_file(&self.log), closed)?,
+                scan_log::from_file(&scan_log::rotated_file(&self.log), reopened(&closed)?)?,
                 self.from_ms,
                 &self.is_cancelled,
             )?;
@@ -81,12 +86,44 @@ impl ReplayJob {
         }
     }
 
+    /// Greylists the servers that were greylisted when the log begins: those whose first command in the
+    /// log lifts that, and of the others those that are greylisted now.
+    fn greylist_as_before_the_log(&self, state: &mut State) -> anyhow::Result<()> {
+        let mut is_greylisted: BTreeMap<ServerUrl, bool> = BTreeMap::new();
+        let mut note = |lines: LogReader| -> anyhow::Result<()> {
+            for command in lines.commands() {
+                match command? {
+                    (t_ms, _) if t_ms < self.from_ms => {}
+                    (_, AdminCommand::Greylist { server, .. }) => _ = is_greylisted.entry(server).or_insert(false),
+                    (_, AdminCommand::Lift { server }) => _ = is_greylisted.entry(server).or_insert(true),
+                    _ => {}
+                }
+            }
+            Ok(())
+        };
+        for &number in self.compressed_from() {
+            open_compressed(&self.log, number)?.map_or(Ok(()), &mut note)?;
+        }
+        if let Some(closed) = &self.closed {
+            note(scan_log::from_file(&scan_log::rotated_file(&self.log), reopened(closed)?)?)?;
+        }
+        note(scan_log::open(&self.dir.join("log.jsonl"))?)?;
+        for server in self.servers.iter().filter(|server| server.is_greylisted) {
+            is_greylisted.entry(server.url.clone()).or_insert(true);
+        }
+        for (server, _) in is_greylisted.into_iter().filter(|(_, is_greylisted)| *is_greylisted) {
+            state.engine.add_server(server.clone(), Vec::new(), 0)?;
+            state.engine.greylist(&server, Some("before the log".to_owned()))?;
+        }
+        Ok(())
+    }
+
     /// The compressed files that may have scans of `from_ms` or later.
     fn compressed_from(&self) -> &[u64] {
         let starts_before = |number: &u64| {
             let lines = open_compressed(&self.log, *number).ok().flatten();
             let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
-            first.is_some_and(|(_, outcome)| outcome.t_ms() <= self.from_ms)
+            first.is_some_and(|event| event.t_ms() <= self.from_ms)
         };
         &self.compressed[self.compressed.iter().rposition(starts_before).unwrap_or(0)..]
     }
@@ -104,6 +141,13 @@ fn open_compressed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>>
     Ok(None)
 }
 
+/// The same file, from its beginning.
+fn reopened(file: &File) -> std::io::Result<File> {
+    let mut file = file.try_clone()?;
+    file.rewind()?;
+    Ok(file)
+}
+
 /// Applies the lines from a time on.
 fn replay(
     state: &mut State,
@@ -113,8 +157,11 @@ fn replay(
     is_cancelled: &AtomicBool,
 ) -> anyhow::Result<()> {
     let mut lines = LossyReader::new(lines);
-    while let Some((url, outcome)) = next_outcome(&mut lines, from_ms)? {
-        feed.observe(state, url, outcome)?;
+    while let Some(event) = next_event(&mut lines, from_ms)? {
+        match event {
+            LogEvent::Scan { server, outcome } => feed.observe_scan(state, server, outcome)?,
+            event => apply_to_servers(state, &event)?,
+        }
         if feed.is_at_check() {
             anyhow::ensure!(!is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
         }
@@ -122,19 +169,32 @@ fn replay(
     Ok(())
 }
 
+/// Applies a command that decides which lists of a server count. The import itself brings players to
+/// their present names and servers to their present tags, and the present settings hold.
+pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<(), StoreError> {
+    let LogEvent::Command { t_ms, command } = event else { return Ok(()) };
+    match command {
+        AdminCommand::Add { server, .. } => {
+            state.apply_command(*t_ms, &AdminCommand::Add { server: server.clone(), tags: Vec::new() }).map(drop)
+        }
+        AdminCommand::Remove { .. }
+        | AdminCommand::Greylist { .. }
+        | AdminCommand::Lift { .. }
+        | AdminCommand::Trust { .. } => state.apply_command(*t_ms, command).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// The readable lines of a log.
-pub(super) type Lines = LossyReader<(ServerUrl, Outcome)>;
+pub(super) type Lines = LossyReader<LogEvent>;
 
 /// The next line of `from_ms` or later. Unreadable lines are skipped, so that the others
 /// still count, and are reported at the end.
-pub(super) fn next_outcome(
-    lines: &mut Lines,
-    from_ms: i64,
-) -> Result<Option<(ServerUrl, Outcome)>, scan_log::LogError> {
+pub(super) fn next_event(lines: &mut Lines, from_ms: i64) -> Result<Option<LogEvent>, scan_log::LogError> {
     for line in &mut *lines {
         match line? {
-            (_, outcome) if outcome.t_ms() < from_ms => {}
-            line => return Ok(Some(line)),
+            event if event.t_ms() < from_ms => {}
+            event => return Ok(Some(event)),
         }
     }
     for message in lines.damage().messages() {

@@ -3,10 +3,10 @@
 use super::chunk_writer::chunk_path;
 use super::*;
 use crate::board::window::{Shape, WindowSpec, WindowTypes};
-use crate::engine::{EngineSettings, Event, StateReader};
+use crate::engine::{EngineSettings, Event, Outcome, StateReader};
 use crate::model::calendar::Calendar;
 use crate::model::commit::RowKey;
-use crate::model::{NameHash, PlayerKey, ServerKey, WindowKey, WindowType};
+use crate::model::{NameHash, PlayerKey, ServerKey, ServerUrl, WindowKey, WindowType};
 use crate::state::ReplayFeed;
 
 /// The messages when days are added to the settings.
@@ -16,7 +16,7 @@ fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
     let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
     let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
     let outcome = Outcome::Miss { t_ms: 1_764_064_800_000, reason: "silent".into() };
-    ReplayFeed::background().observe(&mut state, url, outcome).unwrap();
+    ReplayFeed::background().observe_scan(&mut state, url, outcome).unwrap();
     let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
     let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
@@ -146,7 +146,7 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     };
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let mut state = State::open(&state_dir, store, EngineSettings::default()).unwrap();
-    observe(&mut state, &lines(0..100), |_, _| ());
+    observe(&mut state, &lines(0..100), |_| ());
     state.commit().unwrap();
     let siblings = names(dir.path());
     let paths = RebuildPaths {
@@ -177,10 +177,10 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     assert!(!rebuild_dir(&state_dir).exists());
 }
 
-fn observe(state: &mut State, lines: &str, mut each: impl FnMut(&ServerUrl, &Outcome)) {
+fn observe(state: &mut State, lines: &str, mut each: impl FnMut(&LogEvent)) {
     for line in lines.lines() {
-        let (url, outcome) = scan_log::parse(line).unwrap();
-        each(&url, &outcome);
+        let (url, outcome) = scan_log::parse_scan(line).unwrap();
+        each(&LogEvent::Scan { server: url.clone(), outcome: outcome.clone() });
         state.handle(Event::Replayed { url, outcome }).unwrap();
     }
 }
@@ -198,7 +198,7 @@ fn log_file_compressed_during_a_rebuild_is_replayed() {
     fs::write(&log, lines(200..300)).unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
-    observe(&mut state, &lines(0..300), |_, _| ());
+    observe(&mut state, &lines(0..300), |_| ());
     state.commit().unwrap();
     let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
     let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
@@ -221,14 +221,14 @@ fn log_file_compressed_during_a_rebuild_is_replayed() {
         rebuilder.handle_event(event);
     }
     // The scans made in the meantime take several steps, too.
-    observe(&mut state, &lines(300..1_500), |url, outcome| rebuilder.record(url, outcome));
+    observe(&mut state, &lines(300..1_500), |event| rebuilder.record(event));
     state.commit().unwrap();
     while !rebuilder.import_step(&mut state).unwrap() {
         state.commit().unwrap();
     }
-    observe(&mut state, &lines(1_500..1_540), |_, _| ());
+    observe(&mut state, &lines(1_500..1_540), |_| ());
     let other_player = lines(1_540..1_541).replace("ann", "bob");
-    observe(&mut state, &other_player, |_, _| ());
+    observe(&mut state, &other_player, |_| ());
     state.commit().unwrap();
     let key = |window| RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
     let week = Calendar::default().week(1_764_064_800_000);

@@ -119,7 +119,7 @@ mod tests {
             url(n),
             points + 1
         );
-        let (url, outcome) = scan_log::parse(&line).unwrap();
+        let (url, outcome) = scan_log::parse_scan(&line).unwrap();
         state.handle(Event::Replayed { url, outcome }).unwrap();
     }
 

@@ -32,6 +32,9 @@ pub struct MergeResult {
     pub into: PlayerKey,
     /// Rows on servers that were moved to `into`, in all windows.
     pub rows: usize,
+    /// The names of both records, for a log.
+    pub from_name: String,
+    pub into_name: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,10 +69,12 @@ impl Engine {
             return Err(CorrectionError::SamePlayer(into));
         }
         let names = self.names_of(source, from).map_err(ViewError::Store)?;
+        let into_names = self.names_of(source, into).map_err(ViewError::Store)?;
+        let [from_name, into_name] = [&names, &into_names].map(|names| names.first().cloned().unwrap_or_default());
         let rows = self.move_player(source, game, from, into).map_err(ViewError::Store)?;
         self.remove_player(from, &names, RemovedPlayer { into: Some(into) });
         self.global.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
-        Ok(MergeResult { from, into, rows })
+        Ok(MergeResult { from, into, rows, from_name, into_name })
     }
 
     /// Records that a player was removed; all names but the first are aliases. The outbox entry

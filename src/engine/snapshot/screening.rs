@@ -83,6 +83,9 @@ impl GlobalState {
         let t_ms = snapshot.t_ms;
         let rules = &self.settings.rules;
         if !rules.screen.enabled {
+            if server_state.record.greylist_reason.is_some() {
+                return self.known_keys(snapshot, None);
+            }
             let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
             return ScreeningResult::Credible(Credible { game, map, map_without_key: None, players: None });
         }
@@ -111,6 +114,9 @@ impl GlobalState {
             return ScreeningResult::Implausible { players: Some(0) };
         }
 
+        if server_state.record.greylist_reason.is_some() {
+            return self.known_keys(snapshot, players);
+        }
         screen::start_day_if_new(screening, self.calendar.day(t_ms));
         let rules = &rules.screen;
         let game = match self.games.find(&snapshot.game) {
@@ -140,6 +146,18 @@ impl GlobalState {
             }
         };
         ScreeningResult::Credible(Credible { game, map, map_without_key, players })
+    }
+
+    /// The keys of a snapshot of a greylisted server, which gets no new ones. Without them only its
+    /// player count is used.
+    fn known_keys(&self, snapshot: &Snapshot, players: Option<u32>) -> ScreeningResult {
+        match (self.games.find(&snapshot.game), self.maps.find(&snapshot.map)) {
+            (Some(game), Some(map)) => {
+                let (game, map) = (GameKey(game), MapKey(map));
+                ScreeningResult::Credible(Credible { game, map, map_without_key: None, players })
+            }
+            _ => ScreeningResult::Implausible { players: players.or(Some(snapshot.players.len() as u32)) },
+        }
     }
 
     /// Whether a server may introduce one more player name (check 4). Counts the name and

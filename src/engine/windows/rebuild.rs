@@ -10,11 +10,22 @@ use crate::engine::windows::CurrentWindows;
 use crate::engine::{Engine, EngineSettings, GlobalState};
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};
+use crate::model::server::ScreenReason;
 use crate::model::{ServerUrl, TagKey, WindowKey, WindowType};
 
 /// A replay begins this long before the oldest window. Segments start at the time of the first
 /// sighting, so presences must be known from their beginning; hardly any is longer than a day.
 const REPLAY_LEAD_MS: i64 = DAY_MS;
+
+/// What the second engine knows of a server before it replays scans.
+#[derive(Clone, Debug)]
+pub struct RebuiltServer {
+    pub url: ServerUrl,
+    pub tags: Vec<String>,
+    /// The checks that the server is exempt from.
+    pub exempt: Vec<ScreenReason>,
+    pub is_greylisted: bool,
+}
 
 impl GlobalState {
     /// Compares the window types of the settings with those in the state. The driver decides
@@ -122,13 +133,19 @@ impl Engine {
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..settings.clone() }
     }
 
-    /// The tags of servers for the second engine: it computes ratings for the current tags. A
-    /// tag that is deleted and added again during the rebuild is a different tag.
-    pub fn tags_of_servers(&mut self) -> Vec<(ServerUrl, Vec<String>)> {
+    /// The servers that the second engine knows at its start: those with tags, because it computes
+    /// ratings for the current tags, those that are exempt from checks, and greylisted ones. A tag that is deleted and
+    /// added again during the rebuild is a different tag.
+    pub fn rebuilt_servers(&mut self) -> Vec<RebuiltServer> {
         self.rebuild_tag_limit = TagKey(self.global.meta.next_tag);
         let records = self.servers.iter().flatten().map(|server_state| &server_state.record);
-        let named = records.map(|record| (record.url.clone(), self.global.tag_names(&record.tags)));
-        named.filter(|(_, tags)| !tags.is_empty()).collect()
+        let servers = records.map(|record| RebuiltServer {
+            url: record.url.clone(),
+            tags: self.global.tag_names(&record.tags),
+            exempt: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
+            is_greylisted: record.greylist_reason.is_some(),
+        });
+        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.is_greylisted).collect()
     }
 
     pub(super) fn finish_rebuild(&mut self) {

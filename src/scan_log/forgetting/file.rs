@@ -114,12 +114,12 @@ fn next_line(lines: &mut LogReader, names: &ForgottenNames) -> Result<Option<Lin
     Ok(match lines.read(parse_with_time) {
         None => None,
         Some(Ok(read)) => {
-            let (url, mut outcome) = read.value;
-            Some(match names.replace_in(&url, &mut outcome) {
+            let mut event = read.value;
+            Some(match names.replace_in(&mut event) {
                 false => Line::Unchanged,
                 true => {
                     let mut text = Vec::new();
-                    line::write(&mut text, &url, &outcome);
+                    line::write_event(&mut text, &event);
                     Line::Replaced(text)
                 }
             })

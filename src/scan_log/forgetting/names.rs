@@ -4,8 +4,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::engine::Outcome;
+use crate::log::LogEvent;
 use crate::model::name::Name;
-use crate::model::{ForgottenPlaceholder, NameHash, ServerUrl};
+use crate::model::{AdminCommand, ForgottenPlaceholder, NameHash, ServerUrl};
 use crate::rank::NameRules;
 
 /// The names to remove from a log.
@@ -36,11 +37,34 @@ impl ForgottenNames {
         times
     }
 
+    /// Replaces the forgotten names of an event. Returns whether there were any.
+    pub fn replace_in(&self, event: &mut LogEvent) -> bool {
+        match event {
+            LogEvent::Scan { server, outcome } => self.replace_in_list(server, outcome),
+            LogEvent::Command { command: AdminCommand::Merge { game, from, into }, .. } => {
+                let replaced = [self.replace_name(game, from), self.replace_name(game, into)];
+                replaced.contains(&true)
+            }
+            LogEvent::Command { .. } | LogEvent::Settings { .. } => false,
+        }
+    }
+
+    /// Replaces a normalised name, if it is forgotten.
+    fn replace_name(&self, game: &str, name: &mut String) -> bool {
+        let placeholder = self.placeholders.get(&NameHash::of(game, name));
+        placeholder.map(|placeholder| *name = placeholder.to_string()).is_some()
+    }
+
+    /// The placeholder of a forgotten name.
+    pub fn placeholder(&self, hash: &NameHash) -> Option<ForgottenPlaceholder> {
+        self.placeholders.get(hash).copied()
+    }
+
     /// Replaces the forgotten names of a list. In scans until the request by a placeholder, and
     /// by nothing in later ones, as the daemon records those. Returns whether there were any.
     ///
     /// Every list has a game; a miss has no list. Host names and maps are not names of players.
-    pub(super) fn replace_in(&self, url: &ServerUrl, outcome: &mut Outcome) -> bool {
+    fn replace_in_list(&self, url: &ServerUrl, outcome: &mut Outcome) -> bool {
         let Outcome::Snapshot(snapshot) = outcome else { return false };
         let codes = self.rules.colour_codes(url.scheme(), url.is_quake3_family(), &snapshot.game);
         let mut found = false;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
+use crate::engine::Outcome;
+use crate::log::LogEvent;
 use crate::model::NameHash;
 use crate::rank::NameRules;
 use crate::scan_log::file_lock::LogFileLock;
@@ -161,9 +163,9 @@ fn names_of_one_request_have_different_placeholders() {
     let hash = |name, forgotten_ms| (NameHash::of("baseq3", name), forgotten_ms);
     let names = ForgottenNames::new(vec![hash("a", 7), hash("b", 7), hash("c", 9)], NameRules::default());
     let text = line(1, &["a", "b", "c", "d"]);
-    let (url, mut outcome) = crate::scan_log::parse(text.trim()).unwrap();
-    assert!(names.replace_in(&url, &mut outcome));
-    let crate::engine::Outcome::Snapshot(snapshot) = outcome else { panic!("a list") };
+    let mut event = crate::scan_log::parse(text.trim()).unwrap();
+    assert!(names.replace_in(&mut event));
+    let LogEvent::Scan { outcome: Outcome::Snapshot(snapshot), .. } = event else { panic!("a list") };
     let mut found: Vec<_> = snapshot.players.iter().map(|player| player.name.as_str()).collect();
     found.sort();
     assert_eq!(found, ["d", "forgotten-7-1", "forgotten-7-2", "forgotten-9-1"]);

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use super::damage::Damage;
 use super::error::LogError;
-use super::line::{self, LineError};
+use super::line::{self, LineError, LineTime};
 use super::reader::{LogReader, ParsedLine, open, parse_with_time};
-use crate::engine::Outcome;
-use crate::model::ServerUrl;
+use crate::log::LogEvent;
 
 /// Summary of a complete log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +17,22 @@ pub struct LogSummary {
     /// log is empty.
     pub first_ms: i64,
     pub last_ms: i64,
+    /// The first line sets recorded time back: the log continues one that ends later than it begins.
+    pub begins_with_clock: bool,
 }
 
 /// Checks a complete log before any of it is applied. Unreadable lines are skipped and
 /// returned as damage. It validates lines without building snapshots, which halves the
 /// time. Error: the file cannot be read.
 pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
-    let mut summary = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN };
+    let mut summary = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN, begins_with_clock: false };
     let mut lines = LossyReader::start(open(path)?);
-    while let Some(read) = lines.read(|text| line::check(text).map(|t_ms| (t_ms, t_ms))) {
-        let t_ms = read?;
-        summary.first_ms = summary.first_ms.min(t_ms);
-        summary.last_ms = t_ms;
+    while let Some(read) = lines.read(|text| line::check_time(text).map(|time| (time, time))) {
+        let time = read?;
+        if summary.lines == 0 {
+            (summary.first_ms, summary.begins_with_clock) = (time.t_ms, time.sets_clock);
+        }
+        summary.last_ms = time.t_ms;
         summary.lines += 1;
     }
     Ok((summary, lines.damage))
@@ -39,7 +42,7 @@ pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
 ///
 /// Reads one line ahead. If the next line is earlier than the pending line but not
 /// earlier than the line before that, the pending line has the wrong time, and only it
-/// is skipped.
+/// is skipped. A line that sets recorded time back may be earlier than the one before it.
 pub struct LossyReader<T> {
     lines: LogReader,
     pending: Option<ParsedLine<T>>,
@@ -47,9 +50,9 @@ pub struct LossyReader<T> {
     damage: Damage,
 }
 
-impl LossyReader<(ServerUrl, Outcome)> {
+impl LossyReader<LogEvent> {
     /// Returns the readable lines of a log and counts the others.
-    pub fn new(lines: LogReader) -> LossyReader<(ServerUrl, Outcome)> {
+    pub fn new(lines: LogReader) -> LossyReader<LogEvent> {
         LossyReader::start(lines)
     }
 }
@@ -64,7 +67,7 @@ impl<T> LossyReader<T> {
         &self.damage
     }
 
-    fn read(&mut self, parser: impl Fn(&str) -> Result<(i64, T), LineError>) -> Option<Result<T, LogError>> {
+    fn read(&mut self, parser: impl Fn(&str) -> Result<(LineTime, T), LineError>) -> Option<Result<T, LogError>> {
         loop {
             let new = match self.lines.read(&parser) {
                 Some(Ok(new)) => new,
@@ -80,17 +83,17 @@ impl<T> LossyReader<T> {
                 None => return self.pending.take().map(|pending| Ok(pending.value)),
             };
             match self.pending.take() {
-                Some(pending) if new.t_ms >= pending.t_ms => {
-                    self.latest_ms = pending.t_ms;
+                Some(pending) if new.time.t_ms >= pending.time.t_ms || new.time.sets_clock => {
+                    self.latest_ms = if new.time.sets_clock { new.time.t_ms } else { pending.time.t_ms };
                     self.pending = Some(new);
                     return Some(Ok(pending.value));
                 }
-                Some(pending) if new.t_ms >= self.latest_ms => {
-                    self.skip(&pending, new.t_ms);
+                Some(pending) if new.time.t_ms >= self.latest_ms && !pending.time.sets_clock => {
+                    self.skip(&pending, new.time.t_ms);
                     self.pending = Some(new);
                 }
                 Some(pending) => {
-                    self.skip(&new, pending.t_ms);
+                    self.skip(&new, pending.time.t_ms);
                     self.pending = Some(pending);
                 }
                 None => self.pending = Some(new),
@@ -100,7 +103,7 @@ impl<T> LossyReader<T> {
 
     /// Skips a line whose time is not in order with its neighbour.
     fn skip(&mut self, read: &ParsedLine<T>, neighbour_ms: i64) {
-        let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.t_ms);
+        let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.time.t_ms);
         let error = match t_ms < neighbour_ms {
             true => LogError::Order { path, line, t_ms, before_ms: neighbour_ms },
             false => LogError::Order { path, line: line + 1, t_ms: neighbour_ms, before_ms: t_ms },
@@ -109,8 +112,8 @@ impl<T> LossyReader<T> {
     }
 }
 
-impl Iterator for LossyReader<(ServerUrl, Outcome)> {
-    type Item = Result<(ServerUrl, Outcome), LogError>;
+impl Iterator for LossyReader<LogEvent> {
+    type Item = Result<LogEvent, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read(parse_with_time)

@@ -38,7 +38,7 @@ impl Log {
     fn salvage(&self, bytes: impl AsRef<[u8]>) -> (Vec<i64>, Vec<String>) {
         let (summary, damage) = self.check(bytes);
         let mut lines = LossyReader::new(open(&self.path()).unwrap());
-        let times: Vec<i64> = lines.by_ref().map(|line| line.unwrap().1.t_ms()).collect();
+        let times: Vec<i64> = lines.by_ref().map(|line| line.unwrap().t_ms()).collect();
         assert_eq!(times.len() as u64, summary.lines, "`check` and reading count the same lines");
         let messages: Vec<String> = damage.messages().collect();
         assert_eq!(lines.damage().messages().collect::<Vec<_>>(), messages);
@@ -182,11 +182,11 @@ fn tail_counts_damage_among_new_lines_only() {
     let log = Log::new("x.jsonl");
     let text = [line(1), "old\n".into(), line(2), "x\n\0\0\n".into(), line(3), "y".into(), line(4)].concat();
     std::fs::write(log.path(), text + &line(5) + "{\"t\":6").unwrap();
-    let is_new = |_: &ServerUrl, t_ms| t_ms > 2;
+    let is_new = |event: &LogEvent| event.t_ms() > 2;
     let mut tail = read_tail(&log.path(), is_new).unwrap();
     let mut times = Vec::new();
-    while let Some((_, outcome)) = tail.next_new(is_new).unwrap() {
-        times.push(outcome.t_ms());
+    while let Some(event) = tail.next_new(is_new).unwrap() {
+        times.push(event.t_ms());
     }
     assert_eq!((times, tail.damaged()), (vec![3, 5], 4));
 }

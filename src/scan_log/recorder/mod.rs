@@ -18,8 +18,10 @@ use std::thread::{self, JoinHandle};
 use super::active_file::{RecordError, check_log_path, open_active_file, record_error, repair_last_line};
 use super::file_lock::LogFileLock;
 use super::line;
+use super::recorded_settings::read_settings;
 use super::rotation::{self, compress, rotated_file, sync_directory};
 use crate::engine::Outcome;
+use crate::log::{LogEvent, RecordedSettings};
 use crate::model::ServerUrl;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,8 @@ pub struct RecorderSettings {
 /// `rotate_bytes`.
 const RETRY_DIVISOR: u64 = 16;
 
-/// Writes the outcomes that the engine has processed, in the same order.
+/// Writes the events that the engine has processed, in the same order. The first line of each file
+/// has all settings; further lines have those that changed.
 #[derive(Debug)]
 pub struct Recorder {
     settings: RecorderSettings,
@@ -47,6 +50,13 @@ pub struct Recorder {
     /// Whether the last rotation or compression failed.
     has_failed: bool,
     buffer: Vec<u8>,
+    /// The settings that hold now.
+    in_force: RecordedSettings,
+    /// The settings that hold at the end of the active file, with the lines of the buffer. Empty: it
+    /// has none.
+    recorded: RecordedSettings,
+    /// Time of the first line of the buffer, and the settings that held before it.
+    buffer_start: (i64, RecordedSettings),
     compressor: Option<JoinHandle<Result<(), RecordError>>>,
     lock: LogFileLock,
 }
@@ -59,6 +69,7 @@ impl Recorder {
         let failed = |what| record_error(what, &settings.path);
         let mut file = open_active_file(&settings.path).map_err(failed("open"))?;
         let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
+        let recorded = read_settings(&settings.path).map_err(failed("read"))?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
         let mut recorder = Recorder {
             file,
@@ -67,6 +78,9 @@ impl Recorder {
             has_failed: false,
             settings,
             buffer: Vec::new(),
+            in_force: RecordedSettings::default(),
+            recorded,
+            buffer_start: (0, RecordedSettings::default()),
             compressor: None,
             lock: LogFileLock::default(),
         };
@@ -81,8 +95,48 @@ impl Recorder {
         &self.lock
     }
 
+    /// The settings that hold from the next event on. They are written with it.
+    pub fn set_settings(&mut self, settings: RecordedSettings) {
+        self.in_force = settings;
+    }
+
     pub fn add(&mut self, url: &ServerUrl, outcome: &Outcome) {
+        self.begin_line(outcome.t_ms());
         line::write(&mut self.buffer, url, outcome);
+    }
+
+    pub fn add_event(&mut self, event: &LogEvent) {
+        // The file that it begins has no settings before it: they would be earlier than the lines of the
+        // file before.
+        if !event.sets_clock() {
+            self.begin_line(event.t_ms());
+        }
+        line::write_event(&mut self.buffer, event);
+    }
+
+    /// Writes the settings that changed since the line before.
+    fn begin_line(&mut self, t_ms: i64) {
+        if self.buffer.is_empty() {
+            self.buffer_start = (t_ms, self.in_force.clone());
+        }
+        if self.recorded != self.in_force {
+            let settings = self.in_force.changed_since(&self.recorded);
+            line::write_event(&mut self.buffer, &LogEvent::Settings { t_ms, settings });
+            self.recorded = self.in_force.clone();
+        }
+    }
+
+    /// The lines of the buffer go to a new file, which begins with all settings.
+    fn begin_file(&mut self) {
+        let (t_ms, settings) = &self.buffer_start;
+        if self.buffer.is_empty() {
+            self.recorded = RecordedSettings::default();
+        } else if !settings.is_empty() {
+            let mut lines = Vec::new();
+            line::write_event(&mut lines, &LogEvent::Settings { t_ms: *t_ms, settings: settings.clone() });
+            lines.append(&mut self.buffer);
+            self.buffer = lines;
+        }
     }
 
     /// Bytes that were added and are not yet written.
@@ -151,6 +205,7 @@ impl Recorder {
         self.file = open_active_file(path).map_err(record_error("open", path))?;
         sync_directory(path).map_err(record_error("write the directory of", path))?;
         self.bytes = 0;
+        self.begin_file();
         self.begin_compression();
         Ok(true)
     }

@@ -23,7 +23,7 @@ fn rotated_log_reads_back_in_order() {
     }
     let mut times = Vec::new();
     for file in [compressed_file(&path, 2), compressed_file(&path, 1), path.clone()] {
-        times.extend(open(&file).unwrap().map(|line| line.unwrap().1.t_ms()));
+        times.extend(open(&file).unwrap().map(|line| line.unwrap().t_ms()));
     }
     assert_eq!(times, (times[0]..=20).collect::<Vec<_>>());
     assert!(times.len() >= 10 && !compressed_file(&path, 3).exists());
@@ -43,7 +43,7 @@ fn without_a_limit_every_file_is_kept() {
     }
     let count = (1..).take_while(|&n| compressed_file(&path, n).exists()).last().unwrap();
     let files = (1..=count).rev().map(|n| compressed_file(&path, n)).chain([path.clone()]);
-    let times = files.flat_map(|file| open(&file).unwrap().map(|line| line.unwrap().1.t_ms()));
+    let times = files.flat_map(|file| open(&file).unwrap().map(|line| line.unwrap().t_ms()));
     assert_eq!(times.collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
     assert!(count >= 5);
 }
@@ -61,7 +61,7 @@ fn scans_not_yet_flushed_go_to_the_new_file() {
     recorder.add(&url, &Outcome::Miss { t_ms: 2, reason: "timeout".into() });
     recorder.start_new_file().unwrap();
     recorder.finish_compression();
-    let rotated: Vec<i64> = open(&compressed_file(&path, 1)).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
+    let rotated: Vec<i64> = open(&compressed_file(&path, 1)).unwrap().map(|line| line.unwrap().t_ms()).collect();
     assert_eq!((rotated, fs::read_to_string(&path).unwrap()), (vec![1], String::new()));
     recorder.flush().unwrap();
     assert_eq!((fs::read_to_string(&path).unwrap(), compressed_file(&path, 2).exists()), (miss(2), false));
@@ -95,7 +95,7 @@ fn interrupted_compression_is_finished_at_the_next_open() {
         drop(recorder);
         let files: Vec<PathBuf> = (1..=3).rev().map(|n| compressed_file(&path, n)).chain([path.clone()]).collect();
         let lines = files.iter().flat_map(|file| open(file).unwrap());
-        let times: Vec<i64> = lines.map(|line| line.unwrap().1.t_ms()).collect();
+        let times: Vec<i64> = lines.map(|line| line.unwrap().t_ms()).collect();
         assert_eq!(times, [1, 2, 3, 4], "{done}");
         assert!(!rotated_file(&path).exists() && !compressed_file(&path, 4).exists(), "{done}");
     }
@@ -123,7 +123,7 @@ fn one_file_is_compressed_at_a_time() {
     recorder.finish_compression();
     add(&mut recorder, 6);
     drop(recorder);
-    let times = |path: &Path| open(path).unwrap().map(|line| line.unwrap().1.t_ms()).collect();
+    let times = |path: &Path| open(path).unwrap().map(|line| line.unwrap().t_ms()).collect();
     let (old, new): (Vec<i64>, Vec<i64>) = (times(&compressed_file(&path, 1)), times(&path));
     assert_eq!((old, new), (vec![1, 2, 3, 4, 5], vec![6]));
 }
@@ -141,10 +141,10 @@ fn tail_returns_new_lines_only() {
     }
     recorder.flush().unwrap();
     for held_ms in [0, 1, 20_000, 39_999, 40_000] {
-        let is_new = |_: &ServerUrl, t_ms| t_ms > held_ms;
+        let is_new = |event: &LogEvent| event.t_ms() > held_ms;
         let mut tail = read_tail(&path, is_new).unwrap();
         let new_lines = std::iter::from_fn(|| tail.next_new(is_new).unwrap());
-        let times: Vec<_> = new_lines.map(|(_, outcome)| outcome.t_ms()).collect();
+        let times: Vec<_> = new_lines.map(|event| event.t_ms()).collect();
         assert_eq!(times, (held_ms + 1..=40_000).collect::<Vec<_>>());
     }
 }
@@ -237,6 +237,6 @@ fn closed_file_that_cannot_be_removed_is_retried_and_recording_goes_on() {
     }
     assert!(!recorder.has_failed && recorder.bytes < 1_600);
     let files = [compressed_file(&path, 1), path.clone()];
-    let times: Vec<_> = files.iter().flat_map(|file| open(file).unwrap().map(|line| line.unwrap().1.t_ms())).collect();
+    let times: Vec<_> = files.iter().flat_map(|file| open(file).unwrap().map(|line| line.unwrap().t_ms())).collect();
     assert_eq!(times, (1..=60).collect::<Vec<_>>());
 }

@@ -650,7 +650,7 @@ fn space_of_deleted_windows_is_reused() {
                     1_000 + server,
                     players.join(",")
                 );
-                let (url, outcome) = clqd::scan_log::parse(&line).expect("a line");
+                let (url, outcome) = clqd::scan_log::parse_scan(&line).expect("a line");
                 opened.handle(clqd::engine::Event::Replayed { url, outcome }).expect("a store");
             }
             opened.commit().expect("a store");

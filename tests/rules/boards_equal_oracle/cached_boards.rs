@@ -294,7 +294,7 @@ fn board_answer_is_consistent() {
                     let points = (n % 5) * 7;
                     let list = [("p1", points * (1 + n % 3)), ("p2", points), ("p3", points * 2)];
                     let line = super::case::line(t_ms + more, server, &list);
-                    let (url, outcome) = clqd::scan_log::parse(&line).unwrap();
+                    let (url, outcome) = clqd::scan_log::parse_scan(&line).unwrap();
                     state.handle(clqd::engine::Event::Replayed { url, outcome }).unwrap();
                 }
                 state.commit().unwrap();

@@ -95,7 +95,7 @@ impl Case {
 
     pub fn scan(&mut self, t_ms: i64, server: &str, players: &[(&str, i64)]) {
         let line = line(t_ms, server, players);
-        let (url, outcome) = scan_log::parse(&line).expect("a line");
+        let (url, outcome) = scan_log::parse_scan(&line).expect("a line");
         self.state().handle(Event::Replayed { url, outcome }).expect("a store");
         self.log += &line;
     }

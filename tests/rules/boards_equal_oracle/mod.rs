@@ -129,7 +129,7 @@ impl Run {
         let mut build: Option<BoardBuild> = None;
         let log = std::mem::take(&mut self.log);
         for (text, n) in log.lines().zip(1..) {
-            let (url, outcome) = scan_log::parse(text).expect("a line");
+            let (url, outcome) = scan_log::parse_scan(text).expect("a line");
             let t_ms = outcome.t_ms();
             if t_ms >= settle_at_ms {
                 state.close_due_weeks(t_ms).expect("a store");

@@ -1,0 +1,84 @@
+//! Applies the commands of admins that a log has recorded. The daemon calls the same methods for
+//! the requests of its clients, and records what changed.
+
+use super::{AdminError, CorrectionError, Engine, Greylisted, ReopenError, StateReader};
+use crate::engine::Added;
+use crate::model::calendar::{WeekLabelError, parse_week_label};
+use crate::model::view::board::PlayerSelector;
+use crate::model::{AdminCommand, ForgottenPlaceholder};
+
+/// Why a command was not applied. It changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError<E: std::error::Error + 'static> {
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Correction(#[from] CorrectionError<E>),
+    #[error(transparent)]
+    Reopen(#[from] ReopenError),
+    #[error(transparent)]
+    Week(#[from] WeekLabelError),
+}
+
+impl Engine {
+    /// Applies a command of the time `t_ms`, Unix ms. Returns whether it changed anything.
+    ///
+    /// Before a correction of a player everything must be committed, and the next action after it is
+    /// a commit: see [`is_correction`].
+    pub fn apply_command<S: StateReader>(
+        &mut self,
+        source: &S,
+        t_ms: i64,
+        command: &AdminCommand,
+    ) -> Result<bool, CommandError<S::Error>> {
+        if !matches!(command, AdminCommand::Clock {}) {
+            self.advance_time(t_ms);
+        }
+        Ok(match command {
+            AdminCommand::Add { server, tags } => {
+                let (_, added) = self.add_server(server.clone(), tags.clone(), t_ms)?;
+                !matches!(added, Added::AlreadyKnown { tags_added: false, .. })
+            }
+            AdminCommand::Remove { server } => self.remove_server(server).map(|_| true)?,
+            AdminCommand::Tag { server, add, remove } => self.tag_server(server, add, remove)?,
+            AdminCommand::DropTag { tag } => self.delete_tag(tag).map(|_| true)?,
+            AdminCommand::Greylist { server, reason } => {
+                self.greylist(server, Some(reason.clone()))? == Greylisted::Changed
+            }
+            AdminCommand::Lift { server } => self.greylist(server, None)? == Greylisted::Changed,
+            AdminCommand::Trust { server, except, revoke } => self.trust_server(server, except, revoke)?,
+            AdminCommand::Merge { game, from, into } => {
+                let [from, into] = [from, into].map(|name| PlayerSelector::Name(name.clone()));
+                self.merge_players(source, game, &from, &into).map(|_| true)?
+            }
+            AdminCommand::Forget { game, player } => match ForgottenPlaceholder::parse(player) {
+                Some(placeholder) => self.forget_placeholder(source, game, placeholder).map(|()| true)?,
+                None => {
+                    let player = PlayerSelector::Name(player.clone());
+                    self.forget_player(source, game, &player, t_ms).map(|_| true)?
+                }
+            },
+            AdminCommand::Allow { hash } => self.allow_name(*hash).map(|()| true)?,
+            AdminCommand::Reopen { week } => self.reopen_week(parse_week_label(week)?)?,
+            AdminCommand::DeleteWindows { before } => !self.delete_windows_before(source, *before).is_empty(),
+            AdminCommand::Clock {} => {
+                let previous_ms = self.now_ms();
+                self.reset_time(t_ms);
+                self.now_ms() != previous_ms
+            }
+        })
+    }
+}
+
+/// Whether a command needs a commit before it and after it.
+pub fn is_correction(command: &AdminCommand) -> bool {
+    matches!(
+        command,
+        AdminCommand::Merge { .. }
+            | AdminCommand::Forget { .. }
+            | AdminCommand::Allow { .. }
+            | AdminCommand::Reopen { .. }
+            | AdminCommand::DeleteWindows { .. }
+            | AdminCommand::Clock {}
+    )
+}

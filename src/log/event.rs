@@ -1,0 +1,55 @@
+//! What a log records. The binary log ([`crate::log`]) and the JSON lines ([`crate::scan_log`])
+//! have the same events.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::engine::Outcome;
+use crate::model::{AdminCommand, ServerUrl};
+
+/// One event of a log, in the order in which the engine applied it.
+#[derive(Clone, Debug)]
+pub enum LogEvent {
+    Scan { server: ServerUrl, outcome: Outcome },
+    Command { t_ms: i64, command: AdminCommand },
+    Settings { t_ms: i64, settings: RecordedSettings },
+}
+
+impl LogEvent {
+    /// Unix ms.
+    pub fn t_ms(&self) -> i64 {
+        match self {
+            LogEvent::Scan { outcome, .. } => outcome.t_ms(),
+            LogEvent::Command { t_ms, .. } | LogEvent::Settings { t_ms, .. } => *t_ms,
+        }
+    }
+
+    /// Whether the event sets recorded time back, so that it may be earlier than the event before.
+    pub fn sets_clock(&self) -> bool {
+        matches!(self, LogEvent::Command { command: AdminCommand::Clock {}, .. })
+    }
+}
+
+/// Settings that change a result, by their keys in the config file, such as `elo.k`. They hold from
+/// this event on; the other settings do not change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RecordedSettings(pub Map<String, Value>);
+
+impl RecordedSettings {
+    /// The settings that differ from earlier ones, or are new.
+    pub fn changed_since(&self, earlier: &RecordedSettings) -> RecordedSettings {
+        let is_changed = |(key, value): &(&String, &Value)| earlier.0.get(*key) != Some(*value);
+        let changed = self.0.iter().filter(is_changed);
+        RecordedSettings(changed.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    /// Adds later settings.
+    pub fn update(&mut self, later: RecordedSettings) {
+        self.0.extend(later.0);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,93 @@
+//! What an admin does to the state: one command for each server or player concerned. A log records
+//! the commands that changed something, with their times, so that a replay applies them again.
+
+use serde::{Deserialize, Serialize};
+
+use super::server::ScreenReason;
+use super::{NameHash, ServerUrl};
+
+/// A command as a scan log records it (docs/rules.md section 13). Players are given by their
+/// normalised names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum AdminCommand {
+    /// Adds a server, restores a removed one, or adds tags to a known one.
+    Add {
+        server: ServerUrl,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<String>,
+    },
+    Remove {
+        server: ServerUrl,
+    },
+    Tag {
+        server: ServerUrl,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        add: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        remove: Vec<String>,
+    },
+    DropTag {
+        tag: String,
+    },
+    Greylist {
+        server: ServerUrl,
+        reason: String,
+    },
+    Lift {
+        server: ServerUrl,
+    },
+    /// Exempts a server from checks, and ends exemptions.
+    Trust {
+        server: ServerUrl,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        except: Vec<ScreenReason>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        revoke: Vec<ScreenReason>,
+    },
+    Merge {
+        game: String,
+        from: String,
+        into: String,
+    },
+    /// In a log the player is the placeholder that replaces the name:
+    /// [`ForgottenPlaceholder`](super::ForgottenPlaceholder).
+    Forget {
+        game: String,
+        player: String,
+    },
+    Allow {
+        hash: NameHash,
+    },
+    /// The label of a week, such as 2026-W47.
+    Reopen {
+        week: String,
+    },
+    /// Deletes the windows that ended until a time, Unix ms.
+    DeleteWindows {
+        before: i64,
+    },
+    /// Sets recorded time back to the time of the command.
+    Clock {},
+}
+
+impl AdminCommand {
+    /// The name in a log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            AdminCommand::Add { .. } => "add",
+            AdminCommand::Remove { .. } => "remove",
+            AdminCommand::Tag { .. } => "tag",
+            AdminCommand::DropTag { .. } => "drop_tag",
+            AdminCommand::Greylist { .. } => "greylist",
+            AdminCommand::Lift { .. } => "lift",
+            AdminCommand::Trust { .. } => "trust",
+            AdminCommand::Merge { .. } => "merge",
+            AdminCommand::Forget { .. } => "forget",
+            AdminCommand::Allow { .. } => "allow",
+            AdminCommand::Reopen { .. } => "reopen",
+            AdminCommand::DeleteWindows { .. } => "delete_windows",
+            AdminCommand::Clock {} => "clock",
+        }
+    }
+}
