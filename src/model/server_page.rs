@@ -46,8 +46,8 @@ impl ServerOrder {
 #[serde(try_from = "String", into = "String")]
 pub struct ServerCursor(pub SmallVec<[u8; 24]>);
 
-/// Longest text of a cursor: of a sorted list, a host name in lower case, and the key of a server.
-pub const CURSOR_CHARS_MAX: usize = 2 * (12 + crate::limits::TEXT_BYTES_MAX * 3 + 8);
+/// Longest text of a cursor, in Base64: of a sorted list, a host name in lower case, and the key of a server.
+pub const CURSOR_CHARS_MAX: usize = (12 + crate::limits::TEXT_BYTES_MAX * 3 + 8).div_ceil(3) * 4;
 
 /// Bits beyond the last byte are ignored, so the form of a cursor can be described.
 const BASE64: GeneralPurpose =

@@ -10,14 +10,16 @@ pub const CONNECTIONS_PER_CLIENT_MAX: usize = 64;
 /// Most clients whose request rate is remembered; a few MB. Further ones share one limit.
 pub const CLIENTS_MAX: usize = 50_000;
 
-/// Longest head of a request, bytes. Browsers with many cookies send less.
-pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Longest head of a request, bytes: the longest path and query, and 16 KiB of header fields. Browsers with
+/// many cookies send less.
+pub const REQUEST_HEAD_BYTES_MAX: usize = URI_BYTES_MAX + 16 * 1024;
 
 /// Most header fields of a request.
 pub const REQUEST_HEADERS_MAX: usize = 64;
 
-/// Longest path and query, bytes: a server URL, a name and a cursor, percent-encoded.
-pub const URI_BYTES_MAX: usize = 4 * 1024;
+/// Longest path and query, bytes. The longest valid ones have all filters of `/api/v1/servers`: four names
+/// and a cursor. Percent-encoded, a name of 256 characters has up to 3,072 bytes.
+pub const URI_BYTES_MAX: usize = 16 * 1024;
 
 /// Buffer of a connection, bytes.
 pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;

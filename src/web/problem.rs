@@ -11,6 +11,9 @@ use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use crate::api::{ApiError, ErrorCode, json};
 
+/// The media type of an error.
+pub(super) const PROBLEM_JSON: &str = "application/problem+json";
+
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
 pub(super) enum ProblemKind {
@@ -169,6 +172,13 @@ impl Problem {
         self.kind.spec().title
     }
 
+    /// The error in JSON.
+    pub fn body(&self) -> Vec<u8> {
+        let ProblemSpec { status, title, .. } = self.kind.spec();
+        let (status, r#type) = (status.as_u16(), self.kind.uri());
+        json::to_vec(&ProblemBody { detail: &self.detail, status, title, r#type })
+    }
+
     /// The engine returned a row of another kind: a bug.
     pub fn unexpected_row() -> Problem {
         tracing::error!("a request of the web interface returned a row of another kind");
@@ -215,12 +225,9 @@ impl From<ApiError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let ProblemSpec { status, title, .. } = self.kind.spec();
-        let body = ProblemBody { detail: &self.detail, status: status.as_u16(), title, r#type: self.kind.uri() };
-        let body = json::to_vec(&body);
-        let mut response = (status, body).into_response();
+        let mut response = (self.kind.spec().status, self.body()).into_response();
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

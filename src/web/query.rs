@@ -205,17 +205,21 @@ pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &s
 pub(super) struct Name(pub String);
 
 /// In characters, as descriptions of strings count. No name has more characters than bytes.
-const NAME_CHARS_MAX: usize = NAME_BYTES_MAX;
+pub(super) const NAME_CHARS_MAX: usize = NAME_BYTES_MAX;
+
+impl Name {
+    /// The error says what is wrong with the text.
+    fn new(text: String) -> Result<Name, String> {
+        match text.chars().count() {
+            0..=NAME_CHARS_MAX => Ok(Name(text)),
+            chars => Err(format!("it has {chars} characters, but names have at most {NAME_CHARS_MAX}")),
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match text.chars().count() {
-            0..=NAME_CHARS_MAX => Ok(Name(text)),
-            chars => {
-                Err(de::Error::custom(format!("it has {chars} characters, but names have at most {NAME_CHARS_MAX}")))
-            }
-        }
+        Name::new(String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
@@ -298,6 +302,11 @@ impl ToSchema for Window {}
 /// A server URL.
 pub(super) fn server_url(text: &str) -> Result<ServerUrl, Problem> {
     ServerUrl::parse(text).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+/// The name in a path.
+pub(super) fn name(text: String) -> Result<Name, Problem> {
+    Name::new(text).map_err(|error| Problem::bad_request(format!("the name is too long: {error}")))
 }
 
 /// The key of a player.

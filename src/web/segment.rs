@@ -3,6 +3,11 @@
 //! `~..`. Then the names that look like that need a `~` more, and all other names are unchanged.
 
 use serde::{Deserialize, Deserializer};
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{ObjectBuilder, RefOr, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::query::NAME_CHARS_MAX;
 
 /// The name of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +27,15 @@ impl<'de> Deserialize<'de> for Segment {
         Ok(Segment(name.map_or_else(|| text.clone(), str::to_owned)))
     }
 }
+
+/// The length is that of a name. Only the segment of a name of dots may be longer, by a `~`.
+impl PartialSchema for Segment {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(NAME_CHARS_MAX)).into()
+    }
+}
+
+impl ToSchema for Segment {}
 
 /// One or two dots after any number of `~`.
 fn is_dots(text: &str) -> bool {

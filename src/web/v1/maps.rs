@@ -58,11 +58,10 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
 /// Maps of the same name in different games are one. Greylisted and removed servers do not count.
 #[utoipa::path(get, path = "/api/v1/maps/{name}", operation_id = "get_map", tag = "maps",
     params((
-        "name" = String,
+        "name" = inline(Segment),
         Path,
         description = "The name of the map, percent-encoded. The names `.` and `..` are written `~.` and `~..`.",
         example = "q3dm17",
-        min_length = 1,
     )),
     responses((status = 200, description = "The map.", body = MapRow), Cached, NotFound))]
 pub(super) async fn show(
@@ -71,6 +70,7 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
+    let Name(map) = query::name(map)?;
     match &context.ask(Request::Map { map }).await?[..] {
         [Row::Map(map)] => json_answer(&MapRow::from(map), MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),

@@ -19,7 +19,8 @@ use utoipa::{IntoResponses, OpenApi, ToSchema};
 use super::{boards, live, maps, players, search, series, servers, status};
 use crate::api::json;
 use crate::web::answer::{STATIC_MAX_AGE_S, answer};
-use crate::web::problem::{Problem, ProblemBody};
+use crate::web::limits::{REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX, URI_BYTES_MAX};
+use crate::web::problem::{PROBLEM_JSON, Problem, ProblemBody};
 use crate::web::query;
 
 /// Where components are referred to.
@@ -100,23 +101,27 @@ fn problems<const N: usize>(problems: [(&str, &str); N]) -> BTreeMap<String, Ref
     let response = |description: &str| {
         let schema = utoipa::openapi::Ref::from_schema_name(ProblemBody::name());
         let content = Content::new(Some(schema));
-        ResponseBuilder::new().description(description).content("application/problem+json", content).build()
+        ResponseBuilder::new().description(description).content(PROBLEM_JSON, content).build()
     };
     problems.map(|(status, description)| (status.to_owned(), response(description).into())).into()
 }
 
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let too_long = format!("Path and query have more than {} KiB.", URI_BYTES_MAX / 1_024);
         let mut responses = problems([
             ("400", "A parameter, the path or a header is unknown, missing or invalid."),
             ("405", "Only GET and HEAD are supported."),
-            ("414", "Path and query are too long."),
+            ("414", &too_long),
             ("429", "This client has sent too many requests; `Retry-After` says how many seconds to wait."),
             ("500", "A bug, which the log of the daemon describes, or an answer above 4 MiB."),
             ("503", "The daemon starts, stops or is busy; try again after the seconds in `Retry-After`."),
         ]);
-        let too_large = Response::new("The head of the request has more than 16 KiB or 64 fields; without a body.");
-        responses.insert("431".to_owned(), too_large.into());
+        let head_kib = REQUEST_HEAD_BYTES_MAX / 1_024;
+        let too_large = format!(
+            "The head of the request has more than {head_kib} KiB or {REQUEST_HEADERS_MAX} fields; without a body."
+        );
+        responses.insert("431".to_owned(), Response::new(too_large).into());
         responses
     }
 }
@@ -475,6 +480,10 @@ mod tests {
                     check(is_sentence(field.get("description")), format!("{place}: {name} has no description"));
                 }
             }
+            if object.get("type").is_some_and(|kind| kind == "string") && place.contains("/parameters/") {
+                let is_limited = object.contains_key("maxLength") || object.contains_key("enum");
+                check(is_limited, format!("{place} has no longest string"));
+            }
             if let (Some(name), Some(_)) = (object.get("name"), object.get("in")) {
                 check(is_sentence(object.get("description")), format!("{place}: {name} has no description"));
                 check(!object["schema"].to_string().contains("null"), format!("{place}: {name} may be null"));
@@ -488,5 +497,45 @@ mod tests {
             check(is_sentence(schema.get("description")), format!("{name} has no description"));
         }
         assert!(faults.is_empty(), "{faults:#?}");
+    }
+
+    /// The longest value that a schema allows, percent-encoded: a character has up to four bytes, and those
+    /// of a pattern are ASCII.
+    fn value_bytes_max(schema: &Value) -> usize {
+        let names = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::len);
+        match schema["type"].as_str().expect("one type") {
+            "string" => names.max().unwrap_or_else(|| {
+                let chars = schema["maxLength"].as_u64().expect("a longest string") as usize;
+                3 * chars * if schema["pattern"].is_string() { 1 } else { 4 }
+            }),
+            "integer" => 20,
+            "boolean" => "false".len(),
+            kind => panic!("a parameter is of the type {kind}"),
+        }
+    }
+
+    #[test]
+    fn path_and_query_of_every_valid_request_are_accepted() {
+        let document: Value = serde_json::from_slice(&JSON).expect("JSON");
+        let mut longest = 0;
+        for (path, methods) in document["paths"].as_object().expect("paths") {
+            let parameters = methods["get"]["parameters"].as_array().into_iter().flatten();
+            let bytes = parameters.map(|parameter| {
+                let name = parameter["name"].as_str().expect("a name");
+                let schema = &parameter["schema"];
+                match schema["properties"].as_object() {
+                    // Only one field is a parameter of the query.
+                    Some(fields) => {
+                        let bytes = fields.iter().map(|(name, field)| name.len() + value_bytes_max(field));
+                        2 + bytes.max().expect("fields")
+                    }
+                    None => 2 + name.len() + value_bytes_max(schema),
+                }
+            });
+            let bytes = path.len() + bytes.sum::<usize>();
+            assert!(bytes <= URI_BYTES_MAX, "{path}: {bytes} bytes");
+            longest = longest.max(bytes);
+        }
+        assert!(longest > URI_BYTES_MAX / 2, "the limit is more than twice as large as needed: {longest} bytes");
     }
 }

@@ -38,10 +38,14 @@ fn invalid_requests_are_problems() {
         answer.assert_problem(405, "method_not_allowed");
         assert_eq!(answer.header("allow"), Some("GET, HEAD"));
     }
-    let long = format!("/api/v1/players?name={}", "x".repeat(5_000));
+    let long = format!("/api/v1/players?name={}", "x".repeat(20_000));
     site.get(&long).assert_problem(414, "uri_too_long");
-    site.get(&format!("/api/v1/players?name={}", "x".repeat(300))).assert_problem(400, "bad_request");
-    let large = format!("x-large: {}\r\n", "x".repeat(20_000));
+    for path in ["/api/v1/players?name=", "/api/v1/maps/"] {
+        site.get(&format!("{path}{}", "x".repeat(257))).assert_problem(400, "bad_request");
+        // A valid name is not too long in any encoding.
+        site.get(&format!("{path}{}", "%F0%9F%98%80".repeat(256))).assert_problem(404, "not_found");
+    }
+    let large = format!("x-large: {}\r\n", "x".repeat(40_000));
     assert_eq!(http::request(&site.address, "GET", "/healthz", &large).status, 431);
     let many: String = (0..80).map(|n| format!("x-{n}: 1\r\n")).collect();
     assert_eq!(http::request(&site.address, "GET", "/healthz", &many).status, 431);
