@@ -5,7 +5,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -26,12 +26,23 @@ use super::client_address::network_of;
 use super::connections::{Connections, Place};
 use super::context::WebContext;
 use super::limits::{CONNECTION_BUFFER_BYTES, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX, SEND_BUFFER_BYTES};
+use super::problem::{PROBLEM_JSON, Problem, ProblemKind};
 use super::router::{Peer, router};
 use super::{Backend, WebLimits, WebSettings};
 
-/// Sent to a client that exceeds the number of connections.
-const REFUSAL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+/// Sent to a client that exceeds the number of connections. No request has been read, so it is the same for
+/// the API and for pages.
+static REFUSAL: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let problem = Problem::new(ProblemKind::Busy, "too many connections are open; try again in 1 s");
+    let (status, body) = (problem.kind.spec().status, problem.body());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {PROBLEM_JSON}\r\ncache-control: no-store\r\nretry-after: 1\r\n\
+         access-control-allow-origin: *\r\naccess-control-expose-headers: Retry-After\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        body.len(),
+    );
+    [head.into_bytes(), body].concat()
+});
 
 /// Why the port could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +147,7 @@ async fn serve(listener: TcpListener, context: Arc<WebContext>, stop: Cancellati
         let client = (!context.proxies.contains(peer.ip())).then(|| network_of(peer.ip()));
         let Some(place) = connections.open(client, &context.metrics) else {
             context.metrics.connections_refused.inc();
-            _ = stream.try_write(REFUSAL);
+            _ = stream.try_write(&REFUSAL);
             continue;
         };
         limit_unread(&stream, context.limits.unread_timeout);

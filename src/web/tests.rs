@@ -326,7 +326,9 @@ async fn connections_beyond_the_maximum_close_idle_ones_or_are_refused() {
     let mut answer = Vec::new();
     // The request that was not read may reset the connection after the refusal.
     _ = TcpStream::connect(address).await.expect("connected").read_to_end(&mut answer).await;
-    assert!(answer.starts_with(b"HTTP/1.1 503"), "{answer:?}");
+    let answer = String::from_utf8(answer).expect("UTF-8");
+    check(&answer, 503, r#""type":"/problems/busy""#);
+    assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
     engine.permits.add_permits(3);
     for mut stream in busy {
         let mut answer = String::new();
