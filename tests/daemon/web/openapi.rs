@@ -116,6 +116,7 @@ fn answers_are_as_described() {
     api.check("/players", &format!("?name={name}"), 200);
     api.check("/players", "?name=nobody-has-this-name", 404);
     api.check("/players", "", 400);
+    api.check("/players", &format!("?name={}", "x".repeat(20_000)), 414);
     let shown = api.check("/players/{key}", &key, 200);
     assert!(shown["weeks"].as_array().is_some_and(|weeks| !weeks.is_empty()), "{shown}");
     api.check("/players/{key}", "999999999", 404);
