@@ -143,6 +143,18 @@ fn second_start_names_the_process_of_the_first() {
     first.stop();
 }
 
+/// The scanner ends at once when it has no scans, while boards are still being built.
+#[test]
+fn stop_right_after_the_start_succeeds() {
+    let sandbox = Sandbox::new("[boards]\nwindows = [\"hour\", \"day\", \"all-time\"]\n");
+    for _ in 0..5 {
+        let daemon = sandbox.spawn();
+        daemon.wait_for_log(" ready ");
+        let log = daemon.stop();
+        assert!(log.contains("stopped; all state is on disk") && !log.contains("unexpectedly"), "{log}");
+    }
+}
+
 #[test]
 fn sigterm_ends_a_start_that_waits_for_the_state() {
     let sandbox = with_every_part("");

@@ -8,6 +8,7 @@ mod archive_requests;
 mod board_requests;
 mod command;
 mod commands;
+mod inbox;
 mod outcomes;
 mod requests;
 mod server_requests;
@@ -21,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
 pub(super) use self::command::{Command, Heartbeat, Isolation, StartedRescan};
+use self::inbox::{Inbox, Received};
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -185,10 +187,10 @@ impl EngineThread {
         Ok(ended)
     }
 
-    fn run(mut self, mut commands: mpsc::Receiver<Command>, mut outcomes: Outcomes) -> anyhow::Result<()> {
+    fn run(mut self, commands: mpsc::Receiver<Command>, outcomes: Outcomes) -> anyhow::Result<()> {
         // This runtime only runs the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let mut scanning = true;
+        let mut inbox = Inbox::new(commands, outcomes);
         for window in self.state.engine.running_windows() {
             self.boards.enqueue(window);
         }
@@ -202,40 +204,26 @@ impl EngineThread {
                 self.heartbeat.beat();
             }
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
-            let mut batch = None;
             let mut built = None;
             let mut rebuild_event = None;
-            let command = waiter.block_on(async {
+            let received = waiter.block_on(async {
                 tokio::select! {
                     biased;
-                    boards = self.boards.next_result() => {
-                        built = Some(boards);
-                        None
-                    }
-                    next = self.rebuilder.next_event() => {
-                        rebuild_event = Some(next);
-                        None
-                    }
-                    next = outcomes.recv(), if scanning => {
-                        scanning = next.is_some();
-                        batch = next;
-                        commands.try_recv().ok()
-                    }
-                    command = commands.recv() => Some(command.unwrap_or(Command::Shutdown)),
-                    () = tokio::time::sleep(wait) => None,
+                    boards = self.boards.next_result() => built = Some(boards),
+                    next = self.rebuilder.next_event() => rebuild_event = Some(next),
+                    received = inbox.next() => return received,
+                    () = tokio::time::sleep(wait) => {}
                 }
+                Ok(Received { batch: None, command: None })
             });
-            self.outcomes_queued = outcomes.len();
+            let Received { batch, command } = received?;
+            self.outcomes_queued = inbox.batches_queued();
             if let Some(built) = built {
                 self.cache_boards(built.context("cannot read the rows of a window")?);
             }
             if let Some(event) = rebuild_event {
                 self.rebuilder.handle_event(event);
                 self.import_rebuilt_windows()?;
-            }
-            if !scanning && self.probes.is_some() && command.is_none() && commands.is_empty() {
-                // At a stop, `StopScanning` is in the queue before the scanner ends.
-                bail!("the scanner has ended unexpectedly");
             }
             if let Some(batch) = batch {
                 let now_ms = self.now_ms()?;
@@ -249,7 +237,7 @@ impl EngineThread {
             match command {
                 Some(Command::Shutdown) => {
                     let now_ms = self.now_ms()?;
-                    while let Ok(batch) = outcomes.try_recv() {
+                    while let Some(batch) = inbox.next_queued_batch() {
                         for outcome in batch {
                             self.apply_outcome(outcome, now_ms)?;
                         }
