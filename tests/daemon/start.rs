@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
@@ -105,6 +105,45 @@ fn start_without_threads_ends_with_status_1() {
         assert!(log.contains("cannot create") && log.contains("TasksMax="), "{threads} threads: {log}");
         assert_eq!(log.lines().count(), 1, "{log}");
     }
+}
+
+/// A start whose process may open only some files, or `None` if it succeeds.
+fn failed_start_with_files(sandbox: &Sandbox, files_max: u32) -> Option<(ExitStatus, String)> {
+    let log = sandbox.path(&format!("log-{files_max}"));
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--nofile={files_max}")).arg(env!("CARGO_BIN_EXE_clqd")).arg("--config").arg(sandbox.config());
+    command.arg("run").stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+    let mut child = command.spawn().unwrap();
+    let read_log = || fs::read_to_string(&log).unwrap();
+    let ended = wait_for("the start ends", || match child.try_wait().unwrap() {
+        Some(status) => Some(Some((status, read_log()))),
+        None => read_log().contains(" ready ").then_some(None),
+    });
+    if ended.is_none() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    ended
+}
+
+/// Without a free file descriptor, tokio panics where it begins to handle signals.
+#[test]
+fn panic_of_a_library_at_the_start_prints_one_line() {
+    let sandbox = with_every_part("");
+    let mut panics = 0;
+    for files_max in 4..100 {
+        let (status, log) =
+            failed_start_with_files(&sandbox, files_max).expect("no panic before a start that succeeds");
+        assert!(!status.success(), "{files_max} files: {log}");
+        assert_eq!(log.lines().count(), 1, "{files_max} files: {log}");
+        if log.contains("panicked") {
+            panics += 1;
+            assert!(log.contains("thread \"main\" panicked at ") && log.contains("Too many open files"), "{log}");
+        } else if panics > 0 {
+            return;
+        }
+    }
+    panic!("no library panicked");
 }
 
 /// Runs the daemon as another user in a copy of the sandbox, until it ends.
