@@ -67,7 +67,10 @@ impl Sockets {
         assert!(count > 0, "settings are checked");
         let mut sockets = Vec::new();
         for _ in 0..count {
-            sockets.push(Socket::open(Domain::IPV4, receive_buffer_bytes)?);
+            let socket = Socket::open(Domain::IPV4, receive_buffer_bytes);
+            sockets.push(
+                socket.map_err(|error| io::Error::new(error.kind(), format!("cannot open a UDP socket: {error}")))?,
+            );
         }
         for _ in 0..count {
             match Socket::open(Domain::IPV6, receive_buffer_bytes) {

@@ -146,6 +146,20 @@ fn panic_of_a_library_at_the_start_prints_one_line() {
     panic!("no library panicked");
 }
 
+#[test]
+fn start_that_cannot_open_its_scan_sockets_ends_with_status_1() {
+    let sandbox = with_every_part("");
+    sandbox.configure_scan("sockets_per_ip_version = 64", "");
+    let (status, log) = failed_start_with_files(&sandbox, 60).expect("64 sockets are more than 60 files");
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
+    let expected = "clqd: cannot start the scanner: section [scan]: cannot open a UDP socket: Too many open files";
+    assert!(log.starts_with(expected), "{log}");
+    assert!(!sandbox.socket().exists(), "the control socket is opened after the scanner");
+    // The failed start leaves nothing that prevents the next one.
+    sandbox.start().stop();
+}
+
 /// Runs the daemon as another user in a copy of the sandbox, until it ends.
 fn run_as_user(user: u32, sandbox: &Sandbox, config: &str, wrapper: &[&str]) -> (ExitStatus, String) {
     let shared = tempfile::Builder::new().prefix("clqd-user-").tempdir_in("/var/tmp").unwrap();
