@@ -9,6 +9,7 @@ mod clock;
 mod closed_pipes;
 mod commands;
 mod config;
+mod control_socket;
 mod corrections;
 mod crash;
 mod exit_codes;

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
@@ -160,25 +160,63 @@ fn start_that_cannot_open_its_scan_sockets_ends_with_status_1() {
     sandbox.start().stop();
 }
 
+/// A daemon of another user, in a copy of a sandbox. Killed when dropped.
+pub struct DaemonOfUser {
+    dir: tempfile::TempDir,
+    child: Child,
+}
+
+impl DaemonOfUser {
+    pub fn start(user: u32, sandbox: &Sandbox, config: &str, wrapper: &[&str]) -> DaemonOfUser {
+        let dir = tempfile::Builder::new().prefix("clqd-user-").tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let (program, home) = (dir.path().join("clqd"), dir.path().join("home"));
+        fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
+        fs::create_dir(&home).unwrap();
+        chown(&home, Some(user), Some(user)).unwrap();
+        let file = dir.path().join("clqd.toml");
+        let of_sandbox = sandbox.path("").display().to_string();
+        fs::write(&file, config.replace(of_sandbox.trim_end_matches('/'), home.to_str().unwrap())).unwrap();
+        let mut words = wrapper.to_vec();
+        words.extend([program.to_str().unwrap(), "--config", file.to_str().unwrap(), "run"]);
+        let log = File::create(dir.path().join("log")).unwrap();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).uid(user).gid(user).current_dir("/").stderr(log);
+        let child = command.spawn().unwrap();
+        DaemonOfUser { dir, child }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("home/control.sock")
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        wait_for("the process ends", || self.child.try_wait().unwrap())
+    }
+
+    pub fn stop(mut self) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
+        let status = self.wait();
+        assert!(status.success(), "{status}: {}", self.log());
+    }
+}
+
+impl Drop for DaemonOfUser {
+    fn drop(&mut self) {
+        // Usually it has ended already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
 /// Runs the daemon as another user in a copy of the sandbox, until it ends.
 fn run_as_user(user: u32, sandbox: &Sandbox, config: &str, wrapper: &[&str]) -> (ExitStatus, String) {
-    let shared = tempfile::Builder::new().prefix("clqd-user-").tempdir_in("/var/tmp").unwrap();
-    fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let (program, home) = (shared.path().join("clqd"), shared.path().join("home"));
-    fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
-    fs::create_dir(&home).unwrap();
-    chown(&home, Some(user), Some(user)).unwrap();
-    let file = shared.path().join("clqd.toml");
-    let of_sandbox = sandbox.path("").display().to_string();
-    fs::write(&file, config.replace(of_sandbox.trim_end_matches('/'), home.to_str().unwrap())).unwrap();
-    let mut words = wrapper.to_vec();
-    words.extend([program.to_str().unwrap(), "--config", file.to_str().unwrap(), "run"]);
-    let log = shared.path().join("log");
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).uid(user).gid(user).current_dir("/").stderr(File::create(&log).unwrap());
-    let mut child = command.spawn().unwrap();
-    let status = wait_for("the process ends", || child.try_wait().unwrap());
-    (status, fs::read_to_string(log).unwrap())
+    let mut daemon = DaemonOfUser::start(user, sandbox, config, wrapper);
+    (daemon.wait(), daemon.log())
 }
 
 #[test]
