@@ -24,11 +24,13 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             }
         }
         Correction::Allowed { hash } => writeln!(out, "{hash}  may be known again"),
-        Correction::WeekReopened { week, already_open: true } => {
-            writeln!(out, "week {} is open already", sanitize(week))
-        }
-        Correction::WeekReopened { week, already_open: false } => {
-            writeln!(out, "week {} is reopened; it is closed again when it is over", sanitize(week))
+        Correction::WeekReopened { week, already_open, in_progress } => {
+            let state = match (already_open, in_progress) {
+                (_, true) => "is being reopened",
+                (true, false) => "is open already",
+                (false, false) => "is reopened; it is closed again when it is over",
+            };
+            writeln!(out, "week {} {state}", sanitize(week))
         }
         Correction::TimeReset { previous_ms, now_ms, servers, reopened, uncredited_week } => {
             let back = duration((previous_ms - now_ms).unsigned_abs());

@@ -698,6 +698,8 @@ fn archive_differences_print_with_summary_and_repair() {
 fn corrections_print_one_line_each() {
     let hash = NameHash::of("baseq3", "Visor");
     let row = |correction| Row::Correction(correction);
+    let reopened =
+        |already_open, in_progress| Correction::WeekReopened { week: "2026-W47".into(), already_open, in_progress };
     printed(
         vec![
             row(Correction::Merged { player_key: 7, into_key: 3, rows: 1 }),
@@ -711,13 +713,18 @@ fn corrections_print_one_line_each() {
             Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
             row(Correction::Allowed { hash }),
             row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
+            row(reopened(false, false)),
+            row(reopened(true, false)),
+            row(reopened(false, true)),
         ],
         &format!(
             "player 7 is player 3 from now on; 1 row of servers in all windows merged\n\
              player 7 is forgotten; 1,200 rows of servers in all windows deleted\n{hash}\n\
              player 8 is forgotten; 0 rows of servers in all windows deleted\ncapture files deleted: 3\n\
              2025-11-23  {hash}\n{hash}  may be known again\n\
-             tag ctf is removed from 1,200 servers, with its boards and ratings\n"
+             tag ctf is removed from 1,200 servers, with its boards and ratings\n\
+             week 2026-W47 is reopened; it is closed again when it is over\n\
+             week 2026-W47 is open already\nweek 2026-W47 is being reopened\n"
         ),
     );
 }

@@ -7,6 +7,7 @@ use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::engine::{AdminError, CorrectionError, ForgetResult, MergeResult, ReopenError, TimeReset};
 use crate::model::calendar::{parse_week_label, week_label};
+use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::model::{AdminCommand, NameHash};
 use crate::scan_log::ForgottenNames;
@@ -131,6 +132,8 @@ impl EngineThread {
         };
         self.commit()?;
         let t_ms = self.begin_command(now_ms);
+        let reopening = WeekState { week, phase: WeekPhase::Reopening };
+        let in_progress = self.state.engine.weeks().contains(&reopening);
         Ok(match self.state.engine.reopen_week(week) {
             Ok(reopened) => {
                 if reopened {
@@ -138,7 +141,9 @@ impl EngineThread {
                     tracing::warn!(week = text, "an admin reopened a week");
                 }
                 self.ticked_ms = 0;
-                Ok(vec![Row::Correction(Correction::WeekReopened { week: text.to_owned(), already_open: !reopened })])
+                let already_open = !reopened && !in_progress;
+                let correction = Correction::WeekReopened { week: text.to_owned(), already_open, in_progress };
+                Ok(vec![Row::Correction(correction)])
             }
             Err(error @ ReopenError::RowsDeleted { .. }) => Err(ApiError::new(ErrorCode::NotFound, error.to_string())),
             Err(error) => Err(ApiError::new(ErrorCode::Refused, error.to_string())),

@@ -636,8 +636,14 @@ pub enum Correction {
     Allowed { hash: NameHash },
     /// The tag was deleted from `servers` servers, with its boards and ratings.
     TagDropped { tag: String, servers: u64 },
-    /// The week is open; it is closed again when it has ended. `already_open`: it was not closed.
-    WeekReopened { week: String, already_open: bool },
+    /// The week is reopened, and closed again when it has ended. `already_open`: it was open before.
+    /// `in_progress`: an earlier request is reopening it.
+    WeekReopened {
+        week: String,
+        already_open: bool,
+        #[serde(default)]
+        in_progress: bool,
+    },
     /// Recorded time was set back, both Unix ms; `servers` servers had been scanned later.
     /// Closed weeks that have not ended are reopened. `uncredited_week`: the current week, if its rows are
     /// no longer in the state: scans of it are not credited.
