@@ -199,6 +199,7 @@ fn no_json(command: &str) -> anyhow::Error {
 /// The whole program: parses the arguments, runs the command, reports an error once.
 pub fn main() -> ExitCode {
     logging::report_panics_in_one_line();
+    stdio::detect_width();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // `--json` must be found by text, because the command line could not be parsed.

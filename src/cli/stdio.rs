@@ -5,7 +5,30 @@
 //! them.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, StdoutLock, Write};
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::sync::OnceLock;
+
+use ratatui::crossterm::terminal::window_size;
+
+/// See [`width`].
+static WIDTH: OnceLock<Option<usize>> = OnceLock::new();
+
+/// Determines the width of standard output, once per process.
+pub fn detect_width() {
+    let by_user = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let of_terminal = || {
+        let size = io::stdout().is_terminal().then(window_size)?.ok()?;
+        Some(usize::from(size.columns))
+    };
+    let width = by_user.or_else(of_terminal).filter(|&width| width > 0);
+    _ = WIDTH.set(width);
+}
+
+/// The columns of the terminal, or the value of the variable COLUMNS. `None`: lines may be of any
+/// length, because standard output is a file or a pipe, or [`detect_width`] was not called.
+pub fn width() -> Option<usize> {
+    WIDTH.get().copied().flatten()
+}
 
 /// Prints a line to standard error. An error is ignored: it could be reported nowhere.
 pub fn note(line: impl Display) {

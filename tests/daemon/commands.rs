@@ -597,6 +597,37 @@ fn status_reports_daemon_engine_and_scanner() {
 
 // Without a daemon -------------------------------------------------------
 
+/// The state has servers and players of recorded scans.
+#[test]
+fn lists_fit_a_terminal_of_80_columns() {
+    let sandbox = Sandbox::new("");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    let server = "source://127.0.1.0:27960";
+    let name = sandbox.json(["board", "page", "--server", server, "--window", "2025-W47"])[1]["name"].clone();
+    let narrow = sandbox.with_env("COLUMNS", "80");
+    for (args, column) in [
+        (vec!["servers", "list"], "seen"),
+        (vec!["servers", "best", server], "positions"),
+        (vec!["top", server, "--window", "2025-W47"], "reached"),
+        (vec!["board", "page", "--server", server, "--window", "2025-W47"], "reached"),
+        (vec!["board", "windows"], "phase"),
+        (vec!["maps"], "share"),
+        (vec!["map", "q3dm6"], "share"),
+        (vec!["player", name.as_str().unwrap()], "#elo"),
+        (vec!["player", "search", name.as_str().unwrap()], ""),
+    ] {
+        let out = narrow.ok(&args);
+        assert!(out.lines().count() > 1 || args[1] == "search", "{out}");
+        assert!(out.contains(column), "{args:?}: {out}");
+        let is_wide = |line: &&str| line.chars().count() > 80 && !line.starts_with("next page: ");
+        let wide = out.lines().find(is_wide);
+        assert_eq!(wide, None, "{args:?}: {out}");
+    }
+    // All columns without a limit.
+    assert!(narrow.with_env("COLUMNS", "400").ok(["servers", "list"]).contains("  rank  seen"));
+}
+
 #[test]
 fn without_daemon_reads_use_state_and_writes_fail() {
     let sandbox = Sandbox::new("");

@@ -119,7 +119,8 @@ impl BoardPrinter {
             cells.extend([group_digits(stored.records), bytes(stored.bytes)]);
         }
         let columns = &WINDOW_COLUMNS[..cells.len()];
-        self.table.get_or_insert_with(|| Table::new(columns)).row(out, cells)
+        let optional = if listed.stored.is_some() { &["memory", "type", "phase"][..] } else { &["memory", "type"] };
+        self.table.get_or_insert_with(|| Table::new(columns).with_optional(optional)).row(out, cells)
     }
 
     fn fused(&mut self, out: &mut impl Write, fused: &FusedView) -> io::Result<()> {

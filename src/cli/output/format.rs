@@ -19,6 +19,16 @@ pub fn relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
     }
 }
 
+/// As [`relative_time`], with one unit.
+pub fn rough_relative_time(t_ms: Option<i64>, now_ms: i64) -> String {
+    let rounded = t_ms.map(|t_ms| {
+        let ms = now_ms - t_ms;
+        let unit_ms = [DAY_MS, 3_600_000, 60_000].into_iter().find(|unit_ms| ms.abs() >= *unit_ms).unwrap_or(1);
+        now_ms - ms / unit_ms * unit_ms
+    });
+    relative_time(rounded, now_ms)
+}
+
 /// `2026-11-20` (UTC).
 pub fn date(t_ms: i64) -> String {
     DateTime::<Utc>::from_timestamp_millis(t_ms).map_or_else(|| t_ms.to_string(), |t| t.format("%Y-%m-%d").to_string())
@@ -154,6 +164,17 @@ mod tests {
             (Some(0), "1970-01-01"),
         ] {
             assert_eq!(relative_time(t_ms, now), want);
+        }
+        for (t_ms, want) in [
+            (None, "never"),
+            (Some(now - 45_999), "45 s ago"),
+            (Some(now - 90_000), "1 min ago"),
+            (Some(now - 7_900_000), "2 h ago"),
+            (Some(now - 90_000_000), "1 d ago"),
+            (Some(now + 100_000), "in 1 min"),
+            (Some(0), "1970-01-01"),
+        ] {
+            assert_eq!(rough_relative_time(t_ms, now), want);
         }
     }
 

@@ -63,7 +63,8 @@ impl<W: Write> Printer<W> {
         match row {
             Row::Status(status) => status::print(&mut self.out, &status),
             Row::Server(summary) => {
-                let table = self.list.get_or_insert_with(|| Table::new(&server::COLUMNS));
+                let table = || Table::new(&server::COLUMNS).with_optional(server::OPTIONAL_COLUMNS);
+                let table = self.list.get_or_insert_with(table);
                 table.row(&mut self.out, server::cells(&summary, now_ms))
             }
             Row::ServersNext(next) => writeln!(self.out, "more after {}", next.after),
@@ -129,7 +130,17 @@ fn print_table(
     columns: &[Column],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> io::Result<()> {
-    let mut table = Table::new(columns);
+    print_optional_table(out, columns, &[], rows)
+}
+
+/// As [`print_table`], with columns that a narrow table may lack.
+fn print_optional_table(
+    out: &mut impl Write,
+    columns: &[Column],
+    optional: &'static [&'static str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let mut table = Table::new(columns).with_optional(optional);
     rows.into_iter().try_for_each(|row| table.row(out, row))?;
     table.flush(out)
 }
@@ -219,15 +230,16 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         ("server", Align::Left),
         ("time", Align::Right),
         ("points", Align::Right),
-        ("#", Align::Right),
+        ("#points", Align::Right),
         ("points/s", Align::Right),
-        ("#", Align::Right),
+        ("#clq1", Align::Right),
         ("clq2", Align::Right),
-        ("#", Align::Right),
+        ("#clq2", Align::Right),
         ("elo", Align::Right),
-        ("#", Align::Right),
+        ("#elo", Align::Right),
     ];
-    print_table(out, &columns, player.weeks.iter().map(week_cells))?;
+    let optional = &["elo", "clq2", "points/s", "points", "time"];
+    print_optional_table(out, &columns, optional, player.weeks.iter().map(week_cells))?;
     if player.weeks_more > 0 {
         let more = group_digits(player.weeks_more);
         writeln!(

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use super::print_table;
-use crate::cli::output::format::{duration, group_digits, points, relative_time, sanitize, sanitize_name, sparkline};
+use crate::cli::output::format::{
+    duration, group_digits, points, relative_time, rough_relative_time, sanitize, sanitize_name, sparkline,
+};
 use crate::cli::output::table::{self, Align, Column};
 use crate::model::server::Class;
 use crate::model::view::{RoundEndBasis, RoundEndOff, RoundEndView, SeriesView, ServerDetail, ServerSummary};
@@ -27,6 +29,9 @@ pub(super) const COLUMNS: [Column; 9] = [
     ("notes", Align::Truncate(40)),
 ];
 
+/// Columns that the list lacks on a narrow terminal, the least important first.
+pub(super) const OPTIONAL_COLUMNS: &[&str] = &["rank", "game", "notes", "class"];
+
 /// Returns the cells of a server's row in `clqd servers list`, in the order of [`COLUMNS`].
 pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
     let text = |text: &str| sanitize_name(text, &server.url);
@@ -38,7 +43,7 @@ pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
         text(server.map.as_deref().unwrap_or("-")),
         text(&server.hostname),
         server.rank.map_or("-".to_owned(), |rank| group_digits(rank.into())),
-        relative_time(server.last_seen_ms, now_ms),
+        rough_relative_time(server.last_seen_ms, now_ms),
         server_notes(server),
     ]
 }

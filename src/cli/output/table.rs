@@ -1,17 +1,33 @@
 //! Tables with aligned columns. The first rows are buffered, and the column widths are computed
 //! from them. Later rows are written immediately, so a list of a million servers needs little
 //! memory.
+//!
+//! A table that is wider than the terminal is narrowed: first its truncated columns, then it loses
+//! its optional columns. Columns that are neither, such as URLs, stay complete. So a line may still
+//! be longer than the terminal is wide.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::cli::stdio;
+
 /// Number of buffered rows from which the column widths are computed.
 const SAMPLE_ROWS: usize = 500;
 
 /// Maximum width of a column. A longer cell is not truncated: it shifts the rest of its line.
 const WIDTH_MAX: usize = 60;
+
+/// Width to which truncated columns may be narrowed.
+const NARROWED_MIN: usize = 10;
+
+/// Width up to which a column that is not truncated gets what it needs, such as an IPv4 address and
+/// its port.
+const URL_WIDTH_MIN: usize = 30;
+
+/// Space between two columns.
+const GAP: &str = "  ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -34,7 +50,12 @@ pub type Column = (&'static str, Align);
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
-    widths: Vec<usize>,
+    /// Names of columns that a narrow table may lack, in the order in which they are dropped.
+    optional: &'static [&'static str],
+    /// The width of the terminal; `None`: no limit.
+    width_max: Option<usize>,
+    /// `None`: the column is dropped.
+    widths: Vec<Option<usize>>,
     /// Rows that are buffered until the widths are computed.
     waiting: Vec<Vec<String>>,
     /// Whether the header is written and the widths are final.
@@ -43,8 +64,15 @@ pub struct Table {
 
 impl Table {
     pub fn new(columns: &[Column]) -> Table {
-        let widths = columns.iter().map(|(name, _)| name.width()).collect();
-        Table { columns: columns.to_vec(), widths, waiting: Vec::new(), headed: false }
+        let widths = columns.iter().map(|(name, _)| Some(name.width())).collect();
+        let width_max = stdio::width();
+        Table { columns: columns.to_vec(), optional: &[], width_max, widths, waiting: Vec::new(), headed: false }
+    }
+
+    /// Sets the names of columns that a narrow table may lack, the least important first.
+    pub fn with_optional(mut self, optional: &'static [&'static str]) -> Table {
+        self.optional = optional;
+        self
     }
 
     /// Adds a row, with one cell per column. The row is buffered or written.
@@ -74,9 +102,12 @@ impl Table {
         if !self.headed {
             self.headed = true;
             for row in &rows {
-                for (width, cell) in self.widths.iter_mut().zip(row) {
+                for (width, cell) in self.widths.iter_mut().flatten().zip(row) {
                     *width = (*width).max(cell.width().min(WIDTH_MAX));
                 }
+            }
+            if let Some(width_max) = self.width_max {
+                self.widths = self.narrowed(width_max);
             }
             let names: Vec<String> = self.columns.iter().map(|&(name, _)| name.to_owned()).collect();
             self.write(out, &names)?;
@@ -84,21 +115,66 @@ impl Table {
         rows.iter().try_for_each(|row| self.write(out, row))
     }
 
+    /// Widths with which a line fits, if possible.
+    fn narrowed(&self, width_max: usize) -> Vec<Option<usize>> {
+        let mut widths = self.widths.clone();
+        for (width, (name, align)) in widths.iter_mut().zip(&self.columns) {
+            // A few long URLs should not narrow the other columns of all lines.
+            if *align == Align::Left {
+                *width = width.map(|width| width.min(URL_WIDTH_MIN.max(width_max * 2 / 5).max(name.width())));
+            }
+        }
+        let mut optional = self.optional.iter();
+        loop {
+            let mut narrowed = widths.clone();
+            if self.narrow_truncated(&mut narrowed, width_max) {
+                return narrowed;
+            }
+            let Some(dropped) = optional.next() else { return narrowed };
+            let at = self.columns.iter().position(|(name, _)| name == dropped).expect("a column of this table");
+            widths[at] = None;
+        }
+    }
+
+    /// Narrows the widest of the truncated columns until a line fits. Returns whether it does.
+    fn narrow_truncated(&self, widths: &mut [Option<usize>], width_max: usize) -> bool {
+        loop {
+            let shown = widths.iter().flatten();
+            if shown.clone().sum::<usize>() + GAP.len() * shown.count().saturating_sub(1) <= width_max {
+                return true;
+            }
+            let truncated = widths.iter_mut().zip(&self.columns).filter_map(|(width, (name, align))| match align {
+                Align::Truncate(_) => width.as_mut().filter(|width| **width > NARROWED_MIN.max(name.width())),
+                Align::Left | Align::Right => None,
+            });
+            match truncated.max() {
+                Some(widest) => *widest -= 1,
+                None => return false,
+            }
+        }
+    }
+
     fn write(&self, out: &mut impl Write, cells: &[String]) -> io::Result<()> {
         let mut line = String::new();
-        for (i, cell) in cells.iter().enumerate() {
-            let padding = self.widths[i].saturating_sub(cell.width());
-            if i > 0 {
-                line.push_str("  ");
+        let shown = self.widths.iter().zip(cells).zip(&self.columns);
+        for ((width, cell), (_, align)) in shown.filter_map(|((width, cell), column)| Some((((*width)?, cell), column)))
+        {
+            let cell = match align {
+                Align::Truncate(_) if self.width_max.is_some() => truncate(cell, width),
+                _ => Cow::Borrowed(cell.as_str()),
+            };
+            let padding = width.saturating_sub(cell.width());
+            if !line.is_empty() {
+                line.push_str(GAP);
             }
-            match self.columns[i].1 {
+            match align {
                 Align::Left | Align::Truncate(_) => {
-                    line.push_str(cell);
+                    line.push_str(&cell);
                     line.extend(std::iter::repeat_n(' ', padding));
                 }
                 Align::Right => {
                     line.extend(std::iter::repeat_n(' ', padding));
-                    line.push_str(cell);
+                    line.push_str(&cell);
                 }
             }
         }
@@ -150,6 +226,42 @@ mod tests {
         table.flush(&mut out).expect("written");
         let text = String::from_utf8(out).expect("text");
         assert!(text.lines().all(|line| line.width() == 23), "{text}");
+    }
+
+    /// A list of servers with the longest strings, on a terminal of this width.
+    fn list(width_max: usize, url: &str) -> String {
+        let columns = [
+            ("server", Align::Left),
+            ("class", Align::Right),
+            ("map", MAP_COLUMN),
+            ("name", HOSTNAME_COLUMN),
+            ("rank", Align::Right),
+        ];
+        let mut table = Table { width_max: Some(width_max), ..Table::new(&columns).with_optional(&["rank", "class"]) };
+        let mut out = Vec::new();
+        for name in ["x".repeat(90), "日".repeat(90), "Visor".to_owned()] {
+            let cells = [url, "1", &"m".repeat(24), &name, "1,234"].map(str::to_owned);
+            table.row(&mut out, cells.to_vec()).expect("written");
+        }
+        table.flush(&mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn table_is_narrowed_to_the_terminal() {
+        let url = "quake3://192.0.2.7:27960";
+        for width_max in 48..160 {
+            let text = list(width_max, url);
+            let widest = text.lines().map(|line| line.width()).max().expect("lines");
+            assert!(widest <= width_max && text.lines().skip(1).all(|line| line.contains(url)), "{width_max}: {text}");
+            assert!(widest + 1 >= width_max.min(114), "no space is wasted at {width_max}: {text}");
+            assert_eq!(text.contains(" rank\n"), width_max >= 62, "{width_max}: {text}");
+            assert_eq!(text.contains(" class "), width_max >= 55, "{width_max}: {text}");
+        }
+        let long = format!("quake3://{}:27960", "h".repeat(80));
+        let text = list(80, &long);
+        assert!(text.lines().skip(1).all(|line| line.starts_with(&long)), "URLs are not truncated: {text}");
+        assert!(text.starts_with("server                            class  "), "{text}");
     }
 
     fn written(rows: usize, cells: impl Fn(usize) -> Vec<String>) -> String {

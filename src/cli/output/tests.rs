@@ -442,8 +442,8 @@ fn player_prints_weeks_and_best_positions() {
         "\
 Visor in baseq3 (player 12)
 merged with: Visor2
-week      server                         time  points  #  points/s  #  clq2  #  elo  #
-2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234  3    0.0010  2     -       -
+week      server                         time  points  #points  points/s  #clq1  clq2  #clq2  elo  #elo
+2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3    0.0010      2     -           -
 1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time
 best positions of closed weeks
 ranking  server                    #  week
