@@ -11,10 +11,11 @@ use super::offline::{self, Reader};
 use crate::api::json;
 use crate::cli::context::CliContext;
 use crate::cli::stdio::Output;
-use crate::control::{ApiError, ErrorCode, Request, Row};
+use crate::control::{Request, Row};
 use crate::engine::ViewError;
 use crate::model::view::export::ExportRow;
 use crate::state::State;
+use crate::state::answer::view_error;
 use crate::store::StoreError;
 
 /// Print every row of a week as JSON lines
@@ -56,8 +57,7 @@ pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     };
     out.flush()?;
     if rows == 0 {
-        let message = format!("week {} has no rows: nobody who is ranked has played in it", args.week);
-        return Err(ApiError::new(ErrorCode::NotFound, message).into());
+        return Err(view_error(ViewError::EmptyWeek(args.week.clone())).into());
     }
     Ok(ExitCode::SUCCESS)
 }

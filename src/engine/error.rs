@@ -12,8 +12,10 @@ pub enum ViewError<E: std::error::Error + 'static> {
     RemovedServer(String),
     #[error("no player is named {0:?}; names are case-sensitive")]
     UnknownPlayer(String),
-    #[error("week {week} has no rows; weeks with rows: {available}")]
+    #[error("week {week} is not in the state; weeks in the state: {available}")]
     UnknownWeek { week: String, available: String },
+    #[error("week {0} has no rows: nobody who is ranked has played in it")]
+    EmptyWeek(String),
     #[error("no player has key {0}")]
     UnknownPlayerKey(u32),
     #[error("{name:?} is a name in several games: {games}; select one by its player key")]

@@ -269,14 +269,14 @@ fn export_of_a_running_daemon_equals_that_of_its_state() {
     assert_eq!(without_daemon, sandbox.export(&sandbox.state(), &week));
     let no_rows = sandbox.run(["export", "--week", "2001-W01"]);
     assert_eq!(no_rows.status.code(), Some(1), "{}", no_rows.out);
-    assert!(no_rows.err.contains("week 2001-W01 has no rows; weeks with rows: "), "{}", no_rows.err);
+    assert!(no_rows.err.contains("week 2001-W01 is not in the state; weeks in the state: "), "{}", no_rows.err);
     let daemon = sandbox.start();
     assert_eq!(sandbox.ok(export), without_daemon, "its servers do not answer any more");
     let json = sandbox.json(export);
     assert!(json.len() == without_daemon.lines().count() && json.iter().all(|row| row["kind"] == "export"));
     let no_rows = sandbox.run(["export", "--week", "2001-W01"]);
     assert_eq!(no_rows.status.code(), Some(1), "{}", no_rows.out);
-    assert!(no_rows.err.contains("week 2001-W01 has no rows; weeks with rows: "), "{}", no_rows.err);
+    assert!(no_rows.err.contains("week 2001-W01 is not in the state; weeks in the state: "), "{}", no_rows.err);
     let done = sandbox.run(["export", "--state", sandbox.state().to_str().unwrap(), "--week", &week]);
     assert_eq!(done.status.code(), Some(1));
     let pid = daemon.pid();
