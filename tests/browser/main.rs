@@ -132,6 +132,8 @@ fn visitor_walks_through_the_site() {
         ("/servers?order=name".to_owned(), "servers"),
         (server.clone(), "server"),
         (format!("{server}?ranking=points"), "board of a server"),
+        ("/servers/source://127.0.1.0:27960?window=2025-W48".to_owned(), "boards with movement"),
+        ("/games/baseq3?window=2025-W48&ranking=time".to_owned(), "board of a game"),
         (format!("/series/{}?series=ten_minutes", fleet.urls()[0]), "series"),
         (player, "player"),
         ("/games".to_owned(), "games"),

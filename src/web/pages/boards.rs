@@ -12,6 +12,7 @@ use super::names;
 use crate::api::{Request, Row};
 use crate::model::Ranking;
 use crate::model::scope::Scope;
+use crate::model::shown_text::shown_name;
 use crate::model::view::board::{
     BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, PlayerSelector, WindowPhase, WindowSummary,
     WindowView,
@@ -276,22 +277,29 @@ impl BoardPart {
     pub fn table(&self, previous: &PreviousPositions) -> Markup {
         let ranking = self.head.ranking;
         let (title, unit) = ranking_name(ranking);
+        // Names are unique on a page.
+        let scope = match &self.head.scope {
+            Scope::Server(url) => url.to_string(),
+            Scope::Game(name) | Scope::Tag(name) => shown_name(name),
+        };
         html! {
-            table {
-                caption { (title) ", " (self.head.window.window) }
-                thead {
-                    tr {
-                        th scope="col" .n { "Position" } @if previous.is_some() { th scope="col" { "Change" } }
-                        th scope="col" { "Player" } th scope="col" .n { abbr title=(unit) { "Score" } }
+            div .scroll tabindex="0" role="region" aria-label={ (title) " of " (scope) } {
+                table {
+                    caption { (title) ", " (self.head.window.window) }
+                    thead {
+                        tr {
+                            th scope="col" .n { "Position" } @if previous.is_some() { th scope="col" { "Change" } }
+                            th scope="col" { "Player" } th scope="col" .n { abbr title=(unit) { "Score" } }
+                        }
                     }
-                }
-                tbody {
-                    @for entry in &self.entries {
-                        tr .found[self.found == Some(entry.player_key)] {
-                            td .n { (count(entry.at.position)) }
-                            @if let Some(previous) = previous { td { (movement(entry, previous)) } }
-                            td .name { a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } }
-                            td .n { (score(ranking, entry.at.score)) }
+                    tbody {
+                        @for entry in &self.entries {
+                            tr .found[self.found == Some(entry.player_key)] {
+                                td .n { (count(entry.at.position)) }
+                                @if let Some(previous) = previous { td { (movement(entry, previous)) } }
+                                td .name { a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } }
+                                td .n { (score(ranking, entry.at.score)) }
+                            }
                         }
                     }
                 }

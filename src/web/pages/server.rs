@@ -197,15 +197,17 @@ fn charts(series: &SeriesView, detail: &ServerDetail) -> Markup {
 fn maps(detail: &ServerDetail) -> Markup {
     html! {
         @if detail.maps.is_empty() { p { "None yet." } } @else {
-            table {
-                caption { "Maps that were played since the start of the week" }
-                thead { tr { th scope="col" { "Map" } th scope="col" .n { "Minutes" } th scope="col" .n { "Mean players" } } }
-                tbody {
-                    @for map in &detail.maps {
-                        tr {
-                            td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
-                            td .n { (count(map.minutes.round() as u64)) }
-                            td .n { (rounded(map.average_players)) }
+            div .scroll tabindex="0" role="region" aria-label="Maps of this week" {
+                table {
+                    caption { "Maps that were played since the start of the week" }
+                    thead { tr { th scope="col" { "Map" } th scope="col" .n { "Minutes" } th scope="col" .n { "Mean players" } } }
+                    tbody {
+                        @for map in &detail.maps {
+                            tr {
+                                td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
+                                td .n { (count(map.minutes.round() as u64)) }
+                                td .n { (rounded(map.average_players)) }
+                            }
                         }
                     }
                 }
@@ -222,10 +224,12 @@ fn all_time_best(best: &BestPlayers) -> Markup {
                 section {
                     h3 { (ranking_name(*ranking).0) }
                     @if players.is_empty() { p { "None yet: positions count when a week is closed." } } @else {
-                        table {
-                            caption { "Best positions in " (ranking_name(*ranking).0) }
-                            thead { tr { th scope="col" { "Player" } th scope="col" { "Positions and weeks" } } }
-                            tbody { @for player in players { (best_player(player)) } }
+                        div .scroll tabindex="0" role="region" aria-label={ "Best positions in " (ranking_name(*ranking).0) } {
+                            table {
+                                caption { "Best positions in " (ranking_name(*ranking).0) }
+                                thead { tr { th scope="col" { "Player" } th scope="col" { "Positions and weeks" } } }
+                                tbody { @for player in players { (best_player(player)) } }
+                            }
                         }
                     }
                 }
