@@ -105,6 +105,10 @@ fn visitor_walks_through_the_site() {
     browser.click("#boards ~ form button");
     visit.arrive(|path| path.ends_with("?window=2025-W47"));
     assert_eq!(browser.text("#boards"), "Rankings of 2025-W47");
+    wait_until("the page is scrolled to the boards", || {
+        let position = browser.script("return document.querySelector('#boards').getBoundingClientRect().top");
+        position.as_f64().expect("a position").abs() < 2.0
+    });
     visit.check("last week");
     browser.click("section:nth-of-type(3) h3 a");
     visit.arrive(|path| path.ends_with("?window=2025-W47&ranking=elo"));

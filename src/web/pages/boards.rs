@@ -45,6 +45,24 @@ pub(super) struct BoardPart {
     found: Option<u32>,
 }
 
+/// The section of a page with boards.
+pub(super) struct Section {
+    /// What the section shows if the visitor has chosen a window or a ranking, such as
+    /// `ELO in 2025-W47`.
+    choice: Option<String>,
+    pub markup: Markup,
+}
+
+impl Section {
+    /// The title of a page: the name of its server, game or tag, after the chosen boards.
+    pub fn page_title(&self, name: &str) -> String {
+        match &self.choice {
+            Some(choice) => format!("{choice}: {name}"),
+            None => name.to_owned(),
+        }
+    }
+}
+
 /// Positions of players in the window before; players without one are new.
 pub(super) type PreviousPositions = Option<BTreeMap<u32, u64>>;
 
@@ -97,7 +115,7 @@ pub(super) async fn section(
     path: &str,
     parameters: &BoardParameters,
     week_coverage: Option<f64>,
-) -> Result<Markup, Problem> {
+) -> Result<Section, Problem> {
     let all_windows = context.windows().await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
     let Some(name) = parameters.ranking.as_deref().filter(|name| !name.is_empty()) else {
@@ -119,19 +137,20 @@ pub(super) async fn section(
         let boards: Vec<(BoardPart, PreviousPositions)> =
             parts.into_iter().map(|part| (part, previous.next())).collect();
         let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
-        return Ok(html! {
+        let markup = html! {
             (heading(&boards[0].0.head, &all_windows, path, None, week_coverage))
             div .grid {
                 @for (board, previous) in &boards {
                     @let (title, unit) = ranking_name(board.head.ranking);
                     section {
-                        h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) } { (title) } span .soft { ", " (unit) } }
+                        h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) "#boards" } { (title) } span .soft { ", " (unit) } }
                         (board.table(previous))
                         p .soft { (players_text(board.head.size)) }
                     }
                 }
             }
-        });
+        };
+        return Ok(Section { choice: window.map(|_| format!("Rankings of {shown}")), markup });
     };
     let ranking = query::ranking(name)?;
     let start = parameters.start.map_or(1, Number::to);
@@ -163,22 +182,22 @@ pub(super) async fn section(
     let previous = previous(context, scope, &all_windows, &board).await?;
     let (title, unit) = ranking_name(ranking);
     let shown = &board.head.window.window;
-    let link = |start: u64| format!("{path}?window={shown}&ranking={}&start={start}", ranking.name());
+    let link = |start: u64| format!("{path}?window={shown}&ranking={}&start={start}#boards", ranking.name());
     let first = board.entries.first().map_or(1, |entry| entry.at.position);
     let last = board.entries.last().map_or(0, |entry| entry.at.position);
-    Ok(html! {
+    let markup = html! {
         (heading(&board.head, &all_windows, path, Some(ranking), week_coverage))
         ul .tabs {
-            li { a href={ (path) "?window=" (shown) } { "All rankings" } }
+            li { a href={ (path) "?window=" (shown) "#boards" } { "All rankings" } }
             @for other in Ranking::ALL {
                 li {
-                    a href={ (path) "?window=" (shown) "&ranking=" (other.name()) } aria-current=[(other == ranking).then_some("page")] {
+                    a href={ (path) "?window=" (shown) "&ranking=" (other.name()) "#boards" } aria-current=[(other == ranking).then_some("page")] {
                         (ranking_name(other).0)
                     }
                 }
             }
         }
-        form .filters action=(path) {
+        form .filters action={ (path) "#boards" } {
             input type="hidden" name="window" value=(shown);
             input type="hidden" name="ranking" value=(ranking.name());
             div { label for="board-player" { "Find a player on this board" } input #board-player name="player" maxlength="100" required; }
@@ -191,7 +210,8 @@ pub(super) async fn section(
             @if first > 1 { a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { "Better positions" } " " }
             @if last < board.head.size && last > 0 { a href=(link(last + 1)) rel="next" { "Further positions" } }
         }
-    })
+    };
+    Ok(Section { choice: Some(format!("{title} in {shown}")), markup })
 }
 
 /// Title of the section: the window, whether it is final, and a choice of others.
@@ -215,7 +235,7 @@ fn heading(
             @if window.closed { "Closed: final." } @else { "Running: provisional. " }
             @if let Some(share) = coverage { (self::coverage(share)) }
         }
-        form .filters action=(path) {
+        form .filters action={ (path) "#boards" } {
             div {
                 label for="board-window" { "Window" }
                 select #board-window name="window" {

@@ -98,12 +98,12 @@ async fn group(
     let servers = busiest_servers(context, filter, SERVERS).await?;
     let body = html! {
         h1 { (kind) " " (names::plain(name)) }
-        (boards)
+        (boards.markup)
         h2 { "Players over time" }
         (online::charts(series.as_ref(), game, tag, &Resolution::ALL))
         h2 { "Busiest servers" }
         (server_table::table("Servers with most players now", &servers))
         p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }
     };
-    Ok(Page::new(format!("{kind} {name}"), body))
+    Ok(Page::new(boards.page_title(&format!("{kind} {name}")), body))
 }

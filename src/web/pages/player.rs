@@ -128,7 +128,7 @@ fn weeks(player: &PlayerView) -> Markup {
                     @for week in weeks {
                         tr {
                             td { (week.week) }
-                            td .name { a href={ (server_path(&week.server)) "?window=" (week.week) } { (week.server) } }
+                            td .name { a href={ (server_path(&week.server)) "?window=" (week.week) "#boards" } { (week.server) } }
                             @for of in Ranking::ALL {
                                 td .n { (score(of, shown_score(week, of))) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
@@ -172,7 +172,7 @@ fn best(player: &PlayerView) -> Markup {
                         tr {
                             td { (ranking(best.ranking).0) }
                             td .n { (count(best.position)) }
-                            td { a href={ (server_path(server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) } { (best.week) } }
+                            td { a href={ (server_path(server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (best.week) } }
                         }
                     }
                 }

@@ -38,7 +38,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         @if summary.greylist_reason.is_some() { p { "This server is excluded from rankings." } }
         h2 { "Players now" }
         (players(&detail.players_listed))
-        (boards)
+        (boards.markup)
         h2 { "Players over time" }
         @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
         h2 { "Maps of this week" }
@@ -49,7 +49,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (scanning(&detail))
         (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
     };
-    Ok(Page::new(names::plain_hostname(&summary.hostname, &summary.url), body))
+    Ok(Page::new(boards.page_title(&names::plain_hostname(&summary.hostname, &summary.url)), body))
 }
 
 async fn best_players(context: &WebContext, url: &ServerUrl) -> Result<BestPlayers, Problem> {

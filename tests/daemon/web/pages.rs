@@ -1,6 +1,6 @@
 //! The website: every page and every link on it, names that are markup, and errors.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,7 @@ fn check_page(path: &str, answer: &Answer) {
     let style = include_str!("../../../src/web/pages/style.css").len();
     assert!(html.len() + style <= PAGE_BYTES_MAX, "{path}: {} bytes", html.len());
     let ids: Vec<String> = attributes(html, "id").collect();
-    let unique: std::collections::BTreeSet<&String> = ids.iter().collect();
+    let unique: BTreeSet<&String> = ids.iter().collect();
     assert_eq!(ids.len(), unique.len(), "{path}: an id occurs twice");
 }
 
@@ -69,6 +69,8 @@ fn every_link_leads_to_a_page() {
     let mut seen: BTreeMap<String, String> = queue.iter().cloned().collect();
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     let mut followed = 0;
+    let mut ids: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut anchors: BTreeSet<(String, String, String)> = BTreeSet::new();
     while let Some((path, from)) = queue.pop_front() {
         let answer = site.get(&path);
         assert_eq!(answer.status, 200, "{path}, linked from {from}: {}", String::from_utf8_lossy(&answer.body));
@@ -79,11 +81,16 @@ fn every_link_leads_to_a_page() {
         }
         check_page(&path, &answer);
         let html = answer.text();
+        ids.insert(path.clone(), attributes(html, "id").collect());
         for link in ["href", "action", "src"].into_iter().flat_map(|name| attributes(html, name)) {
             if let Some(id) = link.strip_prefix('#') {
                 assert!(html.contains(&format!(" id=\"{id}\"")), "{path}: {link}");
             }
-            let link = link.split('#').next().unwrap_or_default().to_owned();
+            let (link, id) = link.split_once('#').map_or((&*link, ""), |(link, id)| (link, id));
+            let link = link.to_owned();
+            if !link.is_empty() && !id.is_empty() {
+                anchors.insert((link.clone(), id.to_owned(), path.clone()));
+            }
             if link.is_empty() || link.starts_with("steam://") || seen.contains_key(&link) || followed == PAGES_MAX {
                 continue;
             }
@@ -93,6 +100,11 @@ fn every_link_leads_to_a_page() {
             queue.push_back((link, path.clone()));
         }
     }
+    for (path, id, from) in &anchors {
+        assert!(ids.get(path).is_none_or(|ids| ids.contains(id)), "{path}#{id}, linked from {from}");
+    }
+    let to_boards = anchors.iter().filter(|(_, id, _)| id == "boards").count();
+    assert!(to_boards > 20, "links to boards lead to them: {to_boards}");
     for kind in [
         "",
         "servers",
@@ -131,6 +143,17 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
     let all = get(&format!("{server}?window=2025-W47"));
     for title in ["CLQ1", "CLQ2", "ELO", "Points", "Time"] {
         assert!(all.contains(&format!("{title}, 2025-W47</caption>")), "{title}");
+    }
+    let hostname = sandbox.json(["servers", "show", "source://127.0.1.0:27960"])[0]["hostname"].clone();
+    let hostname = hostname.as_str().expect("a name");
+    for (path, title) in [
+        (server.to_owned(), hostname.to_owned()),
+        (format!("{server}?window=2025-W47"), format!("Rankings of 2025-W47: {hostname}")),
+        (format!("{server}?window=2025-W47&ranking=points"), format!("Points in 2025-W47: {hostname}")),
+        ("/games/baseq3?window=2025-W47&ranking=elo".to_owned(), "ELO in 2025-W47: Game baseq3".to_owned()),
+        ("/tags/ctf?window=2025-W48".to_owned(), "Rankings of 2025-W48: Tag ctf".to_owned()),
+    ] {
+        assert!(get(&path).contains(&format!("<title>{title} - clqd</title>")), "{path}: {title}");
     }
     let page = get(&format!("{server}?window=2025-W47&ranking=points"));
     assert!(page.contains("Closed: final.") || page.contains("Running: provisional."));
