@@ -16,7 +16,7 @@ use clqd::state::{State, StateError};
 use clqd::store::{StoreError, StoreSettings};
 use serde_json::Value;
 
-use super::{ClassStep, MapTime, Oracle, PlayerId, Row, pack_slots, ranks_blob};
+use super::{ClassStep, MapTime, Oracle, PlayerId, Row, Scope, pack_slots, ranks_blob};
 
 /// The number of compared segments, and of those that were one thousandth off.
 #[derive(Clone, Copy, Default)]
@@ -84,11 +84,12 @@ fn check_positions(oracle: &Oracle, lines: &[&str], exported: Vec<(String, Row)>
         let row = Row { pos: Default::default(), ..row.clone() };
         boards.entry(server).or_default().push((line, row));
     }
-    for mut board in boards.into_values() {
+    for (server, mut board) in boards {
+        let scope = Scope::Server(server.to_owned());
         board.sort_by_key(|(_, row)| oracle.player_key(&row.player));
         let (lines, mut rows): (Vec<&str>, Vec<Row>) = board.into_iter().unzip();
         for ranking in ["clq1", "clq2", "elo", "points", "time"] {
-            oracle.rank(&mut rows, ranking);
+            oracle.rank_in(&mut rows, ranking, &scope);
         }
         for (line, row) in lines.iter().zip(&rows) {
             let got: Value = serde_json::from_str(line).expect("JSON");
@@ -190,14 +191,14 @@ pub fn check_state(oracle: &Oracle, got: &Archived, context: &str) {
     for server in &oracle.servers {
         let archived = got.servers.get(server).unwrap_or_else(|| panic!("{context}: {server} is not archived"));
         let history = oracle.class_history(server);
-        let last: &ClassStep = history.last().expect("a line of each server");
-        let snapshots = oracle.snapshots_of(server);
+        // A server that was added may have no scan.
+        let Some(last): Option<&ClassStep> = history.last() else { continue };
         let label = |what: &str| format!("{context}, {server}: {what}");
         assert_eq!((archived.missed, archived.class), (last.missed, last.class), "{}", label("missed and class"));
         assert_eq!(archived.last_scan_ms, Some(last.t), "{}", label("last scan"));
         let assumed = oracle.assumed_after_lines(server).last().copied();
         assert_eq!(Some(archived.assumed_players), assumed, "{}", label("assumed count"));
-        if let Some(snapshot) = snapshots.last() {
+        if let Some(snapshot) = oracle.last_list(server) {
             let total: i64 = snapshot.entries.iter().filter(|e| !e.spectator).filter_map(|e| e.points).sum();
             assert_eq!(archived.total_points, total, "{}", label("total points"));
             // After three missed scans, or 20 minutes without a reply, no player is online.
@@ -209,7 +210,7 @@ pub fn check_state(oracle: &Oracle, got: &Archived, context: &str) {
                 (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
             });
             let want = snapshot.entries.iter().filter(|_| is_online).map(|e| {
-                let player = (!e.spectator).then_some(e.usable);
+                let player = (!e.spectator).then_some(e.player.is_some());
                 (e.name.as_str(), e.display.as_str(), e.points, e.spectator, player)
             });
             assert!(list.eq(want), "{}: {:?}, oracle {:?}", label("list"), archived.list, snapshot.entries);
@@ -249,7 +250,8 @@ fn check_names(oracle: &Oracle, got: &Archived, context: &str) {
     let mut last_seen: HashMap<PlayerId, BTreeMap<&str, &str>> = HashMap::new();
     for snapshot in &oracle.snapshots {
         for entry in snapshot.ranked() {
-            last_seen.entry(snapshot.player_id(entry)).or_default().insert(&snapshot.server, &entry.display);
+            let player = entry.player.clone().expect("ranked");
+            last_seen.entry(player).or_default().insert(&snapshot.server, &entry.display);
         }
     }
     for (player, display) in got.players.values() {

@@ -1,7 +1,10 @@
 //! Compares successive snapshots (docs/rules.md 3 to 7): facts about players, rounds, and
 //! estimates (docs/rules.md 15). Sums and positions are computed in `rows`.
+//!
+//! A fact names the player whom the name in the list stood for at that time. What a later merge
+//! does with it is in `rows`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::screen::{Reason, Report};
 use super::{PlayerId, Quarter, SEGMENT_MS, Settings};
@@ -10,6 +13,11 @@ use super::{PlayerId, Quarter, SEGMENT_MS, Settings};
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub t: i64,
+    /// Index of its line in the log.
+    pub line: usize,
+    /// The time since the previous snapshot. `None`: it has none, or the clock was set back
+    /// between the two to a time before the previous one.
+    pub gap_ms: Option<i64>,
     pub server: String,
     pub game: String,
     /// As received.
@@ -20,6 +28,8 @@ pub struct Snapshot {
     pub count: u32,
     /// Players, spectators included.
     pub entries: Vec<Entry>,
+    /// The server is exempt from the check of gains.
+    pub gains_exempt: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +44,9 @@ pub struct Entry {
     pub once: bool,
     pub usable: bool,
     pub spectator: bool,
+    /// The player for whom the entry counts, after merges. `None`: the name is unusable, the entry
+    /// is a spectator, or another entry counts for the same player.
+    pub player: Option<PlayerId>,
 }
 
 /// One fact about one player from a snapshot, credited to the week of the snapshot.
@@ -41,6 +54,8 @@ pub struct Entry {
 pub struct Fact {
     /// `t` of the snapshot that revealed it.
     pub t: i64,
+    /// Index of its line in the log.
+    pub line: usize,
     pub week: u32,
     pub server: String,
     pub player: PlayerId,
@@ -69,6 +84,7 @@ pub enum FactKind {
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub t: i64,
+    pub line: usize,
     pub week: u32,
     pub server: String,
     pub player: PlayerId,
@@ -80,9 +96,13 @@ pub struct Estimate {
 pub struct Round {
     /// `t` of the snapshot that showed the restart.
     pub t: i64,
+    /// Index of its line in the log.
+    pub line: usize,
     pub week: u32,
     pub server: String,
     pub game: String,
+    /// The tags that the server had.
+    pub tags: BTreeSet<String>,
     pub list: Vec<FinalEntry>,
 }
 
@@ -91,6 +111,8 @@ pub struct FinalEntry {
     pub name: String,
     pub usable: bool,
     pub points: i64,
+    /// The player to be rated, after the merges until the round.
+    pub player: Option<PlayerId>,
 }
 
 impl Snapshot {
@@ -105,12 +127,12 @@ impl Snapshot {
 
     /// The players that are ranked.
     pub fn ranked(&self) -> impl Iterator<Item = &Entry> {
-        self.playing().filter(|e| e.usable)
+        self.entries.iter().filter(|e| e.player.is_some())
     }
 
-    /// The entry of a ranked player.
+    /// The entry that counts for a player.
     fn ranked_entry(&self, player: &PlayerId) -> Option<&Entry> {
-        self.ranked().find(|e| e.name == player.name && self.game == player.game)
+        self.entries.iter().find(|e| e.player.as_ref() == Some(player))
     }
 
     /// How often a name occurs in the list, spectators included.
@@ -132,30 +154,51 @@ pub struct Revealed {
 /// Compares each snapshot with the previous one of the same server.
 ///
 /// [open] docs/rules.md 14.5: the name was in the previous list as a spectator if any
-/// spectator in it has the name, however often it occurs, and even if the game differs.
+/// spectator in it has the name, however often it occurs, and even if the game differs. Names that
+/// were merged are different names there.
 ///
 /// [open] A player who had no points and now has some gains nothing, except on a restart.
-pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
-    let mut revealed = Revealed::default();
-    let Revealed { facts, rounds, estimates, reports } = &mut revealed;
-    let mut last: HashMap<&str, usize> = HashMap::new();
-    let mut presences: HashMap<(&str, PlayerId), Presence> = HashMap::new();
-    // Rows (server, week, player) that existed before the snapshot.
-    let mut rows: HashSet<(&str, u32, PlayerId)> = HashSet::new();
-    for (i, cur) in snapshots.iter().enumerate() {
-        let prev = last.insert(&cur.server, i).map(|i| &snapshots[i]);
+///
+/// [open] A player with several names who stayed is compared with the entry that counted before,
+/// whichever name it has.
+#[derive(Default)]
+pub struct Comparer {
+    pub revealed: Revealed,
+    last: HashMap<String, Last>,
+    presences: HashMap<(String, PlayerId), Presence>,
+    /// Rows (server, week, player) that existed before the snapshot.
+    rows: HashSet<(String, u32, PlayerId)>,
+}
+
+/// The last snapshot of a server.
+struct Last {
+    snapshot: Snapshot,
+    /// The clock was set back to a time before it.
+    ahead: bool,
+}
+
+impl Comparer {
+    /// Returns the snapshot as it was compared.
+    pub fn compare(&mut self, mut cur: Snapshot, settings: &Settings, tags: &BTreeSet<String>) -> Snapshot {
+        let last = self.last.remove(&cur.server);
+        let prev = last.as_ref().map(|last| &last.snapshot);
+        cur.gap_ms = last.as_ref().filter(|last| !last.ahead).map(|last| cur.t - last.snapshot.t);
+        let visible = prev.filter(|_| cur.gap_ms.is_some_and(|gap| gap <= SEGMENT_MS));
+        one_entry_for_each_player(visible, &mut cur);
+
         let week = settings.calendar.week(cur.t).0;
-        let restarted = prev.is_some_and(|prev| restarted(prev, cur, settings));
-        let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
+        let restarted = prev.is_some_and(|prev| restarted(prev, &cur, settings));
+        let Revealed { facts, rounds, estimates, reports } = &mut self.revealed;
         let facts_before = facts.len();
+        let (t, line) = (cur.t, cur.line);
         let mut estimate = |player: &PlayerId, ms: i64| {
-            estimates.push(Estimate { t: cur.t, week, server: cur.server.clone(), player: player.clone(), ms });
+            estimates.push(Estimate { t, line, week, server: cur.server.clone(), player: player.clone(), ms });
         };
 
         for entry in cur.ranked() {
-            let player = cur.player_id(entry);
+            let player = entry.player.clone().expect("ranked");
             let mut reveal = |kind| {
-                facts.push(Fact { t: cur.t, week, server: cur.server.clone(), player: player.clone(), kind });
+                facts.push(Fact { t, line, week, server: cur.server.clone(), player: player.clone(), kind });
             };
             let stayed = visible.and_then(|prev| Some((prev, prev.ranked_entry(&player)?)));
             let watched = visible.is_some_and(|prev| prev.entries.iter().any(|e| e.spectator && e.name == entry.name));
@@ -168,67 +211,152 @@ pub fn compare_all(snapshots: &[Snapshot], settings: &Settings) -> Revealed {
             };
             reveal(FactKind::Seen { with_points: entry.points.is_some() });
             match stayed {
-                Some((prev, _)) => reveal(FactKind::Stayed { gap_ms: cur.t - prev.t }),
+                Some((prev, _)) => reveal(FactKind::Stayed { gap_ms: t - prev.t }),
                 None if watched => (),
                 None => reveal(FactKind::Start),
             }
             match (stayed, visible) {
-                (Some((prev, _)), _) => estimate(&player, cur.t - prev.t),
-                (None, Some(prev)) => estimate(&player, (cur.t - prev.t) / 2),
+                (Some((prev, _)), _) => estimate(&player, t - prev.t),
+                (None, Some(prev)) => estimate(&player, (t - prev.t) / 2),
                 (None, None) => estimate(&player, 60_000),
             }
-            let possible = !settings.screen.enabled || gain <= settings.screen.gain_max;
+            let possible = !settings.screen.enabled || cur.gains_exempt || gain <= settings.screen.gain_max;
             if !possible {
-                reports.push(Report { t: cur.t, server: cur.server.clone(), reason: Reason::ImpossibleGain });
+                reports.push(Report { t, server: cur.server.clone(), reason: Reason::ImpossibleGain });
             }
             let gain = if possible { gain } else { 0 };
             if gain > 0 {
                 reveal(FactKind::Gain(gain));
             }
+            let key = (cur.server.clone(), player.clone());
             match stayed {
                 Some((prev, _)) => {
-                    let presence = presences.get_mut(&(cur.server.as_str(), player.clone())).expect("a presence");
-                    presence.intervals.push(Interval { from: prev.t, to: cur.t, gain });
-                    for thousandths in presence.segments_completed_in(prev.t, cur.t).into_iter().filter(|&s| s > 0) {
+                    let presence = self.presences.get_mut(&key).expect("a presence");
+                    presence.intervals.push(Interval { from: prev.t, to: t, gain });
+                    for thousandths in presence.segments_completed_in(prev.t, t).into_iter().filter(|&s| s > 0) {
                         reveal(FactKind::Segment(thousandths));
                     }
                 }
-                None => {
-                    let presence = Presence { first_sighting: cur.t, intervals: Vec::new() };
-                    presences.insert((cur.server.as_str(), player.clone()), presence);
-                }
+                None => _ = self.presences.insert(key, Presence { first_sighting: t, intervals: Vec::new() }),
             }
         }
 
-        for left in visible.iter().flat_map(|prev| prev.ranked().map(|e| prev.player_id(e))) {
-            if cur.ranked_entry(&left).is_none() && rows.contains(&(cur.server.as_str(), week, left.clone())) {
-                estimate(&left, (cur.t - visible.expect("a previous snapshot").t) / 2);
+        for left in visible.iter().flat_map(|prev| prev.ranked().filter_map(|e| e.player.as_ref())) {
+            if cur.ranked_entry(left).is_none() && self.rows.contains(&(cur.server.clone(), week, left.clone())) {
+                estimate(left, (t - visible.expect("a previous snapshot").t) / 2);
             }
         }
 
         if let Some(prev) = prev.filter(|_| restarted) {
-            let list: Vec<FinalEntry> = prev
-                .playing()
-                .filter_map(|e| Some(FinalEntry { name: e.name.clone(), usable: e.usable, points: e.points? }))
-                .collect();
+            let final_entry = |e: &Entry| {
+                let points = e.points?;
+                Some(FinalEntry { name: e.name.clone(), usable: e.player.is_some(), points, player: e.player.clone() })
+            };
+            let list: Vec<FinalEntry> = prev.playing().filter_map(final_entry).collect();
             if counts(&list) {
                 let points: Vec<i64> = list.iter().map(|e| e.points).collect();
                 for (entry, score) in list.iter().zip(clq2_scores(&points, settings.clq2_quarter)) {
-                    let player = PlayerId { game: prev.game.clone(), name: entry.name.clone() };
-                    if entry.usable && score > 0 {
-                        let kind = FactKind::Game(score);
-                        facts.push(Fact { t: cur.t, week, server: cur.server.clone(), player: player.clone(), kind });
+                    let Some(player) = entry.player.clone() else { continue };
+                    if score > 0 {
+                        let (server, kind) = (cur.server.clone(), FactKind::Game(score));
+                        facts.push(Fact { t, line, week, server, player: player.clone(), kind });
                     }
-                    if entry.usable {
-                        rows.insert((&cur.server, week, player));
-                    }
+                    self.rows.insert((cur.server.clone(), week, player));
                 }
-                rounds.push(Round { t: cur.t, week, server: prev.server.clone(), game: prev.game.clone(), list });
+                let (server, game, tags) = (prev.server.clone(), prev.game.clone(), tags.clone());
+                rounds.push(Round { t, line, week, server, game, tags, list });
             }
         }
-        rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.as_str(), week, fact.player.clone())));
+        self.rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.clone(), week, fact.player.clone())));
+        self.last.insert(cur.server.clone(), Last { snapshot: cur.clone(), ahead: false });
+        cur
     }
-    revealed
+
+    /// The list with which the next one of the server will be compared.
+    pub fn last_list(&self, server: &str) -> Option<&Snapshot> {
+        self.last.get(server).map(|last| &last.snapshot)
+    }
+
+    /// docs/rules.md 13: all presences end, no round ends, and the next snapshot has no previous one.
+    pub fn end_presences(&mut self, server: &str) {
+        self.last.remove(server);
+    }
+
+    /// The recorded time is set back.
+    ///
+    /// [open] A server whose last list is of a later time was invisible until its next one: players
+    /// enter again, but a restart is recognised and ends a round, as after any gap.
+    pub fn set_clock_back(&mut self, to: i64) {
+        for last in self.last.values_mut() {
+            last.ahead |= last.snapshot.t > to;
+        }
+    }
+
+    /// From now on a player is another one. A presence continues as that player's; of two presences
+    /// on a server the one that began first counts, and of two that began at once the one whose entry
+    /// is first.
+    pub fn merge(&mut self, from: &PlayerId, into: &PlayerId) {
+        for (server, last) in &mut self.last {
+            let entries = &mut last.snapshot.entries;
+            let at = |player: &PlayerId| entries.iter().position(|e| e.player.as_ref() == Some(player));
+            let (from_at, into_at) = (at(from), at(into));
+            let Some(from_at) = from_at else { continue };
+            let (from_key, into_key) = ((server.clone(), from.clone()), (server.clone(), into.clone()));
+            let presence = self.presences.remove(&from_key).expect("a presence");
+            if let Some(into_at) = into_at {
+                if (self.presences[&into_key].first_sighting, into_at) < (presence.first_sighting, from_at) {
+                    entries[from_at].player = None;
+                    continue;
+                }
+                entries[into_at].player = None;
+            }
+            entries[from_at].player = Some(into.clone());
+            self.presences.insert(into_key, presence);
+        }
+        let of_from: Vec<_> = self.rows.extract_if(|(_, _, player)| player == from).collect();
+        self.rows.extend(of_from.into_iter().map(|(server, week, _)| (server, week, into.clone())));
+    }
+
+    /// Deletes a player with all names.
+    ///
+    /// [open] The entry stays in the last list with an empty name, as in the lists that are recorded
+    /// later. So it is unusable in the final list of its round.
+    pub fn forget(&mut self, player: &PlayerId, names: &HashSet<PlayerId>) {
+        for Last { snapshot, .. } in self.last.values_mut() {
+            let id = |name: &str| PlayerId { game: snapshot.game.clone(), name: name.to_owned() };
+            let forgotten: Vec<bool> = snapshot.entries.iter().map(|e| names.contains(&id(&e.name))).collect();
+            if !forgotten.contains(&true) {
+                continue;
+            }
+            for (entry, _) in snapshot.entries.iter_mut().zip(&forgotten).filter(|(_, forgotten)| **forgotten) {
+                let (points, spectator) = (entry.points, entry.spectator);
+                let (name, display) = (String::new(), String::new());
+                *entry = Entry { name, display, points, once: true, usable: false, spectator, player: None };
+            }
+            let names: Vec<String> = snapshot.entries.iter().map(|e| e.name.clone()).collect();
+            for entry in &mut snapshot.entries {
+                entry.once = names.iter().filter(|name| **name == entry.name).count() == 1;
+            }
+        }
+        self.presences.retain(|(_, present), _| present != player);
+        self.rows.retain(|(_, _, of)| of != player);
+    }
+}
+
+/// Of several entries of a player with merged names, the name that counted in the previous list
+/// counts, or else the first in the list. The others are treated like unusable names.
+fn one_entry_for_each_player(prev: Option<&Snapshot>, cur: &mut Snapshot) {
+    for i in 0..cur.entries.len() {
+        let Some(player) = cur.entries[i].player.clone() else { continue };
+        let same: Vec<usize> =
+            (i..cur.entries.len()).filter(|&n| cur.entries[n].player.as_ref() == Some(&player)).collect();
+        let counted = prev.and_then(|prev| prev.ranked_entry(&player));
+        let counts = same.iter().copied().find(|&n| counted.is_some_and(|before| before.name == cur.entries[n].name));
+        let counts = counts.unwrap_or(i);
+        for n in same.into_iter().filter(|&n| n != counts) {
+            cur.entries[n].player = None;
+        }
+    }
 }
 
 /// The gain of a player that stayed, without a restart (docs/rules.md 3).

@@ -1,7 +1,9 @@
 //! Adversarial scan logs from a seed: short games close to every edge case of
 //! docs/rules.md. They do not resemble real servers; `clqd::fleet` does. The same seed and
-//! time zone always give the same log. Logs for screening are in `screening`.
+//! time zone always give the same log. Logs for screening are in `screening`; `commands` adds what an
+//! admin did.
 
+pub mod commands;
 pub mod screening;
 
 use clqd::model::WeekKey;

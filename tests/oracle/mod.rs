@@ -6,78 +6,43 @@
 //! engine except the calendar, the normalisation of names and the parsing of URLs. It is
 //! neither fast nor incremental, and rejects a log that is not in time order.
 //!
+//! A log may contain commands of an admin and settings (docs/rules.md 13). They are applied in
+//! order, each to what the lines before it have revealed. Facts are never changed afterwards: they
+//! name the player whom a name stood for at that time. Rows are sums over the facts of a scope in
+//! order of the log, in which a merge, a forgotten player or deleted windows are steps of their own.
+//! A row of a moment is such a sum over the lines before it.
+//!
 //! A choice that docs/rules.md leaves open is marked **[open]**.
 
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of this module")]
 
 pub mod adapter;
+mod commands;
 pub mod compare;
 mod facts;
 pub mod generate;
+mod history;
 mod log;
+mod names;
 mod rows;
 mod screen;
 mod servers;
+mod settings;
+mod sums;
 mod windows;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use clqd::model::calendar::Calendar;
+use commands::{Known, Run};
 use facts::Revealed;
 pub use facts::{Entry, Estimate, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
-pub use log::{Line, LineKind, read_log};
+use history::{History, Target};
+pub use log::{Command, Line, LineKind, Logged, What, read_log};
 pub use rows::{Best, Row, Scope};
-pub use screen::{Outcome, Reason, Report, Screen};
-use screen::{Screened, screen};
+pub use screen::{Outcome, Reason, Report, Screen, normalised};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
+pub use settings::{Quarter, Settings};
 pub use windows::{Window, WindowKind};
-
-/// The settings that docs/rules.md names, with its defaults.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub calendar: Calendar,
-    pub count_bots: bool,
-    pub ping_zero_is_bot: bool,
-    pub ignore: Vec<String>,
-    pub darkplaces_games: Vec<String>,
-    pub round_drop_min: i64,
-    pub round_drop_ratio: f64,
-    pub clq2_quarter: Quarter,
-    pub elo_k: f64,
-    /// 0: no cap.
-    pub elo_k_times_opponents_max: f64,
-    pub elo_carry_over: bool,
-    pub screen: Screen,
-}
-
-/// `clq2.quarter`: what "at least 25 % of the pivot's points" means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quarter {
-    /// `floor(pivot / points) <= 4`.
-    Whole,
-    /// `4 * points >= pivot`.
-    Exact,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        let ignore = ["UnnamedPlayer", "unnamed", "Player", "player", "unconnected", "nameless tee"];
-        Settings {
-            calendar: Calendar::default(),
-            count_bots: false,
-            ping_zero_is_bot: true,
-            ignore: ignore.map(str::to_owned).to_vec(),
-            darkplaces_games: vec!["Nexuiz".to_owned(), "Xonotic".to_owned()],
-            round_drop_min: 5,
-            round_drop_ratio: 0.5,
-            clq2_quarter: Quarter::Whole,
-            elo_k: 25.0,
-            elo_k_times_opponents_max: 225.0,
-            elo_carry_over: false,
-            screen: Screen::default(),
-        }
-    }
-}
 
 /// The length of a segment, and the longest gap over which a player counts as present
 /// (docs/rules.md 3 and 5).
@@ -92,9 +57,11 @@ pub struct PlayerId {
 
 /// A scan log and everything that is derived from it.
 pub struct Oracle {
+    /// Those at the end of the log.
     pub settings: Settings,
+    /// The scans.
     pub lines: Vec<Line>,
-    /// The result of the checks of docs/rules.md 14 for each line.
+    /// The result of the checks of docs/rules.md 14 for each scan.
     pub outcomes: Vec<Outcome>,
     /// The full snapshots that are credible, in order of the log.
     pub snapshots: Vec<Snapshot>,
@@ -108,10 +75,19 @@ pub struct Oracle {
     pub reports: Vec<Report>,
     /// Bots that could not be identified, by server, in the last list that was not too long.
     pub unnamed_bots: HashMap<String, u32>,
-    /// All players with keys: the key is the index + 1.
+    /// All players that ever had a key: the key is the index + 1. Merged and forgotten ones too.
     pub players: Vec<PlayerId>,
-    /// All servers in order of first appearance: the key is the index + 1.
+    /// All servers in order of first appearance: the key is the index + 1. Removed ones too.
     pub servers: Vec<String>,
+    /// Commands that named something unknown, and settings with unknown keys.
+    pub skipped: usize,
+    /// The tags of each server at the end.
+    pub tags: HashMap<String, BTreeSet<String>>,
+    /// Servers that are removed, and that are greylisted, at the end.
+    pub removed: BTreeSet<String>,
+    pub greylisted: BTreeSet<String>,
+    last_lists: HashMap<String, Snapshot>,
+    history: History,
     index: Index,
 }
 
@@ -128,26 +104,41 @@ struct Index {
 }
 
 impl Oracle {
-    /// Panics on a log that violates docs/rules.md 13.
+    /// Panics on a log that violates docs/rules.md 13. `settings` hold until the log sets others.
     pub fn new(log: &str, settings: Settings) -> Oracle {
-        let lines = read_log(log);
-        let Screened { outcomes, snapshots, players, mut reports, unnamed_bots } = screen(&lines, &settings);
-        let (mut servers, mut index) = (Vec::new(), Index::default());
-        index.player_keys = players.iter().cloned().zip(1..).collect();
-        for line in &lines {
-            index.server_keys.entry(line.server.clone()).or_insert_with(|| {
-                servers.push(line.server.clone());
-                servers.len()
-            });
+        Oracle::of_lines(read_log(log), settings)
+    }
+
+    /// A recomputation: ignores the settings in the log.
+    pub fn recompute(log: &str, settings: Settings) -> Oracle {
+        let mut lines = read_log(log);
+        for line in &mut lines {
+            if let What::Settings(settings) = &mut line.what {
+                settings.clear();
+            }
         }
-        let revealed = facts::compare_all(&snapshots, &settings);
-        let Revealed { facts, rounds, estimates, reports: gain_reports } = revealed;
-        reports.extend(gain_reports);
-        index.snapshots = by_server(snapshots.iter().map(|s| &s.server));
-        index.lines = by_server(lines.iter().map(|line| &line.server));
-        index.facts = by_server(facts.iter().map(|fact| &fact.server));
-        index.rounds = by_server(rounds.iter().map(|round| &round.server));
-        index.estimates = by_server(estimates.iter().map(|estimate| &estimate.server));
+        Oracle::of_lines(lines, settings)
+    }
+
+    fn of_lines(log: Vec<Logged>, settings: Settings) -> Oracle {
+        let Run { settings, lines, outcomes, snapshots, comparer, screener, servers, known, history, skipped, .. } =
+            Run::over(log, settings);
+        let last_lists =
+            servers.iter().filter_map(|server| Some((server.clone(), comparer.last_list(server)?.clone())));
+        let last_lists = last_lists.collect();
+        let Revealed { facts, rounds, estimates, reports: of_gains } = comparer.revealed;
+        let index = Index {
+            player_keys: screener.names.keys,
+            server_keys: servers.iter().cloned().zip(1..).collect(),
+            snapshots: by_server(snapshots.iter().map(|s| &s.server)),
+            lines: by_server(lines.iter().map(|line| &line.server)),
+            facts: by_server(facts.iter().map(|fact| &fact.server)),
+            rounds: by_server(rounds.iter().map(|round| &round.server)),
+            estimates: by_server(estimates.iter().map(|estimate| &estimate.server)),
+        };
+        let servers_with = |is: fn(&Known) -> bool| -> BTreeSet<String> {
+            known.iter().filter(|(_, known)| is(known)).map(|(server, _)| server.clone()).collect()
+        };
         Oracle {
             settings,
             lines,
@@ -156,10 +147,16 @@ impl Oracle {
             facts,
             rounds,
             estimates,
-            reports,
-            unnamed_bots,
-            players,
+            reports: screener.reports.into_iter().chain(of_gains).collect(),
+            unnamed_bots: screener.unnamed_bots,
+            players: screener.names.players,
             servers,
+            skipped,
+            removed: servers_with(|known| known.removed),
+            greylisted: servers_with(|known| known.greylisted),
+            tags: known.into_iter().map(|(server, known)| (server, known.tags)).collect(),
+            last_lists,
+            history,
             index,
         }
     }
@@ -181,7 +178,30 @@ impl Oracle {
 
     /// The week of the last line, which is not closed.
     pub fn current_week(&self) -> Option<u32> {
-        self.lines.last().map(|line| self.settings.calendar.week(line.t).0)
+        self.history.times.last().map(|t| self.settings.calendar.week(*t).0)
+    }
+
+    /// Whether a week is closed at the end of the log.
+    pub fn is_closed(&self, week: u32) -> bool {
+        let closed = self.history.closed(&Target::week(&self.settings.calendar, week));
+        closed.last().is_some_and(|closed| closed.end == usize::MAX)
+    }
+
+    /// Whether the server of a scan was greylisted then.
+    pub fn was_greylisted_at(&self, line: &Line) -> bool {
+        let removed = self.outcome_of(line) == Outcome::Ignored;
+        !removed && self.history.was_greylisted(&line.server, line.number)
+    }
+
+    pub fn outcome_of(&self, line: &Line) -> Outcome {
+        let at = self.lines.binary_search_by_key(&line.number, |line| line.number);
+        self.outcomes[at.expect("a line of the log")]
+    }
+
+    /// The list with which the next one of the server is compared, after merges and without the
+    /// names of forgotten players. `None`: the next one has no previous list.
+    pub fn last_list(&self, server: &str) -> Option<&Snapshot> {
+        self.last_lists.get(server)
     }
 
     pub fn player_key(&self, player: &PlayerId) -> usize {

@@ -1,21 +1,25 @@
 //! Rows, boards and best positions (docs/rules.md 3, 5 to 8, 11) and the export of
-//! docs/rules.md 13, computed from all facts of a scope. For windows other than weeks see
-//! `windows`.
+//! docs/rules.md 13. The facts of a scope and the corrections are summed up in `sums`. For windows
+//! other than weeks see `windows`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
 use clqd::model::WeekKey;
 use clqd::model::calendar::week_label;
 
-use super::{Fact, FactKind, Oracle, PlayerId, Round, elo_after, of_server};
+use super::history::{Corrected, Target};
+use super::{Oracle, PlayerId};
 
 /// The servers or the game whose rounds and facts a board includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     Server(String),
     Game(String),
-    /// The servers with one tag.
+    /// These servers, as if they had a tag from the beginning.
     Tag(Vec<String>),
+    /// A tag of the log. The servers that have it at the end, with the ratings from rounds of servers
+    /// that had it at the time of the round.
+    Tagged(String),
 }
 
 /// A player in a week or another window, in a scope.
@@ -44,25 +48,21 @@ pub struct Row {
     pub pos: BTreeMap<&'static str, usize>,
 }
 
-/// Ratings of a window in a scope.
-pub(super) struct Ratings {
-    /// Ratings in the window, each with the time of its round.
-    pub revealed: HashMap<PlayerId, Vec<(i64, f64)>>,
-    /// The values that players carry over from earlier weeks.
-    pub carried: HashMap<PlayerId, f64>,
-}
-
 /// The best three (position, week) of a player on a server in a ranking, best first.
 pub type Best = Vec<(usize, u32)>;
 
 pub const RANKINGS: [&str; 5] = ["clq1", "clq2", "elo", "points", "time"];
+/// Those with best positions.
+const BEST: [&str; 3] = ["clq1", "clq2", "elo"];
 
 impl Scope {
-    pub(super) fn contains(&self, server: &str, game: &str) -> bool {
+    /// Whether a setting of boards means this scope, such as `game:baseq3`.
+    pub(super) fn is_named(&self, board: &str) -> bool {
         match self {
-            Scope::Server(url) => url == server,
-            Scope::Game(name) => name == game,
-            Scope::Tag(servers) => servers.iter().any(|url| url == server),
+            Scope::Server(url) => board.strip_prefix("server:") == Some(url),
+            Scope::Game(name) => board.strip_prefix("game:") == Some(name),
+            Scope::Tagged(tag) => board.strip_prefix("tag:") == Some(tag),
+            Scope::Tag(_) => false,
         }
     }
 }
@@ -129,108 +129,72 @@ impl Oracle {
     /// and time with 0.
     ///
     /// [open] A player who was seen both with and without points in a week is on the points board.
+    ///
+    /// [open] A player is on a board of a game or tag if they have a row on a server that counts
+    /// there. The rating is that of the scope, whichever servers its rounds were on.
     pub fn rows(&self, week: u32, scope: &Scope) -> Vec<Row> {
-        self.rows_revealed(week, |_, of_week| of_week == week, self.ratings(week, scope), scope)
+        self.rows_at(week, scope, usize::MAX)
     }
 
-    /// All rows of a window. `within` decides by time and week what the window includes.
-    pub(super) fn rows_revealed(
-        &self,
-        week: u32,
-        within: impl Fn(i64, u32) -> bool,
-        ratings: Ratings,
-        scope: &Scope,
-    ) -> Vec<Row> {
-        let in_scope = |f: &&Fact| within(f.t, f.week) && scope.contains(&f.server, &f.player.game);
-        let mut facts: HashMap<&PlayerId, Vec<&Fact>> = HashMap::new();
-        let all = match scope {
-            Scope::Server(server) => of_server(&self.index.facts, &self.facts, server),
-            _ => self.facts.iter().collect(),
-        };
-        for fact in all.into_iter().filter(in_scope) {
-            facts.entry(&fact.player).or_default().push(fact);
-        }
-        let players: BTreeSet<&PlayerId> = facts.keys().copied().chain(ratings.revealed.keys()).collect();
-        let mut rows: Vec<Row> = players
-            .into_iter()
-            .map(|player| {
-                let facts = facts.get(player).map_or(&[][..], Vec::as_slice);
-                let start = ratings.carried.get(player).copied().unwrap_or(1000.0);
-                row(week, player, facts, start, ratings.revealed.get(player).map_or(&[][..], Vec::as_slice))
-            })
-            .collect();
-        let all = match scope {
-            Scope::Server(server) => of_server(&self.index.estimates, &self.estimates, server),
-            _ => self.estimates.iter().collect(),
-        };
-        let mut time_est_ms: HashMap<&PlayerId, i64> = HashMap::new();
-        for e in all.into_iter().filter(|e| within(e.t, e.week) && scope.contains(&e.server, &e.player.game)) {
-            *time_est_ms.entry(&e.player).or_default() += e.ms;
-        }
-        for row in &mut rows {
-            row.time_est_ms = time_est_ms.get(&row.player).copied().unwrap_or(0);
-        }
+    /// Those before a line of the log.
+    fn rows_at(&self, week: u32, scope: &Scope, moment: usize) -> Vec<Row> {
+        self.rows_of(&Target::week(&self.settings.calendar, week), scope, moment)
+    }
+
+    /// Those of any window.
+    pub(super) fn rows_of(&self, target: &Target, scope: &Scope, moment: usize) -> Vec<Row> {
+        let mut rows = self.sums(target, scope, moment);
         rows.sort_by_key(|row| self.player_key(&row.player));
         for ranking in RANKINGS {
-            self.rank(&mut rows, ranking);
+            self.rank_at(&mut rows, ranking, scope, moment);
         }
         rows
     }
 
     /// docs/rules.md 8: ordered by score, highest first, then by the earlier time, then by the
-    /// smaller key; ordinal positions.
+    /// smaller key; ordinal positions. The settings of orders that name no scope apply.
     pub fn rank(&self, rows: &mut [Row], ranking: &'static str) {
+        self.rank_in(rows, ranking, &Scope::Tag(Vec::new()));
+    }
+
+    /// The same with the settings of orders for a scope.
+    pub fn rank_in(&self, rows: &mut [Row], ranking: &'static str, scope: &Scope) {
+        self.rank_at(rows, ranking, scope, usize::MAX);
+    }
+
+    fn rank_at(&self, rows: &mut [Row], ranking: &'static str, scope: &Scope, moment: usize) {
+        let settings = self.history.settings_at(moment);
+        // Smaller is better.
+        let key = |row: &Row, ranking: &str| {
+            row.score(ranking).map(|score| if settings.is_low_better(ranking, scope) { score } else { -score })
+        };
+        let tie = settings.tie_breaker(ranking, scope);
+        let tie_key = |row: &Row| tie.and_then(|other| key(row, other));
         let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].score(ranking).is_some()).collect();
         order.sort_by(|&a, &b| {
-            let by_score = rows[b].score(ranking).unwrap().total_cmp(&rows[a].score(ranking).unwrap());
+            let by_score = key(&rows[a], ranking).unwrap().total_cmp(&key(&rows[b], ranking).unwrap());
+            let by_other = match (tie_key(&rows[a]), tie_key(&rows[b])) {
+                (Some(a), Some(b)) => a.total_cmp(&b),
+                (a, b) => b.is_some().cmp(&a.is_some()),
+            };
             let by_time = rows[a].reached[ranking].cmp(&rows[b].reached[ranking]);
             // Rows are in order of player key.
-            by_score.then(by_time).then(a.cmp(&b))
+            by_score.then(by_other).then(by_time).then(a.cmp(&b))
         });
         for (i, position) in order.into_iter().zip(1..) {
             rows[i].pos.insert(ranking, position);
         }
     }
 
-    /// docs/rules.md 7: every rating in a week, by player, with the time of its round.
-    ///
-    /// [open] With `elo.carry_over` a player starts the week with their last rating in the scope,
-    /// from any earlier week; it is in the row even if the player is not rated in the week.
-    fn ratings(&self, week: u32, scope: &Scope) -> Ratings {
-        let mut carried: HashMap<PlayerId, f64> = HashMap::new();
-        let mut last: HashMap<PlayerId, (u32, f64)> = HashMap::new();
-        let mut revealed: HashMap<PlayerId, Vec<(i64, f64)>> = HashMap::new();
-        let in_scope = |r: &&Round| r.week <= week && scope.contains(&r.server, &r.game);
-        let all = match scope {
-            Scope::Server(server) => of_server(&self.index.rounds, &self.rounds, server),
-            _ => self.rounds.iter().collect(),
-        };
-        for round in all.into_iter().filter(in_scope) {
-            let player = |name: &str| PlayerId { game: round.game.clone(), name: name.to_owned() };
-            let is_used = |rated_week: u32| rated_week == round.week || self.settings.elo_carry_over;
-            let rating = |name: &str| last.get(&player(name)).filter(|(week, _)| is_used(*week)).map(|(_, r)| *r);
-            let before: Vec<f64> =
-                round.list.iter().map(|e| rating(&e.name).filter(|_| e.usable).unwrap_or(1000.0)).collect();
-            let points: Vec<i64> = round.list.iter().map(|e| e.points).collect();
-            for (entry, after) in round.list.iter().zip(elo_after(&points, &before, &self.settings)) {
-                if entry.usable {
-                    last.insert(player(&entry.name), (round.week, after));
-                    if round.week == week {
-                        revealed.entry(player(&entry.name)).or_default().push((round.t, after));
-                    } else if self.settings.elo_carry_over {
-                        carried.insert(player(&entry.name), after);
-                    }
-                }
-            }
-        }
-        Ratings { revealed, carried }
-    }
-
     /// All rows of a week on all servers: URL, then player name, [open] then game.
     pub fn week_rows(&self, week: u32) -> Vec<(String, Row)> {
+        self.week_rows_at(week, usize::MAX)
+    }
+
+    fn week_rows_at(&self, week: u32, moment: usize) -> Vec<(String, Row)> {
         let mut all = Vec::new();
         for server in &self.servers {
-            let rows = self.rows(week, &Scope::Server(server.clone()));
+            let rows = self.rows_at(week, &Scope::Server(server.clone()), moment);
             all.extend(rows.into_iter().map(|row| (server.clone(), row)));
         }
         all.sort_by(|(a_server, a), (b_server, b)| {
@@ -245,74 +209,47 @@ impl Oracle {
     }
 
     /// docs/rules.md 11: the three best positions in clq1, clq2 and elo of each (player, server),
-    /// over all closed weeks.
+    /// over all closed weeks. A position is that of the moment at which its week was last closed.
+    ///
+    /// [open] A merged player keeps the better position of each week. Positions stay if the server is
+    /// greylisted later, and if the week is deleted.
     pub fn best_positions(&self) -> BTreeMap<(PlayerId, String, &'static str), Best> {
-        let mut best: BTreeMap<_, Best> = BTreeMap::new();
-        for week in self.weeks().into_iter().filter(|&week| Some(week) != self.current_week()) {
-            for (server, row) in self.week_rows(week) {
-                for ranking in ["clq1", "clq2", "elo"] {
-                    if let Some(&position) = row.pos.get(ranking) {
-                        best.entry((row.player.clone(), server.clone(), ranking)).or_default().push((position, week));
-                    }
+        type ByWeek = BTreeMap<u32, usize>;
+        let mut positions: BTreeMap<(PlayerId, String, &'static str), ByWeek> = BTreeMap::new();
+        for week in self.weeks() {
+            let closed = self.history.closed(&Target::week(&self.settings.calendar, week));
+            let Some(closed) = closed.last().filter(|closed| closed.end == usize::MAX) else { continue };
+            let later = self.history.corrections.iter().filter(|it| it.line >= closed.start);
+            for (server, row) in self.week_rows_at(week, closed.start) {
+                let mut player = Some(row.player.clone());
+                for correction in later.clone() {
+                    player = player.and_then(|player| correction.what.player_after(player));
+                }
+                for (ranking, position) in row.pos.into_iter().filter(|(ranking, _)| BEST.contains(ranking)) {
+                    let Some(player) = player.clone() else { continue };
+                    let at = positions.entry((player, server.clone(), ranking)).or_default();
+                    let best = at.entry(week).or_insert(position);
+                    *best = position.min(*best);
                 }
             }
         }
-        for list in best.values_mut() {
-            list.sort_unstable();
-            list.truncate(3);
+        let best = |by_week: ByWeek| {
+            let mut best: Best = by_week.into_iter().map(|(week, position)| (position, week)).collect();
+            best.sort_unstable();
+            best.truncate(3);
+            best
+        };
+        positions.into_iter().map(|(key, by_week)| (key, best(by_week))).collect()
+    }
+}
+
+impl Corrected {
+    /// Whose data those of a player are after the correction.
+    fn player_after(&self, player: PlayerId) -> Option<PlayerId> {
+        match self {
+            Corrected::Merged { from, into } if *from == player => Some(into.clone()),
+            Corrected::Forgotten(forgotten) if *forgotten == player => None,
+            _ => Some(player),
         }
-        best
     }
-}
-
-fn row(week: u32, player: &PlayerId, facts: &[&Fact], start_rating: f64, ratings: &[(i64, f64)]) -> Row {
-    let first_sighting =
-        facts.iter().map(|f| f.t).chain(ratings.iter().map(|r| r.0)).min().expect("a fact or a rating");
-    let valued = |value: fn(FactKind) -> Option<u64>| -> Vec<(i64, u64)> {
-        facts.iter().filter_map(|f| Some((f.t, value(f.kind)?))).collect()
-    };
-    let gaps = valued(|kind| if let FactKind::Stayed { gap_ms } = kind { Some(gap_ms as u64) } else { None });
-    let starts = valued(|kind| (kind == FactKind::Start).then_some(1));
-    let gains = valued(|kind| if let FactKind::Gain(points) = kind { Some(points as u64) } else { None });
-    let segments = valued(|kind| if let FactKind::Segment(thousandths) = kind { Some(thousandths) } else { None });
-    let games = valued(|kind| if let FactKind::Game(score) = kind { Some(score) } else { None });
-
-    let with_points = facts.iter().any(|f| f.kind == FactKind::Seen { with_points: true }) || !ratings.is_empty();
-
-    let last = |of: &[(i64, u64)]| of.last().map(|(t, _)| *t);
-    let reached = [
-        ("clq1", best_ten_reached(&segments).unwrap_or(first_sighting)),
-        ("clq2", best_ten_reached(&games).unwrap_or(first_sighting)),
-        ("elo", ratings.last().map_or(first_sighting, |r| r.0)),
-        ("points", last(&gains).unwrap_or(first_sighting)),
-        ("time", last(&gaps).max(last(&starts)).unwrap_or(first_sighting)),
-    ];
-    Row {
-        week,
-        player: player.clone(),
-        measured_ms: gaps.iter().map(|(_, gap)| *gap as i64).sum(),
-        starts: starts.len() as i64,
-        time_est_ms: 0,
-        with_points,
-        points: gains.iter().map(|(_, points)| *points as i64).sum(),
-        clq1_segments: best_ten(&segments),
-        clq2_games: best_ten(&games),
-        elo: ratings.last().map_or(start_rating, |r| r.1),
-        elo_rounds: ratings.len(),
-        reached: BTreeMap::from(reached),
-        pos: BTreeMap::new(),
-    }
-}
-
-fn best_ten(all: &[(i64, u64)]) -> Vec<u64> {
-    let mut values: Vec<u64> = all.iter().map(|(_, value)| *value).collect();
-    values.sort_unstable_by(|a, b| b.cmp(a));
-    values.truncate(10);
-    values
-}
-
-/// When the sum of the ten best last changed.
-fn best_ten_reached(all: &[(i64, u64)]) -> Option<i64> {
-    let sum = |n: usize| best_ten(&all[..n]).iter().sum::<u64>();
-    (0..all.len()).rev().find(|&n| sum(n) != sum(n + 1)).map(|n| all[n].0)
 }

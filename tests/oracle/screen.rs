@@ -18,13 +18,21 @@
 //! - Point 4: the name of a spectator gets no key and does not count for the quota.
 //! - `screen.enabled = false` also turns off the flag of spectators. Entries without points
 //!   still have no gain and are not in a final list.
+//! - An exemption from a check of point 4 does not lift the limits of games and maps in total. What
+//!   an exempt server introduces counts towards its limits of that day if the check applies again.
+//! - An exempt list is still compared with earlier ones for point 3.
+//! - A list of a greylisted server is used for its count alone: it changes nothing that these checks
+//!   store, and is not reported. Point 1 still takes away the count.
+//! - What these checks store of a server stays stored while it is greylisted or removed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use clqd::model::name::{ColourCodes, normalise};
+use clqd::model::url::ServerUrl;
 
 use super::facts::{Entry, Snapshot};
 use super::log::{Line, LineKind, LoggedPlayer};
+use super::names::Names;
 use super::{PlayerId, Settings};
 
 /// The settings of docs/rules.md 14, with the defaults of that section.
@@ -108,55 +116,23 @@ pub enum Outcome {
     },
     /// Treated as partial with count 0; the last three counts are cleared.
     Frozen,
-    /// The line is the next of `Screened::snapshots`.
+    /// The line is the next of `Oracle::snapshots`.
     Full,
+    /// The server is removed.
+    Ignored,
 }
 
-pub struct Screened {
-    /// One for each line.
-    pub outcomes: Vec<Outcome>,
-    pub snapshots: Vec<Snapshot>,
-    /// All players with keys, in order of their keys.
-    pub players: Vec<PlayerId>,
+/// docs/rules.md 1, 2 and 14.
+#[derive(Default)]
+pub struct Screener {
+    pub names: Names,
     pub reports: Vec<Report>,
     /// Bots that were announced but not identified, in the last list of each server that was
     /// not too long.
     pub unnamed_bots: HashMap<String, u32>,
-}
-
-/// docs/rules.md 1, 2 and 14.
-pub fn screen(lines: &[Line], settings: &Settings) -> Screened {
-    let mut all = Screener {
-        settings,
-        servers: HashMap::new(),
-        games: HashSet::new(),
-        maps: HashSet::new(),
-        named: HashSet::new(),
-    };
-    let mut done = Screened {
-        outcomes: Vec::new(),
-        snapshots: Vec::new(),
-        players: Vec::new(),
-        reports: Vec::new(),
-        unnamed_bots: HashMap::new(),
-    };
-    for line in lines {
-        let outcome = match &line.kind {
-            LineKind::Miss => Outcome::Miss,
-            LineKind::Partial { count, .. } => Outcome::Partial { count: *count },
-            LineKind::Full { .. } => all.full(line, &mut done),
-        };
-        done.outcomes.push(outcome);
-    }
-    done
-}
-
-struct Screener<'a> {
-    settings: &'a Settings,
     servers: HashMap<String, Server>,
     games: HashSet<String>,
     maps: HashSet<String>,
-    named: HashSet<PlayerId>,
 }
 
 /// Map, names and points, and since when they have been the same, Unix ms.
@@ -189,18 +165,19 @@ struct Listed<'a> {
     bot: bool,
 }
 
-impl Screener<'_> {
-    fn full(&mut self, line: &Line, done: &mut Screened) -> Outcome {
+impl Screener {
+    /// `exempt` has the names of the checks that do not apply.
+    pub fn full(&mut self, line: &Line, settings: &Settings, exempt: &BTreeSet<String>) -> Result<Snapshot, Outcome> {
         let LineKind::Full { game, map, slots, count, bots, players } = &line.kind else { unreachable!() };
-        let settings = self.settings;
         let screen = &settings.screen;
         let server = self.servers.entry(line.server.clone()).or_default();
-        let mut report = |reason| done.reports.push(Report { t: line.t, server: line.server.clone(), reason });
+        let applies = |reason: Reason| screen.enabled && !exempt.contains(reason.name());
+        let mut report = |reason| self.reports.push(Report { t: line.t, server: line.server.clone(), reason });
 
         // 1. More entries than slots.
-        if screen.enabled && *slots > 0 && players.len() as u32 > slots + (slots / 4).max(8) {
+        if applies(Reason::MorePlayersThanSlots) && has_more_than_slots(*slots, players) {
             report(Reason::MorePlayersThanSlots);
-            return Outcome::Partial { count: None };
+            return Err(Outcome::Partial { count: None });
         }
 
         // 2. Bots that are counted but not named.
@@ -212,15 +189,16 @@ impl Screener<'_> {
             unnamed_bots = server.mark_bots(&mut list, bots, count.unwrap_or(entries));
             player_count = entries.saturating_sub(bots);
         }
-        done.unnamed_bots.insert(line.server.clone(), unnamed_bots);
+        self.unnamed_bots.insert(line.server.clone(), unnamed_bots);
         list.retain(|e| !e.bot);
 
         // 3. A list that does not change.
         let since = server.same_since(line.t, map, &list);
         let with_points = list.iter().filter(|e| e.player.points.is_some()).count();
-        if screen.enabled && with_points >= FROZEN_ENTRIES_MIN && line.t - since >= 1_000 * screen.frozen_after_s {
+        let frozen = with_points >= FROZEN_ENTRIES_MIN && line.t - since >= 1_000 * screen.frozen_after_s;
+        if applies(Reason::FrozenList) && frozen {
             report(Reason::FrozenList);
-            return Outcome::Frozen;
+            return Err(Outcome::Frozen);
         }
 
         // 4. Too many new games, maps or names.
@@ -228,12 +206,12 @@ impl Screener<'_> {
         if server.day != day {
             (server.day, server.new) = (day, New::default());
         }
-        let is_below = |new: usize, per_day_max: usize| !screen.enabled || new < per_day_max;
+        let is_below = |reason, new: usize, per_day_max: usize| !applies(reason) || new < per_day_max;
         if !self.games.contains(game) {
             let in_total = !screen.enabled || self.games.len() < screen.games_max;
-            if !in_total || !is_below(server.new.games, screen.new_games_per_day_max) {
+            if !in_total || !is_below(Reason::TooManyNewGames, server.new.games, screen.new_games_per_day_max) {
                 report(Reason::TooManyNewGames);
-                return Outcome::Partial { count: None };
+                return Err(Outcome::Partial { count: None });
             }
             self.games.insert(game.clone());
             server.new.games += 1;
@@ -241,7 +219,7 @@ impl Screener<'_> {
         let mut counted_map = map.clone();
         if !self.maps.contains(map) && map != OTHER_MAP {
             let in_total = !screen.enabled || self.maps.len() < screen.maps_max;
-            if in_total && is_below(server.new.maps, screen.new_maps_per_day_max) {
+            if in_total && is_below(Reason::TooManyNewMaps, server.new.maps, screen.new_maps_per_day_max) {
                 self.maps.insert(map.clone());
                 server.new.maps += 1;
             } else {
@@ -259,11 +237,10 @@ impl Screener<'_> {
             let once = times(&e.name) == 1;
             let mut usable = once && !e.name.is_empty() && !settings.ignore.contains(&e.name);
             let who = PlayerId { game: game.clone(), name: e.name.clone() };
-            if usable && !spectator && !self.named.contains(&who) {
-                if is_below(server.new.names, screen.new_names_per_day_max) {
+            if usable && !spectator && self.names.player(&who).is_none() {
+                if is_below(Reason::TooManyNewNames, server.new.names, screen.new_names_per_day_max) {
                     server.new.names += 1;
-                    self.named.insert(who.clone());
-                    done.players.push(who);
+                    self.names.add(who.clone());
                 } else {
                     usable = false;
                     refused = true;
@@ -276,22 +253,50 @@ impl Screener<'_> {
                 once,
                 usable,
                 spectator,
+                player: self.names.player(&who).filter(|_| usable && !spectator),
             });
         }
         if refused {
             report(Reason::TooManyNewNames);
         }
-        done.snapshots.push(Snapshot {
+        Ok(Snapshot {
             t: line.t,
+            line: line.number,
+            gap_ms: None,
             server: line.server.clone(),
             game: game.clone(),
             map: map.clone(),
             counted_map,
             count: player_count,
             entries,
-        });
-        Outcome::Full
+            gains_exempt: exempt.contains(Reason::ImpossibleGain.name()),
+        })
     }
+
+    /// The recorded time is set back. [open] No list has been the same since a later time.
+    pub fn set_clock_back(&mut self, to: i64) {
+        for (_, _, since) in self.servers.values_mut().filter_map(|server| server.same.as_mut()) {
+            *since = to.min(*since);
+        }
+    }
+}
+
+/// The count of a list of a greylisted server.
+pub fn count_alone(line: &Line, settings: &Settings, exempt: &BTreeSet<String>) -> Option<u32> {
+    let LineKind::Full { game, slots, bots, players, .. } = &line.kind else { unreachable!() };
+    let enabled = settings.screen.enabled;
+    if enabled && !exempt.contains(Reason::MorePlayersThanSlots.name()) && has_more_than_slots(*slots, players) {
+        return None;
+    }
+    match bots.filter(|_| enabled && !settings.count_bots) {
+        Some(bots) => Some((players.len() as u32).saturating_sub(bots)),
+        None => Some(players.iter().filter(|player| !listed(line, game, player, settings).bot).count() as u32),
+    }
+}
+
+/// Point 1.
+fn has_more_than_slots(slots: u32, players: &[LoggedPlayer]) -> bool {
+    slots > 0 && players.len() as u32 > slots + (slots / 4).max(8)
 }
 
 impl Server {
@@ -336,14 +341,19 @@ impl Server {
 
 /// docs/rules.md 2: the normalised name, and whether the protocol or the ping shows a bot.
 fn listed<'a>(line: &Line, game: &str, player: &'a LoggedPlayer, settings: &Settings) -> Listed<'a> {
-    let codes = match line.url.is_quake3_family() {
-        true if line.url.scheme() == "darkplaces" || of_darkplaces(game, settings) => ColourCodes::DarkPlaces,
+    let by_ping = settings.ping_zero_is_bot && line.url.is_quake3_family() && player.ping == Some(0);
+    let bot = !settings.count_bots && (player.bot || by_ping);
+    Listed { player, name: normalised(&line.url, game, &player.name, settings), bot }
+}
+
+/// docs/rules.md 2.
+pub fn normalised(url: &ServerUrl, game: &str, name: &str, settings: &Settings) -> String {
+    let codes = match url.is_quake3_family() {
+        true if url.scheme() == "darkplaces" || of_darkplaces(game, settings) => ColourCodes::DarkPlaces,
         true => ColourCodes::Quake3,
         false => ColourCodes::None,
     };
-    let by_ping = settings.ping_zero_is_bot && line.url.is_quake3_family() && player.ping == Some(0);
-    let bot = !settings.count_bots && (player.bot || by_ping);
-    Listed { player, name: normalise(&player.name, codes), bot }
+    normalise(name, codes)
 }
 
 fn of_darkplaces(game: &str, settings: &Settings) -> bool {

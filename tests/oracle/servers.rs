@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use super::history::Target;
 use super::{Oracle, Outcome, SEGMENT_MS, Snapshot, of_server};
 
 /// Times of one map on one server in one week.
@@ -73,10 +74,17 @@ impl Oracle {
                 Outcome::Full => counts.push(snapshots.next().expect("a snapshot for each full line").count),
                 Outcome::Frozen => counts.clear(),
                 Outcome::Partial { .. } | Outcome::Miss => (),
+                Outcome::Ignored => continue,
             }
             let last_three = &counts[counts.len().saturating_sub(3)..];
             let assumed = if last_three.is_empty() { 0 } else { median(last_three) };
-            all.push(Counts { t: self.lines[line].t, outcome, last: counts.last().copied(), assumed });
+            all.push(Counts {
+                t: self.lines[line].t,
+                line: self.lines[line].number,
+                outcome,
+                last: counts.last().copied(),
+                assumed,
+            });
         }
         all
     }
@@ -87,16 +95,15 @@ impl Oracle {
         for server in &self.servers {
             let snapshots = self.snapshots_of(server);
             let counts = self.counts(server);
-            for i in 1..snapshots.len() {
+            let full = (0..counts.len()).filter(|&n| counts[n].outcome == Outcome::Full);
+            for (i, n) in full.enumerate().skip(1) {
                 let (prev, cur) = (snapshots[i - 1], snapshots[i]);
-                let gap = cur.t - prev.t;
-                if gap <= SEGMENT_MS {
+                if let Some(gap) = cur.gap_ms.filter(|gap| *gap <= SEGMENT_MS) {
                     let week = self.settings.calendar.week(cur.t).0;
                     let time = times.entry((week, prev.counted_map.clone(), server.clone())).or_default();
                     time.played_ms += gap;
                     // A frozen list between the two has cleared the counts.
-                    let assumed = counts.iter().take_while(|it| it.t < cur.t).last().map_or(0, |it| it.assumed);
-                    time.player_ms += gap * i64::from(assumed);
+                    time.player_ms += gap * i64::from(counts[n - 1].assumed);
                 }
             }
         }
@@ -104,6 +111,9 @@ impl Oracle {
     }
 
     /// The servers of a week by player-seconds, best first; a server without any has no rank.
+    ///
+    /// [open] A server that was greylisted when the week was closed has no rank, and neither has one
+    /// that is greylisted in an open week.
     pub fn server_ranks(&self, week: u32) -> Vec<String> {
         self.all_server_ranks().remove(&week).unwrap_or_default()
     }
@@ -112,6 +122,10 @@ impl Oracle {
     pub fn all_server_ranks(&self) -> BTreeMap<u32, Vec<String>> {
         let mut player_ms: BTreeMap<u32, BTreeMap<usize, i64>> = BTreeMap::new();
         for ((week, _, server), time) in self.map_times() {
+            let target = Target::week(&self.settings.calendar, week);
+            if self.history.counted_from(&server, &target, usize::MAX) != Some(0) {
+                continue;
+            }
             *player_ms.entry(week).or_default().entry(self.server_key(&server)).or_default() += time.player_ms;
         }
         let ranks = |player_ms: BTreeMap<usize, i64>| -> Vec<String> {
@@ -140,18 +154,19 @@ impl Oracle {
     pub fn class_history(&self, server: &str) -> Vec<ClassStep> {
         let (mut missed, mut class, mut last_count) = (0, 6, 0);
         let mut history = Vec::new();
-        for Counts { t, outcome, last, assumed } in self.counts(server) {
+        for Counts { t, line, outcome, last, assumed } in self.counts(server) {
             let on_request = class >= 6;
             missed = if outcome == Outcome::Miss { missed + 1 } else { 0 };
             match outcome {
                 Outcome::Partial { count } => last_count = count.unwrap_or(last_count),
                 Outcome::Full => last_count = last.expect("the count of this snapshot"),
                 Outcome::Frozen => last_count = 0,
-                Outcome::Miss => (),
+                Outcome::Miss | Outcome::Ignored => (),
             }
+            let players_min = self.history.settings_at(line).class1_players_min;
             class = match missed {
                 1.. if on_request => 7,
-                0..=2 if last_count.max(assumed) >= 3 => 1,
+                0..=2 if last_count.max(assumed) >= players_min => 1,
                 0..=10 => 2,
                 11..=20 => 3,
                 21..=30 => 4,
@@ -167,6 +182,8 @@ impl Oracle {
 /// The player counts of a server after one of its lines.
 struct Counts {
     t: i64,
+    /// Index of the line in the log.
+    line: usize,
     outcome: Outcome,
     /// Count of the last full snapshot, if it was not cleared since.
     last: Option<u32>,

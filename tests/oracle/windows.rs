@@ -1,13 +1,13 @@
 //! Windows (docs/rules.md 8): their boundaries, enumerated from the starts of local days, and their
 //! rows.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use clqd::model::calendar::Calendar;
 
-use super::rows::{Ratings, Row, Scope};
-use super::{Oracle, PlayerId, elo_after};
+use super::Oracle;
+use super::history::Target;
+use super::rows::{Row, Scope};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -103,30 +103,6 @@ impl Oracle {
     /// with 1000, also if the window is a week.
     pub fn window_rows(&self, span: &Range<i64>, scope: &Scope) -> Vec<Row> {
         let week = self.settings.calendar.week(span.start.max(0)).0;
-        self.rows_revealed(week, |t, _| span.contains(&t), self.window_ratings(span, scope), scope)
-    }
-
-    /// docs/rules.md 7, without ratings from before the window.
-    fn window_ratings(&self, span: &Range<i64>, scope: &Scope) -> Ratings {
-        let mut ratings: HashMap<PlayerId, f64> = HashMap::new();
-        let mut revealed: HashMap<PlayerId, Vec<(i64, f64)>> = HashMap::new();
-        for round in self.rounds.iter().filter(|r| span.contains(&r.t) && scope.contains(&r.server, &r.game)) {
-            let players: Vec<Option<PlayerId>> = round
-                .list
-                .iter()
-                .map(|e| e.usable.then(|| PlayerId { game: round.game.clone(), name: e.name.clone() }))
-                .collect();
-            let rating = |player: &Option<PlayerId>| {
-                player.as_ref().and_then(|player| ratings.get(player)).copied().unwrap_or(1000.0)
-            };
-            let before: Vec<f64> = players.iter().map(rating).collect();
-            let points: Vec<i64> = round.list.iter().map(|e| e.points).collect();
-            for (player, after) in players.into_iter().zip(elo_after(&points, &before, &self.settings)) {
-                let Some(player) = player else { continue };
-                ratings.insert(player.clone(), after);
-                revealed.entry(player).or_default().push((round.t, after));
-            }
-        }
-        Ratings { revealed, carried: HashMap::new() }
+        self.rows_of(&Target { week, span: span.clone(), is_week: false }, scope, usize::MAX)
     }
 }
