@@ -2,6 +2,7 @@
 //! exports, the state in memory and boards, over random scan logs.
 
 mod boards_equal_oracle;
+mod commands;
 mod replay_equals_oracle;
 mod state_equals_oracle;
 mod worked_examples;
