@@ -37,7 +37,8 @@
 //! - Layer 2: [`engine`] combines layer 1. It takes events and produces probes and commits.
 //!   Layers 0 to 2 use no runtime, store, database, socket, clock or randomness: time is an
 //!   argument.
-//! - Layer 3: [`api`], requests and answers of the control socket and the commands.
+//! - Layer 3: [`api`], requests and answers of the control socket and the commands; [`log`], what a log
+//!   records, and the binary log.
 //! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
 //!   [`archive`], [`control`], [`scan_log`], [`lines`], [`web`].
 //! - Layer 5: [`state`] (an engine with its store), [`capture`], [`daemon`], [`config`],
@@ -90,11 +91,11 @@ pub mod series;
 pub mod engine;
 
 pub mod api;
+pub mod log;
 
 pub mod archive;
 pub mod control;
 pub mod lines;
-pub mod log;
 pub mod scan;
 pub mod scan_log;
 pub mod store;

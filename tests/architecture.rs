@@ -24,7 +24,7 @@ const MODULES: &[(&str, u8)] = &[
     ("api", 3),
     ("control", 4),
     ("scan_log", 4),
-    ("log", 4),
+    ("log", 3),
     ("lines", 4),
     ("web", 4),
     ("capture", 5),

@@ -9,8 +9,8 @@ use crate::model::{ForgottenPlaceholder, ServerKey, ServerUrl, Snapshot};
 pub enum Event {
     /// A scan that the engine requested has ended.
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
-    /// A scan from a scan log, in order of time. An unknown server is added; a scan of a removed one
-    /// is ignored.
+    /// A scan from a scan log, in order of time. An unknown server is added. Scans of removed servers
+    /// do not belong here: see [`State::replay_scan`](crate::state::State::replay_scan).
     Replayed { url: ServerUrl, outcome: Outcome },
     /// Time passes. Sent once in every [`Engine::tick_interval_ms`](super::Engine::tick_interval_ms).
     Tick { now_ms: i64 },

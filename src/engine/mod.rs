@@ -227,9 +227,6 @@ impl Engine {
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
                 self.advance_time(t_ms);
-                if self.server_state(server).is_some_and(|server_state| server_state.record.removed) {
-                    return Ok(());
-                }
                 self.apply_outcome(source, server, outcome).map(|_| ())
             }
             Event::Tick { now_ms } => {
@@ -320,6 +317,12 @@ impl Engine {
 
     pub fn counts(&self) -> &EngineCounts {
         &self.counts
+    }
+
+    /// Whether a server was removed.
+    pub fn is_removed(&self, url: &ServerUrl) -> bool {
+        let server_state = self.by_url.get(url).and_then(|&server| self.server_state(server));
+        server_state.is_some_and(|server_state| server_state.record.removed)
     }
 
     /// The time of a command of an admin: later than that of every event before it. Recorded time is

@@ -76,6 +76,14 @@ impl State {
         self.engine.handle(&self.store, event)
     }
 
+    /// Handles a scan of a log. A scan of a removed server is ignored.
+    pub fn replay_scan(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
+        match self.engine.is_removed(&url) {
+            true => Ok(()),
+            false => self.handle(Event::Replayed { url, outcome }),
+        }
+    }
+
     /// Handles a scan of a server. Returns what a log records of it: a replay of that gives the same
     /// state. `None`: the scan was not used.
     pub fn handle_and_record(&mut self, server: ServerKey, event: Event) -> Result<Option<LogEvent>, StoreError> {
@@ -271,7 +279,7 @@ impl ReplayFeed {
             self.forget_until(state, forgotten_ms)?;
         }
         self.note_placeholders(&outcome);
-        state.handle(Event::Replayed { url, outcome })?;
+        state.replay_scan(url, outcome)?;
         self.scans += 1;
         if self.is_at_check() && state.engine.pending_records() >= self.pending_max {
             state.commit()?;

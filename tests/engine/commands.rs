@@ -99,6 +99,9 @@ impl Live {
                 Outcome::Snapshot(snapshot)
             }
         };
+        if self.state().engine.is_removed(&url) {
+            return;
+        }
         let event = Event::Replayed { url, outcome };
         let recorded = self.state().handle_and_record(key, event).expect("a store");
         self.log.extend(recorded);

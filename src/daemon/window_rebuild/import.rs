@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use super::chunk_writer::ChunkWriter;
 use super::replay_job::{Lines, LogChunk, apply_to_servers, next_event};
-use crate::engine::{Event, RebuiltState, WindowImport};
+use crate::engine::{RebuiltState, WindowImport};
 use crate::log::LogEvent;
 use crate::scan_log::{self, LossyReader};
 use crate::state::State;
@@ -109,7 +109,7 @@ impl ActiveRebuild {
                 return Ok(false);
             };
             match event {
-                LogEvent::Scan { server, outcome } => rebuilt.handle(Event::Replayed { url: server, outcome })?,
+                LogEvent::Scan { server, outcome } => rebuilt.replay_scan(server, outcome)?,
                 event => apply_to_servers(rebuilt, &event)?,
             }
         }
