@@ -4,7 +4,8 @@
 //!
 //! - [open] A removed server is unknown to every command except `add`.
 //! - [open] Removing a server changes no row and no board: its history is kept. Its tags, exemptions,
-//!   class, counts and greylisting are those of before if it is added again.
+//!   counts and greylisting are those of before if it is added again. Its class is that of a new
+//!   address.
 //! - [open] A tag is unknown if no server ever had it since it was last dropped.
 //! - [open] A merge of two names of one player is skipped, and so is the reopening of a week that is
 //!   not closed.
@@ -136,7 +137,10 @@ impl Run {
             Command::Add { server, tags } => {
                 self.add(&server);
                 let known = self.known.get_mut(&server).expect("just added");
-                known.removed = false;
+                if std::mem::take(&mut known.removed) {
+                    let line = self.history.times.len() - 1;
+                    self.history.restored.entry(server.clone()).or_default().push(line);
+                }
                 known.tags.extend(tags.iter().cloned());
                 self.tags.extend(tags);
             }
@@ -177,6 +181,7 @@ impl Run {
                 let player = self.player(&game, &player)?;
                 let names = self.screener.names.forget(&player);
                 self.comparer.forget(&player, &names);
+                self.screener.forget(&names);
                 self.correct(Corrected::Forgotten(player));
             }
             // The lists of a log contain no forgotten name.

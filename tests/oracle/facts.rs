@@ -15,8 +15,7 @@ pub struct Snapshot {
     pub t: i64,
     /// Index of its line in the log.
     pub line: usize,
-    /// The time since the previous snapshot. `None`: it has none, or the clock was set back
-    /// between the two to a time before the previous one.
+    /// The time since the previous snapshot; `None`: it has none.
     pub gap_ms: Option<i64>,
     pub server: String,
     pub game: String,
@@ -135,6 +134,11 @@ impl Snapshot {
         self.entries.iter().find(|e| e.player.as_ref() == Some(player))
     }
 
+    /// The entry with a name, or else the one that counted for its player.
+    fn entry_to_compare<'a>(&'a self, name: &str, counted: &'a Entry) -> &'a Entry {
+        self.playing().find(|e| e.usable && e.name == name).unwrap_or(counted)
+    }
+
     /// How often a name occurs in the list, spectators included.
     fn times(&self, name: &str) -> usize {
         self.entries.iter().filter(|e| e.name == name).count()
@@ -159,31 +163,24 @@ pub struct Revealed {
 ///
 /// [open] A player who had no points and now has some gains nothing, except on a restart.
 ///
-/// [open] A player with several names who stayed is compared with the entry that counted before,
-/// whichever name it has.
+/// [open] A player stays if any of their merged names is in both lists: a changed name is no entry.
+/// The points are compared with those of the same name, or else of the entry that counted before.
 #[derive(Default)]
 pub struct Comparer {
     pub revealed: Revealed,
-    last: HashMap<String, Last>,
+    last: HashMap<String, Snapshot>,
     presences: HashMap<(String, PlayerId), Presence>,
     /// Rows (server, week, player) that existed before the snapshot.
     rows: HashSet<(String, u32, PlayerId)>,
-}
-
-/// The last snapshot of a server.
-struct Last {
-    snapshot: Snapshot,
-    /// The clock was set back to a time before it.
-    ahead: bool,
 }
 
 impl Comparer {
     /// Returns the snapshot as it was compared.
     pub fn compare(&mut self, mut cur: Snapshot, settings: &Settings, tags: &BTreeSet<String>) -> Snapshot {
         let last = self.last.remove(&cur.server);
-        let prev = last.as_ref().map(|last| &last.snapshot);
-        cur.gap_ms = last.as_ref().filter(|last| !last.ahead).map(|last| cur.t - last.snapshot.t);
-        let visible = prev.filter(|_| cur.gap_ms.is_some_and(|gap| gap <= SEGMENT_MS));
+        let prev = last.as_ref();
+        cur.gap_ms = prev.map(|prev| cur.t - prev.t);
+        let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
         one_entry_for_each_player(visible, &mut cur);
 
         let week = settings.calendar.week(cur.t).0;
@@ -205,7 +202,9 @@ impl Comparer {
             let gain = match (stayed, entry.points) {
                 (_, None) => 0,
                 (Some(_), Some(points)) if restarted => points.max(0),
-                (Some((_, before)), Some(points)) => before.points.map_or(0, |before| gain_since(before, points)),
+                (Some((prev, before)), Some(points)) => {
+                    prev.entry_to_compare(&entry.name, before).points.map_or(0, |before| gain_since(before, points))
+                }
                 (None, Some(points)) if visible.is_some() && (restarted || !watched) => points.max(0),
                 (None, Some(_)) => 0,
             };
@@ -268,13 +267,13 @@ impl Comparer {
             }
         }
         self.rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.clone(), week, fact.player.clone())));
-        self.last.insert(cur.server.clone(), Last { snapshot: cur.clone(), ahead: false });
+        self.last.insert(cur.server.clone(), cur.clone());
         cur
     }
 
     /// The list with which the next one of the server will be compared.
     pub fn last_list(&self, server: &str) -> Option<&Snapshot> {
-        self.last.get(server).map(|last| &last.snapshot)
+        self.last.get(server)
     }
 
     /// docs/rules.md 13: all presences end, no round ends, and the next snapshot has no previous one.
@@ -284,34 +283,22 @@ impl Comparer {
 
     /// The recorded time is set back.
     ///
-    /// [open] A server whose last list is of a later time was invisible until its next one: players
-    /// enter again, but a restart is recognised and ends a round, as after any gap.
+    /// [open] A list of a later time is not compared with the next one, as after a lift.
     pub fn set_clock_back(&mut self, to: i64) {
-        for last in self.last.values_mut() {
-            last.ahead |= last.snapshot.t > to;
-        }
+        self.last.retain(|_, last| last.t <= to);
     }
 
-    /// From now on a player is another one. A presence continues as that player's; of two presences
-    /// on a server the one that began first counts, and of two that began at once the one whose entry
-    /// is first.
+    /// From now on a player is another one. A presence continues as that player's, unless that player
+    /// is present on the server: then it ends (docs/rules.md 16, sessions).
     pub fn merge(&mut self, from: &PlayerId, into: &PlayerId) {
         for (server, last) in &mut self.last {
-            let entries = &mut last.snapshot.entries;
-            let at = |player: &PlayerId| entries.iter().position(|e| e.player.as_ref() == Some(player));
-            let (from_at, into_at) = (at(from), at(into));
-            let Some(from_at) = from_at else { continue };
-            let (from_key, into_key) = ((server.clone(), from.clone()), (server.clone(), into.clone()));
-            let presence = self.presences.remove(&from_key).expect("a presence");
-            if let Some(into_at) = into_at {
-                if (self.presences[&into_key].first_sighting, into_at) < (presence.first_sighting, from_at) {
-                    entries[from_at].player = None;
-                    continue;
-                }
-                entries[into_at].player = None;
+            let is_present = last.ranked_entry(into).is_some();
+            let Some(entry) = last.entries.iter_mut().find(|e| e.player.as_ref() == Some(from)) else { continue };
+            let presence = self.presences.remove(&(server.clone(), from.clone())).expect("a presence");
+            entry.player = Some(into.clone()).filter(|_| !is_present);
+            if !is_present {
+                self.presences.insert((server.clone(), into.clone()), presence);
             }
-            entries[from_at].player = Some(into.clone());
-            self.presences.insert(into_key, presence);
         }
         let of_from: Vec<_> = self.rows.extract_if(|(_, _, player)| player == from).collect();
         self.rows.extend(of_from.into_iter().map(|(server, week, _)| (server, week, into.clone())));
@@ -322,7 +309,7 @@ impl Comparer {
     /// [open] The entry stays in the last list with an empty name, as in the lists that are recorded
     /// later. So it is unusable in the final list of its round.
     pub fn forget(&mut self, player: &PlayerId, names: &HashSet<PlayerId>) {
-        for Last { snapshot, .. } in self.last.values_mut() {
+        for snapshot in self.last.values_mut() {
             let id = |name: &str| PlayerId { game: snapshot.game.clone(), name: name.to_owned() };
             let forgotten: Vec<bool> = snapshot.entries.iter().map(|e| names.contains(&id(&e.name))).collect();
             if !forgotten.contains(&true) {

@@ -23,6 +23,8 @@ pub struct History {
     pub corrections: Vec<Correction>,
     /// Since which lines a server is greylisted or not any more.
     pub greylisted: HashMap<String, Vec<(usize, bool)>>,
+    /// At which lines a removed server was added again.
+    pub restored: HashMap<String, Vec<usize>>,
 }
 
 /// A command that changes rows, ratings or best positions of earlier lines.

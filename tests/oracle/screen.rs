@@ -273,6 +273,13 @@ impl Screener {
         })
     }
 
+    /// Names of a forgotten player are no longer remembered as names of bots.
+    pub fn forget(&mut self, names: &HashSet<PlayerId>) {
+        for server in self.servers.values_mut() {
+            server.bots.retain(|bot| names.iter().all(|name| name.name != *bot));
+        }
+    }
+
     /// The recorded time is set back. [open] No list has been the same since a later time.
     pub fn set_clock_back(&mut self, to: i64) {
         for (_, _, since) in self.servers.values_mut().filter_map(|server| server.same.as_mut()) {

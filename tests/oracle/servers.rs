@@ -153,8 +153,12 @@ impl Oracle {
     /// last three; a partial without a count does not change the last count.
     pub fn class_history(&self, server: &str) -> Vec<ClassStep> {
         let (mut missed, mut class, mut last_count) = (0, 6, 0);
+        let mut restored = self.history.restored.get(server).into_iter().flatten().copied().peekable();
         let mut history = Vec::new();
         for Counts { t, line, outcome, last, assumed } in self.counts(server) {
+            while restored.next_if(|restored| *restored < line).is_some() {
+                (missed, class) = (0, 6);
+            }
             let on_request = class >= 6;
             missed = if outcome == Outcome::Miss { missed + 1 } else { 0 };
             match outcome {

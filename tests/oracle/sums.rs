@@ -3,8 +3,8 @@
 //!
 //! Where the rules leave a choice, the choices made here are:
 //!
-//! - [open] A merged score was reached when the later of the two was. If neither had changed from 0,
-//!   the earlier of the first sightings counts.
+//! - [open] A merged score was reached when the last of its parts was: for the ten best, the last of
+//!   those that are kept. If both are 0, the earlier of the first sightings counts.
 //! - [open] A player who is not rated has in their row the rating with which they began the week. With
 //!   `elo.carry_over` that is the last rating in the scope, from any earlier week, deleted weeks
 //!   included. The setting holds that applied when the row began. At a merge it is a rating of 0
@@ -33,11 +33,9 @@ struct Sums {
     time_est_ms: i64,
     with_points: bool,
     points: i64,
-    segments: Vec<u64>,
-    games: Vec<u64>,
+    segments: BestTen,
+    games: BestTen,
     /// When each score last changed.
-    segments_at: Option<i64>,
-    games_at: Option<i64>,
     points_at: Option<i64>,
     time_at: Option<i64>,
 }
@@ -92,10 +90,9 @@ impl Oracle {
                     }
                 }
                 Step::Estimate(e) => {
-                    if is_target(e.t, e.week) && counts(&e.server, line) {
-                        if let Some(row) = board.rows.get_mut(&e.player) {
-                            row.time_est_ms += e.ms;
-                        }
+                    let counted = is_target(e.t, e.week) && counts(&e.server, line);
+                    if let Some(row) = board.rows.get_mut(&e.player).filter(|_| counted) {
+                        row.time_est_ms += e.ms;
                     }
                 }
                 Step::Round(round) => {
@@ -279,16 +276,8 @@ impl Sums {
                 self.points += points;
                 self.points_at = Some(t);
             }
-            FactKind::Segment(thousandths) => {
-                if add_to_best(&mut self.segments, thousandths) {
-                    self.segments_at = Some(t);
-                }
-            }
-            FactKind::Game(score) => {
-                if add_to_best(&mut self.games, score) {
-                    self.games_at = Some(t);
-                }
-            }
+            FactKind::Segment(thousandths) => self.segments.add(thousandths, t),
+            FactKind::Game(score) => self.games.add(score, t),
         }
     }
 
@@ -299,14 +288,8 @@ impl Sums {
         self.time_est_ms += other.time_est_ms;
         self.with_points |= other.with_points;
         self.points += other.points;
-        for segment in other.segments {
-            add_to_best(&mut self.segments, segment);
-        }
-        for score in other.games {
-            add_to_best(&mut self.games, score);
-        }
-        self.segments_at = self.segments_at.max(other.segments_at);
-        self.games_at = self.games_at.max(other.games_at);
+        other.segments.0.into_iter().for_each(|(segment, t)| self.segments.add(segment, t));
+        other.games.0.into_iter().for_each(|(score, t)| self.games.add(score, t));
         self.points_at = self.points_at.max(other.points_at);
         self.time_at = self.time_at.max(other.time_at);
     }
@@ -314,8 +297,8 @@ impl Sums {
     fn into_row(self, week: u32, player: PlayerId, elo: f64, rated: Option<Rating>) -> Row {
         let or_first = |at: Option<i64>| at.unwrap_or(self.first_sighting);
         let reached = [
-            ("clq1", or_first(self.segments_at)),
-            ("clq2", or_first(self.games_at)),
+            ("clq1", or_first(self.segments.at())),
+            ("clq2", or_first(self.games.at())),
             ("elo", or_first(rated.map(|rated| rated.at))),
             ("points", or_first(self.points_at)),
             ("time", or_first(self.time_at)),
@@ -328,8 +311,8 @@ impl Sums {
             time_est_ms: self.time_est_ms,
             with_points: self.with_points,
             points: self.points,
-            clq1_segments: self.segments,
-            clq2_games: self.games,
+            clq1_segments: self.segments.values(),
+            clq2_games: self.games.values(),
             elo,
             elo_rounds: rated.map_or(0, |rated| rated.rounds),
             reached: BTreeMap::from(reached),
@@ -338,11 +321,23 @@ impl Sums {
     }
 }
 
-/// Adds to the ten best, descending. Returns whether their sum has changed.
-fn add_to_best(best: &mut Vec<u64>, value: u64) -> bool {
-    let before: u64 = best.iter().sum();
-    best.push(value);
-    best.sort_unstable_by(|a, b| b.cmp(a));
-    best.truncate(10);
-    best.iter().sum::<u64>() != before
+/// The ten best values, each with its time, best first. Of equal values the earlier is better.
+#[derive(Clone, Default)]
+struct BestTen(Vec<(u64, i64)>);
+
+impl BestTen {
+    fn add(&mut self, value: u64, t: i64) {
+        self.0.push((value, t));
+        self.0.sort_by_key(|&(value, t)| (std::cmp::Reverse(value), t));
+        self.0.truncate(10);
+    }
+
+    fn values(&self) -> Vec<u64> {
+        self.0.iter().map(|(value, _)| *value).collect()
+    }
+
+    /// When their sum was reached. A value that is replaced later has made room for a later one.
+    fn at(&self) -> Option<i64> {
+        self.0.iter().map(|(_, t)| *t).max()
+    }
 }

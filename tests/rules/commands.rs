@@ -193,10 +193,13 @@ fn merged_rows_are_added_and_name_that_was_there_first_counts() {
     assert_eq!(row(&rows, "cat").time_est_ms, 60_000 + 5 * MINUTE_MS);
     assert_eq!((ann.reached["points"], ann.reached["time"]), (minute(6), minute(6)));
 
-    // The player continues with the other name, compared with the entry that counted.
+    // The player continues with the other name, which had 5 points, and then with the first name again,
+    // which was not in the list before.
     let renamed = log.scan(8, A, &[("bob", 9)]);
     let ann = &renamed.oracle().rows(week(), &server(A))[0];
-    assert_eq!((ann.points, ann.measured_ms, ann.starts), (23 + 2, 12 * MINUTE_MS, 2));
+    assert_eq!((ann.points, ann.measured_ms, ann.starts), (23 + 4, 12 * MINUTE_MS, 2));
+    let ann = &renamed.scan(10, A, &[("ann", 10)]).oracle().rows(week(), &server(A))[0];
+    assert_eq!((ann.points, ann.measured_ms, ann.starts), (27 + 10, 14 * MINUTE_MS, 2));
 
     // In the final list bob's entry of minute 6 is unusable: it is not rated.
     let both = Log::default()
@@ -212,8 +215,9 @@ fn merged_rows_are_added_and_name_that_was_there_first_counts() {
 }
 
 #[test]
-fn presence_that_began_first_continues_after_merge() {
-    for (first, second) in [("ann", "bob"), ("bob", "ann")] {
+fn presence_of_target_continues_after_merge() {
+    // Both are present at the merge: ann's presence continues. Before, each had its own points.
+    for (first, second, points) in [("ann", "bob", 1 + 4), ("bob", "ann", 1 + 100)] {
         let oracle = Log::default()
             .scan(0, A, &[(first, 0)])
             .scan(2, A, &[(second, 0), (first, 1)])
@@ -221,8 +225,8 @@ fn presence_that_began_first_continues_after_merge() {
             .scan(4, A, &[(second, 100), (first, 5)])
             .oracle();
         let rows = oracle.rows(week(), &server(A));
-        assert_eq!(names(&rows), ["ann"]);
-        assert_eq!(rows[0].points, 1 + 4, "{first} was there first");
+        assert_eq!((names(&rows), rows[0].points), (vec!["ann"], points), "{first} was there first");
+        assert_eq!((rows[0].starts, rows[0].measured_ms), (2, 4 * MINUTE_MS));
     }
     // A segment goes on: 12 points in 12 minutes, half of them with each name.
     let mut log = Log::default().scan(-1, B, &[("ann", 0)]).scan(0, A, &[("bob", 0)]);
@@ -237,6 +241,26 @@ fn presence_that_began_first_continues_after_merge() {
     assert_eq!(names(&rows), ["ann"]);
     assert_eq!((rows[0].clq1_segments.as_slice(), rows[0].starts), (&[12_000][..], 1));
     assert_eq!(oracle.player_key(&rows[0].player), 1, "the key of the target");
+}
+
+/// The eleventh segment of ann's row is later than all of the ten best.
+#[test]
+fn merged_ten_best_were_reached_with_last_of_them() {
+    let segments = |log: Log, at: i64, name: &str, points: &[i64]| {
+        let mut log = log.scan(at, A, &[(name, 0)]);
+        let mut sum = 0;
+        for (n, gain) in points.iter().enumerate() {
+            sum += gain;
+            log = log.scan(at + 12 * (n as i64 + 1), A, &[(name, sum)]);
+        }
+        log
+    };
+    let log = segments(Log::default(), 0, "ann", &[9, 8, 7, 6, 5, 4]);
+    let log = segments(log, 200, "bob", &[9, 8, 7, 6, 5, 1]).merge(300, "bob", "ann");
+    let ann = &log.oracle().rows(week(), &server(A))[0];
+    assert_eq!(ann.clq1_segments, [9, 9, 8, 8, 7, 7, 6, 6, 5, 5].map(|points| 1_000 * points));
+    assert_eq!(ann.reached["clq1"], minute(200 + 60), "bob's fifth");
+    assert_eq!(ann.reached["points"], minute(200 + 72));
 }
 
 #[test]
@@ -511,7 +535,7 @@ fn command_that_names_something_unknown_is_skipped_and_counted() {
 
 fn generated(seed: u64) -> (String, Settings) {
     let calendar = Calendar::new(["UTC", "Europe/Amsterdam", "Asia/Kolkata"][(seed % 3) as usize]).expect("a zone");
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         return (scan_log(seed, &calendar), Settings { calendar, ..Settings::default() });
     }
     let settings = Settings { calendar, screen: screening::screen(seed), ..Settings::default() };

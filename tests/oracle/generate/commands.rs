@@ -221,7 +221,8 @@ impl Inserter<'_> {
                 clocks -= 1;
                 let to = now - self.random.pick(&[1, 1_000, 300_000, 3_600_000, 10_800_000]);
                 self.out.push((to, format!("{}\n", json!({"t": to, "command": "clock"}))));
-                back = lines[n].0 - to - self.random.pick(&[0, 1, 60_000, 120_000]);
+                // A scan at the time of the command itself is left out: its server may have one of that time.
+                back = lines[n].0 - to - self.random.pick(&[1, 999, 60_000, 120_000]);
             }
             let Some((t, text)) = lines.get(n) else { break };
             let t = t - back;
