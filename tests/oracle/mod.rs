@@ -31,7 +31,7 @@ mod settings;
 mod sums;
 mod windows;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use commands::{Known, Run};
 use facts::Revealed;
@@ -77,6 +77,8 @@ pub struct Oracle {
     pub unnamed_bots: HashMap<String, u32>,
     /// All players that ever had a key: the key is the index + 1. Merged and forgotten ones too.
     pub players: Vec<PlayerId>,
+    /// The players at the end, by key: without merged and forgotten ones.
+    pub current_players: BTreeMap<usize, PlayerId>,
     /// All servers in order of first appearance: the key is the index + 1. Removed ones too.
     pub servers: Vec<String>,
     /// Commands that named something unknown, and settings with unknown keys.
@@ -127,6 +129,7 @@ impl Oracle {
             servers.iter().filter_map(|server| Some((server.clone(), comparer.last_list(server)?.clone())));
         let last_lists = last_lists.collect();
         let Revealed { facts, rounds, estimates, reports: of_gains } = comparer.revealed;
+        let current_players = screener.names.current();
         let index = Index {
             player_keys: screener.names.keys,
             server_keys: servers.iter().cloned().zip(1..).collect(),
@@ -150,6 +153,7 @@ impl Oracle {
             reports: screener.reports.into_iter().chain(of_gains).collect(),
             unnamed_bots: screener.unnamed_bots,
             players: screener.names.players,
+            current_players,
             servers,
             skipped,
             removed: servers_with(|known| known.removed),

@@ -1,6 +1,6 @@
 //! Keys of players, and which names lead to which player (docs/rules.md 2 and docs/corrections.md).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::PlayerId;
 
@@ -31,6 +31,12 @@ impl Names {
             name = next;
         }
         Some(name.clone())
+    }
+
+    /// The players that are neither merged into others nor forgotten, by key.
+    pub fn current(&self) -> BTreeMap<usize, PlayerId> {
+        let current = self.known.iter().filter(|name| !self.leads_to.contains_key(*name));
+        current.map(|name| (self.keys[name], name.clone())).collect()
     }
 
     pub fn merge(&mut self, from: &PlayerId, into: &PlayerId) {

@@ -599,6 +599,10 @@ fn generated_commands_cover_every_listed_case() {
             }
         }
         see("something unknown", oracle.skipped > 0);
+        let gone = |player: &&PlayerId| !oracle.current_players.values().any(|current| current == *player);
+        let gone: Vec<&PlayerId> = oracle.players.iter().filter(gone).collect();
+        see("a forgotten player", gone.iter().any(|player| player.name.starts_with("forgotten-")));
+        see("a merged player", gone.iter().any(|player| !player.name.starts_with("forgotten-")));
         see("a server that is removed at the end", !oracle.removed.is_empty());
         see("a server that is greylisted at the end", !oracle.greylisted.is_empty());
         see("an ignored scan", oracle.outcomes.contains(&Outcome::Ignored));
