@@ -1,9 +1,11 @@
 //! The sled database in a directory, with errors that name the operation and the file.
 
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::ops::RangeBounds;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use sled::IVec;
 
@@ -22,8 +24,9 @@ pub(in crate::store) struct Database {
     db: sled::Db,
     /// For error messages.
     dir: Arc<Path>,
-    /// Bytes written since the last flush.
+    /// Bytes written since sled last wrote all of them to its file.
     unflushed_bytes: AtomicUsize,
+    files: Mutex<DatabaseFiles>,
 }
 
 impl Database {
@@ -38,7 +41,10 @@ impl Database {
         // On some damage sled panics instead of returning an error.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
         match opened {
-            Ok(Ok(db)) => Ok(Some(Database { db, dir: dir.into(), unflushed_bytes: AtomicUsize::new(0) })),
+            Ok(Ok(db)) => {
+                let files = Mutex::new(DatabaseFiles::open(dir)?);
+                Ok(Some(Database { db, dir: dir.into(), unflushed_bytes: AtomicUsize::new(0), files }))
+            }
             Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
             Ok(Err(error)) => Err(sled_error("open", dir, error)),
             Err(_) => Err(StoreError::Damaged { path: dir.join("db"), at: String::new() }),
@@ -88,14 +94,76 @@ impl Database {
 
     /// Waits until all earlier writes are on disk.
     pub(in crate::store) fn flush(&self) -> Result<(), StoreError> {
+        self.write_out()?;
+        self.files.lock().expect("nobody panics with the lock").sync()
+    }
+
+    /// Waits until sled has written all earlier writes to its file. They are not on disk yet: sled
+    /// 0.34.7 ends each write with `sync_file_range`, which syncs neither the size of the file nor the
+    /// cache of the drive, and it does not sync large records, which have files of their own.
+    fn write_out(&self) -> Result<(), StoreError> {
         self.unflushed_bytes.store(0, Ordering::Relaxed);
         self.db.flush().map(|_| ()).map_err(|e| sled_error("flush", &self.dir, e))
     }
 
-    /// Flushes when too much was written since the last flush.
+    /// Writes out when too much was written since then.
     fn limit_unflushed(&self, written_bytes: usize) -> Result<(), StoreError> {
         let unflushed_bytes = self.unflushed_bytes.fetch_add(written_bytes, Ordering::Relaxed) + written_bytes;
-        if unflushed_bytes > UNFLUSHED_BYTES_MAX { self.flush() } else { Ok(()) }
+        if unflushed_bytes > UNFLUSHED_BYTES_MAX { self.write_out() } else { Ok(()) }
+    }
+}
+
+/// The files of a database, to sync them.
+#[derive(Debug)]
+struct DatabaseFiles {
+    db: File,
+    db_path: PathBuf,
+    /// The directory of large records.
+    blobs: PathBuf,
+    /// The number of the newest synced file of a large record.
+    synced_blob: i64,
+}
+
+impl DatabaseFiles {
+    /// Also syncs the directories, so that the new files of a new database have names.
+    fn open(dir: &Path) -> Result<DatabaseFiles, StoreError> {
+        let db_path = dir.join("db");
+        let db = File::open(&db_path).map_err(files::io_error("open", &db_path))?;
+        files::sync_dir(dir)?;
+        dir.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), files::sync_dir)?;
+        let blobs = dir.join(files::BLOBS);
+        Ok(DatabaseFiles { db, db_path, blobs, synced_blob: i64::MIN })
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        self.sync_blobs()?;
+        self.db.sync_data().map_err(files::io_error("sync", &self.db_path))
+    }
+
+    /// Syncs the new files of large records. Their numbers grow. There are few: records of more than
+    /// half a megabyte.
+    fn sync_blobs(&mut self) -> Result<(), StoreError> {
+        let entries = match fs::read_dir(&self.blobs) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(files::io_error("read", &self.blobs))?,
+        };
+        let mut newest = self.synced_blob;
+        for entry in entries {
+            let entry = entry.map_err(files::io_error("read", &self.blobs))?;
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
+            let Some(number) = number.filter(|&number| number > self.synced_blob) else { continue };
+            newest = newest.max(number);
+            match File::open(entry.path()).and_then(|file| file.sync_all()) {
+                // A newer version of the record has replaced it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                synced => synced.map_err(files::io_error("sync", &entry.path()))?,
+            }
+        }
+        if newest > self.synced_blob {
+            files::sync_dir(&self.blobs)?;
+            self.synced_blob = newest;
+        }
+        Ok(())
     }
 }
 
