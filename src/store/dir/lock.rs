@@ -21,6 +21,9 @@ pub(in crate::store) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
+/// How often the list of all locks is read until it has the lock.
+const LOCK_LIST_ATTEMPTS: u32 = 10;
+
 /// Time after which the wait is logged.
 const LOG_AFTER: Duration = Duration::from_secs(1);
 
@@ -98,15 +101,12 @@ pub(in crate::store) fn try_lock(dir: &Path) -> Result<Option<Flock<File>>, Stor
 
 /// The holder of the lock, for a message: `process 1234 (clqd)`.
 pub(in crate::store) fn holder(dir: &Path) -> String {
-    let pid = super::files::database_dir(dir)
-        .and_then(|dir| super::files::metadata_if_exists(&dir.join("db")))
-        .ok()
-        .flatten()
-        .zip(fs::read_to_string("/proc/locks").ok())
-        .and_then(|(db, locks)| {
-            let file = format!("{:02x}:{:02x}:{}", major(db.dev()), minor(db.dev()), db.ino());
-            holder_pid(&locks, &file)
-        });
+    let db = super::files::database_dir(dir).and_then(|dir| super::files::metadata_if_exists(&dir.join("db")));
+    let pid = db.ok().flatten().and_then(|db| {
+        let file = format!("{:02x}:{:02x}:{}", major(db.dev()), minor(db.dev()), db.ino());
+        // The kernel prints the list in parts: while other locks are released, it may leave out some.
+        (0..LOCK_LIST_ATTEMPTS).find_map(|_| holder_pid(&fs::read_to_string("/proc/locks").ok()?, &file))
+    });
     let name = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     match pid.and_then(|pid| Some((pid, name(pid)?))) {
         Some((pid, name)) => format!("process {pid} ({})", name.trim_end()),
