@@ -135,7 +135,7 @@ struct Inserter<'a> {
     out: Vec<(i64, String)>,
 }
 
-const TAGS: [&str; 3] = ["ctf", "pro", "low points"];
+const TAGS: [&str; 3] = ["ctf", "pro", "low-points"];
 const CHECKS: [&str; 6] = [
     "more_players_than_slots",
     "frozen_list",
@@ -351,7 +351,7 @@ impl Inserter<'_> {
                 7 => ("clq2.quarter", json!(if flag { "exact" } else { "whole" })),
                 8 => ("screen.gain_max", json!(self.random.pick(&[10, 1_000, 1_000_000]))),
                 9 => ("screen.enabled", json!(flag)),
-                10 => ("boards.low_is_better", if flag { json!(["time", "points tag:low points"]) } else { json!([]) }),
+                10 => ("boards.low_is_better", if flag { json!(["time", "points tag:low-points"]) } else { json!([]) }),
                 11 => ("boards.tie_breakers", if flag { json!(["points time", "clq2 elo"]) } else { json!([]) }),
                 12 => ("scan.class1_players_min", json!(self.random.pick(&[1, 3, 6]))),
                 _ if carry => ("elo.carry_over", json!(flag)),
