@@ -61,8 +61,8 @@ fn online_backup_equals_state_at_one_time() {
         opened.commit().unwrap();
         found = weeks.iter().zip(&of_backup).all(|(week, of_backup)| {
             let mut rows = Vec::new();
-            clqd::cli::export::write(&opened, week, &mut rows).unwrap();
-            rows == of_backup.as_bytes()
+            // Without rows at first: the log begins with the commands that add the servers.
+            clqd::cli::export::write(&opened, week, &mut rows).is_ok() && rows == of_backup.as_bytes()
         });
     }
     assert!(found, "no replay up to a time near {backup_ms} equals the backup");

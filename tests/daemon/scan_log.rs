@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use crate::sandbox::{CommandOutput, Sandbox, fleet, scan_logs, wait_until};
+use crate::sandbox::{CommandOutput, Sandbox, fleet, scan_logs, wait_for, wait_until};
 use clqd::fleet::FaultShares;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -254,6 +254,135 @@ fn daemon_truncates_torn_line_and_appends() {
     }
 }
 
+/// What an admin does, with kills right after it and other settings after a restart. A replay gives the
+/// same rankings.
+#[test]
+fn commands_and_settings_are_recorded_and_replayed() {
+    let fleet = fleet(16, 33, 60.0, FaultShares::NONE);
+    let (sandbox, record) = Sandbox::recording("");
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    let players = |url: &str| sandbox.top(url, "time");
+    let urls: Vec<String> = wait_for("four servers have players", || {
+        let mut urls = fleet.urls();
+        urls.retain(|url| players(url).len() > 2);
+        (urls.len() >= 4).then_some(urls)
+    });
+    let name = |url: &str, at: usize| players(url)[at]["name"].as_str().expect("a name").to_owned();
+    let game = sandbox.list(&[&urls[2]])[0]["game"].as_str().expect("a game").to_owned();
+    let [from, into, forgotten] = [0, 1, 2].map(|at| name(&urls[2], at));
+
+    sandbox.ok(["greylist", &urls[0], "--reason", "bots"]);
+    sandbox.ok(["servers", "tag", "--add", "ctf", &urls[1], &urls[2]]);
+    sandbox.ok(["player", "merge", &from, &into, "--game", &game]);
+    daemon.kill();
+    // After the kill the daemon has other settings.
+    sandbox.configure(&format!("[scan_log]\npath = {record:?}\n[elo]\nk = 31.0\n[clq2]\nquarter = \"exact\"\n"));
+    let daemon = sandbox.start();
+    assert_eq!(sandbox.list(&["--greylisted"]).len(), 1);
+    sandbox.ok(["servers", "remove", &urls[3]]);
+    sandbox.ok(["servers", "trust", &urls[1], "--except", "frozen_list"]);
+    sandbox.ok(["player", "forget", &forgotten, "--game", &game, "--yes"]);
+    wait_until("the name is removed from the log", || sandbox.status()["scan_log"]["names_pending"] == 0);
+    daemon.kill();
+    let daemon = sandbox.start();
+    sandbox.ok(["greylist", &urls[0], "--lift"]);
+    sandbox.ok(["servers", "add", &urls[3]]);
+    let scans = |url: &str| sandbox.list(&[url])[0]["last_scan_ms"].as_i64().expect("scanned");
+    let before: Vec<i64> = urls.iter().map(|url| scans(url)).collect();
+    for (url, before) in urls.iter().zip(before) {
+        wait_until("the servers are scanned again", || scans(url) > before + 5_000);
+    }
+    daemon.stop();
+
+    let lines: Vec<serde_json::Value> = scan_logs(&record)
+        .iter()
+        .flat_map(|file| {
+            let text = fs::read(file).expect("a log");
+            let text = if file == &record { text } else { zstd::decode_all(&text[..]).expect("a closed file") };
+            String::from_utf8(text).expect("JSON").lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .map(|line| serde_json::from_str(&line).expect("JSON"))
+        .collect();
+    let commands: Vec<&str> = lines.iter().filter_map(|line| line["command"].as_str()).collect();
+    for command in ["add", "greylist", "tag", "merge", "remove", "trust", "forget", "lift"] {
+        assert!(commands.contains(&command), "{command}: {commands:?}");
+    }
+    assert!(lines.iter().any(|line| line["settings"]["elo.k"] == 31.0));
+    assert!(!lines.iter().any(|line| line.to_string().contains(&format!("{forgotten:?}"))), "{forgotten}");
+    sandbox.assert_replay_equals_state(&record);
+}
+
+/// A daemon whose system calls are recorded.
+struct TracedDaemon {
+    strace: Child,
+    pid: Pid,
+    trace: PathBuf,
+}
+
+impl TracedDaemon {
+    /// `calls`: as for the option `-e` of strace.
+    fn start(sandbox: &Sandbox, calls: &str) -> TracedDaemon {
+        let trace = sandbox.path("trace");
+        let clqd = sandbox.command(["run"]);
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-y", "-qq", "-s", "4096", "-e", calls, "-o"]).arg(&trace);
+        strace.arg(clqd.get_program()).args(clqd.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
+        strace.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
+        strace.stderr(fs::File::create(sandbox.path("daemon.log")).expect("a log"));
+        let mut strace =
+            strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
+        wait_until("the daemon responds", || {
+            let ended = strace.try_wait().expect("a child process");
+            assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(sandbox.path("daemon.log")).expect("the log"));
+            sandbox.socket().exists() && sandbox.run(["status"]).status.success()
+        });
+        let pid = sandbox.status()["daemon"]["pid"].as_i64().expect("a process id");
+        TracedDaemon { strace, pid: Pid::from_raw(pid as i32), trace }
+    }
+
+    /// Stops the daemon. Returns the trace.
+    fn stop(&mut self) -> String {
+        kill(self.pid, Signal::SIGTERM).expect("a running daemon");
+        self.strace.wait().expect("a child process");
+        String::from_utf8_lossy(&fs::read(&self.trace).expect("the trace")).into_owned()
+    }
+}
+
+/// Without a scan log the state itself must be on disk before a change is acknowledged: the answer is
+/// sent only after `fdatasync` of the database, which began after the last write to it.
+#[test]
+fn change_is_synced_before_the_answer() {
+    let sandbox = Sandbox::new("");
+    let mut traced = TracedDaemon::start(&sandbox, "trace=write,sendto,writev,sendmsg,pwrite64,fdatasync");
+    for port in 1..=5 {
+        sandbox.ok(["servers", "add", &format!("quake3://127.9.9.9:{port}")]);
+    }
+    let calls = traced.stop();
+    let database = format!("<{}>", sandbox.state().join("db").display());
+    let (mut last_write, mut synced, mut answers, mut writes) = (0, 0, 0, 0);
+    // When the unfinished `fdatasync` of a thread began.
+    let mut syncing: HashMap<&str, usize> = HashMap::new();
+    for (at, line) in calls.lines().enumerate() {
+        let (thread, call) = line.split_once(' ').expect("a thread and a call");
+        let call = call.trim_start();
+        if call.starts_with("pwrite64(") && call.contains(&database) {
+            (last_write, writes) = (at, writes + 1);
+        } else if call.starts_with("fdatasync(") && call.contains(&database) {
+            match call.ends_with("= 0") {
+                true => synced = at,
+                false => _ = syncing.insert(thread, at),
+            }
+        } else if call.starts_with("<... fdatasync") && call.ends_with("= 0") {
+            synced = synced.max(syncing.remove(thread).unwrap_or(0));
+        } else if call.contains("127.9.9.9") && call.contains("outcome") {
+            answers += 1;
+            assert!(last_write < synced, "the change is not on disk before the answer: {line}");
+        }
+    }
+    assert!(answers >= 5 && writes >= 5, "{answers} answers, {writes} writes:\n{calls}");
+}
+
 /// Checks the order of the daemon's system calls: the state is written only when all of the log
 /// and the names of its files are on disk. So after a power cut at any time the log contains
 /// every scan of the state.
@@ -261,27 +390,10 @@ fn daemon_truncates_torn_line_and_appends() {
 fn scan_log_is_synced_before_commit() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
     let (sandbox, record) = Sandbox::recording("rotate_bytes = 65536");
-    let trace = sandbox.path("trace");
-    let clqd = sandbox.command(["run"]);
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-qq", "-e", "trace=write,pwrite64,fsync,fdatasync,/^rename", "-o"]).arg(&trace);
-    strace.arg(clqd.get_program()).args(clqd.get_args()).stdin(Stdio::null()).stdout(Stdio::null());
-    strace.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
-    strace.stderr(fs::File::create(sandbox.path("daemon.log")).expect("a log"));
-    let mut strace =
-        strace.spawn().unwrap_or_else(|error| panic!("strace: {error}; on Debian: apt-get install strace"));
-    wait_until("the daemon responds", || {
-        let ended = strace.try_wait().expect("a child process");
-        assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(sandbox.path("daemon.log")).expect("the log"));
-        sandbox.socket().exists() && sandbox.run(["status"]).status.success()
-    });
-    let pid = sandbox.status()["daemon"]["pid"].as_i64().expect("a process id");
+    let mut traced = TracedDaemon::start(&sandbox, "trace=write,pwrite64,fsync,fdatasync,/^rename");
     sandbox.add_servers(&fleet);
     wait_until("the log has several files", || scan_logs(&record).len() >= 3);
-    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).expect("a running daemon");
-    strace.wait().expect("a child process");
-
-    let calls = String::from_utf8_lossy(&fs::read(&trace).expect("the trace")).into_owned();
+    let calls = traced.stop();
     let dir = record.parent().expect("a directory");
     let (log, dir) = (format!("<{}>", record.display()), format!("<{}>", dir.display()));
     let tree = format!("<{}>", sandbox.state().join("db").display());
