@@ -28,7 +28,7 @@ use crate::proto::{parse_server_url, parse_server_url_or_auto};
 pub enum ServersCommand {
     /// Add servers and scan each immediately
     Add {
-        /// Such as quake3://host:27960; for host:port all protocols are tried
+        /// Such as quake3://host:27960; with host:port, all protocols are tried
         #[arg(required = true, value_name = "URL", value_parser = parse_server_url_or_auto)]
         urls: Vec<ServerUrl>,
         /// Add this tag to the servers' tags; may be repeated
@@ -185,7 +185,7 @@ pub fn map(map: String, app: &CliContext) -> anyhow::Result<ExitCode> {
 /// List the maps that were played most in all kept weeks
 #[derive(Debug, Args)]
 pub struct MapsArgs {
-    /// Part of their names; shorter than three characters: their beginnings
+    /// Part of a map name; a string of one or two characters matches only the beginning
     text: Option<String>,
     /// Most maps
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
@@ -293,11 +293,11 @@ fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> an
     Ok((code, rows))
 }
 
-/// Standard output. A request that changes something may be one of several, and all are sent even
-/// if nobody reads the answers.
+/// Standard output. A command may send several requests that change something, and sends all of
+/// them even if nobody reads the answers.
 fn output_of(request: &Request) -> Output {
     match request {
-        // They report for minutes, and the daemon finishes the scans anyway.
+        // These requests report for minutes, and the daemon finishes the scans anyway.
         Request::Rescan { .. } | Request::ArchiveVerify { .. } => Output::ending(),
         request if request.is_read_only() => Output::ending(),
         _ => Output::lasting(),
@@ -335,7 +335,7 @@ fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
     }
 }
 
-/// Adds servers; the protocols of those without a scheme are found first.
+/// Adds servers. If a server has no scheme, its protocol is detected first.
 fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Result<ExitCode> {
     let mut known = Vec::new();
     let mut printer = Printer::new(app.json(), Output::lasting());
@@ -361,7 +361,7 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
     Ok(if all_found { code } else { ExitCode::FAILURE })
 }
 
-/// The URL of a known server. Its scheme may be one that cannot be scanned, of a scan log.
+/// The URL of a known server. A server from a scan log may have a scheme that cannot be scanned.
 pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
     parse_server_url(text).or_else(|_| ServerUrl::parse(text))
 }

@@ -20,9 +20,10 @@ pub enum ArchiveCommand {
     Resend(WeeksArgs),
     /// Compare the archive with the state and list the differences
     ///
-    /// The daemon compares while it works. Weeks of servers that change, or that wait to be archived, are compared again
-    /// after the next two passes of the archive, so it may take an interval (archive.interval_s); what changes each time
-    /// is skipped and counted. Exits with 1 if there are differences. `clqd archive resend` repairs them.
+    /// The daemon continues to scan meanwhile. A week of a server that changes, or that waits to be archived, is
+    /// compared again after the next two passes of the archive. So the command may take an interval
+    /// (archive.interval_s). A week that changes each time is skipped and counted. Exits with 1 if there are
+    /// differences. `clqd archive resend` repairs them.
     Verify(WeeksArgs),
 }
 

@@ -15,9 +15,9 @@ use crate::store::{self, BackupSummary};
 
 /// Write a consistent copy of the state to a new directory
 ///
-/// A running daemon writes the backup while it works, so its user must be able to write to DIR. If it is not running,
-/// the state directory is copied. A backup is a state directory: `clqd export --state DIR` reads it, `clqd restore
-/// DIR` restores it.
+/// A running daemon writes the backup and continues to scan. The user of the daemon must be able to write to DIR. If
+/// no daemon is running, the command copies the state directory. A backup is a state directory: `clqd export --state
+/// DIR` reads it, `clqd restore DIR` restores it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct BackupArgs {
     /// Directory to create; must not exist, or be empty
@@ -26,7 +26,7 @@ pub struct BackupArgs {
 }
 
 pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    // The daemon may have another current directory.
+    // The current directory of the daemon may be another one.
     let dir = std::path::absolute(&args.dir).context("cannot determine the current directory")?;
     let name = dir.to_str().with_context(|| format!("{} is not UTF-8", dir.display()))?.to_owned();
     match app.connect() {
@@ -46,7 +46,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The row of a state directory that was written.
+/// The output row for a new state directory.
 pub(super) fn row(dir: &Path, summary: BackupSummary) -> Row {
     Row::Backup(BackupRow { dir: dir.display().to_string(), latest_event_ms: summary.now_ms, bytes: summary.bytes })
 }

@@ -166,13 +166,13 @@ pub struct TopArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct TopScope {
-    /// The top of one server
+    /// The top players of one server
     #[arg(value_name = "URL", value_parser = parse_url)]
     server: Option<ServerUrl>,
-    /// The top of a game, such as baseq3
+    /// The top players of a game, such as baseq3
     #[arg(long, value_name = "NAME")]
     game: Option<String>,
-    /// The top of all servers with a tag
+    /// The top players of all servers with a tag
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     tag: Option<String>,
 }
@@ -191,7 +191,7 @@ struct WindowArgs {
     /// Such as 2026-W47, or month [default: this week]
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
-    /// The oldest window of a type with this time
+    /// The oldest window of a type that contains this time
     ///
     /// Such as 2026-11-21T14:00:00Z, or Unix ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

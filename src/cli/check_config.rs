@@ -74,8 +74,8 @@ fn check_state(mut checked: CheckedConfig, app: &CliContext) -> Result<CheckedCo
     }
 }
 
-/// The time zone of a state directory that a daemon has open. `None`: no daemon has, as far as it
-/// can be asked.
+/// The time zone of a state directory that a daemon has open. `None`: no daemon that answers has it
+/// open.
 fn time_zone_of_daemon(socket: &Path, state_dir: &Path) -> Option<String> {
     let mut status = None;
     let mut keep = |row| {

@@ -15,7 +15,7 @@ use crate::config::{Config, ConfigError, DEFAULT_CONFIG_FILE};
 use crate::control::client::RESPONSE_TIMEOUT;
 use crate::control::{Client, ClientError, Request, ResponseEnd, ResponseItem, Row};
 
-/// In the help of each command, after its own options.
+/// The help of each command lists the global options after its own.
 const GLOBAL_OPTIONS: &str = "Options of all commands";
 
 #[derive(Clone, Debug, Default, Args)]
@@ -143,8 +143,8 @@ impl CliContext {
         self.globals.timeout.map_or(RESPONSE_TIMEOUT, |s| Duration::from_secs(s.into()))
     }
 
-    /// The path of the control socket. Problems of the configuration file are printed as a warning:
-    /// the daemon may run with the file's former content.
+    /// The path of the control socket. Problems of the configuration file are only a warning,
+    /// because the daemon may run with the former content of the file.
     fn socket(&self) -> &Path {
         self.socket.get_or_init(|| {
             let (socket, error) = self.find_socket();
@@ -159,7 +159,8 @@ impl CliContext {
         })
     }
 
-    /// The path of the control socket, and why the configuration file cannot be used otherwise.
+    /// The path of the control socket, and why the other settings of the configuration file cannot
+    /// be used.
     pub fn find_socket(&self) -> (PathBuf, Option<ConfigError>) {
         match (&self.globals.socket, self.config_file()) {
             (Some(socket), _) => (socket.clone(), None),

@@ -1,4 +1,5 @@
-//! Finds the protocols of servers of which only address and port are known, by trying all.
+//! Detects the protocols of servers by trying all. Only the address and port of the servers are
+//! known.
 
 use crate::cli::scan_once::{ScanEvent, scan_once};
 use crate::model::{ServerKey, ServerUrl};
@@ -39,7 +40,8 @@ pub fn detect(
             *result = match (outcome.answers_at(url), &outcome.result) {
                 (Some(answered), _) => Ok(answered),
                 (None, Err(miss)) => {
-                    // Of several attempts, one on the given port.
+                    // If there were several attempts, the reported reason is that of one on the
+                    // given port.
                     let reason = outcome.first_miss().unwrap_or(miss.reason);
                     Err(NotFound { url: url.clone(), reason: reason.name() })
                 }

@@ -18,8 +18,8 @@ use crate::fleet::world::{CONSTANT_PLAYERS_MAX, World, WorldSettings};
 use crate::fleet::{Behaviour, BehaviourShares, FaultShares, Ports, Protocol, ProtocolShares, address};
 use crate::shutdown;
 
-/// Most servers that are advanced to the current time for each status line. In larger
-/// fleets servers count as of their last query.
+/// Most servers that are advanced to the current time for each status line. In a larger fleet, a
+/// server is counted as it was at its last query.
 const STATUS_SERVERS_MAX: u32 = 50_000;
 
 /// Run simulated game servers on 127.0.0.0/8
@@ -41,7 +41,8 @@ pub struct FleetArgs {
     #[arg(long, default_value_t = 27_015)]
     pub source_port: u16,
 
-    /// Ports of other protocols, such as `teeworlds=8310,samp=0`; without it each has a usual one
+    /// Ports of other protocols, such as `teeworlds=8310,samp=0` [default: the usual port of each
+    /// protocol]
     #[arg(long, value_name = "SCHEME=PORT,...", value_delimiter = ',', value_parser = protocol_port)]
     pub ports: Vec<(Protocol, u16)>,
 

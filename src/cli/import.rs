@@ -68,13 +68,14 @@ pub struct ImportArgs {
     /// The file; - is standard input
     file: Option<PathBuf>,
     /// Get the list from this URL; may be repeated
-    // Parsed later: clap prints a value that it refuses, and this one may contain an API key.
+    // The value is parsed later, because clap prints a value that it refuses, and a URL may contain
+    // an API key.
     #[arg(long = "master", value_name = "URL", conflicts_with = "file")]
     masters: Vec<String>,
     /// Scheme of servers that are listed without one
     ///
-    /// Such as darkplaces. The default is by the kind of the list: quake3, quakeworld, quake2, source, teeworlds or
-    /// teeworlds7.
+    /// Such as darkplaces. The default depends on the kind of the list: quake3, quakeworld, quake2, source,
+    /// teeworlds or teeworlds7.
     #[arg(long, value_parser = parse_scheme)]
     scheme: Option<String>,
     /// Add this tag to all servers; may be repeated
@@ -104,7 +105,8 @@ type LineChange = (Option<usize>, ServerChange);
 fn add(name: &str, list: ImportList, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut client = app.connect()?;
     let ImportList { servers, bad: mut changes, known_schemes, dropped } = list;
-    // Everything is sent before anything is printed: nobody may read what is printed.
+    // Everything is sent before anything is printed, because printing fails if nobody reads the
+    // output.
     let sent = send(&mut client, servers, &mut changes);
     changes.sort_by_key(|(line, _)| *line);
     report(name, &changes, known_schemes.as_deref(), &dropped, app)?;
@@ -183,8 +185,8 @@ fn report(
     Ok(())
 }
 
-/// Prints when servers that do not answer are scanned again, unless the list has none that may be
-/// one of them.
+/// Prints when servers that do not answer are scanned again. Prints nothing if the list cannot
+/// contain such a server.
 fn report_retries(changes: &[LineChange], client: &mut Client) -> anyhow::Result<()> {
     use ChangeOutcome::{Added, NotAnswering, Restored, ScanRequested};
     if count(changes, &[Added, Restored, ScanRequested, NotAnswering]) == 0 {
@@ -214,8 +216,8 @@ fn count(changes: &[LineChange], outcomes: &[ChangeOutcome]) -> usize {
     changes.iter().filter(|(_, change)| outcomes.contains(&change.outcome)).count()
 }
 
-/// Queries the masters one after another. Returns their servers, and how many of the masters
-/// returned no list. Error: none returned one.
+/// Queries the masters one after another. Returns their servers, and the number of masters that
+/// returned no list. Error: no master returned a list.
 fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportList, usize)> {
     let masters = args.masters.iter().map(|text| text.parse().map_err(|error| UsageError(format!("{error}"))));
     let masters = masters.collect::<Result<Vec<ListUrl>, UsageError>>()?;
@@ -356,7 +358,7 @@ impl ImportList {
         Ok(())
     }
 
-    /// Adds strings of a list that are not addresses, as refused.
+    /// Adds the strings of a list that are not addresses to the refused entries.
     fn add_invalid(&mut self, strings: Vec<String>) {
         self.bad.extend(strings.into_iter().map(|url| {
             let reason = Some("not an address with a port".to_owned());

@@ -54,7 +54,7 @@ pub struct ListArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ListOrder {
-    /// Numbers in URLs as numbers
+    /// By URL; numbers in URLs are compared as numbers
     #[default]
     Url,
     /// Most often scanned first
@@ -120,7 +120,7 @@ fn sort(servers: &mut [Box<ServerSummary>], order: ListOrder) {
     }
 }
 
-/// Compares strings with numbers in them by the values of these, so that 10.0.0.9 is before 10.0.0.10.
+/// Compares strings; numbers in them are compared by value, so 10.0.0.9 is before 10.0.0.10.
 fn compare_numbers(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     loop {

@@ -58,7 +58,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What the help does not list.
+/// Commands that the help does not list.
 const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, migrate, replay,
 series, week. All commands have --help.";
 
@@ -202,7 +202,7 @@ pub fn main() -> ExitCode {
     stdio::detect_width();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // `--json` must be found by text, because the command line could not be parsed.
+        // `--json` is searched for as a string, because the command line could not be parsed.
         Err(error) => return exit::report_usage(&error, std::env::args_os().any(|arg| arg == "--json")),
     };
     let json = cli.globals.json;

@@ -14,8 +14,8 @@ use crate::store::StoreError;
 
 /// Answers read-only requests. Any other request is a bug in the caller.
 pub trait Reader {
-    /// Returns the same rows, in the same order, as the daemon would, without what only a
-    /// running daemon knows.
+    /// Returns the same rows, in the same order, as the daemon would. Fields that only a running
+    /// daemon knows are absent.
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
 }
 
@@ -50,7 +50,7 @@ impl Reader for State {
         }
         for mut row in respond_once(self, request)? {
             if let Row::ServerDetail(detail) = &mut row {
-                // It is learned from scans and not stored.
+                // This is learned from scans and not stored.
                 detail.round_end = None;
             }
             each(row)?;

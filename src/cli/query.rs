@@ -189,7 +189,7 @@ fn settings(args: &QueryArgs) -> ScanSettings {
     }
 }
 
-/// What is printed of the details.
+/// The details that are printed.
 fn detail_level(args: &QueryArgs) -> DetailLevel {
     if args.rules { DetailLevel::Rules } else { DetailLevel::Summary }
 }

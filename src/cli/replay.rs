@@ -1,7 +1,7 @@
 //! `clqd replay`: applies scan logs to a state directory with the daemon's engine.
 //!
-//! All logs are checked before anything is applied. A crash or a power cut can leave an
-//! incomplete end of the last log: it is skipped with a warning. Logs with other damage are
+//! All logs are checked before anything is applied. A crash or a power cut can leave an incomplete
+//! line at the end of the last log. That line is skipped with a warning. Logs with other damage are
 //! refused, unless `--salvage` is given.
 
 use std::collections::HashMap;
@@ -76,7 +76,8 @@ pub struct ReplaySummary {
     pub skipped: u64,
     /// Commands of admins that were applied.
     pub commands: u64,
-    /// Commands that changed nothing: the state contains them, or they name something unknown.
+    /// Commands that changed nothing: the state already contains their effect, or they name
+    /// something unknown.
     pub commands_skipped: u64,
 }
 
@@ -203,7 +204,7 @@ fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
 pub struct Replay<'h> {
     state: &'h mut State,
     feed: ReplayFeed,
-    /// The settings that hold; `None`: settings of the log are ignored.
+    /// The settings in effect; `None`: settings of the log are ignored.
     config: Option<Config>,
 }
 
@@ -222,7 +223,7 @@ impl Replay<'_> {
         Replay { state, feed, config: None }
     }
 
-    /// Obeys the settings of the log. `config`: the settings that hold until the log has others.
+    /// Applies the settings of the log. `config`: the settings that apply until the log has others.
     pub fn with_config(self, config: Config) -> Self {
         Replay { config: Some(config), ..self }
     }
@@ -266,7 +267,8 @@ impl Replay<'_> {
         }
     }
 
-    /// From here on the settings of the log hold. Windows other than weeks stay those of the config.
+    /// From here on the settings of the log apply. Windows other than weeks are still those of the
+    /// config.
     fn apply_settings(&mut self, settings: &RecordedSettings) -> anyhow::Result<()> {
         let Some(config) = &self.config else { return Ok(()) };
         let obeyed = obey(config, settings)?;

@@ -64,7 +64,7 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             restored.before
         }
         None => {
-            // Its state directory may be missing, and with it the lock.
+            // The state directory of the daemon may be missing, and with it the lock.
             if app.connect().is_ok() {
                 bail!("the daemon is running: stop it first, such as with `systemctl stop clqd`");
             }

@@ -66,8 +66,8 @@ impl Output {
         Output { out: io::stdout().lock(), if_closed: IfClosed::Fail }
     }
 
-    /// For a command that must do all of its work, such as adding servers: what nobody reads is
-    /// discarded.
+    /// For a command that must do all of its work, such as adding servers: output is discarded if
+    /// nobody reads it.
     pub fn lasting() -> Output {
         Output { out: io::stdout().lock(), if_closed: IfClosed::Discard }
     }

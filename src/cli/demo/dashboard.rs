@@ -64,7 +64,7 @@ fn is_quit() -> std::io::Result<bool> {
 const SCANS_HEIGHT: u16 = 10;
 const COUNTERS_HEIGHT: u16 = 8;
 
-/// Least height of the graph of scans, borders included. On a smaller screen it is left out.
+/// Least height of the graph of scans, borders included. A smaller screen has no graph.
 const RATE_HEIGHT_MIN: u16 = 3;
 
 fn draw(frame: &mut Frame, state: &DemoState) {
@@ -98,7 +98,7 @@ fn draw(frame: &mut Frame, state: &DemoState) {
     frame.render_widget(Paragraph::new(hint).style(Style::new().fg(Color::DarkGray)), footer);
 }
 
-/// How to go on, in as many lines as it needs.
+/// The next commands to try, in as many lines as they need.
 fn hint(state: &DemoState, width: u16) -> Vec<Line<'static>> {
     let lines = [
         format!(" website   http://{}   (q or Ctrl-C quits)", state.website),

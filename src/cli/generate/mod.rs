@@ -58,7 +58,7 @@ fn write_man_pages(dir: &Path) -> io::Result<()> {
     clap_mangen::generate_to(with_rare(Cli::command()), dir)
 }
 
-/// The command with those below it that the help does not list.
+/// The command, including the subcommands that the help does not list.
 fn with_rare(command: clap::Command) -> clap::Command {
     let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |below| with_rare(below.hide(false))))
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of the pages of a command and of all below it.
+    /// Names of the pages of a command and of all its subcommands.
     fn page_names(command: &clap::Command, name: &str, names: &mut BTreeSet<String>) {
         names.insert(format!("{name}.1"));
         for below in command.get_subcommands() {

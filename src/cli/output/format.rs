@@ -121,13 +121,13 @@ pub fn score_heading(ranking: Ranking) -> &'static str {
     }
 }
 
-/// As [`sanitize`], for a string from a server: without colour codes if servers of this URL write
-/// them.
+/// As [`sanitize`], for a string from a server. Colour codes are removed if the protocol of this
+/// URL has them.
 pub fn sanitize_name(text: &str, url: &str) -> String {
     sanitize(&strip_colours(text, ColourCodes::of_url(url)))
 }
 
-/// A string as a terminal may show it. Only the empty string is shown as such.
+/// A string that is safe for a terminal. The result is empty only if the string is empty.
 pub fn sanitize(text: &str) -> String {
     if text.is_empty() { String::new() } else { shown_name(text) }
 }

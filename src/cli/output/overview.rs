@@ -30,7 +30,7 @@ pub(super) fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()>
     Ok(())
 }
 
-/// Most values of a line.
+/// Most values on a line.
 const VALUES_SHOWN: usize = 60;
 
 pub(super) fn print_series(out: &mut impl Write, series: &OnlineSeriesView) -> io::Result<()> {

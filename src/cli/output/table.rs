@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    /// Narrows the widest of the truncated columns until a line fits. Returns whether it does.
+    /// Narrows the widest of the truncated columns until a line fits. Returns whether a line fits.
     fn narrow_truncated(&self, widths: &mut [Option<usize>], width_max: usize) -> bool {
         loop {
             let shown = widths.iter().flatten();

@@ -64,7 +64,7 @@ fn hostile_text_is_neutralised(rows: &[Row]) {
     }
 }
 
-/// Pointers to all texts in a value, except its kind.
+/// Pointers to all strings in a value, except its kind.
 fn texts(value: &serde_json::Value, at: String) -> Vec<String> {
     use serde_json::Value;
     match value {
