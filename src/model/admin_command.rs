@@ -1,5 +1,6 @@
-//! What an admin does to the state: one command for each server or player concerned. A log records
-//! the commands that changed something, with their times, so that a replay applies them again.
+//! The commands with which an admin changes the state, one for each server or player concerned. A
+//! log records the commands that changed something, with their times, so that a replay applies them
+//! again.
 
 use serde::{Deserialize, Serialize};
 

@@ -96,10 +96,10 @@ pub struct ResyncChunk {
     pub from: ResyncCursor,
     /// The start of the next chunk.
     pub next: ResyncCursor,
-    /// To be written first. No outbox entry may be written between reading and writing these:
-    /// older values would overwrite it.
+    /// These are written first. No outbox entry may be written between reading and writing them,
+    /// because their older values would overwrite it.
     pub names: Vec<ArchiveJob>,
-    /// May refer to names that are still in the outbox.
+    /// These may refer to names that are still in the outbox.
     pub records: Vec<ArchiveJob>,
     /// Entries that are not in this chunk. They are added to the outbox when the chunk is acknowledged.
     pub postponed: Vec<OutboxKey>,
@@ -153,7 +153,7 @@ pub enum WeekChunkRequest {
     First { week: WeekKey, server: ServerKey },
     /// The chunk after a player (or the first chunk) of the copy with this number.
     Next { copy_id: u64, after: Option<PlayerKey> },
-    /// Releases the copy.
+    /// Releases the copy of the rows.
     Release { copy_id: u64 },
 }
 
@@ -242,8 +242,8 @@ pub struct WeekArchive {
     pub week_end_ms: i64,
     /// The week is closed on the server.
     pub closed: bool,
-    /// The game whose totals the server counts in; `None`: in none, because it was never seen or
-    /// is greylisted.
+    /// The game whose totals include the server. `None`: no totals include it, because it was never
+    /// seen or is greylisted.
     pub game: Option<GameKey>,
     /// Rank of the server in this week, once it is assigned.
     pub server_rank: Option<u32>,

@@ -107,7 +107,7 @@ impl FromStr for TieBreaker {
     }
 }
 
-/// A text that is parsed word by word.
+/// A string that is parsed word by word.
 struct Parser<'t> {
     text: &'t str,
     rest: &'t str,

@@ -151,9 +151,9 @@ pub struct Corrections {
     pub deleted_best: Vec<(ServerKey, PlayerKey)>,
     /// Removed players, and the players that they were merged into, if any.
     pub removed_players: Vec<(PlayerKey, Option<PlayerKey>)>,
-    /// Names that do not lead to a player any more.
+    /// Names that do not identify a player any more.
     pub deleted_names: Vec<(GameKey, String)>,
-    /// Further names of players, which lead to their keys.
+    /// Further names of players, each with the key of its player.
     pub aliases: Vec<(PlayerKey, GameKey, String)>,
     pub deleted_aliases: Vec<(PlayerKey, String)>,
     /// Names that are never stored again, each with the time of the request, Unix ms.
@@ -161,7 +161,7 @@ pub struct Corrections {
     pub allowed_names: Vec<NameHash>,
     /// Deleted tags. Records may still contain their keys, which are never reused.
     pub deleted_tags: Vec<TagKey>,
-    /// Servers of a reopened week: they are not closed any more, and have no rank.
+    /// Servers of a reopened week. They are no longer closed for it and have no rank in it.
     pub reopened_servers: Vec<(WeekKey, ServerKey)>,
 }
 

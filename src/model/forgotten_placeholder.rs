@@ -2,9 +2,9 @@
 //! `forgotten-1763683200000-1`. It contains the time of the request, Unix ms, and the number of
 //! the name among those forgotten at that time.
 //!
-//! The name is not enough to blank: until the request the player was in the ratings of the others.
-//! With a placeholder a replay computes the same ratings, and it forgets the placeholder at the
-//! time of the request, as the daemon forgot the player.
+//! An empty name would not be enough, because until the request the player affected the ratings of
+//! the others. With a placeholder a replay computes the same ratings. It forgets the placeholder at
+//! the time of the request, as the daemon forgot the player.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ impl ForgottenPlaceholder {
         (parsed.to_string() == name).then_some(parsed)
     }
 
-    /// The text to record for a name of a server. A player may have a name that looks like a
-    /// placeholder; a character that normalisation removes distinguishes it.
+    /// The string to record for a name that a server sent. A player may have a name that looks like
+    /// a placeholder. Such a name gets a character that normalisation removes.
     pub fn mark_ordinary(name: &mut Name) {
         if ForgottenPlaceholder::parse(name).is_some() {
             name.insert(0, MARK);

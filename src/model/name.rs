@@ -143,7 +143,8 @@ pub fn strip_colours(name: &str, codes: ColourCodes) -> std::borrow::Cow<'_, str
     out.into()
 }
 
-/// Length of the colour code at the start of the bytes, which begin with `^`; 0: it is none.
+/// Length of the colour code at the start of the bytes, which begin with `^`; 0: there is no colour
+/// code.
 pub fn code_len(bytes: &[u8], codes: ColourCodes) -> usize {
     if codes == ColourCodes::None {
         return 0;

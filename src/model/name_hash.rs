@@ -23,8 +23,8 @@ impl NameHash {
         NameHash(hasher.finalize().into())
     }
 
-    /// The hash of a name as a server wrote it. `None`: nothing is left of it after
-    /// normalisation, so it is not a name. The engine does the same with each new scan.
+    /// The hash of a name as a server wrote it. `None`: the normalised string is empty, so it is
+    /// not a name. The engine computes this hash for the names of each new scan.
     pub fn of_listed(game: &str, listed: &str, codes: ColourCodes) -> Option<NameHash> {
         let name = normalise_name(listed, codes);
         (!name.is_empty()).then(|| NameHash::of(game, &name))

@@ -6,10 +6,10 @@ use super::archive::ServerArchive;
 use super::row::Ranking;
 use crate::model::keys::{PlayerKey, ServerKey, WeekKey};
 
-/// Rejected rows that are reported one by one; more are only counted.
+/// Most rejected rows that are reported one by one; further ones are only counted.
 pub const REJECTED_LISTED_MAX: usize = 20;
 
-/// Weeks that may be open: one runs, and one that has ended may still be closing.
+/// Most weeks that may be open: the running one, and one that has ended and is still being closed.
 pub const OPEN_WEEKS_MAX: usize = 2;
 
 /// Properties of the archive as a whole.
@@ -121,9 +121,10 @@ pub struct RestoreReport {
     pub best_players: u64,
     /// Rows of players with more than one best segment or game: only the sum of these is known.
     pub rows_with_sums: u64,
-    /// Ratings in a game or a tag that are means of the ratings on its servers.
+    /// Number of ratings in a game or tag that are estimated: the mean of the player's ratings on
+    /// its servers.
     pub ratings_estimated: u64,
-    /// Ratings in a game or a tag that are the published ones.
+    /// Number of ratings in a game or tag that are taken from the published boards.
     pub ratings_published: u64,
     /// Players that were on a server in its last list.
     pub players_online: u64,

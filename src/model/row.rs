@@ -91,7 +91,7 @@ pub struct PlayerRow {
     pub measured_ms: u64,
     pub time_at_ms: i64,
     pub points: i64,
-    /// Before the first point: the time of the first sighting in the week.
+    /// The time of the first sighting in the week, until the first point.
     pub points_at_ms: i64,
     pub starts: u32,
     pub elo_rounds: u32,
@@ -347,7 +347,7 @@ impl BestPositions {
     }
 }
 
-/// Drops positions that cannot become one of the three best, whichever weeks are reopened.
+/// Drops positions that cannot become one of the three best, even if weeks are reopened.
 fn trim(places: &mut Places) {
     let newest = places.iter().map(|(_, week)| week.0).max().unwrap_or(0);
     let mut final_ones = 0;
@@ -466,8 +466,8 @@ mod tests {
         assert_eq!(got, [(1, 12), (2, 11), (3, 9)]);
     }
 
-    /// Compares with a list of all positions: the three best are right, whichever of the last
-    /// weeks are removed or set again.
+    /// Compares with a list of all positions. The three best are right for any removed or replaced
+    /// positions of the last weeks.
     #[test]
     fn three_best_positions_are_exact_after_weeks_are_reopened() {
         let mut seed = 3_u64;

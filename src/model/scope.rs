@@ -1,4 +1,4 @@
-//! Scopes: whose players are on a board together (docs/rules.md section 8).
+//! Scopes: the servers whose players are on one board (docs/rules.md section 8).
 //!
 //! A scope is written as a word, a colon and a name: `server:quake3://host:27960`,
 //! `game:baseq3`, `tag:pro`. This module does not know which servers belong to a game or have a
@@ -36,7 +36,7 @@ pub enum ScopeError {
 
 const FORMS: &str = "server:URL, game:NAME or tag:NAME";
 
-/// The maximum length of an invalid text in an error, characters.
+/// The maximum length of an invalid string in an error, characters.
 const SHOWN_MAX: usize = 80;
 
 impl Scope {

@@ -89,8 +89,8 @@ impl ServerRecord {
         self.last_snapshot.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref())
     }
 
-    /// Whether the server was added or restored and no scan has ended since. A server with too
-    /// many missed scans is also of class 6, but `missed` is not 0.
+    /// Whether the server was added or restored and no scan has ended since. A server with too many
+    /// missed scans is also of class 6, but its `missed` is not 0.
     pub fn awaits_first_scan(&self) -> bool {
         self.class == Class::UNKNOWN && self.missed == 0 && !self.removed
     }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerOrder {
-    /// In which they were added.
+    /// In the order in which they were added.
     #[default]
     Added,
     /// Online servers, those with most players first.
@@ -46,10 +46,11 @@ impl ServerOrder {
 #[serde(try_from = "String", into = "String")]
 pub struct ServerCursor(pub SmallVec<[u8; 24]>);
 
-/// Longest text of a cursor, in Base64: of a sorted list, a host name in lower case, and the key of a server.
+/// Longest cursor of a sorted list, in Base64: a host name in lower case, and the key of a server.
 pub const CURSOR_CHARS_MAX: usize = (12 + crate::limits::TEXT_BYTES_MAX * 3 + 8).div_ceil(3) * 4;
 
-/// Bits beyond the last byte are ignored, so the form of a cursor can be described.
+/// Bits beyond the last byte are ignored, so a regular expression can describe the form of a
+/// cursor.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::URL_SAFE, general_purpose::NO_PAD.with_decode_allow_trailing_bits(true));
 

@@ -1,15 +1,15 @@
-//! Strings of strangers as people see them: on pages, on banners and on terminals. Every character
-//! that is shown can be seen, stays on its line and does not change the direction of others.
+//! Untrusted strings as people see them: on pages, on banners and on terminals. Every character of
+//! the result is visible, stays on its line and does not change the direction of others.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use super::name::is_control_or_format;
 
-/// Shown instead of a letter that is blank, such as U+3164, so that names of them can be seen and
-/// distinguished.
+/// Shown instead of a blank letter, such as U+3164, so that names of blank letters are visible and
+/// can be distinguished.
 const BLANK_SHOWN: char = '␣';
 
-/// Shown instead of a name of which nothing can be seen.
+/// Shown instead of a name without visible characters.
 pub const NO_NAME: &str = "(no name)";
 
 /// Joins emoji into one, such as a family.
@@ -29,8 +29,8 @@ pub struct ShownChars {
 }
 
 impl ShownChars {
-    /// What is shown of a character, which is followed by `next`. `None`: nothing. White space is
-    /// one space for each character.
+    /// Returns what is shown for a character that is followed by `next`. `None`: nothing. Each
+    /// white-space character becomes one space.
     pub fn show(&mut self, c: char, next: Option<char>) -> Option<char> {
         if c == ZERO_WIDTH_JOINER {
             return (self.is_emoji && next.is_some_and(is_emoji)).then_some(c);
@@ -53,7 +53,7 @@ impl ShownChars {
 }
 
 /// A string as it is shown: in one line, without white space at its ends and with single spaces. It
-/// is empty if nothing of the string can be seen.
+/// is empty if the string has no visible character.
 pub fn shown(text: &str) -> String {
     let mut shown_chars = ShownChars::default();
     let mut out = String::with_capacity(text.len());
@@ -69,7 +69,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// As [`shown`], for the name of something that always has one.
+/// As [`shown`], for an object that always has a name: never empty.
 pub fn shown_name(name: &str) -> String {
     let shown = shown(name);
     if shown.is_empty() { NO_NAME.to_owned() } else { shown }

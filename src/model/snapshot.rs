@@ -1,6 +1,6 @@
 //! A snapshot: the result of one scan of one server (docs/rules.md section 1).
 //!
-//! `proto` creates it from reply bytes, `scan_log` from a line; the engine consumes it. Text is
+//! `proto` creates it from reply bytes, `scan_log` from a line; the engine consumes it. Strings are
 //! already Unicode; names still contain their colour codes.
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ impl Snapshot {
         self.count.map(|count| count.saturating_sub(self.bots.unwrap_or(0)))
     }
 
-    /// Makes values unknown that cannot be true.
+    /// Replaces impossible values by "unknown".
     pub fn drop_impossible_values(&mut self) {
         if self.slots > SLOTS_MAX {
             self.slots = 0;

@@ -10,7 +10,7 @@ use crate::model::window::WindowKey;
 /// Most players of a published board.
 pub const TOP_BOARD_PLAYERS_MAX: usize = 1_000;
 
-/// Whose board it is.
+/// The servers whose players are on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopScope {
     /// All games, in the default order.

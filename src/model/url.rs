@@ -137,8 +137,8 @@ impl ServerUrl {
         self.host().parse().ok()
     }
 
-    /// Whether servers of this scheme speak the Quake 3 family's protocol: names contain colour
-    /// codes and a ping of 0 means a bot (docs/rules.md section 2).
+    /// Whether servers of this scheme use the protocol of the Quake 3 family, in which names
+    /// contain colour codes and a ping of 0 means a bot (docs/rules.md section 2).
     pub fn is_quake3_family(&self) -> bool {
         matches!(self.scheme(), "quake3" | "darkplaces")
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Texts similar to a URL, and complete URLs with one change.
+        /// Strings similar to a URL, and complete URLs with one change.
         #[test]
         fn canonical_fast_path_equals_full_parser(
             url in "[a-zA-Z0-9-]{0,4}:?/{0,2}(\\[::1\\]|[a-zA-Z0-9._é -]{0,6}|[0-9]{1,3}(\\.[0-9]{1,3}){3})(:[0-9+]{0,6})?/?",

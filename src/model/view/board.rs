@@ -1,5 +1,5 @@
-//! Board queries and their answers in the external interfaces: scores in displayed units,
-//! players by name or key, cursors as text. Times are Unix ms.
+//! Board queries and their answers in the external interfaces: scores in displayed units, players
+//! by name or key, cursors as strings. Times are Unix ms.
 //!
 //! The internal form, with raw scores and keys, is [`crate::board::query`]; the engine
 //! translates.
@@ -195,7 +195,7 @@ pub struct OrderView {
     pub tie_breaker: Option<Ranking>,
 }
 
-/// What a board is about; its entries follow.
+/// The scope, window and ranking of a board; its entries follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardHead {
     /// Whose players are on the board: `server:URL`, `game:NAME` or `tag:NAME`.
@@ -350,6 +350,6 @@ pub struct FusedView {
     pub display: String,
     /// The sum of `weight / (k + position)`.
     pub score: f64,
-    /// Positions on the boards that the player is on.
+    /// The player's position on each board that contains the player.
     pub positions: BTreeMap<Ranking, u32>,
 }

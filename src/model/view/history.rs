@@ -67,7 +67,8 @@ pub struct BestPlayers {
 pub struct BestOfRanking {
     /// Ranking of the positions.
     pub ranking: Ranking,
-    /// By their best position, then their second, then their third; the earlier week first.
+    /// Ordered by the best position, then the second, then the third; of equal positions, that of
+    /// the earlier week is first.
     pub players: Vec<BestPlayer>,
 }
 

@@ -111,7 +111,7 @@ pub struct EngineCounts {
     /// Extra scans at the ends of rounds.
     #[serde(default)]
     pub round_end_scans: u64,
-    /// Those of them whose list was the last one of its round.
+    /// Extra scans whose list was the last one of its round.
     #[serde(default)]
     pub round_end_lists: u64,
 }
@@ -209,7 +209,7 @@ pub struct ServerSummary {
     pub recent: Option<RecentSeriesView>,
 }
 
-/// The fields of a server that a list is filtered by.
+/// The fields by which a list of servers is filtered.
 #[derive(Clone, Debug)]
 pub struct ServerFields<'a> {
     pub url: &'a str,
@@ -293,10 +293,10 @@ pub struct ListedPlayer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RoundEnds)]
 pub struct RoundEndView {
-    /// Why none are made; absent: they are.
+    /// Why no extra scans are made; absent: they are made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<RoundEndOff>,
-    /// With `off: "no_benefit"`: until then, Unix ms.
+    /// With `off: "no_benefit"`: no extra scans are made until this time, Unix ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_until_ms: Option<i64>,
     /// When the round is expected to end, Unix ms. `null`: unknown, or overdue.
@@ -305,7 +305,7 @@ pub struct RoundEndView {
     pub earliest_end_ms: Option<i64>,
     /// Before this time the round ends with probability 0.9, Unix ms.
     pub latest_end_ms: Option<i64>,
-    /// What that follows from; `null`: unknown.
+    /// What the expected end is computed from; `null`: unknown.
     pub basis: Option<RoundEndBasis>,
     /// Extra scans that may be made.
     pub saved_scans: f64,
@@ -323,20 +323,20 @@ pub enum RoundEndOff {
     NoPoints,
     /// The server is greylisted.
     Greylisted,
-    /// The server is of none of the classes 1 and 2.
+    /// The class of the server is neither 1 nor 2.
     ScannedRarely,
     /// The last scan was missed.
     Missed,
-    /// Fewer than two ends were seen since the daemon's start, or not when the current round
-    /// began.
+    /// Since the daemon started, fewer than two ends of rounds were seen, or the start of the
+    /// current round was not seen.
     Learning,
     /// Rounds are not longer than the scan interval.
     RoundsTooShort,
-    /// Earlier extra scans were rarely the last list of a round.
+    /// Earlier extra scans rarely received the last list of a round.
     NoBenefit,
 }
 
-/// What the end of a round is expected from.
+/// What the expected end of a round is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum RoundEndBasis {
@@ -346,14 +346,14 @@ pub enum RoundEndBasis {
         shortest_s: u32,
         /// The longest of them, s.
         longest_s: u32,
-        /// How many of the last rounds that were.
+        /// Number of the last rounds that had such a length.
         rounds: u8,
     },
     /// Earlier rounds ended when a player had about the same number of points.
     PointLimit {
         /// That number.
         points: i64,
-        /// How many of the last rounds that were.
+        /// Number of the last rounds that ended at such a limit.
         rounds: u8,
     },
 }
