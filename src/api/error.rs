@@ -27,7 +27,7 @@ pub enum ErrorCode {
     UnknownCommand,
     /// The command is known, but its fields are invalid.
     BadRequest,
-    /// No such server, week or player.
+    /// The server, week or player does not exist.
     NotFound,
     /// The server was removed by an admin.
     Removed,

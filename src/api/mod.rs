@@ -1,5 +1,5 @@
-//! Requests and responses, shared by the control socket, the commands and later the
-//! website. [`protocol`] is their form on the control socket.
+//! Requests and responses, shared by the control socket, the commands and the website. [`protocol`]
+//! is their form on the control socket.
 
 mod archive;
 mod error;

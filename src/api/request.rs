@@ -37,9 +37,9 @@ pub enum Request {
     },
     /// As `ServersList`, but in pages, and in another order: a `Row::Server` for each of at most
     /// `count` servers, and `Row::ServersNext` unless it is the last page. The page begins at a place
-    /// that the page before ended with. A page may have fewer servers than `count`, even none,
-    /// and be followed by others: the daemon looks at a limited number of servers for each.
-    /// `recent`: with the players of the last 25 hours.
+    /// that the page before ended with. The daemon examines a limited number of servers for each
+    /// page, so a page that is not the last may have fewer servers than `count`, even none. `recent`:
+    /// with the players of the last 25 hours.
     #[serde(rename = "servers.page")]
     ServersPage {
         #[serde(default)]
@@ -188,7 +188,7 @@ pub enum Request {
     #[serde(rename = "player.allow")]
     PlayerAllow { hash: NameHash },
     /// One `Row::Change`: boosted, boost ended or unchanged. The server is scanned at least once a
-    /// minute for so many seconds; 0 ends that.
+    /// minute for this number of seconds; 0 ends the boost.
     #[serde(rename = "boost")]
     Boost { url: ServerUrl, for_s: u32 },
     /// One `Row::Change`: greylisted, lifted or unchanged. Without a reason the server is removed
@@ -355,7 +355,7 @@ pub struct ServerFilter {
     pub screened: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub greylisted: Option<bool>,
-    /// Without it, servers that are not removed. Pages never have removed servers.
+    /// Without it, servers that are not removed. Pages never contain removed servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<bool>,
     /// Part of the URL, host name or map; case is ignored.
@@ -385,12 +385,14 @@ impl ServerFilter {
     }
 }
 
-/// Whether a string contains another one, which is in lower case, regardless of the case of the first.
+/// Whether a string contains another one, regardless of case. The string searched for is in lower
+/// case.
 fn contains_lowercase(text: &str, lower: &str) -> bool {
     if !text.is_ascii() {
         return text.to_lowercase().contains(lower);
     }
-    // Without a copy: most strings are ASCII, and a search looks at those of all servers.
+    // ASCII is compared without a copy: most strings are ASCII, and a search compares those of all
+    // servers.
     let (text, lower) = (text.as_bytes(), lower.as_bytes());
     let Some(&first) = lower.first() else { return true };
     let starts = memchr::memchr2_iter(first, first.to_ascii_uppercase(), text);

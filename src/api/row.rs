@@ -70,7 +70,7 @@ impl From<BoardRow> for Row {
 /// There is a further page of servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServersNext {
-    /// Where it begins.
+    /// The cursor where that page begins.
     pub after: ServerCursor,
 }
 
@@ -118,9 +118,10 @@ pub enum ChangeOutcome {
     /// Nothing changed; `reason` says why: it is already in the list, has no such tag, is not
     /// greylisted.
     Unchanged,
-    /// It was added again, is of class 6 or 7, and is scanned now. Tags may have been added.
+    /// The server was added again. It is of class 6 or 7 and is scanned now. Tags may have been
+    /// added.
     ScanRequested,
-    /// It was added again, is of class 6 or 7, and is not scanned, because adding it again
+    /// The server was added again. It is of class 6 or 7, but is not scanned, because adding it
     /// requested a scan less than a day ago. Tags may have been added.
     NotAnswering,
     Removed,
@@ -161,8 +162,8 @@ pub struct ScanRow {
     pub players: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// The URL under which the host answered a server that did not answer under its own URL:
-    /// another protocol or port. Perhaps that is another server.
+    /// The URL under which the host answered although the server did not answer under its own URL:
+    /// another protocol or port. It may be another server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers_at: Option<String>,
     /// Why the server was missed, if more is known than a timeout.

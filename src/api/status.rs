@@ -112,7 +112,7 @@ pub struct StoreStatus {
 pub struct ScanLogStatus {
     /// Forgotten names that files of the scan log may still contain. They are being removed.
     pub names_pending: u64,
-    /// Closed files that are not checked yet; 0 before the number is known.
+    /// Closed files that are not checked yet; 0 until the number is known.
     pub files_pending: u64,
     /// Why names cannot be removed, until all are.
     pub fault: Option<ScanLogFault>,

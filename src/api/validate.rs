@@ -9,7 +9,7 @@ use crate::model::row::Ranking;
 use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
 
 /// Most URLs in one request; 1,000 of the longest stay below a third of
-/// `limits::CONTROL_LINE_BYTES_MAX`. A client splits more into several requests.
+/// `limits::CONTROL_LINE_BYTES_MAX`. A client with more URLs sends several requests.
 pub const URLS_PER_REQUEST_MAX: usize = 1_000;
 
 /// Longest tag, bytes.
