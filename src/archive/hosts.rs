@@ -1,7 +1,7 @@
 //! The hosts of `archive.url`: `mysql://user@db1:3306,db2,[2001:db8::3]:3307/database`.
 //!
-//! The driver knows URLs of one host. So the list is taken out of the URL, and each host gets
-//! the options of a URL with this host alone.
+//! The driver accepts only URLs with one host. So each host gets the options of a URL with this
+//! host alone.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -72,8 +72,8 @@ pub trait JobSource: Send + Sync {
         async { Ok(None) }
     }
 
-    /// Returns the largest keys that the source has ever assigned: a larger one in the archive is of
-    /// another state. `None`: not known.
+    /// Returns the largest keys that the source has ever assigned. A larger key in the archive
+    /// belongs to another state. `None`: not known.
     fn last_keys(&self) -> impl Future<Output = Result<Option<LastKeys>, SourceClosed>> + Send {
         async { Ok(None) }
     }

@@ -14,8 +14,8 @@ use super::error::StatementError;
 /// which is at least 1 KiB and by default 16 MiB.
 const PACKET_BYTES: usize = 64 << 10;
 
-/// Bytes of one file, about: a transaction of 10,000 rows of players has 2.3 MB. The limit bounds
-/// memory; that of packets does not apply.
+/// Approximate bytes of one file. A transaction of 10,000 rows of players has 2.3 MB. The limit
+/// bounds memory; the limit of packets does not apply to files.
 pub(super) const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// How many rows are written at once.
@@ -62,7 +62,7 @@ impl Archive {
         self.load_data_failed = true;
     }
 
-    /// Why rows are written as they are.
+    /// The reason for the chosen write method.
     pub(super) fn write_method_reason(&self) -> &'static str {
         match self {
             Archive { load_data_failed: true, .. } => "LOAD DATA has failed",

@@ -35,8 +35,8 @@ ALTER TABLE server_player ADD COLUMN spectator BOOLEAN NOT NULL DEFAULT 0
   COMMENT '1: looks on and does not play' AFTER player;
 ";
 
-/// Names tables, columns and views after what they hold, and revises comments. A database
-/// of version 1 has no `clq_state` and no `server_screened`: `schema.sql` creates them.
+/// Renames tables, columns and views after their content, and revises comments. A database of
+/// version 1 has no `clq_state` and no `server_screened`: `schema.sql` creates them.
 const MIGRATION_3: &str = "
 RENAME TABLE server_player TO online_player;
 RENAME TABLE server_screened TO server_screening;

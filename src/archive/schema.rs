@@ -92,7 +92,7 @@ impl Archive {
         if let Some(found) = from {
             self.refuse_newer(found, schema)?;
             if self.is_cluster && found >= WRITER_SINCE_VERSION {
-                // On one server, the named lock keeps a daemon that writes away.
+                // On one server, the named lock excludes a daemon that writes.
                 self.become_writer(None).await?;
             }
             for step in schema.steps.iter().filter(|step| step.to > found) {

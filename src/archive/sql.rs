@@ -34,7 +34,7 @@ pub(super) struct Values<'a> {
     count: usize,
 }
 
-/// The values of one row as literals, for a comparison with a row that was read.
+/// The values of one row as literals, to compare them with a row that was read.
 pub(super) fn literals(fill: impl FnOnce(&mut Values<'_>)) -> Vec<String> {
     let (mut text, mut ends) = (Vec::new(), Vec::new());
     fill(&mut Values { ends: Some(&mut ends), ..Values::new(&mut text, RowFormat::Insert) });
@@ -42,7 +42,7 @@ pub(super) fn literals(fill: impl FnOnce(&mut Values<'_>)) -> Vec<String> {
     starts.zip(&ends).map(|(start, &end)| String::from_utf8_lossy(&text[start..end]).into_owned()).collect()
 }
 
-/// A value that was read, as the literal that [`literals`] makes of the same value.
+/// A value that was read, as a literal in the form of [`literals`].
 pub(super) fn read_literal(value: &Value, column: &Column) -> String {
     const BINARY: u16 = 63;
     let Value::Bytes(bytes) = value else { return value.as_sql(false) };

@@ -34,7 +34,7 @@ pub struct WorkerStatus {
     pub rows_written: u64,
     /// Times that a host failed while it was written and the next one was used.
     pub failovers: u64,
-    /// Old rows that were deleted, because the settings limit how long they are kept.
+    /// Old rows that were deleted because of a retention setting.
     pub rows_deleted: u64,
     /// Entries that the database rejects; they remain pending.
     pub rejected: u64,

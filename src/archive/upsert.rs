@@ -92,14 +92,14 @@ impl Upsert {
     }
 }
 
-/// Appends what an INSERT does with a row that exists.
+/// Appends the clause that updates an existing row.
 fn on_duplicate_key_update(mut insert: Vec<u8>, columns: &[&str], key_columns: usize) -> Vec<u8> {
     let values = &columns[key_columns..];
     // If all columns are key columns there is nothing to update, but the clause must name a
     // column, or a repetition would be an error.
     let named = if values.is_empty() { &columns[..1] } else { values };
-    // VALUES() is deprecated since MySQL 8.0.20 in favour of a row alias that MariaDB does not
-    // know; both accept it.
+    // VALUES() is deprecated since MySQL 8.0.20 in favour of a row alias, which MariaDB does not
+    // support. Both accept VALUES().
     let updates: Vec<String> = named.iter().map(|column| format!("{column}=VALUES({column})")).collect();
     insert.extend_from_slice(b" ON DUPLICATE KEY UPDATE ");
     insert.extend_from_slice(updates.join(",").as_bytes());

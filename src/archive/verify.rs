@@ -1,8 +1,8 @@
-//! Compares rows in the database with the values that the state expects. It only reads, beside the
-//! worker that writes.
+//! Compares rows in the database with the values that the state expects. It only reads, while the
+//! worker writes.
 //!
-//! Values are compared as literals, made by the functions with which rows are written. Not compared
-//! is `map_week.game`: it is the game of the server when the row was written.
+//! Values are compared as literals, made by the functions with which rows are written.
+//! `map_week.game` is not compared, because it is the game of the server when the row was written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,7 +151,7 @@ impl Archive {
             let mut row = literals(|row| server_week_values(row, job));
             let key = &row[..SERVER_WEEK.key_columns];
             if is_empty(job) {
-                // The row is not written for every server without any rows, nor closed.
+                // A server that has no rows and is not closed may lack this row.
                 match found.get_mut(key) {
                     None => continue,
                     Some(values) => {

@@ -11,10 +11,9 @@
 //! of the state. A migration is not fenced: data definitions commit by themselves, and it
 //! inserts only rows that are always the same.
 //!
-//! Each of them may be repeated when the reply to its commit was lost: jobs and the id are
-//! absolute values, totals of maps change by the difference to the rows that the same
-//! transaction reads and replaces, a removed player has no rows the second time, and an epoch that was taken
-//! in vain is followed by another.
+//! Each of them may be repeated when the reply to its commit was lost. Jobs and the id are absolute values.
+//! Totals of maps change by the difference to the rows that the same transaction reads and replaces. A
+//! removed player has no rows the second time. An epoch that was taken in vain is followed by another.
 //!
 //! A new epoch also makes the reads of its transactions current: its commit follows every
 //! commit of the epochs before, also on a node that applies the others' transactions late.
@@ -23,10 +22,9 @@
 //! two daemons would take it from each other in turn. On one database server the named lock
 //! keeps the second one out. On a cluster, a writer takes no epoch while another state
 //! directory holds it: until that writer closes its connection, or has not written for
-//! [`LEASE_MS`]. The process that has the last epoch need not wait, nor a daemon that was
-//! restarted with the same state directory.
-//! Clocks of the nodes may differ; that makes the wait shorter or longer, and does not weaken
-//! the fencing.
+//! [`LEASE_MS`]. The process that has the last epoch does not wait, and neither does a daemon that
+//! was restarted with the same state directory. If the clocks of the nodes differ, the wait is
+//! shorter or longer; the fencing is not affected.
 
 use std::time::Duration;
 
@@ -79,8 +77,8 @@ impl Archive {
         self.take_over(&mut None, state_id).await
     }
 
-    /// As `become_writer`. `previous` is the last epoch that this process had on any
-    /// connection, which need not end; it is set to the new one.
+    /// As `become_writer`. `previous` is the last epoch that this process had on any connection,
+    /// which may still be open. It is set to the new epoch.
     pub(super) async fn take_over(
         &mut self,
         previous: &mut Option<u64>,
@@ -130,7 +128,8 @@ impl Archive {
         self.run_fenced("keep-alive", "DO 0").await.map(|_| ())
     }
 
-    /// Lets a writer of another state begin at once. A failure only makes it wait.
+    /// Releases the lease, so a writer of another state can begin at once. After a failure, that
+    /// writer has to wait.
     pub(super) async fn release_epoch(&mut self) {
         if let (true, Some(epoch)) = (self.is_cluster, self.writer.epoch) {
             let release = format!("UPDATE clq_writer SET beat_ms = NULL WHERE singleton = 1 AND epoch = {epoch}");
@@ -273,12 +272,12 @@ mod tests {
             (Some(1), Some(0), Some(2), true),
             (Some(1), Some(LEASE_MS - 1), Some(2), true),
             (Some(1), Some(LEASE_MS), Some(2), false),
-            // The clock of the other node is ahead.
+            // This happens if the clock of the other node is ahead.
             (Some(1), Some(-5_000), Some(2), true),
             (Some(1), None, Some(2), false),
             (Some(1), Some(0), Some(1), false),
             (Some(1), Some(0), None, true),
-            // Without a state, nobody knows whether it is the same writer.
+            // Without a state, the writer cannot be identified.
             (None, Some(0), None, true),
             (None, Some(0), Some(1), true),
             (None, None, None, false),

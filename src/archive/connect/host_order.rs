@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::archive::error::ArchiveError;
 use crate::archive::status::FaultKind;
 
-/// What is known of the hosts from earlier connections.
+/// Facts about the hosts from earlier connections.
 #[derive(Clone, Debug, Default)]
 pub(in crate::archive) struct HostOrder {
     /// Index of the host that is tried first.
@@ -95,8 +95,8 @@ impl Search {
 }
 
 impl ArchiveError {
-    /// The error of an archive all of whose hosts have failed, for the reasons `failures`. One
-    /// failure stands for itself.
+    /// The error of an archive after all hosts have failed, for the reasons `failures`. A single
+    /// failure is returned unchanged.
     pub(in crate::archive) fn all_hosts(target: String, mut failures: Vec<ArchiveError>) -> ArchiveError {
         if failures.len() == 1 {
             return failures.remove(0);
@@ -116,7 +116,7 @@ mod tests {
         ArchiveError::Unreachable { target: target.into(), doing: "connect", why: "refused".into() }
     }
 
-    /// The hosts that a search visits if all fail.
+    /// The hosts that a search visits if every host fails.
     fn visited(order: &HostOrder, count: usize) -> Vec<usize> {
         let mut search = order.search(count);
         let mut visited = Vec::new();

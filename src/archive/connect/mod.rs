@@ -6,10 +6,10 @@
 //!   that keeps two daemons from one database server.
 //! - [`node`]: whether a host is a node of a cluster, and whether that node can be written.
 //!
-//! Only one daemon writes an archive. On one database server the lock sees to it: a connection
-//! that was abandoned cannot overwrite newer rows, because its successor holds the lock. A
-//! cluster has no common locks; there, and wherever else the lock fails, the epoch of
-//! [`writer_epoch`](super::writer_epoch) does.
+//! Only one daemon writes an archive. On one database server the lock ensures this: an abandoned
+//! connection cannot overwrite newer rows, because its successor holds the lock. A cluster has no
+//! common locks. There, and wherever else the lock fails, the epoch of
+//! [`writer_epoch`](super::writer_epoch) ensures it.
 
 mod host_order;
 mod node;
@@ -85,8 +85,8 @@ impl Archive {
         Archive::connect_for(Purpose::Write, settings, order).await
     }
 
-    /// Connects to the first host that can be written, but without the archive's lock: to read
-    /// only. On a cluster, each transaction sees all that were committed before it on any node.
+    /// Connects to the first host that can be written, without the archive's lock, only to read. On
+    /// a cluster, each transaction sees all transactions that were committed before it on any node.
     pub async fn connect_to_read(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
         Archive::connect_for(Purpose::Read, settings, &mut HostOrder::default()).await
     }
@@ -158,7 +158,8 @@ impl Archive {
         host_count: usize,
         order: &mut HostOrder,
     ) -> Result<Archive, ArchiveError> {
-        // First: a node that is not ready answers most other statements with an error.
+        // This check is first, because a node that is not ready answers most other statements with
+        // an error.
         self.check_node(host_count, attempt.accepts_donor).await?;
         self.prepare_session(settings).await?;
         self.wait_before_reads().await?;

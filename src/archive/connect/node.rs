@@ -1,8 +1,8 @@
-//! Whether a host can be written, as far as it says itself: the state of a node of a Galera
-//! cluster, and the read-only mode of a replica.
+//! Whether a host reports that it can be written: the state of a node of a Galera cluster, and the
+//! read-only mode of a replica.
 //!
-//! Other database servers do not have the variables of Galera; `SHOW` then returns no rows. A
-//! node that is not ready answers `SHOW`, and nearly everything else with error 1047.
+//! Other database servers do not have the variables of Galera; `SHOW` then returns no rows. A node
+//! that is not ready answers `SHOW`, but fails nearly every other statement with error 1047.
 
 use super::Archive;
 use crate::archive::error::ArchiveError;
@@ -12,10 +12,10 @@ use crate::archive::error::ArchiveError;
 const BATCH_ROWS_MAX: usize = 1_000;
 
 /// A transaction with more rows is replicated in fragments of this size while it is running
-/// (streaming replication), so a week of any length can be one transaction. Otherwise all
-/// nodes would apply it at its commit, and hold back every later commit until then: 3.2 s for
-/// 100,000 rows, against 0.13 s with these fragments. Some batches long, so that it does not
-/// apply to batches: their deletes and the row of the writer count, too.
+/// (streaming replication), so a week of any length can be one transaction. Otherwise all nodes
+/// would apply it at its commit and delay every later commit: by 3.2 s for 100,000 rows, but by
+/// 0.13 s with these fragments. A fragment is longer than a batch with its deletes and the row of
+/// the writer, so batches are not fragmented.
 const FRAGMENT_ROWS: u32 = 5_000;
 
 /// Why a node cannot be written.
@@ -52,7 +52,7 @@ impl NodeState {
     }
 
     /// `has_others`: the archive has other hosts. A single server in read-only mode is used
-    /// nevertheless: an account may be exempt.
+    /// nevertheless, because the account may be exempt.
     fn check(&self, has_others: bool, accepts_donor: bool) -> Result<(), NotReady> {
         if self.is_cluster && (!self.is_ready || self.cluster_status != "Primary") {
             let why = format!(

@@ -12,7 +12,7 @@ pub(super) const STATEMENT_BYTES_MAX: usize = 1 << 20;
 /// a machine that failed is released.
 const IDLE_TIMEOUT_S: u32 = 120;
 
-/// A text with characters of one to four bytes in UTF-8.
+/// A string with characters of one to four bytes in UTF-8.
 const CHARSET_PROBE: &str = "aß名😀";
 
 impl Archive {
@@ -30,7 +30,7 @@ impl Archive {
         self.check_charset().await?;
         let select = "SELECT @@max_allowed_packet, @@local_infile";
         let (packet, local_infile) = self.first::<(u64, bool)>("session", select).await?.unwrap_or((1 << 20, false));
-        // Half, because a statement ends with the row that exceeds the limit.
+        // Half of the maximum, because a statement ends with the row that exceeds the limit.
         self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet as usize / 2);
         self.choose_write_method(local_infile);
         Ok(())

@@ -65,7 +65,8 @@ const SERVER_KEYS: &[(&str, &str)] = &[
 ];
 
 impl Archive {
-    /// Begins to read: all that is read until [`Archive::end_restore`] is of one moment.
+    /// Begins a transaction: everything that is read until [`Archive::end_restore`] is of one
+    /// moment.
     pub async fn begin_restore(&mut self) -> Result<ArchiveFacts, ArchiveError> {
         self.check_schema().await?;
         self.begin_reading().await?;
@@ -136,7 +137,7 @@ impl Archive {
     }
 
     /// Servers, and when their rows in some weeks last changed. The rejected rows of table `server`
-    /// come first; of other tables a rejected row is left out of its server.
+    /// come first. A rejected row of another table is omitted from its server.
     pub async fn read_servers(
         &mut self,
         weeks: &[ArchivedWeek],
@@ -250,7 +251,8 @@ impl Archive {
         let Query { table, keys, columns, week } = *query;
         let mut conditions: Vec<String> = week.iter().map(|week| format!("week = {week}")).collect();
         if let Some([first, second]) = after {
-            // Not (a, b) > (x, y): for that the database reads the whole index.
+            // The condition is not (a, b) > (x, y), because for that the database reads the whole
+            // index.
             conditions.push(match keys {
                 [key] => format!("{key} > {first}"),
                 [a, b] => format!("({a} > {first} OR ({a} = {first} AND {b} > {second}))"),

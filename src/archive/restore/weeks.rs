@@ -138,7 +138,7 @@ fn player_week_of(player: PlayerKey, start_ms: i64, it: &mut Fields) -> Result<P
     }
     for (place, order) in row.places.iter_mut().zip(orders) {
         let Some(after_ms) = it.opt::<u32>()? else { continue };
-        // The order follows from the values.
+        // The order is determined by the values.
         let bytes: OrderBytes = order.into_iter().flatten().take(26).collect();
         *place = Some(BoardPlace { reached_ms: start_ms + i64::from(after_ms), order: BoardOrder::SortKey(bytes) });
     }

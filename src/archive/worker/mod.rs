@@ -106,7 +106,7 @@ struct Worker<S> {
     published: Published,
     /// The archive has no key that this state has not assigned.
     has_checked_keys: bool,
-    /// LOAD DATA failed once: rows are inserted until the next start.
+    /// LOAD DATA failed once, so INSERT is used until the next start.
     load_data_failed: bool,
     /// The back-off after the last failure; 0 after a pass without one.
     wait_ms: u32,
@@ -180,7 +180,7 @@ impl<S: JobSource> Worker<S> {
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            // Also if the stop came during the pass.
+            // This also applies if the stop was requested during the pass.
             () = wake.notified() => self.wait_ms = 0,
         }
     }
@@ -244,7 +244,7 @@ impl<S: JobSource> Worker<S> {
         let report = self.report.clone();
         archive
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
-        // First: the archive is claimed only while no other daemon writes it.
+        // This is first, because the archive is claimed only while no other daemon writes it.
         archive.take_over(&mut self.last_epoch, self.source.archive_id().await?).await?;
         if !self.has_checked_keys
             && let Some(last_keys) = self.source.last_keys().await?

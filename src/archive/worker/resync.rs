@@ -70,7 +70,8 @@ impl<S: JobSource> Worker<S> {
             postponed.extend(self.count_resynced(&jobs, written?));
             if let Some(id) = new_id.take() {
                 archive.set_state_id(id).await?;
-                // Only now: the archive of another state rejects the first write.
+                // The id is stored only now, because the archive of another state rejects the first
+                // write.
                 tracing::info!(
                     archive = archive.target,
                     "the archive is new or was filled by another state: everything is written to it"

@@ -1,5 +1,5 @@
-//! Deletes old rows, in small steps: as far as the settings limit how long tables keep them. Best
-//! positions, names and series are always kept.
+//! Deletes rows that are older than the settings allow, in small steps. Best positions, names and
+//! series are always kept.
 
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
@@ -31,7 +31,7 @@ impl<S: JobSource> Worker<S> {
         }
         if settings.keep_top_board_days > 0 {
             let ended = format!("end_ms < {}", before_ms(settings.keep_top_board_days));
-            // First the rows: a board that is gone has none.
+            // The rows are deleted before their board, so no row is left without its board.
             old.push(("top_board_row", format!("board IN (SELECT board FROM top_board WHERE {ended})")));
             old.push((
                 "top_board",

@@ -1,5 +1,5 @@
-//! Writes the steps of boards. All steps of a board are known, but few of them change from one
-//! interval to the next: those that are equal in the archive are not written.
+//! Writes the steps of boards. A job contains all steps of a board, but few steps change from one
+//! interval to the next. Steps that are equal in the archive are not written.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl Archive {
                 in_group(("week", week), "server", jobs.iter().map(|(server, _)| server))
             );
             let found: Vec<(u32, String, u32, Vec<u8>)> = self.rows(&select).await.doing(table)?;
-            // What remains of these is surplus.
+            // The steps that remain here are surplus.
             let mut found: BTreeMap<StepKey, Vec<u8>> = found
                 .into_iter()
                 .map(|(server, ranking, position, order)| ((server, ranking, position), order))

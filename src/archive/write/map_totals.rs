@@ -1,5 +1,6 @@
 //! Keeps the totals of maps equal to the sums of their rows. The rows that a transaction replaces
-//! are read before, and the totals change by the difference: repeating it changes nothing.
+//! are read first, and the totals change by the difference. So a repeated transaction changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -84,9 +85,9 @@ impl Archive {
         Ok(rows)
     }
 
-    /// Computes the totals of a week again from its rows. Returns the number of written rows.
-    /// Whether that happens before or after those rows are written again makes no difference:
-    /// each write changes the totals by its difference.
+    /// Computes the totals of a week again from its rows. Returns the number of written rows. This
+    /// is correct before and after the rows are written again, because each write changes the
+    /// totals by its difference.
     pub(super) async fn rewrite_map_totals(&mut self, week: WeekKey) -> Result<u64, TransactionError> {
         self.doing = "map_total";
         self.execute(&format!("DELETE FROM map_total WHERE week = {week}")).await.doing("map_total")?;

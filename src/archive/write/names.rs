@@ -99,9 +99,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Checks that the archive has no key that the state has not assigned. Such a key is of another
-    /// state, or of the same one before it was replaced by an older backup: this state would assign
-    /// the key to another name, and replace newer rows by older ones before.
+    /// Checks that the archive has no key that the state has not assigned. Such a key belongs to
+    /// another state, or to this state before it was replaced by an older backup. This state would
+    /// replace newer rows by older ones, and later assign the key to another name.
     pub(in crate::archive) async fn check_last_keys(&mut self, of_state: LastKeys) -> Result<(), ArchiveError> {
         let LastKeys { game, map, player, server } = of_state;
         for (table, last) in [("game", game), ("map", map), ("player", player), ("server", server)] {

@@ -1,8 +1,8 @@
 //! Keeps the totals of players equal to the sums of their rows on all servers.
 //!
-//! Most players have no other rows than those of this transaction: they are added up here. Other
-//! totals are computed by the database from the rows that this transaction has written, which takes
-//! three times as long. Either way, repeating it changes nothing.
+//! Most players have no rows other than those of this transaction. Their rows are added up here.
+//! The database computes all other totals from the rows that this transaction has written, which
+//! takes three times as long. Repeating either method changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,8 +90,8 @@ impl Archive {
         Ok(written)
     }
 
-    /// Adds the totals of a player to those of another one, whose rows are written: in weeks
-    /// that still have rows they are computed from these.
+    /// Adds the totals of a player to those of another one, after the rows are moved. In weeks that
+    /// still have rows, the totals are computed from the rows.
     pub(super) async fn merge_player_totals(
         &mut self,
         player: PlayerKey,
@@ -118,7 +118,7 @@ impl Archive {
     }
 }
 
-/// The players of some rows, from their literals.
+/// The players of some rows, parsed from literals.
 pub(super) fn players_of<'k>(keys: impl IntoIterator<Item = &'k Vec<String>>) -> BTreeSet<u32> {
     keys.into_iter().filter_map(|key| key.first()?.parse().ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! What the archive has before the rows of a week are written: which of the jobs replace rows, and
+//! Finds which rows of a week the archive has before they are written: which jobs replace rows, and
 //! which rows remain.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +47,8 @@ impl Archive {
         let mut replaced: BTreeMap<u32, usize> = BTreeMap::new();
         self.doing = PLAYER_WEEK.name;
         for players in written.keys().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
-            // The index alone. Without FORCE the database may read one that begins with the week, all
-            // of it.
+            // This reads only the index. Without FORCE the database may read all of an index that
+            // begins with the week.
             let select = format!(
                 "SELECT player, server FROM player_week FORCE INDEX (player_week_by_player) WHERE {}",
                 in_group(("week", week), "player", players)

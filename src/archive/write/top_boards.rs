@@ -81,7 +81,7 @@ impl Archive {
                 row.uint(servers);
             }
         });
-        // A value is that of the last publication within its ten minutes.
+        // The value of a slot is that of the last publication within its ten minutes.
         let at_ms = totals.now_ms - totals.now_ms.rem_euclid(ONLINE_STEP_MS);
         let all = totals.online.iter().fold((0_u64, 0_u64), |(players, servers), of_game| {
             (players + u64::from(of_game.players), servers + u64::from(of_game.servers))

@@ -34,7 +34,7 @@ impl Archive {
                 }
             }
         }
-        // The primary key begins with the server: all weeks together.
+        // The primary key begins with the server, so one query reads all weeks.
         let mut by_server: BTreeMap<u32, BTreeMap<u32, &BestPositionsByRanking>> = BTreeMap::new();
         for job in by_week.values().flat_map(|servers| servers.values()) {
             for (player, three) in &job.best {
