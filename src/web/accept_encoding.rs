@@ -32,7 +32,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     gzip.unwrap_or(any)
 }
 
-/// Whether a weight, such as `q=0.5`, is above 0. An invalid one is not.
+/// Whether a weight, such as `q=0.5`, is above 0. Returns false for an invalid weight.
 fn is_positive(weight: &str) -> bool {
     let digits = weight.strip_prefix(['q', 'Q']).and_then(|rest| rest.trim_start().strip_prefix('='));
     digits.and_then(|digits| digits.trim().parse::<f32>().ok()).is_some_and(|weight| weight > 0.0)

@@ -22,7 +22,7 @@ pub(super) const STATUS_MAX_AGE_S: u32 = 1;
 /// As [`MAX_AGE_S`], of a banner: forums show it on every page of a thread.
 pub(super) const BANNER_MAX_AGE_S: u32 = 60;
 
-/// As [`MAX_AGE_S`], of what only another version of clqd changes.
+/// As [`MAX_AGE_S`], of an answer that changes only with the version of clqd.
 pub(super) const STATIC_MAX_AGE_S: u32 = 86_400;
 
 /// An answer in JSON.
@@ -30,8 +30,8 @@ pub(super) fn json_answer(value: &impl Serialize, max_age_s: u32) -> Result<Resp
     answer("application/json", json::to_vec(value), max_age_s)
 }
 
-/// As [`json_answer`]. `content` is the value without what only time changes: the ETag is that of the
-/// content, so a client that has the content gets 304.
+/// As [`json_answer`]. `content` is the value without the fields that change with time alone. The
+/// ETag is computed from it, so a client that has the same content gets 304.
 pub(super) fn json_answer_of_content(
     value: &impl Serialize,
     content: &impl Serialize,

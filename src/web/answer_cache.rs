@@ -1,8 +1,7 @@
-//! Answers are computed once for all who want the same: while one is computed, others wait for it,
-//! and for a moment it is used again. So any number of readers of a page cost the engine one
-//! request, and clients that request many different pages are limited by
-//! [`COMPUTED_AT_ONCE_MAX`]. PNG banners take most time; they have a queue of their own, so that they
-//! cannot keep visitors from the pages.
+//! Equal requests share one computed answer. While an answer is computed, equal requests wait for it,
+//! and for a moment it is used again. So any number of readers of a page cause one request to the
+//! engine. [`COMPUTED_AT_ONCE_MAX`] limits clients that request many different pages. PNG banners
+//! take the most time. They have a separate queue, so that they cannot delay pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +87,8 @@ impl Default for AnswerCache {
     }
 }
 
-/// Answers from the cache, or computes and keeps the answer. Errors are not cached, but those
-/// who waited for the same answer get them, too.
+/// Answers from the cache, or computes and caches the answer. Errors are not cached, but all
+/// requests that waited for the same answer get the error.
 pub(super) async fn cached(
     State(context): State<Arc<WebContext>>,
     route: MatchedPath,
@@ -123,7 +122,7 @@ fn busy() -> Problem {
     Problem::new(ProblemKind::Busy, "too many other answers are being computed; try again")
 }
 
-/// By the decoded end of the path: a client may encode it.
+/// The decoded end of the path is compared, because a client may encode it.
 fn is_png_banner(route: &MatchedPath, parameters: Result<RawPathParams, RawPathParamsRejection>) -> bool {
     let is_png = |parameters: RawPathParams| parameters.iter().any(|(_, value)| value.ends_with(".png"));
     route.as_str().starts_with("/banners/") && parameters.is_ok_and(is_png)

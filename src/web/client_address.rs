@@ -1,10 +1,9 @@
 //! Which client a request comes from: an IPv4 address, or an IPv6 /64, the smallest network that a
 //! subscriber gets.
 //!
-//! A reverse proxy appends the address of its client to `X-Forwarded-For`. The header is used
-//! as far as proxies wrote it: from right to left, up to the first address that is not a proxy.
-//! What is left of it a client may have invented. A peer that is no proxy cannot choose its
-//! address.
+//! A reverse proxy appends the address of its client to `X-Forwarded-For`. The header is read from
+//! right to left, up to the first address that is not a proxy. A client may have invented the
+//! addresses to the left of it. The header of a peer that is not a proxy is ignored.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -30,7 +29,7 @@ impl Proxies {
         let mut client = peer;
         let mut forwarded = headers.get_all("x-forwarded-for").iter().rev().flat_map(addresses_from_right);
         while self.contains(client) {
-            // Text that is no address says nothing about its left side either.
+            // If an element is not an address, the elements to its left are not trusted either.
             let Some(Some(address)) = forwarded.next() else { break };
             client = address;
         }
@@ -104,7 +103,7 @@ mod tests {
         check(&proxies, "127.0.0.1", &[b"203.0.113.9,198.51.100.1", b"10.0.0.7 ,\t2001:db8:9::1"], "198.51.100.1");
         check(&proxies, "127.0.0.1", &[b"203.0.113.9, 198.51.100.1", b"10.0.0.7", b"10.0.0.8"], "198.51.100.1");
         check(&proxies, "127.0.0.1", &[b"198.51.100.1, ::ffff:10.0.0.7"], "198.51.100.1");
-        // An address of a proxy that a client invented hides nothing.
+        // A client cannot hide its address by inventing an address of a proxy.
         check(&proxies, "127.0.0.1", &[b"10.0.0.7, 198.51.100.1, 10.0.0.8"], "198.51.100.1");
         // Requests of a proxy itself.
         check(&proxies, "127.0.0.1", &[b"10.0.0.7, 10.0.0.8"], "10.0.0.7");

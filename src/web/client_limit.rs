@@ -66,8 +66,8 @@ mod tests {
         };
         let limits = ClientLimits::new(&settings);
         let [a, b] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
-        // A permit may return while the test runs, so only more requests than seconds are certain
-        // to be refused.
+        // Permits are refilled while the test runs. So a refusal is certain only if there are more
+        // requests than the seconds of the test.
         let granted = (0..1_000).filter(|_| limits.check(a).is_ok()).count();
         assert!((3..1_000).contains(&granted), "{granted}");
         assert!(limits.check(b).is_ok());

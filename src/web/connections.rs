@@ -1,6 +1,6 @@
-//! The open connections of the web interface, and which of them are closed when there are too many:
-//! those without a request, the longest idle first. So clients that only hold connections cannot
-//! keep visitors out.
+//! The open connections of the web interface. If there are too many, the idle connection that has
+//! been idle longest is closed first. So clients that only hold connections cannot lock out
+//! visitors.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -72,7 +72,8 @@ impl Connections {
     }
 
     /// A place for a connection of a client; `None` is a proxy. If there are too many connections, of
-    /// this client or in total, the one that is idle longest is closed. Without a place: none is idle.
+    /// this client or in total, the one that is idle longest is closed. Returns no place if none is
+    /// idle.
     pub fn open(self: &Arc<Self>, client: Option<IpAddr>, metrics: &WebMetrics) -> Option<Place> {
         let mut table = self.table();
         let of_client = client.and_then(|client| table.by_client.get(&client)).copied().unwrap_or(0);
@@ -103,8 +104,8 @@ impl Connections {
 }
 
 impl Table {
-    /// Closes the connection that is idle longest of those that match. Looks at all: some hundred, and
-    /// only while there are too many. `None`: none is idle.
+    /// Closes the connection that is idle longest of those that match. It examines all connections,
+    /// some hundred, but only while there are too many. `None`: none is idle.
     fn close_idle(&mut self, metrics: &WebMetrics, matches: impl Fn(&OpenConnection) -> bool) -> Option<()> {
         let idle_since = |connection: &OpenConnection| connection.idle_since.load(Ordering::Relaxed);
         let matching = self.by_id.iter().filter(|(_, connection)| matches(connection));

@@ -78,7 +78,7 @@ impl WebContext {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// The way to the engine. Error: the daemon starts or stops.
+    /// The connection to the engine. Error: the daemon is starting or stopping.
     fn backend(&self) -> Result<&dyn Backend, Problem> {
         if self.is_stopping.load(Ordering::Relaxed) {
             return Err(Problem::new(ProblemKind::Stopping, "the daemon is stopping"));
@@ -87,8 +87,8 @@ impl WebContext {
         self.backend.get().map(|backend| &**backend).ok_or_else(starting)
     }
 
-    /// Sends a request to the engine. At most [`ENGINE_REQUESTS_MAX`] are there at once; others
-    /// wait here. After the timeout the request is withdrawn.
+    /// Sends a request to the engine. At most [`ENGINE_REQUESTS_MAX`] requests are at the engine at
+    /// once; others wait here. After the timeout the request is withdrawn.
     pub async fn ask(&self, request: Request) -> Result<Vec<Row>, Problem> {
         debug_assert!(request.is_read_only());
         let backend = self.backend()?;
@@ -165,7 +165,7 @@ impl WebContext {
     }
 }
 
-/// What rows of one kind contain; `content` is `None` for a row of another kind.
+/// The contents of rows of one kind; `content` is `None` for a row of another kind.
 fn rows_of<R, T>(rows: impl IntoIterator<Item = R>, content: impl Fn(R) -> Option<T>) -> Result<Vec<T>, Problem> {
     rows.into_iter().map(|row| content(row).ok_or_else(Problem::unexpected_row)).collect()
 }

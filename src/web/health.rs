@@ -54,7 +54,8 @@ pub(super) async fn readyz(State(context): State<Arc<WebContext>>) -> Response {
     (status, headers, body).into_response()
 }
 
-/// A commit takes milliseconds; with changes and none for so long, the disk does not answer.
+/// A commit takes milliseconds. If changes are pending and none is committed for this long, the
+/// disk does not respond.
 const COMMIT_AGE_MAX_MS: i64 = 300_000;
 
 fn store_fault(status: &Status) -> Option<Finding> {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// Most connections of one client, so that a single one cannot use all. It does not apply to
-/// proxies.
+/// Most connections of one client, so that a single client cannot use all connections. It does not
+/// apply to proxies.
 pub const CONNECTIONS_PER_CLIENT_MAX: usize = 64;
 
 /// Most clients whose request rate is remembered; a few MB. Further ones share one limit.
@@ -31,8 +31,8 @@ pub const SEND_BUFFER_BYTES: usize = 256 * 1024;
 /// Largest body of an answer, bytes: 500 servers of the largest size are below a third of it.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long an answer is used for further requests: a visitor sees a change at most this late, and
-/// scrapes and readiness checks cause at most one request a second.
+/// How long an answer is used for further requests. It is the longest delay until a visitor sees a
+/// change. It limits scrapes and readiness checks to one request to the engine a second.
 pub const ANSWERS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Memory of the answers that are kept: some hundred pages.

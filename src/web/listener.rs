@@ -160,8 +160,8 @@ async fn serve(listener: TcpListener, context: Arc<WebContext>, stop: Cancellati
     }
 }
 
-/// Limits what a client that does not read can hold. The kernel does it, so it also applies to an answer
-/// that is in the buffer of a connection that was closed.
+/// Limits the memory that a client can hold by not reading. The kernel enforces the limit, so it also
+/// applies to an answer in the buffer of a closed connection.
 fn limit_unread(stream: &TcpStream, timeout: Duration) {
     let socket = SockRef::from(stream);
     // An answer is written at once: small packets need not wait for each other.
@@ -193,7 +193,7 @@ async fn serve_connection(
         .max_buf_size(CONNECTION_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    // An error is the client's: a broken connection, or bytes that are not HTTP.
+    // The client caused the error: a broken connection, or bytes that are not HTTP.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = place.closed() => return,

@@ -1,8 +1,8 @@
 //! The web interface: health, metrics and rankings over HTTP, read-only (docs/web.md).
 //!
 //! Like the control socket it sends requests of [`crate::api`] to the daemon and returns their
-//! rows; it computes nothing itself. It is for strangers: [`visitor`] decides which fields they
-//! see, and every resource that a client can use is bounded by [`limits`].
+//! rows; it computes nothing itself. Its clients are not trusted: [`visitor`] decides which fields
+//! they see, and [`limits`] bounds every resource that they can use.
 //!
 //! - [`listener`]: the port, and the timeouts of its connections; [`connections`]: their number.
 //! - [`router`]: the routes, and the checks that every request passes.
@@ -67,7 +67,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns all rows of the answer. Dropping the future withdraws the request.
     fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>>;
 
-    /// Grows with every change by an admin: answers from before it are not used any more.
+    /// A number that grows with every change by an admin. Answers with a smaller number are not
+    /// used any more.
     fn changes(&self) -> u64;
 }
 

@@ -1,6 +1,7 @@
-//! Parameters in the query of a URL. In the API unknown ones are errors: a misspelt filter must not
-//! return everything. Pages ignore them, because links that others share have further ones. The
-//! errors are written here, because those of serde speak of types of Rust.
+//! Parameters in the query of a URL. In the API an unknown parameter is an error, because a
+//! misspelt filter must not return everything. Pages ignore unknown parameters, because other sites
+//! add parameters to shared links. The error messages are written here, because those of serde name
+//! Rust types.
 
 use std::fmt;
 use std::vec;
@@ -43,7 +44,7 @@ pub(super) fn no_parameters(uri: &Uri) -> Result<(), Problem> {
 /// Names and values of a query.
 struct Parameters {
     pairs: vec::IntoIter<(String, String)>,
-    /// Of the name that was read last: the name, and its value.
+    /// The name that was read last, and its value.
     value: Option<(String, String)>,
 }
 
@@ -141,7 +142,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
 pub(super) struct Number<const MIN: i64, const MAX: i64>(i64);
 
 impl<const MIN: i64, const MAX: i64> Number<MIN, MAX> {
-    /// The number in a type that has all of the range.
+    /// The number in a type that can represent the whole range.
     pub fn to<N: TryFrom<i64>>(self) -> N {
         N::try_from(self.0).unwrap_or_else(|_| panic!("{MIN} to {MAX} exceeds the type"))
     }
@@ -200,7 +201,7 @@ pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &s
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).default(Some(default.into())).into()
 }
 
-/// A string that may be a name: no name is longer.
+/// A string that may be a name. Longer strings are refused, because no name is longer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name(pub String);
 
@@ -208,7 +209,7 @@ pub(super) struct Name(pub String);
 pub(super) const NAME_CHARS_MAX: usize = NAME_BYTES_MAX;
 
 impl Name {
-    /// The error says what is wrong with the text.
+    /// The error says what is wrong with the string.
     fn new(text: String) -> Result<Name, String> {
         match text.chars().count() {
             0..=NAME_CHARS_MAX => Ok(Name(text)),
@@ -329,7 +330,7 @@ pub(super) fn ranking(text: &str) -> Result<Ranking, Problem> {
     one_of("ranking", text, Ranking::ALL.map(|ranking| (ranking.name(), ranking)))
 }
 
-/// The value with the name `text`.
+/// The value whose name is `text`.
 pub(super) fn one_of<T>(
     parameter: &str,
     text: &str,
@@ -436,7 +437,7 @@ mod tests {
         }
     }
 
-    /// No error is the text of a library, or names a type of Rust.
+    /// No error is a message of a library, or names a Rust type.
     #[test]
     fn errors_name_the_parameter_and_what_is_expected() {
         for (query, want) in [

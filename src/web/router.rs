@@ -65,7 +65,8 @@ fn error_response(path: &str, problem: Problem) -> Response {
     if is_for_programs { problem.into_response() } else { pages::error_page::response(problem) }
 }
 
-/// Refuses what no route answers, counts the request, and adds the headers of all answers.
+/// Refuses requests without a route, counts the request, and adds the headers that all answers
+/// have.
 async fn check(State(context): State<Arc<WebContext>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
@@ -118,7 +119,7 @@ fn without_trailing_slash(uri: &Uri) -> Option<String> {
 
 fn problem_of(context: &WebContext, request: &Request, route: &str, client: IpAddr) -> Option<Problem> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        // Without the name: a method may be any text.
+        // The message does not contain the method, because a method may be any string.
         return Some(Problem::new(ProblemKind::MethodNotAllowed, "only GET and HEAD are supported"));
     }
     let bytes = request.uri().path_and_query().map_or(0, |uri| uri.as_str().len());

@@ -1,6 +1,6 @@
 //! Names as segments of the path of a URL. Clients remove the segments `.` and `..` before they send a
-//! request, also if the dots are percent-encoded, so in a path such a name begins with `~`: `~.` and
-//! `~..`. Then the names that look like that need a `~` more, and all other names are unchanged.
+//! request, also if the dots are percent-encoded. So these names are written as `~.` and `~..`. Names
+//! that already have this form get one more `~`. All other names are unchanged.
 
 use serde::{Deserialize, Deserializer};
 use utoipa::openapi::schema::Schema;
@@ -28,7 +28,8 @@ impl<'de> Deserialize<'de> for Segment {
     }
 }
 
-/// The length is that of a name. Only the segment of a name of dots may be longer, by a `~`.
+/// The maximum length is that of a name. Only the segment of a name of dots may be longer, by one
+/// `~`.
 impl PartialSchema for Segment {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(NAME_CHARS_MAX)).into()

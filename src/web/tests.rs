@@ -197,7 +197,7 @@ async fn few_answers_are_computed_at_once() {
     for number in 0..COMPUTED_AT_ONCE_MAX {
         waiting.push(send(address, &format!("/api/v1/servers?text={number}")).await);
     }
-    // Refused as soon as all others wait.
+    // This request is refused as soon as all others wait.
     let refused = loop {
         let mut stream = send(address, "/api/v1/servers?text=refused").await;
         let mut answer = String::new();

@@ -1,5 +1,5 @@
-//! What visitors see of rows that have fields for admins only. Each row is taken apart field by
-//! field, so a new field does not compile until it is decided who sees it.
+//! The parts of rows that visitors see; some fields are for admins only. Each row is destructured
+//! field by field, so a new field does not compile until it is decided who sees it.
 
 use std::collections::BTreeMap;
 
@@ -283,7 +283,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             greylist_reason,
             tags,
             screened,
-            // Of lists only.
+            // Only lists have this field.
             recent: _,
         } = server;
         VisitorSummary {
@@ -310,7 +310,8 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
 }
 
 impl VisitorDetail<'_> {
-    /// What changes only with a scan or a correction: the coverage grows and shrinks with time.
+    /// The fields that change only with a scan or a correction. The coverage changes with time
+    /// alone.
     pub fn content(self) -> Self {
         VisitorDetail { coverage: 0.0, ..self }
     }

@@ -43,7 +43,8 @@ pub(super) struct Banner {
     pub name: String,
     /// Below the name; not in the smallest size.
     pub origin: String,
-    /// By line, the most important first. Sizes with one line show as many as fit on it.
+    /// Facts by line, the most important first. Sizes with one line show as many facts as fit on
+    /// it.
     pub facts: [Vec<String>; 3],
     /// Mean players of each ten minutes. Without values there is no graph.
     pub players: Vec<Option<f64>>,
@@ -154,8 +155,8 @@ impl Banner {
     }
 }
 
-/// Text with a fixed width. A wide character of another font is a narrow box in this one; to stretch
-/// it would stretch the letters beside it, too.
+/// Text with a fixed width. A character that is wide in another font is a narrow box in this one.
+/// Stretching it would stretch the letters beside it, too.
 fn line(Fitted { text, width }: &Fitted, left: f32, baseline: f32, font_size: f32, colour: &str) -> Markup {
     let adjust = if text.chars().any(|c| c.width() == Some(2)) { "spacing" } else { "spacingAndGlyphs" };
     html! {
@@ -171,7 +172,8 @@ fn rounded(pixels: f32) -> f32 {
 }
 
 /// The facts that fit on one line, with their distance from its left end. Only the last may be
-/// truncated. Each fact is a text of its own, so right-to-left text in one does not reorder the others.
+/// truncated. Each fact is a separate text element, so right-to-left text in one does not reorder the
+/// others.
 fn fact_line(facts: &[String], font_size: f32, width_max: f32) -> Vec<(f32, Fitted)> {
     let gap = fit(SEPARATOR, font_size, f32::MAX).width + 2.0 * SEPARATOR_MARGIN;
     let mut line = Vec::new();

@@ -83,7 +83,7 @@ async fn image(context: &WebContext, banner: Banner, size: Size, format: Format)
         Format::Png => {
             let permit = context.banner_renders.clone().acquire_owned().await.expect("the semaphore is never closed");
             let rendered = tokio::task::spawn_blocking(move || {
-                // Held until the thread ends, even if the client has gone.
+                // The permit is held until the thread ends, even if the client has disconnected.
                 let _permit = permit;
                 png::render(&svg, size)
             });

@@ -5,14 +5,14 @@ use crate::model::view::ServerDetail;
 use crate::web::pages::format::{count, utc};
 use crate::web::pages::names;
 
-/// Longest map name, characters: the facts after it need room.
+/// Longest map name, characters. It leaves space for the facts after it.
 const MAP_CHARS_MAX: usize = 24;
 
 pub(super) fn banner(detail: ServerDetail) -> Banner {
     let server = detail.summary;
     let map = server.map.iter().map(|map| map.chars().take(MAP_CHARS_MAX).collect()).collect();
     let rank = server.rank.map(|rank| format!("rank {}", count(rank)));
-    // Forums cache images: a time of day stays right, an age does not.
+    // Forums cache images. A time of day stays correct in a cached image, an age does not.
     let seen = |format| server.last_seen_ms.map(|at_ms| utc(at_ms, format));
     let facts = if server.online {
         let players = format!("{}/{} players", count(server.players), count(server.slots));

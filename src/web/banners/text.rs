@@ -4,7 +4,7 @@
 use super::font;
 use crate::model::shown_text::shown;
 
-/// Longest text, characters; more fit into no banner.
+/// Longest text, characters. No banner has space for more.
 const CHARS_MAX: usize = 120;
 
 /// The end of a truncated text.
@@ -17,7 +17,7 @@ pub(super) struct Fitted {
     pub width: f32,
 }
 
-/// What is shown of a text; at most [`CHARS_MAX`] characters.
+/// The visible form of a text; at most [`CHARS_MAX`] characters.
 pub(super) fn clean(text: &str) -> String {
     let mut out = shown(text);
     if let Some((end, _)) = out.char_indices().nth(CHARS_MAX) {

@@ -1,5 +1,5 @@
-//! The formats of `/metrics`: that of Prometheus for all, and OpenMetrics for those who ask for it, as
-//! Prometheus does.
+//! The formats of `/metrics`. The default is the text format of Prometheus. A client that accepts
+//! OpenMetrics, as Prometheus does, gets that.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -41,8 +41,8 @@ impl Format {
         }
     }
 
-    /// The text in this format, from what the registry writes: OpenMetrics without summaries. The
-    /// family of a counter has its suffix in the format of Prometheus only.
+    /// Converts the output of the registry, which is OpenMetrics without summaries, to this format.
+    /// Only in the format of Prometheus the family of a counter has its suffix.
     pub fn text_of(self, encoded: &str) -> String {
         let mut text = String::with_capacity(encoded.len() + 1_024);
         let mut lines = encoded.lines().peekable();

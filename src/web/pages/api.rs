@@ -52,7 +52,7 @@ fn operations(api: &OpenApi) -> impl Iterator<Item = (&String, &Operation)> {
 /// A status and its answer.
 type StatusResponse<'a> = (&'a String, &'a RefOr<Response>);
 
-/// The answers that all operations describe alike.
+/// The answers that are described in the same words for all operations.
 fn shared_responses(api: &OpenApi) -> Vec<StatusResponse<'_>> {
     let Some((_, first)) = operations(api).next() else { return Vec::new() };
     let is_shared = |(status, response): &StatusResponse| {

@@ -29,7 +29,7 @@ impl Series<'_> {
     }
 }
 
-/// Which values are high on the chart.
+/// Which values are at the top of the chart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum High {
     /// Many players; the axis begins at 0.
@@ -100,8 +100,8 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
 /// A value in each week.
 pub(super) type WeekValues = BTreeMap<WeekKey, f64>;
 
-/// A chart of values by week; nothing if there are fewer than two. The page has them as a table with
-/// the id `weeks`.
+/// A chart of values by week; nothing if there are fewer than two. The page also has the values as a
+/// table with the id `weeks`.
 pub(super) fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues, high: High) -> Markup {
     let (Some((&first, _)), Some((&last, _)), 2..) = (values.first_key_value(), values.last_key_value(), values.len())
     else {

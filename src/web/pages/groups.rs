@@ -1,4 +1,4 @@
-//! Games and tags: the list, and the page of one.
+//! Games and tags: the page with the list, and the page of a single game or tag.
 
 use std::sync::Arc;
 

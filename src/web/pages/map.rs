@@ -1,5 +1,5 @@
-//! Maps: the most played ones, and the page of one: how much it was played in each week, and the
-//! servers that play it now.
+//! Maps: the list of the most played maps, and the page of a map, which shows how much it was
+//! played in each week and the servers that play it now.
 
 use std::sync::Arc;
 

@@ -44,15 +44,15 @@ use crate::model::view::{Overview, ServerSummary};
 
 pub(super) use self::layout::PageError;
 
-/// Most requests for the first servers that match: each looks at 10,000 servers, some 2 ms of the
-/// engine.
+/// Most requests to find the first matching servers. Each request examines 10,000 servers, which
+/// takes the engine some 2 ms.
 const SERVER_REQUESTS_MAX: usize = 10;
 
 pub(super) fn routes() -> Router<Arc<WebContext>> {
     Router::new()
         .route("/", get(home::page))
         .route("/servers", get(servers::page))
-        // All of the rest: the URL of a server contains slashes.
+        // The parameter is the rest of the path, because the URL of a server contains slashes.
         .route("/servers/{*url}", get(server::page))
         .route("/series", get(online::page))
         .route("/series/{*url}", get(server::series_page))

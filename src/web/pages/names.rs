@@ -38,8 +38,8 @@ pub(super) fn plain(name: &str) -> Markup {
     html! { bdi { (truncated(shown_name(name))) } }
 }
 
-/// A player's name as written. `name` is its normalised form, which shows which codes the game
-/// has.
+/// A player's name as written. `name` is its normalised form, from which the colour codes of the
+/// game are inferred.
 pub(super) fn player(display: &str, name: &str) -> Markup {
     html! { bdi { (coloured(display, codes_of(display, name)).unwrap_or_else(|| html! { (NO_NAME) })) } }
 }
@@ -71,7 +71,7 @@ fn truncated(name: String) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// Splits a name at its colour codes. `None`: nothing of it can be seen.
+/// Splits a name at its colour codes. `None`: it has no visible character.
 fn coloured(name: &str, codes: ColourCodes) -> Option<Markup> {
     let mut parts: Vec<(Option<u8>, String)> = vec![(None, String::new())];
     let mut shown_chars = ShownChars::default();
@@ -122,7 +122,7 @@ fn colour(code: &[u8]) -> Option<u8> {
                 (false, false, false) => Some(0),
             }
         }
-        // As the engine of Quake 3: the last three bits of the character.
+        // The engine of Quake 3 uses the last three bits of the character.
         [code] => match code.wrapping_sub(b'0') & 7 {
             7 => None,
             colour => Some(colour),

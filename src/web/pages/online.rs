@@ -35,7 +35,7 @@ fn slots(resolution: Resolution, series: &OnlineSeriesView) -> &SlotsView {
     }
 }
 
-/// Whose players.
+/// The servers whose players are counted.
 #[derive(Debug, Deserialize)]
 struct Parameters {
     game: Option<String>,

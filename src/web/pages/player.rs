@@ -30,7 +30,7 @@ const RATING_CHARTS_MAX: usize = 4;
 
 #[derive(Debug, Deserialize)]
 struct Parameters {
-    /// Rows of weeks on the pages before.
+    /// Number of rows of weeks on the previous pages.
     skip: Option<Skip>,
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn page(
     if player.player_key != player_key {
         return Ok(moved_to(&format!("/players/{}", player.player_key)));
     }
-    // Sums over a part of the rows would mislead.
+    // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
     let title = format!("Player {}", names::plain_player(&player.display, &player.name));
     let body = html! {

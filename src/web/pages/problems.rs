@@ -1,4 +1,5 @@
-//! `/problems/{name}`: what an error of the API means. The `type` of each error leads here.
+//! `/problems/{name}`: what an error of the API means. The `type` of each error is the URL of such
+//! a page.
 
 use axum::extract::Path;
 use maud::html;

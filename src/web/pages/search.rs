@@ -70,7 +70,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
 /// Servers whose name or address contains the string, those with most players first.
 async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>, Problem> {
     match context.find_servers(text.to_owned(), SERVERS).await {
-        // Searches are off: only servers online are looked at.
+        // Searches are off, so only online servers are examined.
         Err(problem) if problem.kind == ProblemKind::Conflict => {
             let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
             busiest_servers(context, filter, SERVERS).await
@@ -79,8 +79,8 @@ async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>,
     }
 }
 
-/// Maps that were played in the kept weeks, and maps of these servers: the first ones are up to ten
-/// minutes old.
+/// Maps that were played in the kept weeks, and maps of these servers. The list of played maps is
+/// up to ten minutes old.
 async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Result<Vec<String>, Problem> {
     let found = context.maps(Some(text.to_owned()), MAPS).await?;
     let mut maps: Vec<String> = found.into_iter().map(|map| map.map).collect();

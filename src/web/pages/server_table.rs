@@ -22,7 +22,7 @@ pub(super) fn map_path(map: &str) -> String {
     format!("/maps/{}", names::segment(map))
 }
 
-/// When a server was seen. No age: a page changes only with what it shows.
+/// When a server was seen. It is not an age, because a page must not change with time alone.
 pub(super) fn seen(server: &ServerSummary) -> Markup {
     html! {
         @if server.online { "now" } @else { @match server.last_seen_ms { Some(at_ms) => (time(at_ms)), None => "never" } }

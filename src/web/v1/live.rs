@@ -1,7 +1,7 @@
 //! `/api/v1/live`: changes of the home figures, or of one server, as server-sent events.
 //!
-//! A stream looks every two seconds and sends what has changed. All streams of one server share
-//! one request.
+//! A stream checks for changes every two seconds and sends the changed state. All streams of one
+//! server share one request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -86,8 +86,9 @@ struct Live {
 /// Streams changes of the site or of a server
 ///
 /// Server-sent events; the schema is that of the data of one event. The first event is the present
-/// state; then there is one whenever it has changed, at most every 2 s. A client may have four
-/// streams. The connection ends after 120 s, as all do; `EventSource` connects again by itself.
+/// state. A further event follows when the state has changed, at most every 2 s. A client may have
+/// four streams. Like every connection, it ends after 120 s; `EventSource` reconnects
+/// automatically.
 #[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site", params(Parameters),
     responses(
         (status = 200, description = "Events.", body = LiveEvent, content_type = "text/event-stream"), Problems, NotFound, Removed))]
@@ -119,7 +120,7 @@ impl Live {
     async fn next(&mut self) -> Event {
         loop {
             self.ticks.tick().await;
-            // A server that was removed sends nothing any more; the engine may be busy for a moment.
+            // No event is sent for a removed server, or while the engine is busy.
             let Ok(Watched { data, content }) = watched(&self.context, &self.request).await else { continue };
             if self.last.as_ref() != Some(&content) {
                 let name = if matches!(self.request, Request::Overview {}) { "overview" } else { "server" };
@@ -130,11 +131,11 @@ impl Live {
     }
 }
 
-/// What is watched.
+/// The object that the stream watches.
 struct Watched {
     /// One line of JSON.
     data: String,
-    /// As `data`, without what only time changes.
+    /// As `data`, without the fields that change with time alone.
     content: String,
 }
 

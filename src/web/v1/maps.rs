@@ -21,8 +21,8 @@ use crate::web::segment::Segment;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListParameters {
-    /// Only maps whose names are this text, begin with it or, from three characters on, contain it, in
-    /// this order, regardless of case.
+    /// Only maps whose names equal this string, begin with it or contain it, in this order. Case is
+    /// ignored. A string of one or two characters is not searched for inside names.
     #[param(inline)]
     text: Option<Name>,
     /// Most maps.

@@ -1,5 +1,5 @@
 //! `/api/v1/openapi.json`: the description of the API (OpenAPI 3.1). It is derived from the handlers
-//! and the types that they serialise; here are the parts that the derived form lacks:
+//! and the types that they serialise. This module adds what the derived form lacks:
 //!
 //! - A type that contains the fields of another one is one object, not a combination of two.
 //! - All fields of an answer are required: an unknown value is `null`. Exceptions are
@@ -23,7 +23,7 @@ use crate::web::limits::{REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX, URI_BYTES_
 use crate::web::problem::{PROBLEM_JSON, Problem, ProblemBody};
 use crate::web::query;
 
-/// Where components are referred to.
+/// The prefix of a reference to a component.
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
@@ -524,7 +524,7 @@ mod tests {
                 let name = parameter["name"].as_str().expect("a name");
                 let schema = &parameter["schema"];
                 match schema["properties"].as_object() {
-                    // Only one field is a parameter of the query.
+                    // Only one field of the object becomes a parameter of the query.
                     Some(fields) => {
                         let bytes = fields.iter().map(|(name, field)| name.len() + value_bytes_max(field));
                         2 + bytes.max().expect("fields")

@@ -30,7 +30,7 @@ struct Parameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ByKeyParameters {
-    /// Rows of `weeks` to leave out: the `weeks_next` of the answer before.
+    /// Number of rows of `weeks` to skip: the `weeks_next` of the previous answer.
     #[param(inline)]
     skip: Option<Skip>,
 }

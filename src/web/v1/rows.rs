@@ -17,7 +17,7 @@ use crate::web::visitor::{VisitorDetail, VisitorServer, VisitorStatus};
 pub(super) trait Kind {
     /// As of [`crate::api::Row`].
     const KIND: &'static str;
-    /// In the description, with its kind.
+    /// The type in the description, with its kind.
     const NAME: &'static str;
     type Row: ToSchema;
 }

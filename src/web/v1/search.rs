@@ -20,8 +20,8 @@ use crate::web::visitor::VisitorServer;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Parameters {
-    /// A part of a name, at most 256 characters; case is ignored. A text of one or two characters is only
-    /// looked for at the beginning.
+    /// A part of a name, at most 256 characters; case is ignored. A string of one or two characters is
+    /// searched for only at the beginning of names.
     #[param(inline)]
     text: Name,
     /// Most players, most servers and most maps.
@@ -32,8 +32,8 @@ struct Parameters {
 /// What a search found.
 #[derive(Debug, Serialize, ToSchema)]
 struct Found<'a> {
-    /// Those whose names begin with the string, then those whose names contain it, the newest players
-    /// first.
+    /// Players whose names begin with the string, then those whose names contain it, each the newest
+    /// players first.
     players: Vec<PlayerNameRow>,
     /// Servers whose host name or URL contains the string, those with most players first.
     servers: Vec<ServerRow<'a>>,

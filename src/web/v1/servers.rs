@@ -49,15 +49,15 @@ struct ListParameters {
     /// Servers with this part of the URL, host name or map; case is ignored.
     #[param(inline)]
     text: Option<Name>,
-    /// `added`: in which they were added; `players`: servers online, most players first; `rank`: ranked
-    /// servers, the best first; `name`: servers that answer, by host name.
+    /// `added`: the order in which they were added; `players`: online servers, most players first;
+    /// `rank`: ranked servers, the best first; `name`: servers that answer, by host name.
     #[param(value_type = Option<OrderName>, inline)]
     order: Option<ServerOrder>,
-    /// With the players of the last 25 hours.
+    /// Whether to include the players of the last 25 hours.
     #[serde(default)]
     #[param(default = false)]
     recent: bool,
-    /// The page after this place: the `next` of the page before.
+    /// The cursor of the page: the `next` of the previous page.
     #[param(value_type = Option<query::Cursor>, inline)]
     after: Option<String>,
     /// Most servers.
