@@ -146,7 +146,7 @@ impl CaptureFiles {
 
     fn delete_expired(&mut self) {
         let (today, keep_days) = (self.today, i64::from(self.keep_days));
-        // A file with a date in the future was written by a wrong clock; it expires, too.
+        // A file with a date in the future was written while the clock was wrong; it expires, too.
         if let Err(error) = self.delete_files(|date| (today - date).num_days().abs() >= keep_days) {
             self.report_error("delete expired capture files", &error);
         }
@@ -285,7 +285,7 @@ mod tests {
         append(&mut files, NOON_MS + 2 * DAY_MS);
         files.set_keep_days(1);
         assert_eq!(captures(), ["captures-2026-11-24.jsonl"]);
-        // At a start, also of a clock that was wrong.
+        // At a start; also a file from a wrong clock.
         drop(open(&dir, 1, NOON_MS));
         assert!(captures().is_empty());
         assert_eq!(names(&dir), others);

@@ -60,7 +60,7 @@ impl std::fmt::Debug for Clock {
     }
 }
 
-/// The effect of setting recorded time back, Unix ms.
+/// Recorded time before and after it was set back, Unix ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     pub previous_ms: i64,

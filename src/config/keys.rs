@@ -60,7 +60,7 @@ pub enum ValueType {
         max: f64,
     },
     OneOf(&'static [&'static str]),
-    /// Text; the function returns the error of an invalid one.
+    /// A string; the function returns the error of an invalid one.
     Text(fn(&str) -> Result<(), String>),
     /// List of strings; the function returns the error of an invalid one.
     Texts(fn(&str) -> Result<(), String>),
@@ -226,8 +226,8 @@ fn time_zone(text: &str) -> Result<(), String> {
     Calendar::new(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// A relative path names another file for each directory that a program is started in: a command
-/// would not find the daemon, or would open another state.
+/// A relative path depends on the current directory of the program: a command would not find the
+/// daemon, or would open another state.
 fn absolute_path(text: &str) -> Result<(), String> {
     not_empty(text)?;
     if !Path::new(text).is_absolute() {
@@ -273,7 +273,7 @@ fn check_network(text: &str) -> Result<(), String> {
     scan::parse_network(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Peers have IPv4 addresses as such, not in IPv6.
+/// The IPv4 address of a peer is not mapped to IPv6.
 fn proxy(text: &str) -> Result<(), String> {
     let network = scan::parse_network(text).map_err(|error| error.to_string())?;
     if matches!(network.first_address(), IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {

@@ -334,8 +334,8 @@ impl Config {
     }
 
     /// The control socket that a file names, for a command that needs no other setting. If the file
-    /// cannot be read or has problems, also returns these; then the path is the one that the
-    /// readable part of the file has, else the default.
+    /// cannot be read or has problems, they are returned, too. Then the path is that in the
+    /// readable part of the file, or else the default.
     pub fn control_socket_of(file: &Path) -> (PathBuf, Option<ConfigError>) {
         let error = match Config::load(file) {
             Ok(config) => return (config.control_socket, None),
@@ -393,7 +393,7 @@ impl Config {
                 });
             }
         }
-        // Each text is valid; two of them may still have the same type.
+        // Each string is valid, but two of them may have the same type.
         if let Err(error) = config.windows() {
             let key = "boards.windows".to_owned();
             problems.push(Problem { line: lines.of(&key), key, message: error.to_string() });
@@ -468,14 +468,14 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, ConfigError> {
 #[derive(Debug)]
 pub struct CheckedConfig {
     pub config: Config,
-    /// What this user may not inspect.
+    /// Files that this user may not inspect.
     pub notes: Vec<String>,
     file: PathBuf,
     lines: KeyLines,
 }
 
 impl CheckedConfig {
-    /// The error that a key has a problem after all.
+    /// The error of a key whose problem was found after parsing.
     pub fn problem(&self, key: &'static str, message: String) -> ConfigError {
         let problems = self.lines.problems(vec![(key, message)]);
         ConfigError::Problems { file: self.file.clone(), problems }

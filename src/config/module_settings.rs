@@ -120,7 +120,7 @@ impl Config {
             drain_timeout_s: archive.drain_timeout_s as u32,
             connect_timeout_ms: archive.connect_timeout_ms as u32,
             query_timeout_ms: archive.query_timeout_ms as u32,
-            // Weeks of the state are written again by a resync: they are kept.
+            // A resync writes all weeks of the state again, so the archive keeps them.
             keep_weeks: match archive.keep_weeks {
                 0 => 0,
                 weeks => weeks.max(self.store.keep_weeks + 1),
@@ -167,7 +167,7 @@ impl Config {
 
     /// `None`: no web interface.
     pub fn web_settings(&self) -> Option<WebSettings> {
-        // Validated by the config check: only an empty text is not an address.
+        // Validated by the config check: only an empty string is not an address.
         let listen = self.web.listen.parse().ok()?;
         let WebConfig { client_requests_per_second_max, client_burst_requests, .. } = self.web;
         Some(WebSettings {

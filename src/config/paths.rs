@@ -157,7 +157,8 @@ fn scan_log_path(path: &Path) -> Result<(), PathError> {
     path.parent().map_or(Ok(()), directory)
 }
 
-/// Whether this machine has the address. Any port is bound: the daemon may use the configured one.
+/// Whether this machine has the address. It binds any free port, because the daemon may use the
+/// configured one.
 fn listen_address(mut address: SocketAddr) -> Result<(), PathError> {
     address.set_port(0);
     match TcpListener::bind(address) {

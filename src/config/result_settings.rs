@@ -1,4 +1,4 @@
-//! The settings that change a result: a scan log records them, and a replay obeys them.
+//! The settings that change a result. A scan log records them, and a replay applies them.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::keys::{KEYS, KeySpec};
 use super::{Config, Problem};
 use crate::log::RecordedSettings;
 
-/// Whether a key changes rankings or statistics that are computed from the same scans. Keys that say
+/// Whether a key changes rankings or statistics that are computed from the same scans. Keys that set
 /// what is kept, such as `boards.windows`, do not.
 fn changes_results(key: &KeySpec) -> bool {
     match key.section {

@@ -73,8 +73,8 @@ pub(super) fn check(text: &str) -> (Vec<Problem>, KeyLines) {
     (problems, lines)
 }
 
-/// The value of a top-level key that is a text, from a file that may have problems. `None`: the key
-/// is missing, or its own value has a problem.
+/// The value of a top-level key that is a string, from a file that may have problems. `None`: the
+/// key is missing, or its own value has a problem.
 pub(super) fn lenient_text(text: &str, name: &str) -> Option<String> {
     let key = KEYS.iter().find(|key| key.section.is_empty() && key.name == name)?;
     let (_, rest) = syntax_errors(text);
@@ -252,7 +252,7 @@ impl Validator<'_> {
                 "has no key master, the URL of a master server or of a JSON list".to_owned(),
             );
         };
-        // With a scheme of its own, the import does not depend on the kind of the master.
+        // If the section sets a scheme, the import does not depend on the kind of the master.
         if problems == self.problems.len()
             && value_of("scheme").is_none()
             && let Some(Ok(url)) = master.get_ref().as_str().map(str::parse::<ListUrl>)

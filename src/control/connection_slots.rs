@@ -1,6 +1,6 @@
-//! A fixed number of connection slots. If all are in use, a new connection replaces the
-//! one that has been idle longest, so idle connections cannot block an admin. One slot is reserved
-//! for owners, root and the user of the daemon, so the busy connections of others cannot either.
+//! A fixed number of connection slots. If all are in use, a new connection replaces the one that
+//! has been idle longest, so idle connections cannot block an admin. One slot is reserved for
+//! owners (root and the user of the daemon), so busy connections of other users cannot block them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,7 +27,7 @@ pub struct Holder {
 struct State {
     /// The reserved ones included.
     free: usize,
-    /// Slots that others than owners may still take, also by eviction.
+    /// Slots that users other than owners may still take, also by eviction.
     free_for_others: usize,
     /// Idle connections, the one that has been idle longest first.
     idle: BTreeMap<u64, IdleConnection>,

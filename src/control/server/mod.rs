@@ -170,8 +170,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds the socket, mode 0660. Deletes the socket file of a stopped daemon: one that
-    /// refuses connections. Needs a tokio runtime.
+    /// Binds the socket, mode 0660. If a socket file refuses connections, its daemon has stopped,
+    /// and the file is deleted. Needs a tokio runtime.
     pub fn bind(path: &Path) -> Result<Listener, ControlError> {
         let error = |what| move |source| ControlError::Io { what, path: path.to_owned(), source };
         match fs::symlink_metadata(path) {
@@ -253,7 +253,8 @@ impl Listener {
             connections.spawn(async move { connection.run(&*handler).await });
         }
         stop_sender.send_replace(true);
-        // Closes the socket at once: a daemon that still serves it is not stopping.
+        // Closes the socket at once, because a connectable socket means that the daemon is not
+        // stopping.
         drop(self);
         let all_ended = async { while connections.join_next().await.is_some() {} };
         if timeout(SHUTDOWN_TIMEOUT, all_ended).await.is_err() {

@@ -197,8 +197,8 @@ async fn idle_connection_is_evicted_for_new_one() {
         let mut late = Client::connect(&path).expect("connected");
         ask_player(&mut late, "late").expect("a slot");
         assert_eq!(counts.idle_connections_closed.load(Ordering::Relaxed), 1);
-        // Which one has been idle longest depends on when the server's tasks run after their
-        // answers; `connection_slots` tests the order.
+        // The idle order depends on when the server's tasks run after their answers;
+        // `connection_slots` tests the order.
         let closed: Vec<_> = clients.iter_mut().filter_map(|client| ask_player(client, "again").err()).collect();
         let [closed] = &closed[..] else { panic!("one slot was taken: {closed:?}") };
         assert!(matches!(closed, ClientError::Failure(f) if f.code == ErrorCode::Busy), "{closed}");
