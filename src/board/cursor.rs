@@ -52,10 +52,10 @@ pub struct StaleCursor {
     pub board: u64,
 }
 
-/// A text that is not a valid cursor.
+/// A string that is not a valid cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCursor {
-    /// It has not even the form of one.
+    /// The string does not have the form of a cursor.
     #[error("cursor {0:?} is damaged: use a cursor exactly as it was returned, or start again from the first page")]
     Form(String),
     #[error("cursor {0:?} is damaged: use a cursor exactly as it was returned, or start again from the first page")]

@@ -50,7 +50,7 @@ impl BoardEntry {
     }
 }
 
-/// The score of a row in a ranking, and when it was reached; `None`: it has none.
+/// The score of a row in a ranking, and when it was reached; `None`: the row has no score.
 fn score_of(row: &PlayerRow, ranking: Ranking) -> Option<(Score, i64)> {
     let (score, at_ms) = match ranking {
         Ranking::Clq1 => (row.clq1() as i64, row.clq1_segments.at_ms()?),

@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(board(&rows, &[], "points time"), [5, 2, 3, 1, 4]);
         (rows[0].1.measured_ms, rows[3].1.measured_ms) = (1, 9);
         assert_eq!(board(&rows, &["time"], "points time"), [5, 3, 2, 1, 4]);
-        // Of two players without a rating, and of two with equal ratings, the earlier is
-        // first.
+        // Players without a rating, and players with equal ratings, are ordered by time, the
+        // earlier first.
         rows[1].1.elo_rounds = 1;
         assert_eq!(board(&rows, &["elo"], "points elo"), [5, 2, 3, 1, 4]);
         rows[2].1.elo_rounds = 1;

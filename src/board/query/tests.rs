@@ -157,7 +157,7 @@ fn position_for_a_hypothetical_score() {
         let query = position_for(Score(score));
         assert_eq!((of(&board, query.clone()), of(&low, query)), (high_position, low_position), "{score}");
     }
-    // Between 90 and 91, where a displayed score may lie: equal to no score.
+    // A displayed score between 90 and 91 equals no score.
     let between = Query::PositionFor { scores: (Included(91), Excluded(91)) };
     assert_eq!((of(&board, between.clone()), of(&low, between)), ((2, 2, 2), (4, 4, 3)));
     // Position for an absent score on a board with 5, 15, .. 95.
@@ -191,7 +191,7 @@ fn cursor_pages_forward_and_back() {
     let stale = run(&other, &Query::After { cursor, count: 1 }).unwrap_err();
     assert_eq!(stale, QueryError::Stale(StaleCursor { cursor: 1, board: 2 }));
     assert!(stale.to_string().contains("first page"));
-    // Rebuilt for each query: the version decides whether the board has changed.
+    // The board is rebuilt for each query, so its version decides whether it has changed.
     let again = |version| Board::build(High, 1, board.iter()).with_version(version);
     let (.., end) = page(&again(77), Query::Page { position: 1, count: 1 });
     assert!(!page(&again(77), Query::After { cursor: end, count: 1 }).2);

@@ -10,9 +10,9 @@
 
 use std::cmp::Ordering;
 
-/// Most entries in a block: half full to full, 1.3 KiB. At 10 million entries block sizes
-/// of 64 to 256 are equally fast (cache misses dominate); smaller blocks have more headers
-/// (2 bytes an entry at 64), larger ones move more data.
+/// Most entries in a block. A block is at least half full and takes up to 1.3 KiB. At 10 million
+/// entries, block sizes of 64 to 256 are equally fast, because cache misses dominate. Smaller
+/// blocks have more headers (2 bytes an entry at 64), larger ones move more data.
 pub(super) const BLOCK_MAX: usize = 128;
 
 /// Capacity is allocated in steps of this many entries.

@@ -118,9 +118,9 @@ impl Board {
         self.iter_from(1)
     }
 
-    /// `n` entries around a player, including the player's: as many better as worse ones,
-    /// one more worse one if `n` is even. At an end of the board the missing ones are taken
-    /// from the other side.
+    /// `n` entries around a player, including the player's. As many are better as worse; if `n` is
+    /// even, one more is worse. At an end of the board, the missing entries are taken from the
+    /// other side.
     pub fn around(&self, player: PlayerKey, n: u32) -> Option<Slice> {
         let position = self.position(player)?;
         let n = n.min(self.len());

@@ -23,10 +23,10 @@
 //! batches of 64, `select` returns the entry at a position. Speed compared with Redis is
 //! given for `update` and `rank`. All times are per player.
 //!
-//! Nearly all of this time is cache misses, and other processes use the same memory: on a
-//! quieter machine (load average 1.1) an update at 10 million took 0.80 us, in the worst run 2.0 us.
-//! Elo, whose scores need more bytes, takes 20.7 bytes an entry. [`Board::build`] of 10
-//! million rows in any order: 2.8 s.
+//! Nearly all of this time is cache misses, and other processes use the same memory: on a quieter
+//! machine (load average 1.1) an update at 10 million took 0.80 us. The worst run took 2.0 us. Elo,
+//! whose scores need more bytes, takes 20.7 bytes an entry. [`Board::build`] of 10 million rows in
+//! any order: 2.8 s.
 //!
 //! Memory use: [`Board::heap_bytes`]. Queries: [`lookup`]. Not in this module: which scores
 //! compete (windows and scopes), files, clocks, threads. A board is a plain value; a caller

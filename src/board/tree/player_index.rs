@@ -1,13 +1,12 @@
 //! A hash index from players to the blocks of a board: five bytes a player.
 //!
-//! The hash table stores no keys. A player key is mixed by a bijection of 32 bits; the
-//! bucket number encodes most of the result, the entry only the rest, so an entry of four
-//! bytes identifies the player exactly and has 18 or more bits for the block. A bucket is a
-//! cache line of 16 entries; a player whose bucket is full goes to a second one (cuckoo
-//! hashing), so nine tenths can be full and a lookup reads one line, seldom two. The table
-//! grows by a quarter, shard by shard, so a single call rebuilds only a 64th of it, 5 ms at
-//! 10 million. Not in this module: the index in the block (`block` finds it among 128 by
-//! comparing).
+//! The hash table stores no keys. A player key is mixed by a bijection of 32 bits. The bucket
+//! number encodes most of the result, and the entry only the rest. So an entry of four bytes
+//! identifies the player exactly and has 18 or more bits for the block. A bucket is a cache line of
+//! 16 entries. A player whose bucket is full goes to a second one (cuckoo hashing). So nine tenths
+//! of the slots can be full, and a lookup reads one line, seldom two. The table grows by a quarter,
+//! shard by shard. So a single call rebuilds only a 64th of it, which takes 5 ms at 10 million. Not
+//! in this module: the index in the block (`block` finds it among 128 by comparing).
 
 const SLOTS: usize = 16;
 const SHARD_BITS: u32 = 6;
@@ -183,7 +182,7 @@ struct Shard {
     /// Low bits of an entry: block + 1; 0: empty. Above: one bit that marks the second
     /// bucket, then the rest of the hash.
     block_bits: u32,
-    /// With fewer players the table is rebuilt: a third of its maximum so far.
+    /// With fewer players than this, a third of the maximum so far, the table is rebuilt.
     shrink_below: usize,
     /// Pseudorandom: selects the entry to displace.
     victim_seed: u32,

@@ -217,8 +217,8 @@ impl Oracle {
 fn random_operations_equal_a_sorted_vec() {
     for (seed, direction) in (1..=12).zip([High, Low].into_iter().cycle()) {
         let mut numbers = Numbers(seed);
-        // Few scores give ties over many blocks, many scores none, arbitrary scores every
-        // column width.
+        // Few scores give ties over many blocks. Many scores give no ties. Arbitrary scores give
+        // every column width.
         let (kinds, player_count) = [(5, 3_000), (1_000, 6_000), (u64::MAX, 3_000)][seed as usize % 3];
         // No tie-breaker, or tie values that are few, or arbitrary.
         let tie_kinds = [1, 1, 3, u64::MAX][seed as usize / 7 * 2 + seed as usize % 2];

@@ -75,7 +75,7 @@ fn calendar_label(key: WindowKey) -> Option<String> {
     }
 }
 
-/// Whether a text has the form of a label or of the name of a type, although there may be none such.
+/// Whether a string has the form of a label or of a type name. The window or type need not exist.
 pub fn has_form(text: &str) -> bool {
     let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let is_number = |text: &str, digits_max: usize| {
@@ -140,7 +140,7 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The beginning of a rejected text, for an error message.
+/// The beginning of a rejected string, for an error message.
 fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -135,9 +135,9 @@ impl WindowTypes {
         running.start.saturating_sub(kept).max(first)..running.end
     }
 
-    /// The closed windows to delete so that as many of the type remain as are kept: those
-    /// that ended first, in that order. Windows of a type that is no longer configured all
-    /// remain: the type may be back after the next reload.
+    /// The closed windows to delete so that the configured number of the type remains: those that
+    /// ended first, in that order. All windows of a type that is no longer configured remain,
+    /// because the next reload may add the type again.
     pub fn expired(&self, kind: WindowType, closed: &[WindowKey]) -> Vec<WindowKey> {
         let Some(keep) = self.spec(kind).map(|spec| spec.keep as usize).filter(|&keep| keep > 0) else {
             return Vec::new();
