@@ -2,8 +2,9 @@
 //! engine thread returns values, and this task compares them with the rows of the database, over a
 //! connection of its own that only reads.
 //!
-//! What differs is reported only if it was at rest meanwhile (`engine/outbox/verify.rs`). The rest
-//! is compared again after the next pass of the archive's worker.
+//! A difference is reported only if the compared values did not change meanwhile
+//! (`engine/outbox/verify.rs`). Other differences are compared again after the next pass of the
+//! archive's worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::model::archive::{ArchiveJob, ExpectedStep, ExpectedWeek, WeekArchive,
 use crate::model::calendar::week_label;
 use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey};
 
-/// Differences that are listed; more are counted.
+/// Most differences that are listed; further ones are only counted.
 const LISTED_MAX: u64 = 5_000;
 
 /// How often weeks that changed are compared again.
@@ -68,10 +69,10 @@ struct Verifier<'a> {
     summary: VerifyRow,
     /// Players with rows in the compared weeks.
     players: BTreeSet<PlayerKey>,
-    /// Weeks of servers that were not at rest.
+    /// Weeks of servers that changed or waited in the outbox meanwhile.
     unsettled: BTreeMap<WeekKey, BTreeSet<ServerKey>>,
     different_weeks: BTreeSet<WeekKey>,
-    /// Maps with differences: the totals of these are not judged.
+    /// Maps with differences. Differences in their totals are not reported.
     different_maps: BTreeSet<(WeekKey, MapKey)>,
 }
 

@@ -41,7 +41,8 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::Busy, "another backup is in progress"));
         };
         let path = dir.clone();
-        // The state's own space must stay free, above all while its writing is paused.
+        // The backup must not use the space that is reserved for the state, especially while
+        // commits are paused.
         let reserve_bytes = if is_same_disk(Path::new(&dir), &state_dir) { disk_free_bytes_min } else { 0 };
         let target = blocking(move || BackupTarget::create(Path::new(&path), reserve_bytes)).await?;
         let (mut source, mut target) = (source, target);
@@ -113,7 +114,7 @@ fn is_same_disk(dir: &Path, state_dir: &Path) -> bool {
     device(dir) == device(state_dir)
 }
 
-/// The error in a backup directory, if it has one.
+/// The error in the path of a backup directory, if there is one.
 fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
     if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
         return Some(format!("{dir:?} is not an absolute path without \"..\""));

@@ -48,7 +48,7 @@ impl BoardBuilder {
         Ok(())
     }
 
-    /// The next boards that are built.
+    /// Waits for the next boards that are built.
     pub(super) async fn next_result(&mut self) -> BuildResult {
         let built = self.results.1.recv().await.expect("one sender is held here");
         self.is_building = false;

@@ -59,7 +59,7 @@ use crate::web::{self, WebLimits};
 /// longer than the number of senders.
 const COMMAND_QUEUE_MAX: usize = 256;
 
-/// Threads of a daemon with every optional part. A start that cannot create them is refused at
+/// Threads of a daemon with every optional part. If they cannot be created, the start fails at
 /// once, because some libraries panic or wait for ever without threads.
 const THREADS_MIN: usize = 24;
 
@@ -202,7 +202,7 @@ impl Daemon {
         );
         let engine_thread = thread.start(commands_rx, outcomes).context("cannot start a thread")?;
 
-        // Nothing fails from here on: the engine thread ends only by a command.
+        // Nothing can fail from here on: the engine thread ends only by a command.
         let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());
         let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
         if let Some(search) = &name_search {
@@ -392,9 +392,9 @@ fn create_parent(path: &Path, setting: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the directory {} (setting {setting})", parent.display()))
 }
 
-/// Applies the scans and commands that are in the scan log and not in the state: the log is written just
-/// before each commit, and a crash may come between the two. A replay of the log therefore
-/// always yields the recorded state.
+/// Applies the scans and commands that are in the scan log and not in the state. The log is written just
+/// before each commit, and a crash may occur between the two. With these scans and commands, a replay of
+/// the log always yields the recorded state.
 ///
 /// Reads only the current file: a file is closed when all its scans are committed. Older
 /// files may have later times than the state, if an admin has set recorded time back.
@@ -402,10 +402,11 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
     let began_ms = state.engine.now_ms();
     let is_new = |state: &State, event: &LogEvent| match event {
         LogEvent::Scan { server, outcome } => state.engine.is_newer(server, outcome.t_ms()),
-        // The file begins with it, and the state contains it: it was committed before the answer.
+        // The file begins with this command. The state contains it, because it was committed before
+        // the answer.
         LogEvent::Command { command: AdminCommand::Clock {}, .. } => false,
         LogEvent::Command { t_ms, .. } => *t_ms > began_ms,
-        // The settings of the config hold.
+        // The settings of the config apply.
         LogEvent::Settings { .. } => true,
     };
     let mut tail = scan_log::read_tail(log, |event| is_new(state, event))?;
@@ -479,7 +480,7 @@ impl Shared {
             ));
         };
         let refused = |error: String| ApiError::new(ErrorCode::Refused, error);
-        // What the next start would refuse is refused now.
+        // A configuration that the next start would refuse is refused now.
         let checked = Config::check(file).map_err(|error| refused(error.to_string()))?;
         let current = self.config.lock().expect("config lock poisoned").clone();
         if let StateCheck::Problem { key, message } = state_check(&current, &checked.config).await {

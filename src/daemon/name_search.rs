@@ -1,7 +1,7 @@
-//! Finds players by parts of their names, and servers by parts of their host names and URLs. All of
-//! these are in memory, the newest first, within a limit. A task reads the names of players from the
-//! store after the start, and new ones every few seconds; another one reads those of servers from the
-//! engine again and again, because host names change.
+//! Finds players by parts of their names, and servers by parts of their host names and URLs. The
+//! newest names are in memory, within a limit. A task reads the names of players from the store after
+//! the start, and new ones every few seconds. Another task reads the names of servers from the engine
+//! repeatedly, because host names change.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two chunks of servers: the engine reads one in some 5 ms.
 const SERVERS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// As [`SERVERS_INTERVAL`], until all are read once.
+/// As [`SERVERS_INTERVAL`], until all servers have been read once.
 const FIRST_SERVERS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The part of the memory that is for servers. With 64 MiB: some 200,000 servers.

@@ -1,5 +1,5 @@
-//! Answers requests of the web interface as those of the control socket, but without waiting for a
-//! commit.
+//! Answers requests of the web interface like those of the control socket, but without waiting for
+//! a commit.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -21,7 +21,8 @@ impl EngineThread {
         self.queue_outdated_boards();
     }
 
-    /// Answers requests whose boards are in memory and nearly current, and brings them nearer.
+    /// Answers requests whose boards are in memory and nearly current, and applies some pending
+    /// changes to the other boards.
     pub(super) fn answer_waiting_requests(&mut self) -> anyhow::Result<()> {
         if self.waiting_requests.is_empty() {
             return Ok(());

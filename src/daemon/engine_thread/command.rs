@@ -32,14 +32,14 @@ pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 pub(in crate::daemon) enum Isolation {
     /// Only changes that are on disk: all changes are committed first.
     ReadCommitted,
-    /// Also those of the next commit, which a crash would undo. The answer waits for no disk: a
-    /// commit took up to 100 ms beside scans.
+    /// Also changes of the next commit, which a crash would undo. The answer does not wait for the
+    /// disk: a commit took up to 100 ms beside scans.
     ReadUncommitted,
 }
 
 /// Commands to the engine thread.
 pub(in crate::daemon) enum Command {
-    /// A request that has a complete answer. `isolation` is of a request that only reads.
+    /// A request that has a complete answer. `isolation` applies to a request that only reads.
     Request {
         request: Request,
         isolation: Isolation,
@@ -68,7 +68,7 @@ pub(in crate::daemon) enum Command {
         keys: Range<u32>,
         reply: oneshot::Sender<ServerNames>,
     },
-    /// Of these servers, those with most players.
+    /// Returns those of these servers that have most players.
     BusiestServers {
         servers: Vec<ServerKey>,
         count: usize,
@@ -89,8 +89,8 @@ pub(in crate::daemon) enum Command {
     BeginBackup {
         reply: oneshot::Sender<Option<BackupSource>>,
     },
-    /// Ends a backup. `None`: it has to catch up first. Also returns the number of records that are
-    /// not in it, because nothing is written while the disk is nearly full.
+    /// Ends a backup. `None`: the backup has to catch up first. Also returns the number of records
+    /// that the backup lacks, because nothing is written while the disk is nearly full.
     EndBackup {
         rounds: u32,
         reply: oneshot::Sender<Result<Option<(FinalChanges, usize)>, StoreError>>,
@@ -196,8 +196,8 @@ pub(in crate::daemon) enum Command {
         /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,
     },
-    /// Closes the active file of the scan log. Replies whether that was done: not while the disk
-    /// is nearly full, or a closed file cannot be renamed or removed.
+    /// Closes the active file of the scan log. Replies whether it was closed. It is not closed
+    /// while the disk is nearly full, or while a closed file cannot be renamed or removed.
     RotateLog {
         reply: oneshot::Sender<bool>,
     },

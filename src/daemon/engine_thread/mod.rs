@@ -45,8 +45,8 @@ const PROBE_INTERVAL_MS: i64 = 10;
 /// Time between two sweep steps.
 const SWEEP_MS: i64 = 1_000;
 
-/// Players whose board entries are updated after one commit, so that scans are not late;
-/// before a board is answered from, all are updated. A few us each.
+/// Players whose board entries are updated after one commit. The limit keeps scans from being late.
+/// Before a query of a board is answered, all its entries are updated. An update takes a few us.
 const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
 
 /// A commit that takes longer than this is taken for a failure of the database: the watchdog
@@ -188,7 +188,7 @@ impl EngineThread {
     }
 
     fn run(mut self, commands: mpsc::Receiver<Command>, outcomes: Outcomes) -> anyhow::Result<()> {
-        // This runtime only runs the waits of this thread.
+        // This runtime is used only for the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut inbox = Inbox::new(commands, outcomes);
         for window in self.state.engine.running_windows() {
@@ -252,7 +252,7 @@ impl EngineThread {
                 self.ticked_ms = now_ms;
                 self.clock.update_trust();
                 self.state.engine.set_close_limit(self.clock.close_until_ms());
-                // Closing a week changes much, and no request waits for it.
+                // Closing a week changes many records, and no request waits for it.
                 if !self.disk.is_paused() {
                     self.state.handle(Event::Tick { now_ms })?;
                 }
@@ -392,7 +392,7 @@ impl EngineThread {
         }
     }
 
-    /// Begins a commit; the engine goes on meanwhile. When the disk is slow, the next commit has
+    /// Begins a commit; the engine continues meanwhile. If the disk is slow, the next commit has
     /// more changes.
     fn begin_commit(&mut self) -> anyhow::Result<()> {
         if !self.may_commit() {

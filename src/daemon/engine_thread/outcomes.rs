@@ -16,7 +16,7 @@ impl EngineThread {
         let elsewhere = url.and_then(|url| Some((url, scan.answers_at(url)?)));
         let is_elsewhere = elsewhere.is_some();
         if let Some((url, found)) = elsewhere {
-            // Retries find the same URL every day.
+            // The same URL would be found and logged at every daily retry.
             if self.rescans.is_waiting(scan.server) {
                 tracing::info!(%url, %found, "the host does not answer under this URL, but under another one");
                 self.answers_at.insert(scan.server, found);
@@ -25,16 +25,17 @@ impl EngineThread {
         if let Some(grade) = scan.authentication.filter(|_| !is_elsewhere) {
             self.state.engine.set_authentication(scan.server, grade);
         }
-        // Of several attempts, the result of the intended one.
+        // If there were several attempts, the result is that of the intended one.
         let first_miss = scan.first_miss();
         let outcome = match scan.result {
-            // Perhaps another server of the host: its players must not be credited to this one.
+            // It may be another server of the same host, whose players must not be credited to this
+            // server.
             Ok(snapshot) if is_elsewhere => {
                 let reason = first_miss.unwrap_or(MissReason::Timeout);
                 Outcome::Miss { t_ms: snapshot.t_ms, reason: reason.name().to_owned() }
             }
             Ok(snapshot) => Outcome::Snapshot(snapshot),
-            // A local fault is no statement about the server.
+            // A local fault says nothing about the server.
             Err(miss) if miss.reason.is_local_fault() => {
                 self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
                 return Ok(());
@@ -65,8 +66,8 @@ impl EngineThread {
         Ok(())
     }
 
-    /// The time of a command of an admin: later than every event before it, so that a start sees which
-    /// commands of the scan log its state contains.
+    /// The time of a command of an admin. It is later than every event before it, so that the next
+    /// start can determine which commands of the scan log the state contains.
     pub(super) fn begin_command(&mut self, now_ms: i64) -> i64 {
         self.last_outcome_ms = self.state.engine.begin_command(now_ms.max(self.last_outcome_ms));
         self.last_outcome_ms

@@ -86,7 +86,8 @@ impl EngineThread {
             }),
             // A replay forgets the player between the scans until this time and later ones.
             Request::PlayerForget { player, game } => engine.forget_player(store, game, player, t_ms).map(|result| {
-                // Without the name: the log is kept longer than the name.
+                // The message does not contain the name, because the log is kept longer than the
+                // name.
                 tracing::info!(player = result.player.0, "player forgotten");
                 let ForgetResult { player, rows, hashes } = result;
                 self.record_forgotten(t_ms, game, &hashes);
@@ -167,7 +168,8 @@ impl EngineThread {
         }
         self.begin_log_file()?;
         if self.disk.is_paused() {
-            // The disk has just become full. Scans that wait to be written would be later than their time.
+            // The disk has just become full. Scans that wait to be written would be later than the new
+            // time.
             return Ok(Err(self.disk.refusal()));
         }
         let Some(reset) = self.clock.reset() else {

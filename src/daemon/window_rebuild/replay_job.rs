@@ -86,8 +86,9 @@ impl ReplayJob {
         }
     }
 
-    /// Greylists the servers that were greylisted when the log begins: those whose first command in the
-    /// log lifts that, and of the others those that are greylisted now.
+    /// Greylists the servers that were greylisted when the log begins. These are the servers whose
+    /// first greylist command in the log lifts the greylisting, and servers without such a command that
+    /// are greylisted now.
     fn greylist_as_before_the_log(&self, state: &mut State) -> anyhow::Result<()> {
         let mut is_greylisted: BTreeMap<ServerUrl, bool> = BTreeMap::new();
         let mut note = |lines: LogReader| -> anyhow::Result<()> {
@@ -169,8 +170,9 @@ fn replay(
     Ok(())
 }
 
-/// Applies a command that decides which lists of a server count. The import itself brings players to
-/// their present names and servers to their present tags, and the present settings hold.
+/// Applies a command that decides which lists of a server count. Other commands are not needed: the
+/// import uses the present names of players and the present tags of servers, and the present
+/// settings apply.
 pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<(), StoreError> {
     let LogEvent::Command { t_ms, command } = event else { return Ok(()) };
     match command {

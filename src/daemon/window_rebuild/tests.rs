@@ -84,7 +84,7 @@ fn log_files_are_not_replaced_while_a_rebuild_reads_them() {
     assert!(matches!(stopped, Err(scan_log::RewriteError::Stopped)), "{stopped:?}");
     assert_eq!(fs::read(closed(2)).unwrap(), original);
 
-    // The rebuild reads an empty file, and goes on.
+    // The rebuild reads an empty file and continues.
     let pipe = File::options().write(true).open(closed(1)).unwrap();
     fs::remove_file(closed(1)).unwrap();
     drop(pipe);
@@ -119,7 +119,7 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
         rebuilder.begin(&mut state.engine, &paths);
         assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
         let running = rebuilder.running.as_ref().unwrap().dir.clone();
-        // Its cleanup is finished, at the latest, when its directory is gone.
+        // Its cleanup has finished when its directory no longer exists.
         let began = std::time::Instant::now();
         while first.as_ref().is_some_and(|first| first.exists()) {
             assert!(began.elapsed().as_secs() < 90, "the first directory is removed");
