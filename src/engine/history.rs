@@ -1,4 +1,4 @@
-//! What a reader of all weeks must know: which servers count, and which weeks.
+//! The data that a reader of all weeks needs: which servers count, and which weeks.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +8,7 @@ use crate::model::row::MapRow;
 use crate::model::view::history::MapView;
 use crate::model::{MapKey, ServerKey, ServerUrl, WeekKey};
 
-/// Whose map rows are summed up.
+/// The servers whose map rows are summed up.
 #[derive(Clone, Debug)]
 pub struct MapHistoryPlan {
     /// Weeks with rows, oldest first, and whether they are closed.
@@ -21,7 +21,7 @@ pub struct MapHistoryPlan {
     pub names: Vec<(MapKey, String)>,
 }
 
-/// Whose best positions are listed.
+/// The server whose best positions are listed.
 #[derive(Clone, Debug)]
 pub struct BestPlayersPlan {
     pub server: ServerKey,

@@ -337,7 +337,7 @@ impl Engine {
         let meta = &mut self.global.meta;
         if t_ms > meta.now_ms {
             meta.now_ms = t_ms;
-            // No reason to commit: the next commit contains it.
+            // This alone is no reason to commit: the next commit contains it.
         }
     }
 

@@ -157,8 +157,8 @@ impl GlobalState {
         self.pending.outbox.insert(key);
     }
 
-    /// Adds a server's week to the outbox of which no rows changed but those that are recorded
-    /// otherwise: see [`ArchiveChanges`](super::outbox::changes::ArchiveChanges).
+    /// Adds a server's week to the outbox. Its changed rows are recorded separately: see
+    /// [`ArchiveChanges`](super::outbox::changes::ArchiveChanges).
     pub(super) fn enqueue_changed_rows(&mut self, week: WeekKey, server: ServerKey) {
         if !self.records_archive_changes() {
             self.require_resync();

@@ -1,8 +1,8 @@
 //! Pages of the list of servers, in the order in which they were added or in another one.
 //!
 //! Sorting 20,000 servers takes some milliseconds, so a sorted list is used by all readers for some
-//! seconds. It is kept for minutes after that: who has its first page gets all further pages from
-//! the same list, so no server is there twice, although servers move meanwhile.
+//! seconds. It is kept for minutes after that. A reader of its first page gets all further pages
+//! from the same list, so no server is listed twice even if servers move meanwhile.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::view::{RecentSeriesView, ServerFields, ServerSummary};
 use crate::series::slots;
 
-/// Most servers that a page of the list looks at: some 10 ms.
+/// Most servers that are examined for a page of the list; this takes some 10 ms.
 const SERVERS_PER_PAGE_SEEN_MAX: usize = 10_000;
 
 /// How long a sorted list is used for first pages, ms.
@@ -26,8 +26,8 @@ const SORTED_AGE_MS_MAX: i64 = 10_000;
 /// How long a list is kept for further pages, ms.
 const KEPT_AGE_MS_MAX: i64 = 600_000;
 
-/// Most servers in all kept lists: 16 MB. These are all lists of 20,000 servers online; of 300,000
-/// they are the lists of two minutes.
+/// Most servers in all kept lists: 16 MB. With 20,000 servers online this is enough for all lists;
+/// with 300,000, for the lists of two minutes.
 const KEPT_SERVERS_MAX: usize = 4_000_000;
 
 /// The beginning of a cursor of a sorted list: when the list was sorted, and how many of its servers were
@@ -100,8 +100,8 @@ impl Engine {
         }
     }
 
-    /// The servers after a place that match, at most `count`, and the place at which the list
-    /// continues, if it does. Looks at no more than [`SERVERS_PER_PAGE_SEEN_MAX`] servers.
+    /// The matching servers after a place, at most `count`, and the place at which the list
+    /// continues, if it does. Examines at most [`SERVERS_PER_PAGE_SEEN_MAX`] servers.
     pub fn servers_page(
         &self,
         order: ServerOrder,
@@ -140,11 +140,11 @@ impl Engine {
         Some((list, listed.min(list.servers.len())))
     }
 
-    /// Continues a list after so many servers, the last of which is `server`. Its present place is for the
-    /// time when the list is not kept any more.
+    /// Continues a list after so many servers, the last of which is `server`. Its present place is used
+    /// when the list is not kept any more.
     fn cursor(&self, order: ServerOrder, at_ms: i64, listed: usize, server: ServerKey) -> ServerCursor {
         let state = self.server_state(server);
-        // A server that has left the order since is behind all others.
+        // A server that has left the order since then sorts after all others.
         let place =
             state.and_then(|state| self.place_in(order, server, state)).unwrap_or_else(|| place(&[0xFF; 4], server));
         let mut bytes = SmallVec::from_slice(&at_ms.to_be_bytes());

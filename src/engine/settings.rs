@@ -87,7 +87,8 @@ pub struct CacheLimits {
 
 impl Default for CacheLimits {
     fn default() -> CacheLimits {
-        // Few names: servers choose them, and could make all of them collide in a hash table.
+        // The table is small, because servers choose the names and could make all of them collide
+        // in a hash table.
         CacheLimits { names_max: 10_000, player_windows_max: 2_000_000 }
     }
 }

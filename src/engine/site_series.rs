@@ -12,22 +12,22 @@ use crate::model::view::{OnlineSeriesView, SlotsView};
 use crate::model::{GameKey, TagKey, WeekKey};
 use crate::series::slots::{SLOT_MS, decode_bytes, decode_slots};
 
-/// Servers that one tick adds: 3 ms for each group that a server belongs to (measured in a copy of
-/// the loop).
+/// Servers that one tick adds. It takes 3 ms for each group that a server belongs to (measured in a
+/// copy of the loop).
 const SERVERS_PER_TICK: usize = 1_000;
 
 /// The newest slots of ten minutes that are left out: a server's slot ends with the first scan
 /// after it, which is up to ten minutes later.
 const SLOTS_NOT_COMPLETE: i64 = 1;
 
-/// Values of ten minutes, hours and days: one less than a server has, whose newest slot may be one
-/// that is not complete for all servers.
+/// Number of values of ten minutes, hours and days. It is one less than a server has, because the
+/// newest slot of a server may not be complete for all servers.
 const LENGTHS: [usize; 3] = [149, 767, 364];
 
 /// Most weeks of a series: ten years.
 const WEEKS_MAX: usize = 522;
 
-/// Whose servers are summed up.
+/// The group whose servers are summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SeriesGroup {
     All,

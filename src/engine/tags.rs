@@ -1,11 +1,10 @@
 //! Tags: groups of servers, defined by an admin (docs/rules.md section 8).
 //!
-//! A server's record holds tag keys. The key of a deleted tag is unused from then on: no server
-//! is shown with it, its boards are deleted, and ratings of players in it are never read again;
-//! they are deleted with their windows. A later tag of the same name gets another key. So the
-//! only remaining work is to write the servers that had the tag, to the store and to the
-//! archive. Each tick writes some of them. After a crash the records show which servers are
-//! left.
+//! A server's record holds tag keys. The key of a deleted tag is unused from then on. No server is
+//! shown with it, and its boards are deleted. Ratings of players in it are never read again, and
+//! are deleted with their windows. A later tag of the same name gets another key. So the only
+//! remaining work is to write the servers that had the tag, to the store and to the archive. Each
+//! tick writes some of them. After a crash the records show which servers are left.
 
 use std::collections::BTreeSet;
 

@@ -21,8 +21,8 @@ use crate::series::{self, slots};
 /// read and ranked: some 0.2 ms.
 pub const PLAYER_WEEKS_MAX: usize = 100;
 
-/// Most servers of a player that are looked at in a week to find those with most time, and most that are
-/// searched for the player's presence. One takes some microseconds.
+/// Most servers of a player that are examined in a week to find those with most time, and most servers
+/// that are searched for the player's presence. Each takes some microseconds.
 const PLAYER_SERVERS_SEEN_MAX: usize = 2_000;
 
 impl Engine {
@@ -167,7 +167,7 @@ impl Engine {
         let (key, _) = self.find_server(url)?;
         let current = self.global.calendar.week(self.now_ms());
         let week = match label {
-            // By its name, too, the current week may be without rows.
+            // The current week may have no rows, also if it is given by its label.
             Some(label) if calendar::parse_week_label(label) != Ok(current) => self.find_week(label)?,
             _ => current,
         };
@@ -204,7 +204,7 @@ impl Engine {
         if found.is_empty() {
             return Err(ViewError::UnknownPlayer(normalise(name, ColourCodes::None)));
         }
-        // A name is known in a few games.
+        // Few games know the same name.
         let weeks_max = (PLAYER_WEEKS_MAX / found.len()).max(1);
         found.into_iter().map(|(game, player)| self.player_view(source, game, player, 0, weeks_max)).collect()
     }
@@ -494,7 +494,7 @@ impl Engine {
         states.filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
     }
 
-    /// The fields that lists are filtered by: a summary takes ten times as long.
+    /// Only the fields by which lists are filtered; a summary takes ten times as long.
     pub(super) fn fields<'a>(&'a self, ServerState { record, .. }: &'a ServerState) -> ServerFields<'a> {
         ServerFields {
             url: record.url.as_str(),

@@ -62,8 +62,8 @@ pub struct BuildPlan {
 
 type EntriesByGroup = FxHashMap<Group, [ChunkedVec<BoardEntry, ENTRIES_PER_CHUNK>; 5]>;
 
-/// Entries in a chunk of a list: a list of millions that doubles when it is full is copied, and
-/// the system clears twice the memory.
+/// Entries in a chunk of a list. A single list of millions would be copied each time it doubles,
+/// and the system would clear twice the memory.
 const ENTRIES_PER_CHUNK: usize = 16_384;
 
 /// The result of the first pass for a part of the players.

@@ -1,4 +1,4 @@
-//! The boards of games and tags, held in memory: built from rows, and updated when rows change
+//! The boards of games and tags in memory. They are built from rows, and updated when rows change
 //! (docs/rules.md section 8).
 //!
 //! The cache is not stored. An entry is computed from the player's rows on the servers of the

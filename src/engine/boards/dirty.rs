@@ -22,7 +22,8 @@ pub(super) struct DirtyServer {
 #[derive(Debug, Default)]
 pub(super) struct DirtyPlayers {
     pub(super) players: FxHashSet<PlayerKey>,
-    /// Groups other than their games that players may have left: few, and rarely used.
+    /// Groups other than their games that players may have left. There are few, and they are rarely
+    /// used.
     pub(super) left: FxHashMap<PlayerKey, Groups>,
 }
 

@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// When the first player of an empty clq1 board will have a score. `None`: nobody plays, or the board is
-    /// another one.
+    /// not an empty clq1 board.
     fn first_score_ms(&self, head: &BoardHead) -> Option<i64> {
         let Scope::Server(url) = &head.scope else { return None };
         if head.ranking != Ranking::Clq1 || head.size > 0 || head.window.closed {
@@ -280,9 +280,9 @@ impl Engine {
                     let contains = |at_ms: i64| windows.span(window).is_none_or(|span| span.contains(&at_ms));
                     Some(window).filter(exists).filter(|_| name.at_ms.is_none_or(contains))
                 }
-                // Such as the 32nd of a month.
+                // An invalid label, such as the 32nd of a month.
                 Err(_) if window::has_form(text) => None,
-                // Types have names, windows have numbers.
+                // A type is written as a name, a window with a number.
                 Err(_) if !text.contains(|c: char| c.is_ascii_digit()) => {
                     return Err(ViewError::BadWindow(kind.to_string()));
                 }

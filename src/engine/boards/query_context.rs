@@ -1,5 +1,5 @@
-//! Translates one query of a board: from names, displayed scores and texts to raw values, and
-//! the answer back.
+//! Translates one query of a board: from names, displayed scores and strings to raw values, and the
+//! answer back.
 
 use std::borrow::Cow;
 use std::ops::Bound;

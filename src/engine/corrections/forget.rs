@@ -21,7 +21,7 @@ pub struct ForgetResult {
 }
 
 impl Engine {
-    /// Forgets a player of a game, with all names that lead to them.
+    /// Forgets a player of a game, with all their names.
     pub fn forget_player<S: StateReader>(
         &mut self,
         source: &S,
@@ -37,8 +37,8 @@ impl Engine {
         Ok(ForgetResult { player, hashes, rows })
     }
 
-    /// Forgets the player that stands for a forgotten one in a scan log, as
-    /// [`Engine::forget_player`] forgot that one. The name is not a person's, so no hash is kept.
+    /// Forgets the placeholder of a forgotten player in a scan log, as [`Engine::forget_player`]
+    /// forgot the player. The placeholder is not the name of a person, so no hash is kept.
     pub fn forget_placeholder<S: StateReader>(
         &mut self,
         source: &S,
@@ -127,7 +127,7 @@ impl Engine {
                 .filter(|last| last.game == game)
                 .flat_map(|last| &mut last.entries)
             {
-                // Also if the name was unusable, or the server is greylisted.
+                // This also applies if the name was unusable or the server is greylisted.
                 if names.iter().any(|name| entry.name == *name) {
                     (entry.name, entry.display) = Default::default();
                     entry.presence = None;

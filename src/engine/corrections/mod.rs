@@ -52,8 +52,8 @@ pub enum CorrectionError<E: std::error::Error + 'static> {
 }
 
 impl Engine {
-    /// Merges two names of a game that belong to one person: in every window, all data of
-    /// `from` moves to `into`, and the names of `from` lead to `into`.
+    /// Merges two names of a game that belong to one person: in every window, all data of `from`
+    /// moves to `into`, and the names of `from` become names of `into`.
     pub fn merge_players<S: StateReader>(
         &mut self,
         source: &S,
@@ -81,7 +81,7 @@ impl Engine {
     /// is added even if the outbox is full: there are few of these, and the player's name may
     /// be assigned to another player before the outbox has space.
     pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], removal: RemovedPlayer) {
-        // It may hold rows of the player.
+        // The copy may contain rows of the player.
         self.drop_large_weeks();
         self.restart_server_close();
         let global = &mut self.global;
@@ -186,7 +186,7 @@ impl Engine {
         }
     }
 
-    /// Every name that leads to a player; the name of their record is first.
+    /// All names of a player; the name of their record is first.
     fn names_of<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
         let record = source.player_record(player)?;
         let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();

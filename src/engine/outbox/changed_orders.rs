@@ -1,10 +1,10 @@
 //! Archives positions again when the order of boards changes, in all weeks that are kept (docs/rules.md
 //! sections 8 and 12).
 //!
-//! The state stores the orders by which positions were last archived. So a changed config has
-//! the same effect whether the daemon was running or stopped. The stored orders change in the
-//! same commit that adds the weeks to the outbox: after a crash before it, the next start does
-//! both. Best positions of closed weeks do not change.
+//! The state stores the orders by which positions were last archived. So a changed config has the
+//! same effect whether the daemon was running or stopped. The stored orders change in the commit
+//! that adds the weeks to the outbox. After a crash before that commit, the next start does both.
+//! Best positions of closed weeks do not change.
 
 use crate::board::order::Orders;
 use crate::engine::Engine;

@@ -89,7 +89,7 @@ pub(in crate::engine) struct ArchiveChanges {
 }
 
 impl ArchiveChanges {
-    /// Something changed that no row contains, or only rows of present players.
+    /// The change is in no row, or only in rows of present players.
     pub fn add_week(&mut self, week: WeekKey, server: ServerKey) {
         self.note_change(week, server);
         self.weeks.entry((week, server)).or_default().since_job.get_or_insert(ChangedRows::NONE);
@@ -147,8 +147,8 @@ impl ArchiveChanges {
         self.changed_since_read.as_ref().is_none_or(|changed| changed.contains(&(week, server)))
     }
 
-    /// The rows that a job must contain which is read now. A week without changes is in the
-    /// outbox for an unknown reason: it is archived completely.
+    /// The rows that a job must contain if it is read now. A week without changes is in the outbox
+    /// for an unknown reason: it is archived completely.
     pub fn begin_job(&mut self, week: WeekKey, server: ServerKey) -> ChangedRows {
         let changes = self.weeks.entry((week, server)).or_default();
         let since_job = changes.since_job.take();

@@ -33,7 +33,7 @@ pub(in crate::engine) struct LargeWeek {
 /// Which rows the chunks contain.
 #[derive(Clone, Copy)]
 enum RowSelection {
-    /// Those that changed since they were archived. Preparing the chunks begins an archive job.
+    /// Rows that changed since they were archived. Preparing the chunks begins an archive job.
     Changed,
     All,
 }
@@ -102,8 +102,8 @@ impl Engine {
         Ok(WeekChunk::Chunk { copy_id, week: Box::new(week) })
     }
 
-    /// Does one step: reads some rows, or sorts some. `None`: either there is more to do and
-    /// the progress is kept, or the week was deleted and nothing is kept.
+    /// Does one step: reads or sorts some rows. `None`: there is more to do and the progress is
+    /// kept, or the week was deleted and nothing is kept.
     fn prepare_step<S: StateReader>(
         &mut self,
         source: &S,

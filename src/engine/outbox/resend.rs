@@ -1,8 +1,8 @@
 //! Archives kept weeks again, because an admin requests it: after rows were lost or changed in the
 //! database.
 //!
-//! Weeks go through the outbox, some servers in each step, so the engine is not delayed by many
-//! servers, and what is queued survives a restart. Everything goes through a resync, whose position
+//! Weeks are added to the outbox, some servers in each step, so many servers do not delay the
+//! engine. Queued weeks survive a restart. A request for everything starts a resync, whose position
 //! survives a restart, too.
 
 use super::{Engine, StateReader};

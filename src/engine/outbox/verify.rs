@@ -1,10 +1,11 @@
 //! The values that the archive should have, for a comparison with the rows of the database.
 //!
 //! The state and the database cannot be read at one moment, and rows of a running week are archived
-//! up to one interval late. So a difference counts only if nothing of the server's week was waiting
-//! in the outbox when its values were read here, and nothing changed until the rows were read
-//! there: changes are noted in between. Best positions of a player are rows of a server, not of a
-//! week: all closed weeks of the server must be at rest for them.
+//! up to one interval late. So a difference counts only under two conditions. Nothing of the
+//! server's week was waiting in the outbox when its values were read from the state. Nothing
+//! changed until the rows were read from the database; changes in between are noted. Best positions
+//! belong to a server, not to a week, so both conditions must be true for all closed weeks of the
+//! server.
 
 use std::collections::BTreeSet;
 

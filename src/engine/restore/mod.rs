@@ -4,11 +4,12 @@
 //! writes the commits to an empty store. Memory grows with the number of players (8 bytes each), of
 //! servers, and of the rows of one week (32 bytes each); everything else is in the next commit.
 //!
-//! The values of names and servers must be right: a player with another key would be another
-//! player. Of the other tables a row that does not fit is rejected, and the caller reports it.
+//! The values of names and servers must be correct, because a player with another key would be
+//! another player. An inconsistent row of any other table is rejected, and the caller reports it.
 //!
-//! The restored state continues the archive: it has the archive's ID and nothing to archive. What is
-//! in the archive therefore stays as it is, weeks that are closed or not restored above all.
+//! The restored state continues the archive: it has the archive's ID and nothing to archive. The
+//! content of the archive therefore does not change, in particular weeks that are closed or not
+//! restored.
 
 mod player_row;
 mod player_windows;
@@ -40,7 +41,7 @@ use crate::model::{Commit, GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, Tag
 const NAME_KEY_MAX: u32 = 10_000_000;
 const PLAYER_KEY_MAX: u32 = u32::MAX - 1_000_000;
 
-/// Times from this on, the year 6429, are wrong.
+/// Times from the year 6429 on are wrong.
 const TIME_MS_MAX: i64 = 1 << 47;
 
 /// Why an archive cannot be restored.
@@ -78,7 +79,7 @@ pub struct StateRestore {
     report: RestoreReport,
 }
 
-/// What is needed of a server to restore other rows.
+/// The fields of a server that are needed to restore other rows.
 #[derive(Debug)]
 struct RestoredServer {
     tags: Vec<TagKey>,
@@ -359,7 +360,7 @@ impl StateRestore {
         Ok(())
     }
 
-    /// The rest of the changes, after which the state is complete, and what was restored.
+    /// Returns the remaining changes, which complete the state, and a summary of the restore.
     pub fn finish(mut self) -> (Commit, RestoreReport) {
         self.finish_weeks();
         self.pending.meta = Some(self.meta);

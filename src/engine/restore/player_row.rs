@@ -1,9 +1,9 @@
 //! The row of a player from its archived values.
 //!
 //! The archive has the sums of the ten best segments and games, not each of them. A sum is divided
-//! evenly, so the row has the same score. From then on a further segment or game adds at most what
-//! it would have added to the real ones: of all divisions, equal parts make the sum of the ten best
-//! of parts and further values smallest.
+//! evenly, so the row has the same score. A later segment or game adds at most what it would have
+//! added to the real values, because equal parts give the smallest sum of the ten best of all
+//! divisions.
 
 use crate::limits::BEST_MAX;
 use crate::model::archive::PlayerWeekArchive;
@@ -41,7 +41,7 @@ pub(super) fn restore(archived: &PlayerWeekArchive) -> Result<PlayerRow, String>
         return Err("clq1 or clq2 is too large".to_owned());
     }
     if archived.clq1 > 0 {
-        // One more may have begun in the week before.
+        // One more segment may have begun in the week before.
         let segments = archived.measured_ms / SEGMENT_MS + 1;
         row.clq1_segments = parts(archived.clq1, segments, required(Ranking::Clq1)?);
     }
@@ -64,7 +64,8 @@ fn parts(sum: u64, parts_max: u64, at_ms: i64) -> TopTen {
 /// The estimated points that no scan saw, from which `points_est` follows.
 fn unseen_thousandths(points: i64, points_est: f64) -> Result<u64, String> {
     let unseen = ((points_est - points as f64) * 1_000.0).round();
-    // Beyond 2^53 a double has no thousandths; there is no such row unless somebody wrote it.
+    // Beyond 2^53 a double has no thousandths. Such a row exists only if somebody changed it by
+    // hand.
     if !(0.0..9.0e15).contains(&unseen) {
         return Err("points_est is not points or more".to_owned());
     }

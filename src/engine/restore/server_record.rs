@@ -1,6 +1,7 @@
 //! The record of a server from its archived values.
 //!
-//! Nobody is present: the players of the next list are credited as after an invisible time.
+//! The record has no present players, so the players of the next list are credited as after an
+//! invisible time.
 
 use super::TIME_MS_MAX;
 use crate::model::archive::ServerArchive;
@@ -22,7 +23,7 @@ pub(super) fn restore(
     if let Some(t_ms) = times.into_iter().flatten().find(|t_ms| !(0..TIME_MS_MAX).contains(t_ms)) {
         return Err(format!("{t_ms} is not a time in Unix ms"));
     }
-    // The median of these is the archived one. An offline server has no players now.
+    // The median of these counts is the archived one. An offline server has no players now.
     let assumed = archived.assumed_players;
     let last = if archived.online { archived.players } else { assumed };
     let counts = archived.last_seen_ms.map(|_| [assumed, assumed, last]);

@@ -89,7 +89,7 @@ impl StateRestore {
             }
             let mut ranks = week.ranks;
             if week.is_open {
-                // These were ranked already, and are not ranked again.
+                // These servers were ranked already, and are not ranked again.
                 let ranked = self.servers.iter().filter(|(_, server)| server.rank_week == Some(week.week));
                 ranks = ranked.filter_map(|(key, server)| Some((*key, server.rank?))).collect();
             }

@@ -39,7 +39,7 @@ impl GlobalState {
                 row.has_points = true;
             }
         }
-        // Ratings are computed in the order of the server's list.
+        // Ratings are computed in the order of the server's player list.
         let mut order = order;
         order.sort_unstable_by_key(|&(at, _)| at);
         let points: Vec<i64> = order.iter().map(|&(_, points)| points).collect();
