@@ -18,6 +18,8 @@ pub enum RecordError {
     NotAFile(PathBuf),
     #[error("{} ends in .zst, as compressed scan logs do; the active one is plain text", .0.display())]
     Compressed(PathBuf),
+    #[error(transparent)]
+    Read(#[from] LogError),
     #[error("{} exists and is not a scan log; move it away, or name another file", path.display())]
     NotALog { path: PathBuf, source: LogError },
 }

@@ -14,7 +14,6 @@ mod line;
 mod lossy_reader;
 mod raw_line;
 mod reader;
-mod recorded_settings;
 mod recorder;
 mod rotation;
 mod tail;

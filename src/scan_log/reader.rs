@@ -12,7 +12,7 @@ use memchr::memmem;
 use super::error::{LogError, Truncation};
 use super::line::{self, LineError, LineTime, parse};
 use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
-use crate::log::LogEvent;
+use crate::log::{LogEvent, RecordedSettings};
 use crate::model::AdminCommand;
 
 /// The lines of one file; empty lines are skipped. After an error in one line the next
@@ -213,9 +213,29 @@ impl LogReader {
 impl LogReader {
     /// The commands of the log with their times, Unix ms. Other lines are not parsed. Error: the file
     /// cannot be read.
-    pub fn commands(mut self) -> impl Iterator<Item = Result<(i64, AdminCommand), LogError>> {
-        // In every line with a command, and in no other: quotes inside of strings are escaped.
-        let mark = memmem::Finder::new(b",\"command\":\"");
+    pub fn commands(self) -> impl Iterator<Item = Result<(i64, AdminCommand), LogError>> {
+        self.marked(b",\"command\":\"").filter_map(|event| match event {
+            Ok(LogEvent::Command { t_ms, command }) => Some(Ok((t_ms, command))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// The settings that apply at the end of the log: those of its first line, and later changes. Empty:
+    /// there are none.
+    pub(super) fn last_settings(self) -> Result<RecordedSettings, LogError> {
+        let mut settings = RecordedSettings::default();
+        for event in self.marked(b",\"settings\":{") {
+            if let LogEvent::Settings { settings: later, .. } = event? {
+                settings.update(later);
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The readable lines with a mark, which no string contains: quotes in strings are escaped.
+    fn marked(mut self, mark: &'static [u8]) -> impl Iterator<Item = Result<LogEvent, LogError>> {
+        let mark = memmem::Finder::new(mark);
         std::iter::from_fn(move || {
             loop {
                 match self.read_line() {
@@ -227,8 +247,8 @@ impl LogReader {
                     continue;
                 }
                 let line = std::str::from_utf8(&self.buffer).ok().and_then(|text| parse(text.trim_ascii()).ok());
-                if let Some(LogEvent::Command { t_ms, command }) = line {
-                    return Some(Ok((t_ms, command)));
+                if let Some(event) = line {
+                    return Some(Ok(event));
                 }
             }
         })

@@ -56,28 +56,26 @@ impl ReplayJob {
             state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
             state.engine.trust_server(&server.url, &server.exempt, &[])?;
         }
-        self.greylist_as_before_the_log(&mut state)?;
-        let feed = &mut ReplayFeed::background();
+        let mut replay = LogReplay {
+            feed: ReplayFeed::background(),
+            from_ms: self.from_ms,
+            greylisted: self.greylisted_before_the_log()?,
+            is_cancelled: self.is_cancelled.clone(),
+        };
         for &number in self.compressed_from() {
             // A file deleted by retention is skipped.
             let Some(lines) = open_compressed(&self.log, number)? else { continue };
-            replay(&mut state, feed, lines, self.from_ms, &self.is_cancelled)?;
+            replay.apply(&mut state, lines)?;
         }
         self.log_reading = None;
         if let Some(closed) = self.closed.take() {
-            replay(
-                &mut state,
-                feed,
-                scan_log::from_file(&scan_log::rotated_file(&self.log), reopened(&closed)?)?,
-                self.from_ms,
-                &self.is_cancelled,
-            )?;
+            replay.apply(&mut state, scan_log::from_file(&scan_log::rotated_file(&self.log), reopened(&closed)?)?)?;
         }
-        replay(&mut state, feed, scan_log::open(&self.dir.join("log.jsonl"))?, self.from_ms, &self.is_cancelled)?;
+        replay.apply(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?)?;
         loop {
             state.commit()?;
             let chunk = next_chunk().context("the daemon is stopping")?;
-            replay(&mut state, feed, scan_log::open(&chunk.path)?, self.from_ms, &self.is_cancelled)?;
+            replay.apply(&mut state, scan_log::open(&chunk.path)?)?;
             _ = fs::remove_file(&chunk.path);
             if chunk.lines < CAUGHT_UP_LINES_MAX {
                 state.commit()?;
@@ -86,13 +84,14 @@ impl ReplayJob {
         }
     }
 
-    /// Greylists the servers that were greylisted when the log begins. These are the servers whose
-    /// first greylist command in the log lifts the greylisting, and servers without such a command that
-    /// are greylisted now.
-    fn greylist_as_before_the_log(&self, state: &mut State) -> anyhow::Result<()> {
+    /// The servers that were greylisted when the log begins. These are the servers whose first greylist
+    /// command in the log lifts the greylisting, and servers without such a command that are greylisted
+    /// now.
+    fn greylisted_before_the_log(&self) -> anyhow::Result<Vec<ServerUrl>> {
         let mut is_greylisted: BTreeMap<ServerUrl, bool> = BTreeMap::new();
         let mut note = |lines: LogReader| -> anyhow::Result<()> {
             for command in lines.commands() {
+                check_cancelled(&self.is_cancelled)?;
                 match command? {
                     (t_ms, _) if t_ms < self.from_ms => {}
                     (_, AdminCommand::Greylist { server, .. }) => _ = is_greylisted.entry(server).or_insert(false),
@@ -112,11 +111,8 @@ impl ReplayJob {
         for server in self.servers.iter().filter(|server| server.is_greylisted) {
             is_greylisted.entry(server.url.clone()).or_insert(true);
         }
-        for (server, _) in is_greylisted.into_iter().filter(|(_, is_greylisted)| *is_greylisted) {
-            state.engine.add_server(server.clone(), Vec::new(), 0)?;
-            state.engine.greylist(&server, Some("before the log".to_owned()))?;
-        }
-        Ok(())
+        let greylisted = is_greylisted.into_iter().filter(|(_, is_greylisted)| *is_greylisted);
+        Ok(greylisted.map(|(server, _)| server).collect())
     }
 
     /// The compressed files that may have scans of `from_ms` or later.
@@ -149,24 +145,40 @@ fn reopened(file: &File) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Applies the lines from a time on.
-fn replay(
-    state: &mut State,
-    feed: &mut ReplayFeed,
-    lines: LogReader,
+/// Applies the lines of files from a time on.
+struct LogReplay {
+    feed: ReplayFeed,
     from_ms: i64,
-    is_cancelled: &AtomicBool,
-) -> anyhow::Result<()> {
-    let mut lines = LossyReader::new(lines);
-    while let Some(event) = next_event(&mut lines, from_ms)? {
-        match event {
-            LogEvent::Scan { server, outcome } => feed.observe_scan(state, server, outcome)?,
-            event => apply_to_servers(state, &event)?,
+    /// The servers that were greylisted before the log. Version 1.0 recorded neither commands nor
+    /// settings, and no lists of greylisted servers. So this applies from the first line with settings.
+    greylisted: Vec<ServerUrl>,
+    is_cancelled: Arc<AtomicBool>,
+}
+
+impl LogReplay {
+    fn apply(&mut self, state: &mut State, lines: LogReader) -> anyhow::Result<()> {
+        let mut lines = LossyReader::new(lines);
+        while let Some(event) = next_event(&mut lines, self.from_ms)? {
+            match event {
+                LogEvent::Scan { server, outcome } => self.feed.observe_scan(state, server, outcome)?,
+                LogEvent::Settings { .. } => {
+                    for server in std::mem::take(&mut self.greylisted) {
+                        state.engine.add_server(server.clone(), Vec::new(), 0)?;
+                        state.engine.greylist(&server, Some("before the log".to_owned()))?;
+                    }
+                }
+                event => apply_to_servers(state, &event)?,
+            }
+            if self.feed.is_at_check() {
+                check_cancelled(&self.is_cancelled)?;
+            }
         }
-        if feed.is_at_check() {
-            anyhow::ensure!(!is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
-        }
+        Ok(())
     }
+}
+
+fn check_cancelled(is_cancelled: &AtomicBool) -> anyhow::Result<()> {
+    anyhow::ensure!(!is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
     Ok(())
 }
 
@@ -190,11 +202,12 @@ pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<()
 /// The readable lines of a log.
 pub(super) type Lines = LossyReader<LogEvent>;
 
-/// The next line of `from_ms` or later. Unreadable lines are skipped, so that the others
+/// The next line of `from_ms` or later, or with settings. Unreadable lines are skipped, so that the others
 /// still count, and are reported at the end.
 pub(super) fn next_event(lines: &mut Lines, from_ms: i64) -> Result<Option<LogEvent>, scan_log::LogError> {
     for line in &mut *lines {
         match line? {
+            event @ LogEvent::Settings { .. } => return Ok(Some(event)),
             event if event.t_ms() < from_ms => {}
             event => return Ok(Some(event)),
         }

@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use super::active_file::{RecordError, check_log_path, open_active_file, record_error, repair_last_line};
 use super::file_lock::LogFileLock;
 use super::line;
-use super::recorded_settings::read_settings;
+use super::reader::open;
 use super::rotation::{self, compress, rotated_file, sync_directory};
 use crate::engine::Outcome;
 use crate::log::{LogEvent, RecordedSettings};
@@ -69,7 +69,7 @@ impl Recorder {
         let failed = |what| record_error(what, &settings.path);
         let mut file = open_active_file(&settings.path).map_err(failed("open"))?;
         let bytes = repair_last_line(&settings.path, &mut file).map_err(failed("repair the end of"))?;
-        let recorded = read_settings(&settings.path).map_err(failed("read"))?;
+        let recorded = open(&settings.path)?.last_settings()?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
         let mut recorder = Recorder {
             file,
