@@ -72,8 +72,8 @@ impl Behaviour {
     }
 }
 
-/// The share of the servers with each behaviour, each 0 to 1; of those whose protocol
-/// can show it. The sum is at most 1.
+/// The share of the servers with each behaviour, each 0 to 1, among the servers whose protocol can
+/// show it. The sum is at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BehaviourShares {
     pub spectators: f64,

@@ -25,15 +25,15 @@ pub enum Fault {
     Lossy,
     /// Sends everything twice, the second time within 300 ms.
     Duplicating,
-    /// An attacker replies first, with absurd points ([`SPOOFED_NAME`]): from another
-    /// address with everything else right, or, in protocols with a nonce of the client, from
-    /// the right address with a wrong nonce. The true reply follows.
+    /// An attacker replies first, with absurd points ([`SPOOFED_NAME`]). The reply comes from
+    /// another address, and the rest of it is correct. In protocols with a nonce of the client it
+    /// may instead come from the correct address with a wrong nonce. The true reply follows.
     Spoofed,
     /// Every reply is malformed or nonsensical.
     Malformed,
-    /// One reply in two is detectably incomplete: a fragment is missing, a line is
-    /// truncated (Quake 3), or more players are announced than listed. No effect on QuakeWorld,
-    /// Quake 2, Doom 3, Quake Wars and Bedrock, whose replies announce nothing that could be missing.
+    /// One reply in two is detectably incomplete: a fragment is missing, a line is truncated (Quake
+    /// 3), or more players are announced than listed. It has no effect on QuakeWorld, Quake 2, Doom
+    /// 3, Quake Wars and Bedrock, because nothing that their replies announce could be missing.
     Partial,
 }
 

@@ -147,7 +147,7 @@ const fn game(
     }
 }
 
-/// As [`game`], with what only Source games have left out.
+/// As [`game`], without the fields that only Source games have.
 const fn other(
     protocol: Protocol,
     name: &'static str,
@@ -174,6 +174,6 @@ pub(super) fn pick_game(rng: &mut SplitMix64, protocol: Protocol) -> &'static Ga
             return game;
         }
     }
-    // Rounding: the last one.
+    // Because of rounding, no game may be found; then it is the last one.
     of_protocol().next_back().expect("every protocol has a game")
 }

@@ -7,7 +7,7 @@
 //! - [`history`]: scans of a world over a range of virtual time.
 //! - [`protocol`], [`games`], [`profile`], [`population`], [`rng`]: the content of a world.
 //! - [`behaviours`]: server behaviours that must not be ranked. [`faults`]: faults of
-//!   replies. [`shares`]: how many servers have which.
+//!   replies. [`shares`]: how many servers have which behaviour or fault.
 //! - [`wire`]: the server side of the protocols. [`reply`]: what a server, or an attacker,
 //!   sends for a query.
 //! - [`address`]: the loopback address of each server. [`serve`]: the fleet on real sockets

@@ -134,7 +134,7 @@ impl ServerProfile {
         self.behaviour = behaviour;
     }
 
-    /// Gives the server slots for this many players, and no bots.
+    /// Gives the server at least the slots for this number of players, and no bots.
     pub(super) fn set_constant_players(&mut self, players: u16) {
         self.slots = self.slots.max(self.game.protocol.slots(players));
         self.bot_fill_target = 0;

@@ -155,7 +155,7 @@ impl Protocol {
         match self {
             // Most servers are large; the largest have 1,000 slots.
             Protocol::SaMp => slots * 8,
-            // Ids end at 32; real servers have fewer.
+            // Ids end at 32; real servers have fewer slots.
             Protocol::Doom3 | Protocol::Etqw => slots.min(16),
             _ => slots,
         }

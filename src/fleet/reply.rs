@@ -24,7 +24,7 @@ pub struct Peers {
 /// Which of the players are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// All; this many more are announced.
+    /// All players are listed; this many more are announced.
     Missing(usize),
     /// The list has no entries, and their number is announced.
     Withheld,
@@ -64,13 +64,13 @@ pub fn reply(
     wire::reply(profile.game.protocol, &view, query, rng, out)
 }
 
-/// What a spoofed reply has right.
+/// The part of a spoofed reply that is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoofing {
-    /// The source address; the nonce is guessed. Only for queries with a nonce: a reply without
-    /// one, from the server's address, would be valid.
+    /// The source address is correct; the nonce is guessed. This is only for queries with a nonce,
+    /// because a reply without one from the server's address would be valid.
     Address,
-    /// The nonce or challenge; the source is another address.
+    /// The nonce or challenge is correct; the source is another address.
     Nonce,
 }
 

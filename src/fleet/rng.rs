@@ -12,7 +12,7 @@ pub use rand_xoshiro::SplitMix64;
 /// The increment of SplitMix64.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Hashes several numbers to one; every bit of each counts. For values that are fixed by
+/// Hashes several numbers to one; every bit of each counts. It is used for values that are fixed by
 /// the seed ("the skill of player 7") and need no sequence.
 pub fn hash_parts(parts: &[u64]) -> u64 {
     parts.iter().fold(GOLDEN, |hash, &part| {
@@ -29,7 +29,7 @@ pub fn unit(bits: u64) -> f64 {
 
 /// Seeding by several numbers, and distributions.
 pub trait RngExt: Rng + SeedableRng {
-    /// The generator of a thing that several numbers identify, such as seed and server.
+    /// The generator of an object that several numbers identify, such as seed and server.
     fn from_parts(parts: &[u64]) -> Self {
         Self::seed_from_u64(hash_parts(parts))
     }

@@ -1,10 +1,9 @@
 //! Serves the fleet on UDP: one process, a few sockets, any number of servers.
 //!
 //! Each protocol that a server speaks has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` returns the address
-//! of 127.0.0.0/8 that a query was sent to, which identifies the server
-//! ([`super::address`]), and sets the source address of the reply. Delayed datagrams wait
-//! in a heap. The world is shared; a server is advanced to the current time when a query
-//! arrives.
+//! of 127.0.0.0/8 that a query was sent to. This address identifies the server ([`super::address`]).
+//! `IP_PKTINFO` also sets the source address of the reply. Delayed datagrams wait in a heap. The world is
+//! shared; a server is advanced to the current time when a query arrives.
 //!
 //! It replies on loopback addresses only, so it cannot be used in a network.
 

@@ -10,7 +10,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrIn, 
 
 use crate::fleet::address;
 
-/// Queries of one system call, and of one lock of the world.
+/// Most queries received with one system call, and answered under one lock of the world.
 const BATCH_MAX: usize = 64;
 
 /// Longest query, bytes: real ones have about 600 at most.

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn limits_for_a_client_and_for_the_server_both_apply() {
-        // So slow that no token returns during the test.
+        // The rate is so slow that no token is refilled during the test.
         let bucket = |burst| NonZeroU32::new(burst).map(|burst| TokenBucket { burst, per_second: 1e-6 });
         let limit = |client, server| RateLimit { client, server, excess: Excess::Ignored };
         assert_eq!(answered(limit(bucket(2), None), &[1, 1, 1, 2]), [true, true, false, true]);

@@ -205,7 +205,7 @@ impl Responder {
     }
 }
 
-/// Whether a server is of the program whose limit its protocol has.
+/// Whether a server runs the program that the limit of its protocol belongs to.
 fn has_rate_limit(world: &World, server: u32) -> bool {
     let profile = world.profile(server);
     profile.game.protocol != Protocol::Teeworlds

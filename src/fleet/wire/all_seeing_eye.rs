@@ -43,7 +43,7 @@ pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, ou
     Some(Answer::Players)
 }
 
-/// A text: its length plus one, then UTF-8.
+/// A string: its length plus one, then UTF-8.
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(text.len() as u8 + 1);
     bytes.extend_from_slice(text.as_bytes());

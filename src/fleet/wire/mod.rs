@@ -136,7 +136,7 @@ pub fn with_wrong_nonce(protocol: Protocol, query: &[u8]) -> Option<Vec<u8>> {
     let nonce = (wire_format(protocol).nonce)(query)?;
     let mut query = query.to_vec();
     for byte in query.get_mut(nonce)? {
-        // Text remains text.
+        // A nonce of printable characters remains printable.
         *byte ^= 1;
     }
     Some(query)

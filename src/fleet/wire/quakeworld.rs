@@ -73,9 +73,9 @@ fn put_player(text: &mut Vec<u8>, number: usize, player: &Player) {
     put(text, format_args!("\" \"base\" {} 4", number % 14));
 }
 
-/// Text in the charset of Quake: most letters exist in white and, with bit 7 set, in brown;
-/// brackets and golden digits are at low numbers, too. The text is ASCII; other characters
-/// do not exist in it.
+/// Encodes a string in the charset of Quake. Most letters exist in white and, with bit 7 set, in
+/// brown. Brackets and golden digits also exist at low numbers. The string is ASCII; the charset
+/// has no other characters.
 fn put_quake_charset(out: &mut Vec<u8>, text: &str) {
     let style = text.len() % 3;
     for c in text.chars() {

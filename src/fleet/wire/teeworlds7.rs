@@ -76,8 +76,8 @@ fn put_server(server: &ServerView, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A number: in the first byte a bit for more bytes, the sign, and six bits; in each further
-/// one a bit for more bytes, and seven bits.
+/// A number. The first byte has a continuation bit, the sign and six bits. Each further byte has a
+/// continuation bit and seven bits.
 fn put_varint(bytes: &mut Vec<u8>, number: i32) {
     let mut rest = if number < 0 { !number } else { number } as u32;
     let mut byte = (rest & 0x3F) as u8 | if number < 0 { 0x40 } else { 0 };

@@ -84,8 +84,8 @@ fn put_i32(bytes: &mut Vec<u8>, number: i32) {
     bytes.extend_from_slice(&number.to_le_bytes());
 }
 
-/// A text: its length with the terminating zero, then Latin-1, or, with bit 7 of the length
-/// set, UTF-16. An empty text is the length 0.
+/// A string: its length with the terminating zero, then Latin-1. If bit 7 of the length is set,
+/// UTF-16 follows instead. An empty string is the length 0.
 fn put_pstr(bytes: &mut Vec<u8>, text: &str, colour: Option<[u8; 4]>) {
     if text.is_empty() {
         return bytes.push(0);

@@ -56,7 +56,7 @@ impl ActivePlayer {
         }
     }
 
-    /// Sets the sums to zero: everything before `since_ms` is recorded, or is not to be.
+    /// Sets the sums to zero: everything before `since_ms` is recorded, or must not be recorded.
     pub(super) fn clear_unrecorded(&mut self, since_ms: i64) {
         self.since_ms = since_ms;
         (self.points_gained, self.points_lost, self.spectated_ms, self.starts) = (0, 0, 0, 0);

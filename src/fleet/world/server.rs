@@ -22,7 +22,7 @@ pub(super) struct Server {
     pub(super) seeding_end_ms: i64,
     /// False until the server is queried for the first time.
     pub(super) is_seeded: bool,
-    /// The ground truth is recorded: `start_ms` is reached.
+    /// Whether the ground truth is recorded, because `start_ms` is reached.
     pub(super) is_recording: bool,
     pub(super) next_arrival_ms: i64,
     pub(super) map: u32,

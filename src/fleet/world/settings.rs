@@ -19,8 +19,8 @@ pub struct WorldSettings {
     pub start_ms: i64,
     /// Shares of the protocols.
     pub protocols: ProtocolShares,
-    /// Factor for the number of arriving players; 1 is normal: a mean of about 2 players
-    /// on a server, and most servers empty.
+    /// Factor for the number of arriving players. With the normal value of 1, a server has about 2
+    /// players on average, and most servers are empty.
     pub activity: f64,
     /// Number of persons; 0: 15 for each server and 500 more, at most a million.
     pub population: u32,
@@ -29,7 +29,8 @@ pub struct WorldSettings {
     /// and leave.
     pub constant_players: Option<u16>,
     /// Whether servers show the final list for 10 to 30 s before a new round begins, as most real
-    /// ones do. Off: the new round begins at once. A different world for the same seed.
+    /// ones do. Off: the new round begins at once. The same seed gives a different world with each
+    /// value.
     pub intermissions: bool,
     /// Shares of the behaviours that must not be ranked.
     pub behaviours: BehaviourShares,

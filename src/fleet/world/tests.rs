@@ -359,8 +359,8 @@ fn ground_truth_is_written_as_json_lines() {
     assert!(kinds["player"] > 50 && kinds["round"] > 20, "{kinds:?}");
 }
 
-/// Recorded weeks and the benches depend on it: a change of this number changes the world
-/// of every seed.
+/// Recorded weeks and the benches depend on this number: if it changes, the world of every seed
+/// changes.
 #[test]
 fn default_world_of_a_seed_never_changes() {
     let behaviours = BehaviourShares::MIXED;
