@@ -11,8 +11,8 @@ use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, SERVER_URL_BYTES_MAX, TEXT_BYTE
 use crate::model::name::Name;
 use crate::model::{AdminCommand, Completeness, Player, ServerUrl, Snapshot};
 
-/// Why the body of a batch whose checksum is right cannot be decoded: another version wrote it,
-/// or batches before it are missing.
+/// Why the body of a batch with a correct checksum cannot be decoded: another version wrote it, or
+/// batches before it are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("an event ends too early, or one of its numbers is too large")]
@@ -234,7 +234,7 @@ fn reference<'a>(
     new_or_known(what, number, known, bytes_max, cursor)
 }
 
-/// The string with a number; if it is the first that is not known, it follows.
+/// The string with a number. If the number is the first unknown one, the string follows.
 fn new_or_known<'a>(
     what: &'static str,
     number: u64,

@@ -62,7 +62,7 @@ pub(super) mod player_flag {
     pub const CONNECTED: u8 = 16;
     pub const POINTS_DIFFER: u8 = 32;
     pub const PING_DIFFERS: u8 = 64;
-    /// The connected time grew by another time than passed between the lists.
+    /// The connected time grew by a different amount than the time between the lists.
     pub const CONNECTED_DIFFERS: u8 = 128;
 }
 
@@ -71,7 +71,7 @@ pub(super) const NEXT_ENTRY: u64 = 0;
 pub(super) const ENTRY_AT: u64 = 1;
 pub(super) const FIRST_NAME: u64 = 2;
 
-/// The last snapshot of a server in the segment, as far as the next one refers to it.
+/// The fields of a server's last snapshot in the segment to which the next one may refer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastSnapshot {
     pub t_ms: i64,
@@ -205,7 +205,7 @@ impl Encoder {
         if let Some(bots) = snapshot.bots.filter(|_| set(snapshot_flag::BOTS, true)) {
             put_u64(out, bots.into());
         }
-        // Names of another game are others, also if they are spelled alike.
+        // Equal names of different games are different players.
         let last = last.filter(|last| last.game == next.game).unwrap_or_default();
         let same_names = last.list.len() == snapshot.players.len()
             && last.list.iter().zip(&snapshot.players).all(|(entry, player)| self.has_name(entry, player));

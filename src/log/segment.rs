@@ -234,7 +234,8 @@ impl LogReader {
         Ok(true)
     }
 
-    /// Ends the open segment where it has no further batch. Error: it is damaged there.
+    /// Ends the open segment at a position without a further batch. Error: the segment is damaged
+    /// there.
     fn end_segment(&mut self) -> Result<(), LogError> {
         let segment = self.segment.take().expect("a segment is open");
         let rest = &segment.bytes[segment.position..];

@@ -154,7 +154,7 @@ proptest! {
     }
 }
 
-/// A log of three segments with three batches each, but the last. Returns its events.
+/// A log of three segments. Each has three batches, except the last. Returns its events.
 fn write_small_log(dir: &Path) -> Vec<String> {
     let mut writer = LogWriter::open(WriterSettings { segment_ms_max: 300, ..settings(dir) }, T_MS).unwrap().0;
     let mut events = Vec::new();
@@ -199,7 +199,8 @@ fn second_writer_is_refused_and_names_the_first() {
     assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
 }
 
-/// Every prefix of the newest segment is the log before a batch, and the next start goes on there.
+/// Every prefix of the newest segment is the log before a batch, and the next start continues
+/// there.
 #[test]
 fn every_cut_of_the_end_keeps_the_batches_before_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -275,7 +276,7 @@ fn every_missing_segment_is_noticed() {
         let bytes = fs::read(&file.path).unwrap();
         fs::remove_file(&file.path).unwrap();
         match (number, read_all(dir.path())) {
-            // Segments are removed from the oldest on when they are too old: that is no damage.
+            // Old segments are removed, the oldest first. That is no damage.
             (0, read) => assert_eq!(read.unwrap(), want[3..]),
             (1, read) => assert!(matches!(read, Err(LogError::Sequence { .. }))),
             (_, read) => assert!(matches!(read, Err(LogError::MissingSegment { .. }))),

@@ -67,7 +67,7 @@ impl LogWriter {
         }
         let mut existing = files.into_iter().filter(|file| file.path.exists());
         let last = existing.next_back();
-        // A segment without a batch has the name of the new one: the log goes on in it.
+        // A segment without a batch has the name of the new one, so the log continues in it.
         let (segment, before) = match last {
             Some(empty) if empty.first_seq == next_seq => (reopen_segment(&empty.path)?, existing.next_back()),
             last => (begin_segment(dir, next_seq, now_ms)?, last),
@@ -162,7 +162,7 @@ fn reopen_segment(path: &Path) -> Result<Segment, LogError> {
     Ok(Segment { file, path: path.to_owned(), header })
 }
 
-/// Ends the segment of an earlier process, whose successor is on disk.
+/// Ends the segment of an earlier process. Its successor is on disk.
 fn end_segment(path: &Path, next_seq: u64, last_ms: i64) -> Result<(), LogError> {
     let mut segment = reopen_segment(path)?;
     write_end(&mut segment.file, segment.header.id, next_seq, last_ms).map_err(LogError::io("write", path))
