@@ -29,9 +29,9 @@ const RECEIVE_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
 /// Waits of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// For the first part of a reply. dpmaster with a flood limit permits 1 request in 3 s.
+    /// Wait for the first part of a reply. dpmaster with a flood limit permits 1 request in 3 s.
     pub reply: Duration,
-    /// For each further part, and for parts that come after the end.
+    /// Wait for each further part, and for parts that arrive after the end.
     pub part: Duration,
     /// Between two pages. Steam's master permits 30 packets a minute.
     pub page: Duration,
@@ -109,7 +109,7 @@ enum Received {
     Page,
     /// The master's token; the list is to be requested with it.
     Token,
-    /// The list, as far as its protocol shows.
+    /// The list is complete, as far as its protocol shows.
     End,
     /// Timeout before that.
     Nothing,

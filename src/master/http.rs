@@ -108,9 +108,9 @@ pub enum HttpError {
 /// Limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// For the connection, of each address of the host together.
+    /// Timeout for connecting, for all addresses of the host together.
     pub connect: Duration,
-    /// For everything, redirects included.
+    /// Timeout for the whole request, redirects included.
     pub total: Duration,
     /// Largest list.
     pub bytes_max: usize,
@@ -139,7 +139,7 @@ pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Resul
     let (done, result) = oneshot::channel();
     let (url, user_agent) = (url.clone(), user_agent.to_owned());
     let get = move || {
-        // Nobody waits any more if the import was stopped.
+        // If the import was stopped, nobody waits for the result.
         let _ = done.send(get(&url, &user_agent, limits));
     };
     std::thread::Builder::new().name("http-list".to_owned()).spawn(get).map_err(HttpError::Thread)?;
@@ -172,7 +172,7 @@ fn get(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<JsonList, 
 
 fn request_error(error: ureq::Error) -> HttpError {
     match error {
-        // Their texts contain the complete URL.
+        // The messages of these errors contain the complete URL.
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => HttpError::BadRedirect,
         ureq::Error::RequireHttpsOnly(_) => HttpError::Downgrade,
         error => HttpError::Request(error),

@@ -37,7 +37,7 @@ pub struct JsonList {
     pub addresses: BTreeSet<SocketAddr>,
     /// The scheme of the servers.
     pub scheme: &'static str,
-    /// Texts that are not addresses, such as host names.
+    /// Strings that are not addresses, such as host names.
     pub invalid: Vec<String>,
 }
 

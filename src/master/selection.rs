@@ -18,7 +18,7 @@ pub struct Selection {
     pub dropped: DroppedCounts,
 }
 
-/// Which addresses are dropped: as the scanner refuses them.
+/// Which addresses are dropped: those that the scanner refuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressRules {
     /// `scan.allow_private`

@@ -88,7 +88,7 @@ pub struct ServerList {
     pub scheme: &'static str,
     /// False if the end of the list did not arrive.
     pub is_complete: bool,
-    /// Texts that are not addresses, such as host names.
+    /// Strings that are not addresses, such as host names.
     pub invalid: Vec<String>,
 }
 
