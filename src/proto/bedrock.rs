@@ -10,7 +10,7 @@ use crate::model::{Completeness, Snapshot};
 
 const PING: u8 = 0x01;
 const PONG: u8 = 0x1c;
-/// What marks a message of RakNet without a connection.
+/// The bytes that mark a message of RakNet outside a connection.
 const MAGIC: [u8; 16] =
     [0x00, 0xff, 0xff, 0x00, 0xfe, 0xfe, 0xfe, 0xfe, 0xfd, 0xfd, 0xfd, 0xfd, 0x12, 0x34, 0x56, 0x78];
 
@@ -71,7 +71,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, Igno
         hostname,
         slots,
         players: Vec::new(),
-        // The list is not sent: the count is all that is known.
+        // The list is not sent; only the count is known.
         completeness: Completeness::Partial,
         count: Some(players),
         bots: None,

@@ -1,8 +1,8 @@
 //! Doom 3, Quake 4, Prey: `getInfo` with a challenge of four bytes that the server repeats. The
 //! reply has no points. Enemy Territory: Quake Wars answers `getInfoEx`, with kills.
 //!
-//! The games differ in the entries of the player list and do not say which form they use, so the
-//! forms are tried in turn: only the right one ends with the id that ends a list.
+//! The games differ in the entries of the player list, and a reply does not show which form it
+//! uses. So the forms are tried in turn: only the right one ends with the id that ends a list.
 
 use bytes::Buf;
 
@@ -168,8 +168,8 @@ fn settings<'a>(rest: &mut &'a [u8]) -> Result<Pairs<'a>, IgnoreReason> {
     }
 }
 
-/// Removes the words before the settings. Their number differs; the first setting has a key of at
-/// least three printable characters, which no such word looks like.
+/// Removes the words before the settings. Their number differs. The first setting has a key of at
+/// least three printable characters, and no such word has this form.
 fn skip_header_words(rest: &mut &[u8]) -> Result<(), IgnoreReason> {
     take(rest, 4)?;
     for _ in 1..HEADER_WORDS_MAX {

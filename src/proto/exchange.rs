@@ -16,7 +16,7 @@ pub trait Exchange: Send {
     /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
 
-    /// How far the reply is known to come from the server.
+    /// How the reply is authenticated as coming from the server.
     fn authentication(&self) -> Authentication;
 
     /// What the reply contains beyond the snapshot. It is decoded only here, so scans without
@@ -55,7 +55,7 @@ pub trait Exchange: Send {
 pub enum Authentication {
     /// Its source address and port, which anybody can forge.
     Address,
-    /// The server sent a challenge to our address before, or expects one that we received.
+    /// The server sent a challenge to our address before, or it requires one that we received.
     Challenge,
     /// It repeats our nonce.
     Nonce,
@@ -88,7 +88,7 @@ impl From<Result<Snapshot, IgnoreReason>> for Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum IgnoreReason {
-    /// Does not begin like any reply of the protocol.
+    /// The datagram does not begin like any reply of the protocol.
     NotAReply,
     /// A message of the protocol, but not one that is expected now.
     UnexpectedMessage,

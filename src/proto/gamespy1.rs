@@ -19,7 +19,7 @@ const DATAGRAMS_MAX: usize = 64;
 pub struct StatusQuery {
     /// The number of the reply that is being received; a repeated request gets another one.
     query_id: Option<u64>,
-    /// The datagrams received of it, by number.
+    /// The datagrams of this reply that were received, by number.
     datagrams: BTreeMap<u32, Vec<u8>>,
     /// The number of the datagram that contains `\final\`.
     last: Option<u32>,
@@ -39,7 +39,7 @@ impl StatusQuery {
         if self.datagrams.is_empty() {
             return None;
         }
-        // A pair may continue in the next datagram only as a whole: each begins with a key.
+        // A pair is never split over two datagrams: each datagram begins with a key.
         let whole: Vec<u8> = self.datagrams.values().flatten().copied().collect();
         let info = Infostring::read(&whole);
         let table = read_table(&info, PlayerTable::default());

@@ -97,7 +97,8 @@ impl StatusQuery {
         let mut section = SECTION_SETTINGS;
         let mut is_cut = false;
         for datagram in self.datagrams.values() {
-            // What one datagram ends inside of, the next one repeats; nothing repeats the last.
+            // If a datagram ends inside a value, the next one repeats that value. Nothing repeats
+            // the last one.
             is_cut = reply.add(datagram, &mut section).is_err();
         }
         (reply, is_cut)

@@ -35,8 +35,8 @@ const NO_TEAM: &[u8] = b"255";
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlayerTable {
     rows: BTreeMap<usize, [Option<Vec<u8>>; 4]>,
-    /// Apart from the rows: some games also name teams by `team_N`, and a team is no player.
-    /// `None`: they are not read.
+    /// Teams are separate from the rows, because some games also name teams by `team_N`, and a team
+    /// is no player. `None`: teams are not read.
     teams: Option<BTreeMap<usize, Vec<u8>>>,
 }
 

@@ -11,8 +11,8 @@ use crate::model::{Completeness, Snapshot};
 const HEADER: &[u8] = b"\xff\xff\xff\xffprint\n";
 
 /// A server builds infostring and list in 1,384 bytes (Q2PRO: the whole datagram in 1,400), and
-/// drops the player lines that do not fit. A list that ends closer to it than the longest line may
-/// have lost one.
+/// drops the player lines that do not fit. If less than the longest line remains free, a line may
+/// have been dropped.
 const STATUS_BYTES_MIN: usize = 1_384;
 const STATUS_BYTES_MAX: usize = 1_400 - HEADER.len();
 const PLAYER_LINE_BYTES_MAX: usize = 40;

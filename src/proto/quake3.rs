@@ -160,8 +160,8 @@ fn echo(info: &Infostring, nonce: Nonce) -> Echo {
 }
 
 /// Number of players that the server reports, bots included: DarkPlaces' `clients`. Some mods
-/// report humans only, `g_humanplayers`: fewer than the list contains, so it can only show that
-/// lines are missing.
+/// report humans only, `g_humanplayers`. This number may be less than the list contains, so it can
+/// only show that lines are missing.
 fn announced_players(info: &Infostring) -> Option<u32> {
     info.number(&["clients"]).max(info.number(&["g_humanplayers"])).filter(|&n| n as usize <= PLAYERS_MAX)
 }
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(query.handle_datagram(5_999, warsow), wrong, "a copy of the first");
         let Step::Done(snapshot) = query.handle_datagram(6_000, warsow) else { panic!("not believed") };
         assert_eq!((snapshot.map.as_str(), query.authentication()), ("wdm1", Authentication::Address));
-        // Another challenge than ours is the answer to somebody else.
+        // A reply with another challenge than ours answers another client.
         let forged = b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123\\mapname\\m\n";
         let mut query = StatusQuery::new(NONCE);
         assert!([0, 2_000, 4_000].iter().all(|&t_ms| query.handle_datagram(t_ms, forged) == wrong));

@@ -1,6 +1,6 @@
-//! Packets of Teeworlds 0.7 outside a connection, of servers and masters. First the tokens of both
-//! sides are exchanged, so that nobody can be made to receive a long reply to a forged request;
-//! then every packet begins with both.
+//! Packets of Teeworlds 0.7 outside a connection, of servers and masters. First both sides exchange
+//! tokens, so a forged request cannot cause a long reply to a third party. Then every packet begins
+//! with both tokens.
 //!
 //! | packet | bytes |
 //! |---|---|
@@ -18,7 +18,7 @@ const UNKNOWN_TOKEN: [u8; 4] = [0xff; 4];
 /// A datagram without a connection, version 1.
 const CONNECTIONLESS: u8 = 0x21;
 
-/// A shorter request for a token is ignored: it would be shorter than its reply.
+/// A shorter request for a token is ignored, because it would be shorter than its reply.
 const TOKEN_REQUEST_PAYLOAD_BYTES: usize = 512;
 
 /// The tokens of both sides.

@@ -6,8 +6,8 @@ use super::*;
 use crate::limits;
 use crate::model::Snapshot;
 
-/// Every opening, except fragments, is part of a reply that its protocol accepts: the property below would show
-/// nothing with openings that are refused at the first byte.
+/// Every opening, except fragments, is part of a reply that its protocol accepts. With openings that are
+/// refused at the first byte, the property below would show nothing.
 #[test]
 fn every_opening_is_accepted_by_a_protocol() {
     let address = "10.0.0.1:7777".parse().unwrap();

@@ -59,7 +59,7 @@ impl Unreal2Query {
     }
 
     fn snapshot(&self, details: &ServerInfo) -> Snapshot {
-        // By now a player with a ping of 0 need not be a bot: all entries count.
+        // All entries count here, because a player with a ping of 0 need not be a bot.
         let is_full = !self.is_cut && self.entries.len() >= details.players as usize;
         let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
         Snapshot {
@@ -161,7 +161,7 @@ fn details(mut rest: &[u8]) -> Result<ServerInfo, IgnoreReason> {
     Ok(ServerInfo { hostname, map, game_type, players, slots })
 }
 
-/// A number of players. Servers cannot have as many as the largest that it could be.
+/// A number of players. Larger values than a server can have are invalid.
 fn count(value: i32) -> Result<u32, IgnoreReason> {
     match u32::try_from(value) {
         Ok(count) if count as usize <= PLAYERS_MAX => Ok(count),

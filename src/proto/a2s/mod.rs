@@ -186,8 +186,8 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
     }
 }
 
-/// Minimum length of a complete list, if the server announces this many players.
-/// A few may be missing: players who are still connecting (docs/rules.md section 14).
+/// Minimum length of a complete list, if the server announces this many players. A few players may
+/// be missing because they are still connecting (docs/rules.md section 14).
 fn entries_min(players: u32) -> u32 {
     players.saturating_sub(2.max(players / 10))
 }

@@ -173,7 +173,7 @@ fn goldsrc_double_info_reply_is_accepted() {
     assert_eq!(query.handle_datagram(2, &info(1, 0)), Step::Wait);
     let snapshot = done(query.handle_datagram(3, &players(1, &[("a", 1, 1.0)])));
     assert_eq!((snapshot.game.as_str(), snapshot.slots), ("cstrike", 32));
-    // Or the list arrives before the newer format.
+    // The list may also arrive before the newer format.
     let mut query = A2sQuery::new();
     query.handle_datagram(1, old);
     let snapshot = done(query.handle_datagram(3, &players(1, &[("a", 1, 1.0)])));

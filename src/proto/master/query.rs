@@ -23,7 +23,7 @@ const QUAKE3_GAME: &str = "Quake3Arena";
 #[derive(Clone, Debug)]
 pub struct MasterQuery {
     kind: MasterKind,
-    /// The master's address. Over IPv6 the older request of dpmaster is not understood.
+    /// The master's address. Over IPv6, dpmaster does not support the older request.
     master: IpAddr,
     addresses: BTreeSet<SocketAddr>,
     /// The address after which the next Steam page begins.
@@ -56,8 +56,8 @@ pub enum MasterStep {
 pub struct MasterList {
     /// Each address once. A port may be 0, and an address need not be public.
     pub addresses: BTreeSet<SocketAddr>,
-    /// False if the end of the list is missing, or a limit cut it. A lost datagram before the
-    /// end cannot be detected, nor one of a protocol without an end mark.
+    /// False if the end of the list is missing, or a limit cut it. Two losses cannot be detected:
+    /// of a datagram before the end, and of any datagram of a protocol without an end mark.
     pub is_complete: bool,
 }
 

@@ -16,7 +16,7 @@ use super::url::MasterKind;
 const V4_BYTES: usize = 6;
 const V6_BYTES: usize = 18;
 
-/// What follows the separator of dpmaster's last entry, where an address would be.
+/// The bytes after dpmaster's last separator, in place of an address.
 const END_MARK: &[u8] = b"EOT";
 
 /// The addresses of one datagram, at most 65,535 / 6.
