@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quarter {
-    /// At most four whole times into the pivot's points.
+    /// The points fit at most four whole times into the pivot's points.
     #[default]
     Whole,
     /// `4 * points >= pivot`.

@@ -5,7 +5,7 @@
 //! scan that saw a player and before they left. `points_est` is `points` plus an estimate of
 //! both, which a row stores as `points_unseen_thousandths`. It is never used for a ranking.
 //!
-//! The method is: *rate x unseen time*.
+//! The estimate is *rate x unseen time*.
 //!
 //! - **Rate** of a player, points per ms ([`Rates`]): `points_est / time_est_ms`
 //!   of their row in the window, as if [`PRIOR_MS`] of play at the mean rate of

@@ -104,7 +104,7 @@ pub struct PlayerList {
 /// same order; then the results for a name are reused.
 #[derive(Debug)]
 pub struct PreviousList<'l> {
-    /// Equal texts are moved from here to the next list, and the text of the next list is moved
+    /// Equal strings are moved from here to the next list, and the string of the next list is moved
     /// here. So a long name keeps its allocation, and the other copy is freed with this list.
     pub entries: &'l mut [PlayerEntry],
     pub by_name: &'l NameIndex,
@@ -423,7 +423,7 @@ mod tests {
         }
     }
 
-    /// Hashes as an attacker could construct them: the text decides.
+    /// If hashes are equal, as an attacker could achieve, the strings are compared.
     #[test]
     fn names_with_equal_hash_stay_distinct() {
         let list = |names: &[&str]| -> Vec<PlayerEntry> {

@@ -75,7 +75,7 @@ pub enum SpectatorScope {
     DarkPlacesGames,
 }
 
-/// The text is not a valid spectator marker.
+/// The string is not a valid spectator marker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not GAME=POINTS, SCHEME://=POINTS or darkplaces_games=POINTS, such as \"Warsow=-9999\"")]
 pub struct SpectatorPointsError(pub String);
