@@ -90,7 +90,7 @@ impl Subnet {
     }
 }
 
-/// The text is not a network.
+/// The string is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address nor a network such as \"192.0.2.0/24\"")]
 pub struct NetworkError(pub String);

@@ -59,7 +59,7 @@ define_counters!(
     /// Scans that ended with a full or a partial snapshot.
     snapshots,
     partials,
-    /// Full lists made partial, because the reply is not authenticated enough.
+    /// Full lists made partial, because the authentication of the reply is too weak.
     unauthenticated,
     /// Scans that a shutdown interrupted.
     cancelled,

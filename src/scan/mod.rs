@@ -133,7 +133,7 @@ impl Reloader {
     }
 
     async fn send(&self, command: ScannerCommand) {
-        // If the thread has ended, there is nobody to command.
+        // If the thread has ended, the command is dropped.
         let _ = self.commands.send(command).await;
         self.waker.wake();
     }

@@ -15,8 +15,8 @@ pub struct ScanOutcome {
     pub sent_ms: Option<i64>,
     /// A partial snapshot is a success: the server is alive.
     pub result: Result<Snapshot, Miss>,
-    /// Round-trip time; `None` for a miss. After a resend it counts from the last packet: a reply
-    /// to the one before would have taken longer than the timeout.
+    /// Round-trip time; `None` for a miss. After a resend it counts from the last packet, because a
+    /// reply to an earlier packet would have taken longer than the timeout.
     pub rtt_ms: Option<u32>,
     /// Authentication of the reply; `None` for a miss.
     pub authentication: Option<Authentication>,
@@ -52,7 +52,7 @@ pub struct Attempt {
     pub result: Result<(), MissReason>,
 }
 
-/// A scan that learnt nothing about the server.
+/// A scan without a result about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Miss {
     /// When the scan ended, Unix ms.

@@ -1,5 +1,5 @@
-//! Hosts on which several servers have fallen silent together: probably a filter drops our
-//! packets, or the host is down. Their servers are not queried again and again.
+//! Hosts on which several servers have stopped answering together. Probably a filter drops our
+//! packets, or the host is down. The servers of such a host are not queried repeatedly.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 
-/// Servers of one host that must have fallen silent, without a reply from any other.
+/// Least number of servers of one host that must have stopped answering, without a reply from any
+/// other.
 const SERVERS_MIN: usize = 3;
 
 /// A host is forgotten after this time without a further silent server.
@@ -28,8 +29,8 @@ struct SilentHost {
 }
 
 impl SilentHosts {
-    /// A server that has answered before did not answer. Returns whether the host is now taken for
-    /// silent, and was not before.
+    /// Records that a server did not answer although it has answered before. Returns whether the
+    /// host now counts as silent and did not before.
     pub fn record_silence(&mut self, ip: IpAddr, port: u16, now: Duration) -> bool {
         let host = self.hosts.entry(ip).or_insert_with(|| SilentHost { ports: ArrayVec::new(), last: now });
         host.last = now;

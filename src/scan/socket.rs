@@ -33,8 +33,8 @@ const SEND_ATTEMPTS_MAX: usize = 8;
 /// Longest wait for space in the kernel's send buffer.
 const SEND_WAIT_MS: u16 = 100;
 
-/// A datagram that the kernel stamped longer ago is taken for one received just now: the
-/// system clock has been set meanwhile.
+/// If the kernel's time of a datagram is older than this, the system clock has been set meanwhile.
+/// The datagram then counts as received just now.
 const AGE_MAX: Duration = Duration::from_secs(5);
 
 /// What a small datagram takes from the receive buffer, bytes: the kernel counts the memory
@@ -340,7 +340,7 @@ impl ReceiveBatch {
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH_MAX, Some(control));
         let mut parts: Vec<[IoSliceMut; 1]> =
             self.slots.chunks_exact_mut(DATAGRAM_BYTES_MAX).map(|slot| [IoSliceMut::new(slot)]).collect();
-        // An error belongs to a packet sent earlier, and is in the error queue, too.
+        // The error belongs to a packet that was sent earlier, and is in the error queue, too.
         let fd = socket.as_raw_fd();
         let messages = sys::recvmmsg(fd, &mut headers, parts.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
         self.at = Instant::now();

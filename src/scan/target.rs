@@ -21,7 +21,8 @@ pub enum Effort {
     Probe,
 }
 
-/// Times that each probe of the port of the URL is made: a lost packet must not hide the server.
+/// How many times each probe of the port of the URL is sent, so that a lost packet does not hide
+/// the server.
 const PROBE_PASSES: usize = 2;
 
 /// Distances from the port of the game to the port that answers queries: Unreal and Unreal 2,
@@ -32,9 +33,9 @@ const QUERY_PORT_DISTANCES: [(WireFormat, u16); 3] =
 /// The targets to try for a URL, in order. Empty if the scheme has no protocol.
 ///
 /// Exception mode (docs/rules.md section 9), and the scheme [`AUTO_SCHEME`]: after the URL's own
-/// protocol every other wire format on the port, then on the query ports that games have beside
-/// it, then each protocol on its default ports. No request is sent to the same port for two
-/// protocols with the same wire format.
+/// protocol, every other wire format is tried on the port. Then every wire format is tried on the
+/// query ports that games have beside it. Then each protocol is tried on its default ports. No
+/// request is sent to the same port for two protocols with the same wire format.
 pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     let own = proto::protocol_of(url.scheme());
     let own_target = own.map(|protocol| Target { protocol, port: url.port(), effort: Effort::Full });

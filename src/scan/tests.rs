@@ -89,7 +89,7 @@ fn source(packet: &[u8]) -> Vec<Vec<u8>> {
     vec![reply]
 }
 
-/// A timeout that no server exceeds which replies, however busy the machine is.
+/// A timeout that no replying server exceeds, however busy the machine is.
 pub(super) fn patient() -> ScanSettings {
     ScanSettings { timeout_ms: 30_000, retries: 1, allow_private: true, ..ScanSettings::default() }
 }
@@ -439,7 +439,7 @@ async fn kernel_drops_are_counted_and_the_scan_succeeds() {
 async fn servers_of_a_silent_host_get_one_packet_each() {
     let mut servers = Vec::new();
     for _ in 0..3 {
-        // Each answers its first packet only.
+        // Each server answers only its first packet.
         let script = |count, packet: &[u8]| if count == 0 { vec![status(packet, "")] } else { vec![] };
         servers.push(Server::start(script));
     }

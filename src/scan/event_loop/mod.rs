@@ -68,8 +68,8 @@ const OUTCOME_RETRY: Duration = Duration::from_millis(5);
 /// receive buffers. So the replies fit, even if all arrive at once.
 const SENDS_PER_TURN_DIVISOR: usize = 4;
 
-/// Limits of that number of packets. 256 take less than 1 ms, so their times of
-/// sending are exact to that.
+/// Range of the number of packets that a turn sends. 256 packets take less than 1 ms, so their
+/// times of sending are exact to 1 ms.
 const SENDS_PER_TURN: RangeInclusive<usize> = 16..=256;
 
 /// A command to the running thread.
@@ -251,7 +251,7 @@ impl EventLoop {
             match command {
                 ScannerCommand::Reload(settings, done) => {
                     self.on_reload(*settings);
-                    // The caller may no longer wait for it.
+                    // The caller may have stopped waiting for the notification.
                     let _ = done.send(());
                 }
                 ScannerCommand::Stop(grace) => {

@@ -32,7 +32,7 @@ pub(super) struct Scan {
     pub(super) deadline: Option<Duration>,
     pub(super) exchange: Option<Box<dyn Exchange>>,
     pub(super) socket: usize,
-    /// How often the current request was sent.
+    /// How many times the current request was sent.
     pub(super) sends: u32,
     /// A packet was sent to this target; replies are accepted from now on.
     pub(super) is_sent: bool,
@@ -121,7 +121,7 @@ impl Scan {
         self.addresses.get(self.address_index).map(IpAddr::to_canonical)
     }
 
-    /// Goes on to the first target on the next address.
+    /// Continues with the first target on the next address.
     pub(super) fn next_address(&mut self) {
         self.address_index += 1;
         self.target_index = 0;

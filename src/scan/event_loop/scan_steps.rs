@@ -101,7 +101,7 @@ impl EventLoop {
             let address = scan.address().expect("a packet was sent");
             let cooldown_end = self.address_locks.cooldown_end(address);
             if cooldown_end > self.start.elapsed() {
-                // It left later than it was queued.
+                // The packet was sent later than it was queued.
                 scan.deadline = Some(cooldown_end);
                 self.timers.set(cooldown_end, token);
                 return;
@@ -180,7 +180,7 @@ impl EventLoop {
             }
             Step::Wait => {}
             Step::Send => {
-                // A new request: it has its own resends.
+                // A new request has its own resends.
                 scan.sends = 0;
                 self.send(token);
             }
@@ -257,8 +257,8 @@ impl EventLoop {
     }
 }
 
-/// Makes a snapshot partial that cannot be trusted, so that its players are not ranked, and a
-/// replay agrees. Its count stays.
+/// Makes a snapshot with too weak authentication partial, so that its players are not ranked, also
+/// by a replay. The player count remains.
 fn withhold_list(snapshot: &mut Snapshot) {
     if snapshot.completeness == Completeness::Full {
         snapshot.count = snapshot.count.or(Some(snapshot.players.len() as u32));
