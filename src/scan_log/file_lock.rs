@@ -1,8 +1,8 @@
 //! A lock on the names of the closed files of a scan log.
 //!
-//! A rotation renames all of them, and a rewritten file takes the name of the original. Neither
-//! may come between the other's steps. Who reads the files by inode number, over minutes, keeps
-//! them from being replaced; a rotation is still possible.
+//! A rotation renames all of them, and a rewritten file takes the name of the original. Neither may
+//! come between the other's steps. A reader that opens the files by inode number, over minutes,
+//! prevents their replacement. A rotation is still possible.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -88,7 +88,7 @@ pub(super) struct LineTime {
     pub(super) sets_clock: bool,
 }
 
-/// As [`check`], with what the order of lines needs.
+/// As [`check`], but also returns the values that determine the order of lines.
 pub(super) fn check_time(text: &str) -> Result<LineTime, LineError> {
     match parse_raw(text, drop)? {
         Raw::Scan(line) => {

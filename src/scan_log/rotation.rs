@@ -69,8 +69,8 @@ pub fn compressed_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The file that contains all of another, if it exists: `FILE.1.zst` for the rotated
-/// file that it was made from, and either of them for an unfinished compressed file.
+/// The file with the same content as another, if it exists: `FILE.1.zst` for the rotated file that
+/// it was compressed from, and either of the two for an unfinished compressed file.
 pub fn complete_copy(path: &Path) -> Option<PathBuf> {
     let compressed = path.with_extension("zst");
     let rotated = path.with_extension("packing");

@@ -1,6 +1,7 @@
 //! The record of the forgotten names that a log does not contain any more: a file beside the log,
-//! `.FILE.forgotten`. It has the times of the requests and no hashes: they could be used to check
-//! a guess. Without the file, or if it cannot be read, all files of the log are checked again.
+//! `.FILE.forgotten`. It has the times of the requests but no hashes, because a hash could be used
+//! to check a guessed name. Without the file, or if it cannot be read, all files of the log are
+//! checked again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -11,7 +11,7 @@ use crate::scan_log::error::LogError;
 use crate::scan_log::line;
 use crate::scan_log::reader::{LogReader, parse_with_time};
 
-/// Text after which the work pauses: some milliseconds of work.
+/// Bytes of text after which the work pauses; they take some milliseconds.
 const BYTES_PER_STEP: u64 = 256 << 10;
 
 /// The pause. Much longer than the step, so that the work takes a small part of one core.
@@ -20,7 +20,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(5);
 /// Waits for a duration. Returns false if the work must stop.
 pub(super) type Pause<'a> = &'a mut dyn FnMut(Duration) -> bool;
 
-/// What stands for an unreadable line.
+/// The replacement of an unreadable line.
 const UNREADABLE_START: &[u8] = b"{\"unreadable_bytes\":";
 
 /// A line, and what to write instead.
@@ -30,7 +30,7 @@ enum Line {
     Unreadable(LogError),
 }
 
-/// The result of writing a file anew.
+/// The result of rewriting a file.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten {
     /// Lines with a forgotten name.
@@ -38,7 +38,7 @@ pub(super) struct Rewritten {
     pub(super) damage: Damage,
 }
 
-/// Whether a file must be written anew. `is_active`: an incomplete last line is being written.
+/// Whether a file must be rewritten. `is_active`: an incomplete last line is still being written.
 pub(super) fn must_be_rewritten(
     mut lines: LogReader,
     names: &ForgottenNames,
@@ -57,8 +57,8 @@ pub(super) fn must_be_rewritten(
     Ok(false)
 }
 
-/// Writes a copy without forgotten names, which is on disk at the end. After an error there may
-/// be a part of it. `like`: the original, whose access rights the copy gets.
+/// Writes a copy without forgotten names, and returns when it is on disk. After an error there may
+/// be a part of the copy. `like`: the original, whose access rights the copy gets.
 pub(super) fn write_copy(
     mut lines: LogReader,
     like: &File,

@@ -1,8 +1,8 @@
 //! Removes forgotten names from a scan log, after `clqd player forget`.
 //!
-//! A closed file that contains such a name is written anew beside the original and renamed over
-//! it, so a crash at any time leaves one of the two. Other files are only read. The active file is
-//! not changed: its lines reach a closed file by a rotation.
+//! If a closed file contains such a name, a new file is written beside the original and renamed
+//! over it, so a crash at any time leaves one of the two. Other files are only read. The active
+//! file is not changed; a rotation makes it a closed file.
 //!
 //! A line that cannot be read may contain a name, and only the hash of the name is known, so it
 //! is replaced by its length, `{"unreadable_bytes":123}`. Readers treat that as a damaged line:

@@ -60,8 +60,9 @@ impl ForgottenNames {
         self.placeholders.get(hash).copied()
     }
 
-    /// Replaces the forgotten names of a list. In scans until the request by a placeholder, and
-    /// by nothing in later ones, as the daemon records those. Returns whether there were any.
+    /// Replaces the forgotten names of a list. In scans until the request, the replacement is a
+    /// placeholder. In later scans it is an empty name, as the daemon records it. Returns whether
+    /// there were any.
     ///
     /// Every list has a game; a miss has no list. Host names and maps are not names of players.
     fn replace_in_list(&self, url: &ServerUrl, outcome: &mut Outcome) -> bool {

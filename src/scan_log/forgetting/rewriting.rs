@@ -41,8 +41,9 @@ pub struct LogRewriting {
     done: HashSet<FileId>,
 }
 
-/// The closed files of a log, oldest first. Unlike [`compressed_files`](crate::scan_log::compressed_files)
-/// it finds the files behind a gap, too, which an admin may have made.
+/// The closed files of a log, oldest first. Unlike
+/// [`compressed_files`](crate::scan_log::compressed_files), it also finds the files after a gap in the
+/// numbers. An admin may have removed a file.
 fn closed_files(log: &Path) -> Result<Vec<PathBuf>, LogError> {
     let prefix = log.file_name().unwrap_or_default().to_string_lossy().into_owned() + ".";
     let number = |name: &str| name.strip_prefix(&prefix)?.strip_suffix(".zst")?.parse::<u32>().ok();
@@ -104,8 +105,8 @@ impl LogRewriting {
     /// Rewrites the closed files that contain a name, oldest first; first waits until a rotated
     /// file is compressed. `pending` gets the number of files that are left.
     ///
-    /// Error: a file may contain a name. If it is only that file that cannot be read, the others
-    /// are done.
+    /// Error: a file may contain a name. If only that file cannot be read, the other files are
+    /// done.
     pub fn rewrite_closed_files(
         &mut self,
         pause: Pause,

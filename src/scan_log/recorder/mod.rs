@@ -52,8 +52,8 @@ pub struct Recorder {
     buffer: Vec<u8>,
     /// The settings that hold now.
     in_force: RecordedSettings,
-    /// The settings that hold at the end of the active file, with the lines of the buffer. Empty: it
-    /// has none.
+    /// The settings in effect at the end of the active file, including the lines of the buffer.
+    /// Empty: the file has none.
     recorded: RecordedSettings,
     /// Time of the first line of the buffer, and the settings that held before it.
     buffer_start: (i64, RecordedSettings),
@@ -95,7 +95,7 @@ impl Recorder {
         &self.lock
     }
 
-    /// The settings that hold from the next event on. They are written with it.
+    /// Sets the settings in effect from the next event on. They are written with it.
     pub fn set_settings(&mut self, settings: RecordedSettings) {
         self.in_force = settings;
     }
@@ -106,8 +106,8 @@ impl Recorder {
     }
 
     pub fn add_event(&mut self, event: &LogEvent) {
-        // The file that it begins has no settings before it: they would be earlier than the lines of the
-        // file before.
+        // An event that sets the clock begins a file. Settings are not written before it, because they
+        // would be earlier than the lines of the previous file.
         if !event.sets_clock() {
             self.begin_line(event.t_ms());
         }
