@@ -383,7 +383,7 @@ mod tests {
             assert_eq!(schedule.pop_due(2_000, |_| class, |_| true).map(|(it, _)| it), Some(server));
             schedule.in_flight.clear();
         }
-        // As a reload does: on, and off again.
+        // As by a reload: retries are turned on, and off again.
         schedule.set_intervals(Intervals::default());
         schedule.schedule_next(server, Class::FAILED, 2_000);
         assert!(schedule.due_ms(server).is_some_and(|due_ms| due_ms <= 2_000 + DAY_MS));
@@ -436,8 +436,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever happens between, a server that never answers is tried exactly once in each
-        /// interval of its phase.
+        /// A server that never answers is tried exactly once in each interval of its phase,
+        /// whatever else happens.
         #[test]
         fn failed_server_is_tried_once_in_each_interval(
             key in 1_u32.., interval_s in 1_i64..200_000, restarts in proptest::collection::vec(0_i64..500_000, 0..20)

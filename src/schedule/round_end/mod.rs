@@ -29,12 +29,13 @@ pub const PLAYERS_MIN: u32 = 2;
 /// Saved scans are counted in thousandths.
 const SCAN: u16 = 1_000;
 
-/// Extra scans after which a server is judged, and the least share that must have helped.
+/// Number of extra scans after which their benefit is evaluated, and the least share that must have
+/// helped.
 const TRIES_MIN: u8 = 12;
 const HELPED_SHARE_MIN: f64 = 0.125;
 
-/// The least worth of an extra scan, as a share of the regular interval: with all scans saved, and
-/// with one. `cargo bench --bench round_ends` is nearly the same with half or twice as much.
+/// The least worth of an extra scan, as a share of the regular interval: with the most saved scans,
+/// and with one. `cargo bench --bench round_ends` is nearly the same with half or twice as much.
 const WORTH_MIN: f64 = 0.02;
 const WORTH_MAX: f64 = 0.35;
 
@@ -69,8 +70,8 @@ pub struct ServerRounds {
     off_until_s: u32,
     /// Extra scans that may be made, in thousandths.
     saved: u16,
-    /// Extra scans that were judged, and how many were the last list of a round and differed from
-    /// the list before. Halved when they are large.
+    /// Extra scans that were evaluated, and how many of them were the last list of a round and
+    /// differed from the list before. Both numbers are halved when they are large.
     tries: u8,
     helped: u8,
     last_list: LastList,
@@ -107,7 +108,7 @@ impl ServerRounds {
             }
         } else if self.tries >= TRIES_MIN && f64::from(self.helped) < HELPED_SHARE_MIN * f64::from(self.tries) {
             self.off_until_s = ((seen.t_ms + OFF_MS) / 1_000) as u32;
-            // A few further tries decide next time.
+            // After the pause, a few further extra scans decide.
             (self.tries, self.helped) = (TRIES_MIN / 2, 0);
         }
         was_last

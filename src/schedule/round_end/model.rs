@@ -3,18 +3,18 @@
 //! after the intermission: until then the server shows the final list.
 //!
 //! Scans only show that a round ended between two of them, so every time is an interval that is
-//! certain to contain it. A time limit shows as lengths whose intervals overlap: their common
-//! part is the length. Rounds of equal length in a row form a chain: the time from its first to its
-//! last end, divided by their number, is the length more exactly than one round shows it. With the
-//! length, the start of a round is known better than its scans show it. A limit of points shows as
-//! final points that repeat.
+//! certain to contain it. If the intervals of several lengths overlap, the server has a time limit,
+//! and their common part is the length. Successive rounds of equal length form a chain. The time
+//! from its first to its last end, divided by their number, gives the length more exactly than one
+//! round does. With the length, the start of a round is known more exactly than from its scans. If
+//! final points repeat, the server has a point limit.
 
 use arrayvec::ArrayVec;
 
 /// Round ends that are remembered.
 pub const ROUNDS_MAX: usize = 5;
 
-/// Round ends that must have been seen before one is expected.
+/// Round ends that must have been seen before an end is predicted.
 const ROUNDS_MIN: usize = 2;
 
 /// Lengths of rounds vary by this much around a time limit, s: players skip the end of an
@@ -78,7 +78,7 @@ pub struct ListSeen {
     pub best: i64,
 }
 
-/// What the end of a round is expected from.
+/// The basis of the prediction of a round end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
     /// The last `rounds` rounds had lengths in this range.
@@ -233,7 +233,8 @@ impl RoundModel {
                 length_s += f64::from(round.shortest_s) / 2.0 + f64::from(round.longest_s) / 2.0;
                 rounds += 1.0;
             }
-            // The rate of this round and of a usual one: early in a round its own says little.
+            // The rate is a mix of the rates of this round and of a usual one, because early in a
+            // round its own rate is inexact.
             let (points, best) = (f64::from(points), best.max(0) as f64);
             let age_s = (now_s - began_s).max(0.0);
             let rate = (best + points) / (age_s + length_s / rounds).max(1.0);
@@ -259,7 +260,7 @@ impl RoundModel {
 /// When the current round is expected to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// By the lengths of earlier rounds: each interval is as likely.
+    /// By the lengths of earlier rounds; each interval is equally likely.
     parts: ArrayVec<Bracket, ROUNDS_MAX>,
     /// By the limit of points: mean and deviation.
     by_points: Option<(f64, f64)>,

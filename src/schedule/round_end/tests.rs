@@ -143,7 +143,7 @@ fn best_scan_is_shortly_before_a_known_end() {
     let (at_s, worth_s) = forecast.best_scan(last_s, last_s + 15.0, 5_485.0, 5_500.0).unwrap();
     assert!((5_440.0..=5_460.0).contains(&at_s), "{at_s} {forecast:?}");
     assert!(worth_s > 0.8 * (at_s - last_s), "{worth_s}");
-    // No end before the next regular scan: worth nothing.
+    // Without an end before the next regular scan, an extra scan has no worth.
     let (_, worth_s) = forecast.best_scan(last_s, last_s + 15.0, last_s + 60.0, last_s + 75.0).unwrap();
     assert_eq!(worth_s, 0.0);
 }
@@ -263,7 +263,7 @@ fn server_is_turned_off_where_extra_scans_do_not_help() {
     assert!(is_off(&run), "{:?}", run.ends.view(SERVER, run.times()));
     let extra = run.extra;
     assert!((12..=13).contains(&extra), "{extra}");
-    // A day later it is tried again.
+    // A day later, extra scans are tried again.
     (0..800).for_each(|_| run.scan());
     assert!(run.extra > extra && run.extra < extra + 12, "{} after {extra}", run.extra);
 }
