@@ -8,8 +8,8 @@ pub mod slots;
 
 use crate::model::ServerRecord;
 
-/// The count that is assumed to be true: the median of the last three counts; of two the
-/// smaller; of none 0.
+/// The count that is assumed to be true: the median of the last three counts. With two counts it is
+/// the smaller one, without any it is 0.
 pub fn assumed_count(counts: &[u32]) -> u32 {
     match *counts {
         [] => 0,

@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(slots[first - 1], None);
     }
 
-    /// A series whose sums are lost continues as if they were not, but for the last ten minutes and
-    /// rounding.
+    /// A series whose sums are lost continues as if they were not lost, except for the last ten
+    /// minutes and rounding.
     #[test]
     fn resumed_sums_continue_the_series() {
         let calendar = Calendar::new("Europe/Berlin").unwrap();
