@@ -14,8 +14,8 @@ use crate::state::history::{MapHistory, read_best};
 use crate::state::{State, name_index};
 use crate::store::{Reader, Store, StoreError};
 
-/// Returns all rows of the answer. It shows changes that are not committed, too, but a name only
-/// finds players that are.
+/// Returns all rows of the answer. It also shows uncommitted changes, but a search by name finds
+/// only committed players.
 ///
 /// [`Request::Status`] returns the engine's part and the outbox length; the daemon adds its own
 /// values.
@@ -95,8 +95,8 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             let row = |(hash, forgotten_ms)| Row::ForgottenName(ForgottenName { hash, forgotten_ms });
             Ok(forgotten.map(row).collect())
         }
-        // The first are answered by the daemon beside the engine, and by `respond_once`. Each is named,
-        // so that a new request cannot be left without an answer.
+        // The first requests are answered by the daemon beside the engine, and by `respond_once`. Every
+        // request is listed, so a new request without an answer does not compile.
         Request::PlayerSearch { .. }
         | Request::Export { .. }
         | Request::Map { .. }
@@ -174,7 +174,7 @@ pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, Ap
     }
 }
 
-/// The names of those of the players that exist.
+/// The names of the given players that exist.
 fn player_names(State { engine, store }: &State, players: Vec<PlayerKey>) -> Result<Vec<PlayerNameView>, ApiError> {
     let names = players.into_iter().filter_map(|player| engine.player_name(store, player).transpose());
     names.collect::<Result<_, _>>().map_err(store_error)

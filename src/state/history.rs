@@ -54,7 +54,8 @@ struct MapSums {
 }
 
 impl MapHistory {
-    /// The sums of now. Closed weeks are read again only if other servers count.
+    /// The current sums. Closed weeks are read again only if the set of counting servers has
+    /// changed.
     pub fn next(&self, plan: MapHistoryPlan, reader: &Reader) -> Result<MapHistory, StoreError> {
         let MapHistoryPlan { weeks, counted, newer, names } = plan;
         let is_same = |week: &&Arc<MapWeek>| week.is_closed && self.counted == counted;
@@ -73,7 +74,7 @@ impl MapHistory {
     }
 
     /// The most played maps; with a string, those whose name is the string, begins with it or contains it,
-    /// in this order. It must be at least [`INSIDE_CHARS_MIN`] long to be found inside of names.
+    /// in this order. A string shorter than [`INSIDE_CHARS_MIN`] is not searched for inside names.
     pub fn most_played(&self, text: Option<&str>, count: usize) -> Vec<MapTotals> {
         let Some(text) = text.map(str::to_lowercase) else {
             return self.totals.iter().take(count).cloned().collect();
@@ -209,8 +210,8 @@ fn insert(players: &mut Vec<(PlayerKey, Places)>, player: PlayerKey, places: Pla
     }
 }
 
-/// Orders players by their best position, then their second, then their third; having none is the
-/// worst. Of equal ones, the earlier weeks come first.
+/// Orders players by their best position, then their second, then their third; a missing position
+/// is the worst. Of equal players, the one with the earlier weeks comes first.
 fn order(places: &Places) -> ([u32; 3], [u32; 3]) {
     let place = |n: usize| places.get(n).map_or((u32::MAX, u32::MAX), |(position, week)| (*position, week.0));
     let places = [place(0), place(1), place(2)];

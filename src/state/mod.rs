@@ -84,8 +84,8 @@ impl State {
         }
     }
 
-    /// Handles a scan of a server. Returns what a log records of it: a replay of that gives the same
-    /// state. `None`: the scan was not used.
+    /// Handles a scan of a server. Returns the event that a log records for it; a replay of that
+    /// event gives the same state. `None`: the scan was not used.
     pub fn handle_and_record(&mut self, server: ServerKey, event: Event) -> Result<Option<LogEvent>, StoreError> {
         let (Event::Scanned { outcome, .. } | Event::Replayed { outcome, .. }) = &event else {
             return self.handle(event).map(|()| None);
@@ -101,7 +101,7 @@ impl State {
     }
 
     /// Applies a command of the time `t_ms`, Unix ms, with the commits that it needs. Returns false if
-    /// it changes nothing: what it names is unknown, or is so already.
+    /// it changes nothing, because the object is unknown or the state already contains the effect.
     pub fn apply_command(&mut self, t_ms: i64, command: &AdminCommand) -> Result<bool, StoreError> {
         let is_correction = is_correction(command);
         if is_correction {
@@ -302,7 +302,7 @@ impl ReplayFeed {
             match state.engine.forget_placeholder(&state.store, &game, placeholder) {
                 Ok(()) => _ = state.commit()?,
                 Err(CorrectionError::View(ViewError::Store(error))) => return Err(error),
-                // It was never ranked, or an earlier replay has forgotten it.
+                // The placeholder was never ranked, or an earlier replay has forgotten it.
                 Err(_) => {}
             }
         }
@@ -312,7 +312,7 @@ impl ReplayFeed {
     fn note_placeholders(&mut self, outcome: &Outcome) {
         let Outcome::Snapshot(snapshot) = outcome else { return };
         for placeholder in snapshot.players.iter().filter_map(|player| ForgottenPlaceholder::parse(&player.name)) {
-            // The rewriting leaves none after the request.
+            // The rewriting leaves no placeholder after the time of the request.
             if placeholder.forgotten_ms >= snapshot.t_ms {
                 self.placeholders.insert((placeholder, snapshot.game.clone()));
             }

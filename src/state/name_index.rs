@@ -1,10 +1,10 @@
 //! Names of players or servers, for searches regardless of case. The daemon keeps them in memory;
 //! [`find_players`] and [`find_servers`] read them for one search.
 //!
-//! The names of a chunk are one text, which is searched from its start to its end. Each chunk knows
-//! which three bytes occur in it, so a search skips the chunks that cannot contain the string: nearly
-//! all of them, for a string of some characters. An index of all places of three characters would take
-//! several times as much memory.
+//! The names of a chunk are one string, which is searched from its start to its end. Each chunk has a
+//! filter of the three-byte sequences that occur in it. So a search skips the chunks that cannot
+//! contain the string; for a string of some characters these are nearly all. An index of the positions
+//! of all three-character sequences would take several times as much memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::engine::ServerNames;
 use crate::model::{PlayerKey, ServerKey};
 use crate::store::{Reader, StoreError};
 
-/// Between the names of a text. No name contains it.
+/// Separates the names of a chunk. No name contains it.
 const SEPARATOR: u8 = 0;
 
-/// Shortest text that is searched for inside of names, characters. Shorter ones are in too many.
+/// Shortest string that is searched for inside names, characters. Shorter strings occur in too many
+/// names.
 pub const INSIDE_CHARS_MIN: usize = 3;
 
-/// Bits of a chunk's filter: 64 KB beside some 400 KB of names. With 100,000 different parts of three
-/// bytes in a chunk, one that is not there is taken for present in 17 % of the cases.
+/// Bits of a chunk's filter: 64 KB beside some 400 KB of names. With 100,000 different three-byte
+/// sequences in a chunk, the false positive rate is 17 %.
 const FILTER_BITS: u32 = 1 << 19;
 
-/// Names that are found for a list of servers, from which the busiest are taken.
+/// Most names that a search for servers finds; the busiest of these servers are listed.
 pub const SERVER_NAMES_MAX: usize = 1_000;
 
 /// Keys of one chunk are in a range of this length.
@@ -38,11 +39,11 @@ pub struct Chunk {
     text: Vec<u8>,
     /// Where each name begins, and its key, in order of key.
     names: Vec<(u32, u32)>,
-    /// Which three bytes occur in `text`, by their hash.
+    /// The filter: which three-byte sequences occur in `text`, by their hash.
     filter: Vec<u64>,
 }
 
-/// The bits of all parts of three bytes.
+/// The bits of all three-byte sequences.
 fn filter_bits(text: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
     text.windows(3).map(|part| {
         let number = u32::from_be_bytes([0, part[0], part[1], part[2]]);
@@ -79,8 +80,8 @@ impl Chunk {
         filter_bits(text).all(|(word, bit)| self.filter.get(word).is_none_or(|bits| bits & bit != 0))
     }
 
-    /// The names that contain the string, the newest last, and whether they begin with it. A text that
-    /// begins with a separator is found at the beginnings only.
+    /// The names that contain the string, the newest last, and whether they begin with it. A string
+    /// that begins with a separator is found only at the beginning of names.
     fn find(&self, finder: &memmem::Finder<'_>) -> Vec<(u32, bool)> {
         if !self.may_contain(finder.needle()) {
             return Vec::new();
@@ -156,8 +157,8 @@ impl NameIndex {
     }
 
     /// Keys whose names begin with the string, then others whose names contain it; the newest first,
-    /// at most `count` names. A string of less than [`INSIDE_CHARS_MIN`] characters is only looked
-    /// for at the beginning.
+    /// at most `count` names. A string of less than [`INSIDE_CHARS_MIN`] characters is searched for
+    /// only at the beginning.
     pub fn find(&self, text: &str, count: usize) -> Vec<u32> {
         let Some(mut search) = Search::new(text, count) else { return Vec::new() };
         for (_, chunk) in self.chunks.iter().rev() {
@@ -170,9 +171,9 @@ impl NameIndex {
     }
 }
 
-/// One search: it looks at chunks, the newest first.
+/// A search, which examines the chunks, the newest first.
 struct Search {
-    /// In lower case; begins with a separator if it is too short to be looked for inside of names.
+    /// In lower case; begins with a separator if it is too short to be searched for inside names.
     needle: Vec<u8>,
     count: usize,
     /// Keys whose names begin with the string.

@@ -88,7 +88,7 @@ pub async fn restore_from_archive(
     let now_ms = restore.now_ms();
     let (commit, report) = restore.finish();
     store.apply(&commit)?;
-    // What the daemon would refuse must not replace a state.
+    // A state that the daemon would refuse must not replace another one.
     Engine::new(settings.clone(), store.load()?)?;
     drop(store);
     Ok(Restored { directory: replacement.finish(now_ms)?, report })
@@ -98,7 +98,7 @@ pub async fn restore_from_archive(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", differences.join("\n"))]
 pub struct ArchiveIsNewer {
-    /// What the archive has and the backup does not, one a line.
+    /// The objects that the archive has and the backup lacks, one a line.
     pub differences: Vec<String>,
 }
 
@@ -316,7 +316,7 @@ impl TableReader {
         rows.iter().for_each(|row| self.restore.report().reject(row));
     }
 
-    /// Begins to write the changes so far, if there are enough of them, while reading goes on.
+    /// Begins to write the changes so far, if there are enough of them, while reading continues.
     fn write(&mut self) -> Result<(), StoreError> {
         match self.restore.take_commit(self.limits.commit_records) {
             Some(commit) => self.store.begin_commit(&commit),
@@ -325,7 +325,7 @@ impl TableReader {
     }
 }
 
-/// Error: a row that does not fit, of a table in which all must.
+/// Error: a row was rejected, of a table in which every row must be valid.
 fn all_good<T>(mut page: Page<T>) -> Result<Page<T>, RejectedRow> {
     match page.rejected.pop() {
         Some(row) => Err(row),
