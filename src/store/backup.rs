@@ -321,7 +321,7 @@ pub(super) mod tests {
         assert!(records(&Store::open(&dir.path().join("state.before-restore"), SETTINGS).unwrap()) == later);
         let again = restore_unchecked(&backup, &state);
         assert!(matches!(again, Err(StoreError::EarlierStateKept { .. })), "{again:?}");
-        // A restore where there was no state.
+        // A restore to a path without a state.
         let new = dir.path().join("new");
         assert_eq!(restore_unchecked(&backup, &new).unwrap().before, None);
         assert!(records(&Store::open(&new, SETTINGS).unwrap()) == backed_up);

@@ -94,7 +94,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Deleted records, and names that lead to another player or to none.
+    /// Deleted records, and names that now belong to another player or to none.
     fn corrections(&mut self, corrections: &Corrections) -> Result<(), StoreError> {
         for (player, game, name) in &corrections.aliases {
             // Without a display name: the last seen one is in the player's record.

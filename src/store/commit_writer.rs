@@ -1,9 +1,9 @@
-//! Writes a commit on another thread while the engine goes on.
+//! Writes a commit on another thread while the engine continues.
 //!
-//! From the moment at which a commit is handed over, reads see it: its changes lie over the
-//! database ([`Tree::set_in_flight`]) until they are in it. One commit is written at a time.
-//! When the disk is slower than the changes come, each commit contains more of them, in order of
-//! key, so that a page of the database is written once for several servers.
+//! Reads see a commit as soon as it is handed over: its changes overlay the database
+//! ([`Tree::set_in_flight`]) until they are in it. One commit is written at a time. If the disk is
+//! slower than the changes arrive, each commit contains more of them. They are in order of key, so
+//! a page of the database is written once for several servers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
@@ -24,7 +24,7 @@ pub(super) struct CommitWriter {
 struct WriterThread {
     /// `None`: the thread is to end.
     commits: Option<mpsc::Sender<Arc<[RecordChange]>>>,
-    /// Locked by nobody but the owner: the lock makes the store shareable among readers.
+    /// Only the owner locks it. The lock makes the store shareable among readers.
     results: Mutex<mpsc::Receiver<Result<(), StoreError>>>,
     handle: Option<JoinHandle<()>>,
 }

@@ -1,6 +1,6 @@
 //! Whether this process may create threads.
 //!
-//! Sled 0.34.7 hands its work to a pool of seven threads. If none of them can be created, it only
+//! Sled 0.34.7 hands its work to a pool of seven threads. If no thread can be created, sled only
 //! logs that, and waits for ever. So the threads are created once before it is opened.
 
 use std::sync::Mutex;

@@ -73,7 +73,7 @@ pub(in crate::store) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
 pub(in crate::store) fn database_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     let Some(current) = read_current(dir)? else { return Ok(dir.to_owned()) };
     let database = dir.join(current.name());
-    // Sled would create a new one.
+    // Otherwise sled would create a new database.
     match metadata_if_exists(&database.join("db"))? {
         Some(_) => Ok(database),
         None => Err(StoreError::Damaged { path: database, at: " (it has no file \"db\")".to_owned() }),

@@ -192,7 +192,7 @@ mod tests {
             sender.send(()).unwrap();
             opening.join().unwrap().expect("opened once the reader is dropped");
         });
-        // Repeated without a pause: this failed now and then.
+        // This is repeated without a pause, because it failed now and then.
         for _ in 0..50 {
             drop(Store::open(dir.path(), SETTINGS).expect("opened"));
         }

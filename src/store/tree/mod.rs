@@ -42,8 +42,8 @@ pub(super) struct Tree {
     /// writer waits.
     db: Arc<RwLock<Arc<Database>>>,
     dirty_keys: Arc<DirtyKeys>,
-    /// The changes of the commit that is being written, sorted by key, each key once. They
-    /// lie over the database: reads see them as if they were applied.
+    /// The changes of the commit that is being written, sorted by key, each key once. They overlay
+    /// the database: reads see them as if they were applied.
     in_flight: Arc<RwLock<Option<Arc<[RecordChange]>>>>,
 }
 
@@ -86,8 +86,8 @@ impl Tree {
         *self.db.write().expect("database lock poisoned") = Arc::new(db);
     }
 
-    /// Lays the changes of a commit over the database, for all clones of this tree; `None`: they
-    /// are in it.
+    /// Overlays the database with the changes of a commit, for all clones of this tree; `None`: the
+    /// changes are in the database.
     pub(super) fn set_in_flight(&self, changes: Option<Arc<[RecordChange]>>) {
         *self.in_flight.write().expect("lock of the commit in flight poisoned") = changes;
     }
