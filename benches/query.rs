@@ -48,7 +48,7 @@ fn main() -> anyhow::Result<()> {
         let fleet = Fleet::start(servers, players, silent / 100.0)?;
         let mut measured: HashMap<Program, Vec<Run>> = HashMap::new();
         for run in 0..runs {
-            // Each program is the first one in turn.
+            // The programs take turns to run first.
             for index in 0..programs.len() {
                 let program = programs[(run + index) % programs.len()];
                 measured.entry(program).or_default().push(fleet.run(program)?);

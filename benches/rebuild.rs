@@ -111,7 +111,7 @@ fn settings(config: &Config, window: &str) -> anyhow::Result<EngineSettings> {
     Ok(EngineSettings { windows, ..config.engine_settings()? })
 }
 
-/// As the daemon's by default: files of 64 MB, each packed when it is full.
+/// As the daemon's recorder by default: files of 64 MB, each compressed when it is full.
 fn recorder(log: &Path) -> anyhow::Result<Recorder> {
     Ok(Recorder::open(RecorderSettings { path: log.to_owned(), rotate_bytes: 64 << 20, keep_files: 0 })?)
 }

@@ -89,8 +89,8 @@ struct Figures {
     scans_of_class_1: u64,
     extra: u64,
     extra_last: u64,
-    /// Rated rounds of the ground truth, and the shares of them whose winner and first three
-    /// were right in the last list.
+    /// Rated rounds of the ground truth, and the shares of them for which the last list had the
+    /// right winner and the right first three.
     rounds: u64,
     winner: f64,
     three: f64,

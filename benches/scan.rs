@@ -38,8 +38,8 @@ const FIRST_ROUND_INTERVAL_S: u64 = 3_600;
 
 const SERIES: [u64; 5] = [1_000, 10_000, 100_000, 200_000, 1_000_000];
 
-/// The cache of the state database: the default, more for more than 65,000 servers, and at
-/// most what leaves a daemon with a million servers of 4 players within 6 GB.
+/// The cache of the state database: the default, more for more than 65,000 servers, and at most so
+/// much that a daemon with a million servers of 4 players stays within 6 GB.
 const CACHE_BYTES_DEFAULT: u64 = 268_435_456;
 const CACHE_BYTES_MAX: u64 = 805_306_368;
 

@@ -8,7 +8,7 @@
 //! - with `CLQD_RATE` requests a second (500) for `CLQD_SECONDS` (120) over 50 connections: the times
 //!   of each kind of page, from the moment when the request was due; and the scans that were late,
 //!   with and without these requests. Each request is for another server, player, page of the board
-//!   or text, so nearly none is answered from the cache;
+//!   or string, so nearly none is answered from the cache;
 //! - with `wrk`: answers a second of each kind, of one path and of 1,000 different ones, beside nginx
 //!   which serves the same bytes as files, and the sizes of the answers;
 //! - the memory of the daemon with the web interface and, after a restart, without it.
@@ -78,7 +78,7 @@ fn name(player: u64) -> String {
     format!("player{player}")
 }
 
-/// What paths are made of.
+/// The data from which paths are built.
 struct Site {
     rows: u64,
     urls: Vec<String>,

@@ -353,7 +353,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Usually it has ended already.
+        // Usually the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

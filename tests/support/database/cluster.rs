@@ -129,8 +129,8 @@ impl Cluster {
 
     /// Waits until all nodes are members and can be written.
     pub async fn wait_until_all_synced(&self) {
-        // A node that was paused does not know at first that the others have excluded it: its
-        // view of the cluster is older than theirs.
+        // At first, a node that was paused does not know that the others have excluded it, because
+        // its view of the cluster is older than theirs.
         self.wait_for("one view of the cluster", async || {
             self.agreed("wsrep_cluster_conf_id").await?;
             (self.agreed("wsrep_cluster_size").await? == NODES.to_string()).then_some(())

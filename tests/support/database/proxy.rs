@@ -24,8 +24,8 @@ pub enum Plan {
     /// closing, for this long. Then the withheld bytes are sent to the database, as a delayed
     /// packet may be.
     StallUp(usize, Duration),
-    /// Replaces the first text with the second, of the same length, in data to the database
-    /// where one read from the socket contains it completely.
+    /// Replaces the first string with the second, of the same length, in data to the database. A
+    /// string that is split over two reads from the socket is not replaced.
     AlterUp(&'static [u8], &'static [u8]),
     /// The n-th COMMIT reaches the database and is executed, but its reply is lost with the
     /// connection.
