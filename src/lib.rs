@@ -61,7 +61,7 @@
 //! - **class**: how often a server is scanned, 1 to 7.
 //! - **key**: the number that stands for a player, server, map or game.
 //! - **commit**: all changes since the previous one, written atomically.
-//! - **outbox**: what must still be archived.
+//! - **outbox**: the objects that must still be archived.
 //!
 //! # More
 //!

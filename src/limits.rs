@@ -34,8 +34,8 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 
 /// Most bytes of incomplete replies of all scans together. A scan holds at most
-/// [`REPLY_BYTES_MAX`]; a reply is complete within a round trip, so at 8,333 scans/s with 3 KB
-/// and 0.5 s each these are 12 MB.
+/// [`REPLY_BYTES_MAX`]; a reply is complete within a round trip, so at 8,333 scans/s with 3 KB and
+/// 0.5 s each this is 12 MB.
 pub const INCOMPLETE_REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// Largest numbers of slots and players of one server that are accepted. Games with the largest servers have

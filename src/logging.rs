@@ -17,7 +17,7 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 pub struct LogFilter(reload::Handle<EnvFilter, Registry>);
 
 impl LogFilter {
-    /// Error: the text is not a filter, or logging has stopped.
+    /// Error: the string is not a filter, or logging has stopped.
     pub fn set(&self, filter: &str) -> anyhow::Result<()> {
         let filter =
             EnvFilter::try_new(limit_to_clqd(filter)).with_context(|| format!("{filter:?} is not a log filter"))?;

@@ -5,8 +5,8 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that the first SIGINT or SIGTERM cancels; neither signal ends the process any
-/// more. Must be called inside a tokio runtime, whose task waits for the signals.
+/// A token that the first SIGINT or SIGTERM cancels. From then on neither signal ends the process.
+/// Must be called inside a tokio runtime, whose task waits for the signals.
 pub fn on_signal() -> io::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

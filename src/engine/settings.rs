@@ -87,8 +87,8 @@ pub struct CacheLimits {
 
 impl Default for CacheLimits {
     fn default() -> CacheLimits {
-        // The table is small, because servers choose the names and could make all of them collide
-        // in a hash table.
+        // Few names are cached, because servers choose them and could make all of them collide in a
+        // hash table.
         CacheLimits { names_max: 10_000, player_windows_max: 2_000_000 }
     }
 }

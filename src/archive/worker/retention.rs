@@ -31,7 +31,7 @@ impl<S: JobSource> Worker<S> {
         }
         if settings.keep_top_board_days > 0 {
             let ended = format!("end_ms < {}", before_ms(settings.keep_top_board_days));
-            // The rows are deleted before their board, so no row is left without its board.
+            // The rows are deleted before their board, so a deleted board leaves no rows.
             old.push(("top_board_row", format!("board IN (SELECT board FROM top_board WHERE {ended})")));
             old.push((
                 "top_board",

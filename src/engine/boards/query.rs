@@ -282,7 +282,7 @@ impl Engine {
                 }
                 // An invalid label, such as the 32nd of a month.
                 Err(_) if window::has_form(text) => None,
-                // A type is written as a name, a window with a number.
+                // A string without digits is taken for the name of a type.
                 Err(_) if !text.contains(|c: char| c.is_ascii_digit()) => {
                     return Err(ViewError::BadWindow(kind.to_string()));
                 }
