@@ -28,7 +28,7 @@ use crate::proto::{parse_server_url, parse_server_url_or_auto};
 pub enum ServersCommand {
     /// Add servers and scan each immediately
     Add {
-        /// Such as quake3://host:27960; with host:port, all protocols are tried
+        /// Such as quake3://host:27960; host:port tries all protocols
         #[arg(required = true, value_name = "URL", value_parser = parse_server_url_or_auto)]
         urls: Vec<ServerUrl>,
         /// Add this tag to the servers' tags; may be repeated
@@ -185,7 +185,7 @@ pub fn map(map: String, app: &CliContext) -> anyhow::Result<ExitCode> {
 /// List the maps that were played most in all kept weeks
 #[derive(Debug, Args)]
 pub struct MapsArgs {
-    /// Part of a map name; a string of one or two characters matches only the beginning
+    /// Part of a name; one or two characters match only the beginning
     text: Option<String>,
     /// Most maps
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]

@@ -21,7 +21,7 @@ pub enum ClockCommand {
     /// Recorded time never runs backwards by itself. Weeks that were closed and have not ended are reopened. Players
     /// seen at a later time count as having left. Rows remain in the weeks they were credited to.
     Reset {
-        /// Set recorded time even if the system clock is not known to be synchronised
+        /// Set it even if the system clock is not known to be synchronised
         #[arg(long)]
         yes: bool,
     },

@@ -29,7 +29,7 @@ pub struct PlayerArgs {
 enum PlayerCommand {
     /// Find players by a part of their names, regardless of case
     Search {
-        /// Part of a name; a string of one or two characters matches only the beginning
+        /// Part of a name; one or two characters match only the beginning
         text: String,
         /// Most players
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]

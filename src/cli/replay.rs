@@ -1,7 +1,7 @@
 //! `clqd replay`: applies scan logs to a state directory with the daemon's engine.
 //!
-//! All logs are checked before anything is applied. A crash or a power cut can leave an incomplete
-//! line at the end of the last log. That line is skipped with a warning. Logs with other damage are
+//! All logs are checked before anything is applied. A crash or a power cut can leave the end of the
+//! last log incomplete. The incomplete part is skipped with a warning. Logs with other damage are
 //! refused, unless `--salvage` is given.
 
 use std::collections::HashMap;
