@@ -93,7 +93,7 @@ fn decided_by_the_rules(log: &str) -> String {
         let is_merge = line["command"] == "merge";
         let is_order =
             line["settings"].as_object().is_some_and(|all| *at > 0 && all.keys().any(|key| key.starts_with("boards.")));
-        !is_order && !(is_merge && is_listed_after(*at, &line["from"]))
+        !(is_order || is_merge && is_listed_after(*at, &line["from"]))
     });
     kept.map(|(_, line)| format!("{line}\n")).collect()
 }
