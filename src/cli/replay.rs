@@ -88,7 +88,13 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let first = checked.iter().find(|log| log.span.lines > 0).map(|log| scan_log::open(log.path)).transpose()?;
     let first = first.and_then(|log| LossyReader::new(log).next()).transpose()?;
     let config = match first {
-        Some(LogEvent::Settings { settings, .. }) => &obey(config, &settings)?,
+        Some(LogEvent::Settings { settings, .. }) => {
+            let obeyed = obey(config, &settings)?;
+            if obeyed.time_zone != config.time_zone {
+                note(format_args!("the time zone of the log applies: {}", obeyed.time_zone));
+            }
+            &Config { time_zone: obeyed.time_zone, ..config.clone() }
+        }
         _ => config,
     };
     let mut state = State::open_configured(config, &args.state, true).context("cannot open the state directory")?;
@@ -279,6 +285,9 @@ impl Replay<'_> {
             config.time_zone
         );
         if obeyed != *config {
+            let changed = obeyed.result_settings().changed_since(&config.result_settings());
+            let changed: Vec<String> = changed.0.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+            note(format_args!("from here on the settings of the log apply: {}", changed.join(", ")));
             self.state.commit()?;
             self.state.engine.reload(obeyed.engine_settings()?);
         }
