@@ -55,6 +55,8 @@ pub struct Recorder {
     /// The settings in effect at the end of the active file, including the lines of the buffer.
     /// Empty: the file has none.
     recorded: RecordedSettings,
+    /// Whether the next line must be one with settings: `recorded` and `in_force` differ.
+    are_settings_due: bool,
     /// Time of the first line of the buffer, and the settings that held before it.
     buffer_start: (i64, RecordedSettings),
     compressor: Option<JoinHandle<Result<(), RecordError>>>,
@@ -80,6 +82,7 @@ impl Recorder {
             buffer: Vec::new(),
             in_force: RecordedSettings::default(),
             recorded,
+            are_settings_due: false,
             buffer_start: (0, RecordedSettings::default()),
             compressor: None,
             lock: LogFileLock::default(),
@@ -97,6 +100,7 @@ impl Recorder {
 
     /// Sets the settings in effect from the next event on. They are written with it.
     pub fn set_settings(&mut self, settings: RecordedSettings) {
+        self.are_settings_due = self.recorded != settings;
         self.in_force = settings;
     }
 
@@ -119,7 +123,7 @@ impl Recorder {
         if self.buffer.is_empty() {
             self.buffer_start = (t_ms, self.in_force.clone());
         }
-        if self.recorded != self.in_force {
+        if std::mem::take(&mut self.are_settings_due) {
             let settings = self.in_force.changed_since(&self.recorded);
             line::write_event(&mut self.buffer, &LogEvent::Settings { t_ms, settings });
             self.recorded = self.in_force.clone();
@@ -131,6 +135,7 @@ impl Recorder {
         let (t_ms, settings) = &self.buffer_start;
         if self.buffer.is_empty() {
             self.recorded = RecordedSettings::default();
+            self.are_settings_due = !self.in_force.is_empty();
         } else if !settings.is_empty() {
             let mut lines = Vec::new();
             line::write_event(&mut lines, &LogEvent::Settings { t_ms: *t_ms, settings: settings.clone() });

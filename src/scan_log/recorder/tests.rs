@@ -240,3 +240,58 @@ fn closed_file_that_cannot_be_removed_is_retried_and_recording_goes_on() {
     let times: Vec<_> = files.iter().flat_map(|file| open(file).unwrap().map(|line| line.unwrap().t_ms())).collect();
     assert_eq!(times, (1..=60).collect::<Vec<_>>());
 }
+
+fn recorded(text: &str) -> RecordedSettings {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The lines with settings of a file, and its first line.
+fn settings_in(text: &str) -> (Vec<String>, String) {
+    let lines = text.lines().filter(|line| line.contains("\"settings\"")).map(str::to_owned);
+    (lines.collect(), text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn each_file_begins_with_all_settings_and_later_lines_have_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("scans.jsonl");
+    let open_recorder = |settings: &str| {
+        let of_file = RecorderSettings { path: path.clone(), rotate_bytes: 1 << 20, keep_files: 0 };
+        let mut recorder = Recorder::open(of_file).unwrap();
+        recorder.set_settings(recorded(settings));
+        recorder
+    };
+    let url = ServerUrl::parse("quake3://h:1").unwrap();
+    let add = |recorder: &mut Recorder, t_ms| {
+        recorder.add(&url, &Outcome::Miss { t_ms, reason: "timeout".into() });
+        recorder.flush().unwrap();
+    };
+    let mut recorder = open_recorder(r#"{"elo.k":25.0,"names.count_bots":false}"#);
+    add(&mut recorder, 1);
+    add(&mut recorder, 2);
+    drop(recorder);
+    // A restart with the same settings, then with another one.
+    add(&mut open_recorder(r#"{"elo.k":25.0,"names.count_bots":false}"#), 3);
+    let mut recorder = open_recorder(r#"{"elo.k":30.0,"names.count_bots":false}"#);
+    add(&mut recorder, 4);
+    let all = r#"{"t":1,"settings":{"elo.k":25.0,"names.count_bots":false}}"#.to_owned();
+    let changed = r#"{"t":4,"settings":{"elo.k":30.0}}"#.to_owned();
+    assert_eq!(settings_in(&fs::read_to_string(&path).unwrap()), (vec![all.clone(), changed], all));
+
+    // Lines that are added before the file is rotated go to the new file.
+    recorder.add(&url, &Outcome::Miss { t_ms: 5, reason: "timeout".into() });
+    recorder.start_new_file().unwrap();
+    recorder.flush().unwrap();
+    recorder.start_new_file().unwrap();
+    add(&mut recorder, 6);
+    recorder.finish_compression();
+    for (file, t_ms) in [(compressed_file(&path, 1), 5), (path.clone(), 6)] {
+        let text = open(&file).unwrap().map(|event| event.unwrap()).fold(Vec::new(), |mut text, event| {
+            line::write_event(&mut text, &event);
+            text
+        });
+        let all = format!("{{\"t\":{t_ms},\"settings\":{{\"elo.k\":30.0,\"names.count_bots\":false}}}}");
+        let found = settings_in(std::str::from_utf8(&text).unwrap());
+        assert_eq!(found, (vec![all.clone()], all), "{}", file.display());
+    }
+}
