@@ -8,24 +8,25 @@
 //! `CLQD_SERVERS` (500) and `CLQD_HOURS` (6) set the number of scans.
 
 mod measure;
+#[path = "measure/simulated_scans.rs"]
+mod simulated_scans;
 
 use std::hint::black_box;
 
 use clqd::engine::Outcome;
-use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::log::{Decoder, Encoder, LogEvent};
 use clqd::model::ServerUrl;
 use clqd::scan_log;
 use measure::on_core;
+use simulated_scans::simulated_scans;
 
-const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
 const SEGMENT_MS: i64 = 3_600_000;
 const BATCH_MS: i64 = 200;
 const ROUNDS: usize = 5;
 
 fn main() -> anyhow::Result<()> {
     let number = |name: &str, or: u32| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
-    let scans = generate(number("CLQD_SERVERS", 500), number("CLQD_HOURS", 6))?;
+    let scans = simulated_scans(number("CLQD_SERVERS", 500), number("CLQD_HOURS", 6))?;
     let players: usize = scans.iter().map(|(_, outcome)| players_in(outcome)).sum();
     println!("{} scans of {:.1} players on average", scans.len(), players as f64 / scans.len() as f64);
     let mut best = [f64::INFINITY; 4];
@@ -91,18 +92,4 @@ fn encode(scans: &[(ServerUrl, Outcome)]) -> Vec<Vec<Vec<u8>>> {
         scans.chunk_by(by(BATCH_MS)).map(batch).collect()
     };
     scans.chunk_by(by(SEGMENT_MS)).map(segment).collect()
-}
-
-fn generate(servers: u32, hours: u32) -> anyhow::Result<Vec<(ServerUrl, Outcome)>> {
-    let settings =
-        WorldSettings { servers, start_ms: START_MS, activity: 6.0, truth: false, ..WorldSettings::default() };
-    let mut world = World::new(settings);
-    let url = |server| {
-        let scheme = world.protocol(server).scheme();
-        ServerUrl::parse(&format!("{scheme}://{}:27960", address::address_of(server)))
-    };
-    let urls = (0..servers).map(url).collect::<Result<Vec<_>, _>>()?;
-    let to_ms = START_MS + i64::from(hours) * 3_600_000;
-    let scans = SimulatedHistory::new(&mut world, START_MS, to_ms);
-    Ok(scans.map(|(_, server, snapshot)| (urls[server as usize].clone(), Outcome::Snapshot(snapshot))).collect())
 }

@@ -12,18 +12,17 @@
 //! this thread, the best of seven rounds.
 
 mod measure;
+#[path = "measure/simulated_scans.rs"]
+mod simulated_scans;
 
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use clqd::engine::Outcome;
-use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
-use clqd::model::ServerUrl;
 use clqd::scan_log;
 use measure::on_core;
 use serde::Deserialize;
+use simulated_scans::simulated_scans;
 
-const START_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
 const ROUNDS: usize = 7;
 
 fn main() -> anyhow::Result<()> {
@@ -73,23 +72,13 @@ fn timed(lines: &[String], parse: impl Fn(&str) -> bool) -> anyhow::Result<f64> 
 
 /// Snapshots of a fleet, as the recorder writes them, without the line feed.
 fn generate(servers: u32, hours: u32) -> anyhow::Result<Vec<String>> {
-    let settings =
-        WorldSettings { servers, start_ms: START_MS, activity: 6.0, truth: false, ..WorldSettings::default() };
-    let mut world = World::new(settings);
-    let url = |server| {
-        let scheme = world.protocol(server).scheme();
-        ServerUrl::parse(&format!("{scheme}://{}:27960", address::address_of(server)))
-    };
-    let urls = (0..servers).map(url).collect::<Result<Vec<_>, _>>()?;
-    let to_ms = START_MS + i64::from(hours) * 3_600_000;
-    let mut lines = Vec::new();
-    for (_, server, snapshot) in SimulatedHistory::new(&mut world, START_MS, to_ms) {
+    let line = |(url, outcome)| {
         let mut line = Vec::new();
-        scan_log::write(&mut line, &urls[server as usize], &Outcome::Snapshot(snapshot));
+        scan_log::write(&mut line, &url, &outcome);
         line.pop();
-        lines.push(String::from_utf8(line)?);
-    }
-    Ok(lines)
+        Ok(String::from_utf8(line)?)
+    };
+    simulated_scans(servers, hours)?.into_iter().map(line).collect()
 }
 
 /// The fields of a line, borrowed where JSON allows it.
