@@ -71,24 +71,3 @@ pub enum AdminCommand {
     /// Sets recorded time back to the time of the command.
     Clock {},
 }
-
-impl AdminCommand {
-    /// The name in a log.
-    pub fn name(&self) -> &'static str {
-        match self {
-            AdminCommand::Add { .. } => "add",
-            AdminCommand::Remove { .. } => "remove",
-            AdminCommand::Tag { .. } => "tag",
-            AdminCommand::DropTag { .. } => "drop_tag",
-            AdminCommand::Greylist { .. } => "greylist",
-            AdminCommand::Lift { .. } => "lift",
-            AdminCommand::Trust { .. } => "trust",
-            AdminCommand::Merge { .. } => "merge",
-            AdminCommand::Forget { .. } => "forget",
-            AdminCommand::Allow { .. } => "allow",
-            AdminCommand::Reopen { .. } => "reopen",
-            AdminCommand::DeleteWindows { .. } => "delete_windows",
-            AdminCommand::Clock {} => "clock",
-        }
-    }
-}

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::scans;
 use clqd::engine::{Added, EngineSettings, Event, KnownScan, Outcome, RescanTarget};
+use clqd::model::ServerUrl;
 use clqd::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
-use clqd::model::{Completeness, ServerUrl, Snapshot};
 use clqd::schedule::Intervals;
 use clqd::state::State;
 use clqd::store::StoreSettings;
@@ -67,7 +68,7 @@ impl Run {
             let now_ms = due_ms.max(state.engine.now_ms() + 1);
             let Some(probe) = state.engine.poll_probe(now_ms) else { continue };
             let outcome = match answering.contains(&probe.url.as_str()) {
-                true => Outcome::Snapshot(empty_list(now_ms)),
+                true => Outcome::Snapshot(scans::snapshot(now_ms, Vec::<(&str, i64)>::new())),
                 false => Outcome::Miss { t_ms: now_ms, reason: "timeout".to_owned() },
             };
             scans.push((now_ms, probe.url.to_string(), probe.exception_mode));
@@ -87,20 +88,6 @@ impl Run {
 
 fn url(text: &str) -> ServerUrl {
     ServerUrl::parse(text).unwrap()
-}
-
-fn empty_list(t_ms: i64) -> Snapshot {
-    Snapshot {
-        t_ms,
-        game: "baseq3".into(),
-        map: "q3dm17".into(),
-        hostname: String::new(),
-        slots: 16,
-        players: Vec::new(),
-        completeness: Completeness::Full,
-        count: None,
-        bots: None,
-    }
 }
 
 const SERVER: &str = "quake3://10.0.0.1:27960";
