@@ -101,8 +101,8 @@ fn decided_by_the_rules(log: &str) -> String {
 /// Whether a name as listed is this one, or may be it after normalisation.
 fn has_name(listed: &str, name: &Value) -> bool {
     let name = name.as_str().unwrap_or_default();
-    clqd::model::name::normalise(listed, ColourCodes::Quake3) == name
-        || clqd::model::name::normalise(listed, ColourCodes::None) == name
+    let all_codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces];
+    all_codes.into_iter().any(|codes| clqd::model::name::normalise(listed, codes) == name)
 }
 
 /// Servers to which no check applied have the same rows with screening disabled.
