@@ -11,7 +11,8 @@ use crate::cli::context::{CliContext, DaemonNotRunning};
 use crate::cli::output::Printer;
 use crate::cli::stdio::{Output, note};
 use crate::control::{Request, Row};
-use crate::store::{self, BackupSummary};
+use crate::state::recovery;
+use crate::store::BackupSummary;
 
 /// Write a consistent copy of the state to a new directory
 ///
@@ -37,7 +38,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
-            let summary = store::backup_closed(&config.state_dir, &dir, config.store.cache_bytes)
+            let summary = recovery::backup_closed(&config, &config.state_dir, &dir)
                 .with_context(|| format!("cannot back up {}", config.state_dir.display()))?;
             print(app, row(&dir, summary))?;
         }

@@ -125,7 +125,7 @@ impl CliContext {
                         each(ResponseItem::Row(row))
                     });
                 }
-                Err(failed) if offline::is_locked(&failed) && is_running.get() => {}
+                Err(failed) if failed.is_locked() && is_running.get() => {}
                 Err(failed) => {
                     let context = format!("{error}, and the state directory {dir} cannot be read");
                     return Err(failed).context(context);

@@ -47,7 +47,7 @@ pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         Some(dir) => {
             let opened = offline::open(&app.config()?, dir, &|| false);
             let advice = match &opened {
-                Err(error) if offline::is_locked(error) => {
+                Err(error) if error.is_locked() => {
                     "cannot read the state; without --state the running daemon sends the rows"
                 }
                 _ => "cannot read the state",

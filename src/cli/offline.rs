@@ -8,9 +8,9 @@ use crate::cli::export::{self, ExportError};
 use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
+use crate::state::State;
 use crate::state::answer::{respond_once, view_error};
-use crate::state::{State, StateError};
-use crate::store::StoreError;
+use crate::state::recovery::{self, RecoveryError};
 
 /// Answers read-only requests. Any other request is a bug in the caller.
 pub trait Reader {
@@ -22,8 +22,8 @@ pub trait Reader {
 /// Opens a state directory for reading, without changing anything. Prints the store's
 /// notes. Waits while another process has the directory open, until `should_give_up`
 /// returns true.
-pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, StateError> {
-    let state = State::open_copy(config, dir, should_give_up)?;
+pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
+    let state = recovery::open_copy(config, dir, should_give_up)?;
     state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     Ok(state)
 }
@@ -32,11 +32,6 @@ pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> R
 pub fn archive_status(config: &Config, last_complete_ms: Option<i64>) -> Option<ArchiveStatus> {
     let target = config.archive_settings().target();
     config.archive.is_enabled().then(|| ArchiveStatus { target, last_complete_ms, ..ArchiveStatus::default() })
-}
-
-/// Whether another process had the state directory open all the time.
-pub fn is_locked(error: &StateError) -> bool {
-    matches!(error, StateError::Store(StoreError::Locked { .. }))
 }
 
 impl Reader for State {

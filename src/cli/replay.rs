@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::engine::CacheLimits;
 use crate::log::{LogEvent, RecordedSettings};
 use crate::scan_log::{self, Damage, LogSummary, LossyReader};
+use crate::state::recovery;
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
 
@@ -97,7 +98,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         }
         _ => config,
     };
-    let mut state = State::open_configured(config, &args.state, true).context("cannot open the state directory")?;
+    let mut state = recovery::open_without_log(config, &args.state).context("cannot open the state directory")?;
     state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());

@@ -30,6 +30,10 @@ pub enum WindowSettingsError {
 }
 
 impl StoreConfig {
+    pub fn checkpoint_interval_ms(&self) -> i64 {
+        i64::from(self.checkpoint_interval_s) * 1_000
+    }
+
     /// When the state directory is compacted.
     pub fn compaction(&self) -> CompactSettings {
         CompactSettings { bytes_min: self.compact_bytes_min, disk_free_bytes_min: self.disk_free_bytes_min }

@@ -91,6 +91,11 @@ impl DiskSpace {
             || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_PENDING_BYTES_MAX as u64
     }
 
+    /// Whether there is space for changed records.
+    pub(super) fn has_space_for_records(&self, records: usize) -> bool {
+        self.free().1 > records as u64 * BYTES_PER_RECORD
+    }
+
     /// Whether the result of a scan must be discarded, with that many records and bytes
     /// pending.
     pub(super) fn discards_scan(&mut self, records: usize, log_bytes: usize) -> bool {

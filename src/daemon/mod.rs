@@ -18,6 +18,7 @@ mod engine_thread;
 mod history;
 mod import_task;
 mod log_rewriting;
+mod log_thread;
 mod name_search;
 mod rescan_results;
 mod systemd;
@@ -43,7 +44,8 @@ use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Command, EngineThread, Isolation, Recorders};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
-use crate::log::LogEvent;
+use crate::daemon::log_thread::LogThread;
+use crate::log::{BatchBuilder, Cut, LogEvent, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
 use crate::model::AdminCommand;
 use crate::model::view::ClockTrust;
@@ -51,6 +53,7 @@ use crate::scan::{ScanCounters, Scanner};
 use crate::scan_log::{self, Recorder};
 use crate::shutdown;
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
+use crate::state::recovery::{self, Recovered};
 use crate::state::{ReplayFeed, State};
 use crate::store;
 use crate::web::{self, WebLimits};
@@ -62,6 +65,10 @@ const COMMAND_QUEUE_MAX: usize = 256;
 /// Threads of a daemon with every optional part. If they cannot be created, the start fails at
 /// once, because some libraries panic or wait for ever without threads.
 const THREADS_MIN: usize = 24;
+
+/// A segment of the log ends at this size and age.
+const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+const SEGMENT_MS_MAX: i64 = 3_600_000;
 
 /// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -165,7 +172,7 @@ impl Daemon {
         let web_address = web.as_ref().map(web::Listener::address);
         let web = web.map(|listener| listener.start(WebLimits::default()));
         let for_state = config.clone();
-        let (state, recorder, clock) = blocking(move || open_state(&for_state, time)).await?;
+        let (state, log_thread, recorder, clock) = blocking(move || open_state(&for_state, time)).await?;
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
@@ -193,7 +200,7 @@ impl Daemon {
         };
         let thread = EngineThread::new(
             state,
-            Recorders { scan_log: recorder, log_rewriter, captures },
+            Recorders { log: log_thread, scan_log: recorder, log_rewriter, captures },
             clock.clone(),
             probes,
             &config,
@@ -349,11 +356,38 @@ impl StateInUseCheck {
     }
 }
 
-/// Opens the state and the scan log, and applies the end of the log. Takes up to minutes.
-fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(State, Option<Recorder>, Arc<Clock>)> {
+type OpenedState = (State, LogThread, Option<Recorder>, Arc<Clock>);
+
+/// Opens the log for writing. The state contains its events.
+fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(LogWriter, BatchBuilder)> {
+    let dir = recovery::log_dir(&config.state_dir);
+    let settings = WriterSettings { dir, segment_bytes_max: SEGMENT_BYTES_MAX, segment_ms_max: SEGMENT_MS_MAX };
+    let (writer, builder, cut) = LogWriter::open(&settings, first_seq, now_ms).context("cannot open the log")?;
+    if let Some(Cut { path, position, bytes, last_ms }) = cut {
+        let (path, last) = (path.display(), crate::model::calendar::utc(last_ms));
+        tracing::warn!(
+            %path, position, bytes, last,
+            "the log ends with an incomplete batch, probably after a crash; it is removed. Nothing in it was acknowledged"
+        );
+    }
+    Ok((writer, builder))
+}
+
+/// Opens the state and the logs, and applies their ends. Takes up to minutes.
+fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<OpenedState> {
     create_parent(&config.state_dir, "state_dir")?;
-    let mut state = State::open_configured(config, &config.state_dir, true)
-        .with_context(|| format!("cannot open the state directory {}", config.state_dir.display()))?;
+    let failed = || format!("cannot open the state directory {}", config.state_dir.display());
+    let Recovered { mut state, position, events, .. } =
+        recovery::open(config, &config.state_dir, &|| false).with_context(failed)?;
+    if events > 0 {
+        tracing::info!(events, "applied the log since the last checkpoint");
+    }
+    if position.is_none() {
+        // A state with a position and without a log has lost it.
+        state.store.write_checkpoint(0).with_context(failed)?;
+    }
+    let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, time.read().system_ms)?;
+    let log = LogThread::start(writer, builder, config.result_settings()).context("cannot start a thread")?;
     let mut recorder = None;
     if let Some(settings) = config.recorder_settings() {
         let path = settings.path.clone();
@@ -366,6 +400,9 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     } else {
         window_rebuild::plan_window_types(&mut state.engine, None);
     }
+    state.commit().with_context(failed)?;
+    state.store.write_checkpoint(log.synced()).with_context(failed)?;
+    log.remove_until(log.synced())?;
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
     state.engine.reschedule_all(clock.now_ms());
     // Scans recorded under a clock that may turn out to be wrong get their own file.
@@ -377,7 +414,7 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
         let is_new = recorder.start_new_file().context("cannot start a new scan log file")?;
         ensure!(is_new, "the system clock is not trusted, and the scan log cannot begin a new file");
     }
-    Ok((state, recorder, clock))
+    Ok((state, log, recorder, clock))
 }
 
 fn open_control_socket(path: &Path) -> anyhow::Result<Listener> {
@@ -407,7 +444,7 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
         LogEvent::Command { command: AdminCommand::Clock {}, .. } => false,
         LogEvent::Command { t_ms, .. } => *t_ms > began_ms,
         // The settings of the config apply.
-        LogEvent::Settings { .. } => true,
+        LogEvent::Settings { .. } | LogEvent::Tick { .. } => true,
     };
     let mut tail = scan_log::read_tail(log, |event| is_new(state, event))?;
     let mut feed = ReplayFeed::background();
@@ -424,7 +461,6 @@ fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
             commands = feed.commands(),
             "the last scans of the scan log were not in the state and have been applied"
         );
-        state.commit()?;
     }
     Ok(())
 }

@@ -37,6 +37,7 @@ pub(super) const KIND_MISS: u8 = 2;
 pub(super) const KIND_COMMAND: u8 = 3;
 pub(super) const KIND_SETTINGS: u8 = 4;
 pub(super) const KIND_MERGE: u8 = 5;
+pub(super) const KIND_TICK: u8 = 6;
 
 /// Flags of a snapshot.
 pub(super) mod snapshot_flag {
@@ -134,6 +135,10 @@ impl Encoder {
             LogEvent::Settings { t_ms, settings } => {
                 self.put_head(KIND_SETTINGS, *t_ms, out);
                 put_json(settings, out);
+            }
+            LogEvent::Tick { t_ms, close_until_ms } => {
+                self.put_head(KIND_TICK, *t_ms, out);
+                put_i64(out, t_ms.wrapping_sub(*close_until_ms));
             }
         }
     }

@@ -18,6 +18,12 @@ pub enum LogError {
     Header { path: PathBuf },
     #[error("{} should begin with batch {expected}, but begins with {found}: a segment is missing or is another log's", path.display())]
     Sequence { path: PathBuf, expected: u64, found: u64 },
+    #[error("{} begins with batch {first}, but the state has the batches until {position}: the log between them is missing", path.display())]
+    Gap { path: PathBuf, first: u64, position: u64 },
+    #[error("the log in {} ends with batch {last}, but the state has the batches until {position}: the end of the log is missing", dir.display())]
+    Behind { dir: PathBuf, last: u64, position: u64 },
+    #[error("the log in {} is missing: the state has its batches until {position}, later ones are lost", dir.display())]
+    Missing { dir: PathBuf, position: u64 },
     #[error("the log ends with batch {last}, and {} says that another segment follows: a segment is missing", path.display())]
     MissingSegment { path: PathBuf, last: u64 },
     /// Bytes that are not a batch, and after them valid batches or another segment.

@@ -10,9 +10,24 @@ use crate::model::{AdminCommand, ServerUrl};
 /// One event of a log, in the order in which the engine applied it.
 #[derive(Clone, Debug)]
 pub enum LogEvent {
-    Scan { server: ServerUrl, outcome: Outcome },
-    Command { t_ms: i64, command: AdminCommand },
-    Settings { t_ms: i64, settings: RecordedSettings },
+    Scan {
+        server: ServerUrl,
+        outcome: Outcome,
+    },
+    Command {
+        t_ms: i64,
+        command: AdminCommand,
+    },
+    Settings {
+        t_ms: i64,
+        settings: RecordedSettings,
+    },
+    /// Time passes: windows begin, weeks that end until `close_until_ms` are closed, in steps. The JSON
+    /// lines have none: their reader closes weeks by the times of the scans.
+    Tick {
+        t_ms: i64,
+        close_until_ms: i64,
+    },
 }
 
 impl LogEvent {
@@ -20,7 +35,7 @@ impl LogEvent {
     pub fn t_ms(&self) -> i64 {
         match self {
             LogEvent::Scan { outcome, .. } => outcome.t_ms(),
-            LogEvent::Command { t_ms, .. } | LogEvent::Settings { t_ms, .. } => *t_ms,
+            LogEvent::Command { t_ms, .. } | LogEvent::Settings { t_ms, .. } | LogEvent::Tick { t_ms, .. } => *t_ms,
         }
     }
 

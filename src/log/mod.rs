@@ -23,4 +23,4 @@ pub use self::encode::Encoder;
 pub use self::error::LogError;
 pub use self::event::{LogEvent, RecordedSettings};
 pub use self::segment::{Cut, LogReader, SegmentSummary, check, segments};
-pub use self::writer::{LogWriter, WriterSettings};
+pub use self::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};

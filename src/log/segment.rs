@@ -111,6 +111,17 @@ impl LogReader {
         Ok(LogReader::of(segments(dir)?))
     }
 
+    /// Reads the segments with the batches after `position`. The first of them may begin earlier.
+    pub fn open_after(dir: &Path, position: u64) -> Result<LogReader, LogError> {
+        let mut files = segments(dir)?;
+        let first = files.iter().rposition(|file| file.first_seq <= position + 1);
+        match (first, files.first()) {
+            (Some(first), _) => Ok(LogReader::of(files.split_off(first))),
+            (None, Some(file)) => Err(LogError::Gap { path: file.path.clone(), first: file.first_seq, position }),
+            (None, None) => Err(LogError::Missing { dir: dir.to_owned(), position }),
+        }
+    }
+
     /// Reads some segments that follow each other.
     pub(super) fn of(segments: Vec<SegmentFile>) -> LogReader {
         LogReader {

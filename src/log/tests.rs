@@ -54,8 +54,31 @@ fn settings(dir: &Path) -> WriterSettings {
     WriterSettings { dir: dir.to_owned(), segment_bytes_max: 1 << 20, segment_ms_max: 3_600_000 }
 }
 
-fn open(dir: &Path) -> LogWriter {
-    LogWriter::open(settings(dir), T_MS).unwrap().0
+/// A log whose batches are written by the thread that fills them.
+struct Log {
+    writer: LogWriter,
+    builder: BatchBuilder,
+    cut: Option<Cut>,
+}
+
+impl Log {
+    fn open(settings: &WriterSettings) -> Result<Log, LogError> {
+        let (writer, builder, cut) = LogWriter::open(settings, 1, T_MS)?;
+        Ok(Log { writer, builder, cut })
+    }
+
+    fn append(&mut self, event: &LogEvent) {
+        self.builder.append(event);
+    }
+
+    fn sync(&mut self, now_ms: i64) {
+        let batch = self.builder.take(now_ms).expect("an event was added");
+        self.writer.write(batch, now_ms).unwrap();
+    }
+}
+
+fn open(dir: &Path) -> Log {
+    Log::open(&settings(dir)).unwrap()
 }
 
 #[test]
@@ -126,7 +149,9 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
         LogEvent::Settings { t_ms, settings: serde_json::from_value(settings).unwrap() }
     });
     let scan = (0..3_u16, any_outcome()).prop_map(|(server, outcome)| scan(server, outcome));
-    prop_oneof![8 => scan, 2 => command, 1 => settings]
+    let tick = (any::<i64>(), any::<i64>());
+    let tick = tick.prop_map(|(t_ms, close_until_ms)| LogEvent::Tick { t_ms, close_until_ms });
+    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick]
 }
 
 proptest! {
@@ -156,13 +181,13 @@ proptest! {
 
 /// A log of three segments. Each has three batches, except the last. Returns its events.
 fn write_small_log(dir: &Path) -> Vec<String> {
-    let mut writer = LogWriter::open(WriterSettings { segment_ms_max: 300, ..settings(dir) }, T_MS).unwrap().0;
+    let mut writer = Log::open(&WriterSettings { segment_ms_max: 300, ..settings(dir) }).unwrap();
     let mut events = Vec::new();
     for n in 1..=8 {
         let event = scan(1, snapshot(T_MS + n * 100, vec![player("a", n), player("b", 7)]));
         events.push(text(&event));
         writer.append(&event);
-        writer.sync(T_MS + n * 100).unwrap();
+        writer.sync(T_MS + n * 100);
     }
     events
 }
@@ -177,7 +202,7 @@ fn log_of_several_segments_and_starts_is_read_whole() {
         want.push(text(&event));
         let mut writer = open(dir.path());
         writer.append(&event);
-        writer.sync(T_MS).unwrap();
+        writer.sync(T_MS);
         // A start without an event leaves nothing.
         drop(writer);
         drop(open(dir.path()));
@@ -195,7 +220,7 @@ fn log_of_several_segments_and_starts_is_read_whole() {
 fn second_writer_is_refused_and_names_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let _writer = open(dir.path());
-    let error = LogWriter::open(settings(dir.path()), T_MS).unwrap_err().to_string();
+    let error = LogWriter::open(&settings(dir.path()), 1, T_MS).unwrap_err().to_string();
     assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
 }
 
@@ -221,13 +246,13 @@ fn every_cut_of_the_end_keeps_the_batches_before_it() {
         assert_eq!(read, want[..read.len()], "{len}");
         lengths.insert(read.len());
         let files = segments(dir.path()).unwrap();
-        let (mut writer, cut) = LogWriter::open(settings(dir.path()), T_MS).unwrap();
-        if let Some(cut) = cut {
+        let mut writer = open(dir.path());
+        if let Some(cut) = &writer.cut {
             assert_eq!(cut.position + cut.bytes, len as u64);
         }
         let event = scan(1, snapshot(T_MS + 9_000, vec![player("z", 1)]));
         writer.append(&event);
-        writer.sync(T_MS).unwrap();
+        writer.sync(T_MS);
         drop(writer);
         let continued = read_all(dir.path()).unwrap();
         assert_eq!((&continued[..read.len()], &continued[read.len()]), (&read[..], &text(&event)), "{len}");
@@ -294,11 +319,53 @@ fn name_that_looks_like_a_batch_is_not_one() {
     let name = String::from_utf8(forged).unwrap();
     let mut writer = open(dir.path());
     writer.append(&scan(1, snapshot(T_MS, vec![player(&name, 1)])));
-    writer.sync(T_MS).unwrap();
+    writer.sync(T_MS);
     let path = segments(dir.path()).unwrap().pop().unwrap().path;
     let len = fs::metadata(&path).unwrap().len();
     drop(writer);
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(len - 1).unwrap();
     let (_, cut) = check(dir.path()).unwrap();
     assert_eq!(cut.map(|cut| cut.position), Some(40));
+}
+
+#[test]
+fn segments_are_removed_only_when_no_batch_of_them_is_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let want = write_small_log(dir.path());
+    let firsts = || segments(dir.path()).unwrap().iter().map(|file| file.first_seq).collect::<Vec<_>>();
+    let log = open(dir.path());
+    assert_eq!(firsts(), [1, 4, 7, 9]);
+    for (position, kept) in [(2, &[1, 4, 7, 9][..]), (3, &[4, 7, 9]), (7, &[7, 9]), (8, &[9])] {
+        log.writer.remove_until(position).unwrap();
+        assert_eq!(firsts(), kept, "{position}");
+        let mut reader = LogReader::open_after(dir.path(), position).unwrap();
+        let mut read = Vec::new();
+        while reader.read_batch(|event| read.push(text(&event))).unwrap().is_some() {}
+        assert!(want.ends_with(&read) && read.len() >= want.len() - position as usize, "{position}");
+        if let Some(before) = kept[0].checked_sub(2).filter(|&before| before > 0) {
+            let error = LogReader::open_after(dir.path(), before).unwrap_err();
+            assert!(matches!(error, LogError::Gap { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn segment_can_end_with_and_without_a_batch() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(dir.path());
+    assert!(log.builder.take_and_end_segment(T_MS).is_none(), "the segment is empty");
+    let mut want = Vec::new();
+    for n in 0..4 {
+        let event = LogEvent::Tick { t_ms: T_MS + n, close_until_ms: T_MS };
+        want.push(text(&event));
+        log.append(&event);
+        if n % 2 == 0 {
+            log.sync(T_MS);
+        }
+        let batch = log.builder.take_and_end_segment(T_MS).unwrap();
+        log.writer.write(batch, T_MS).unwrap();
+    }
+    assert_eq!(read_all(dir.path()).unwrap(), want);
+    assert_eq!(segments(dir.path()).unwrap().len(), 5);
+    assert_eq!(log.builder.last_seq(), 4);
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 
 use super::LogEvent;
-use super::batch::{BATCH_HEADER_BYTES, BODY_BYTES_MAX, BatchHeader, SEGMENT_HEADER_BYTES, SegmentHeader, VERSION};
+use super::batch::{BATCH_HEADER_BYTES, BODY_BYTES_MAX, BatchHeader, SegmentHeader, VERSION};
 use super::encode::Encoder;
 use super::error::LogError;
 use super::segment::{Cut, LogReader, SegmentFile, segments};
@@ -26,19 +26,109 @@ pub struct WriterSettings {
     pub segment_ms_max: i64,
 }
 
-/// Appends to a log. Only one process can.
+/// Events that are written and synced together.
 #[derive(Debug)]
-pub struct LogWriter {
-    settings: WriterSettings,
-    _lock: Flock<File>,
-    segment: Segment,
-    bytes: u64,
+pub struct Batch {
+    /// Space for the header, then the events.
+    bytes: Vec<u8>,
+    events: u32,
+    last_ms: i64,
+    seq: u64,
+    /// The next batch begins a new segment.
+    ends_segment: bool,
+}
+
+impl Batch {
+    /// Sequence number of the last batch with events, when this one is on disk.
+    pub fn last_seq(&self) -> u64 {
+        if self.events > 0 { self.seq } else { self.seq - 1 }
+    }
+}
+
+/// Encodes events into the next batch, while a [`LogWriter`] writes the one before on another thread.
+#[derive(Debug)]
+pub struct BatchBuilder {
+    segment_bytes_max: u64,
+    segment_ms_max: i64,
     encoder: Encoder,
-    /// The next batch: space for its header, then the events added so far.
-    batch: Vec<u8>,
+    bytes: Vec<u8>,
     events: u32,
     last_ms: i64,
     next_seq: u64,
+    /// Bytes of the segment, without the batch that is being filled.
+    segment_bytes: u64,
+    segment_began_ms: i64,
+}
+
+impl BatchBuilder {
+    fn new(settings: &WriterSettings, next_seq: u64, last_ms: i64, now_ms: i64) -> BatchBuilder {
+        BatchBuilder {
+            segment_bytes_max: settings.segment_bytes_max,
+            segment_ms_max: settings.segment_ms_max,
+            encoder: Encoder::default(),
+            bytes: vec![0; BATCH_HEADER_BYTES],
+            events: 0,
+            last_ms,
+            next_seq,
+            segment_bytes: 0,
+            segment_began_ms: now_ms,
+        }
+    }
+
+    /// Adds an event. Returns the sequence number of its batch.
+    pub fn append(&mut self, event: &LogEvent) -> u64 {
+        self.encoder.encode(event, &mut self.bytes);
+        self.events += 1;
+        self.last_ms = event.t_ms();
+        self.next_seq
+    }
+
+    /// Bytes of the events that were added since the last batch was taken.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() - BATCH_HEADER_BYTES
+    }
+
+    /// Sequence number of the last batch that was taken.
+    pub fn last_seq(&self) -> u64 {
+        self.next_seq - 1
+    }
+
+    /// Whether the next event begins a segment.
+    pub fn is_at_segment_start(&self) -> bool {
+        self.segment_bytes == 0 && self.events == 0
+    }
+
+    /// Takes the batch; `None`: no events were added.
+    pub fn take(&mut self, now_ms: i64) -> Option<Batch> {
+        let bytes = self.segment_bytes + self.bytes() as u64;
+        let is_full = bytes >= self.segment_bytes_max || now_ms - self.segment_began_ms >= self.segment_ms_max;
+        (self.events > 0).then(|| self.take_batch(is_full, now_ms))
+    }
+
+    /// Takes the batch and ends the segment with it; `None`: the segment is empty.
+    pub fn take_and_end_segment(&mut self, now_ms: i64) -> Option<Batch> {
+        (!self.is_at_segment_start()).then(|| self.take_batch(true, now_ms))
+    }
+
+    fn take_batch(&mut self, ends_segment: bool, now_ms: i64) -> Batch {
+        self.segment_bytes += self.bytes() as u64;
+        let bytes = std::mem::replace(&mut self.bytes, vec![0; BATCH_HEADER_BYTES]);
+        let events = std::mem::take(&mut self.events);
+        let batch = Batch { bytes, events, last_ms: self.last_ms, seq: self.next_seq, ends_segment };
+        self.next_seq += u64::from(events > 0);
+        if ends_segment {
+            (self.segment_bytes, self.segment_began_ms, self.encoder) = (0, now_ms, Encoder::default());
+        }
+        batch
+    }
+}
+
+/// Appends to a log. Only one process can.
+#[derive(Debug)]
+pub struct LogWriter {
+    dir: PathBuf,
+    _lock: Flock<File>,
+    segment: Segment,
 }
 
 /// The segment that is written.
@@ -50,9 +140,14 @@ struct Segment {
 }
 
 impl LogWriter {
-    /// Opens a log for writing; creates the directory if it is missing. Begins a new segment.
-    /// Returns the cut that a crash left at the end of the log, which is removed.
-    pub fn open(settings: WriterSettings, now_ms: i64) -> Result<(LogWriter, Option<Cut>), LogError> {
+    /// Opens a log for writing; creates the directory if it is missing. Begins a new segment; a log
+    /// without one begins with batch `first_seq`. Returns the cut that a crash left at the end of the
+    /// log, which is removed.
+    pub fn open(
+        settings: &WriterSettings,
+        first_seq: u64,
+        now_ms: i64,
+    ) -> Result<(LogWriter, BatchBuilder, Option<Cut>), LogError> {
         let dir = &settings.dir;
         create_dir(dir)?;
         let lock = lock(dir)?;
@@ -60,7 +155,7 @@ impl LogWriter {
         // Older segments were complete when their successor was begun.
         let mut reader = LogReader::of(files[files.len().saturating_sub(2)..].to_vec());
         while reader.read_batch(|_| ())?.is_some() {}
-        let next_seq = reader.next_seq().unwrap_or(1);
+        let next_seq = reader.next_seq().unwrap_or(first_seq);
         let cut = reader.cut().cloned();
         if let Some(cut) = &cut {
             remove_cut(cut, dir)?;
@@ -76,65 +171,42 @@ impl LogWriter {
         if let Some(before) = before.filter(|_| !reader.is_announced(next_seq)) {
             end_segment(&before.path, next_seq, last_ms)?;
         }
-        let writer = LogWriter {
-            settings,
-            _lock: lock,
-            segment,
-            bytes: SEGMENT_HEADER_BYTES as u64,
-            encoder: Encoder::default(),
-            batch: vec![0; BATCH_HEADER_BYTES],
-            events: 0,
-            last_ms,
-            next_seq,
-        };
-        Ok((writer, cut))
+        let builder = BatchBuilder::new(settings, next_seq, last_ms, now_ms);
+        Ok((LogWriter { dir: dir.clone(), _lock: lock, segment }, builder, cut))
     }
 
-    /// Adds an event to the next batch.
-    pub fn append(&mut self, event: &LogEvent) {
-        self.encoder.encode(event, &mut self.batch);
-        self.events += 1;
-        self.last_ms = event.t_ms();
-    }
-
-    /// Bytes that are not on disk yet.
-    pub fn unsynced_bytes(&self) -> usize {
-        self.batch.len() - BATCH_HEADER_BYTES
-    }
-
-    /// Sequence number of the next batch.
-    pub fn next_seq(&self) -> u64 {
-        self.next_seq
-    }
-
-    /// Writes the added events as one batch. When it returns, they are on disk. Error: the process
-    /// must end.
-    pub fn sync(&mut self, now_ms: i64) -> Result<(), LogError> {
-        if self.events == 0 {
-            return Ok(());
+    /// Writes a batch. When it returns, the batch is on disk. Error: the process must end.
+    pub fn write(&mut self, mut batch: Batch, now_ms: i64) -> Result<(), LogError> {
+        assert!(batch.bytes.len() - BATCH_HEADER_BYTES <= BODY_BYTES_MAX, "the caller limits what is not synced");
+        let mut next_seq = batch.seq;
+        if batch.events > 0 {
+            let header = BatchHeader { seq: batch.seq, last_ms: batch.last_ms, events: batch.events };
+            let Segment { file, path, header: segment } = &mut self.segment;
+            header.seal(segment.id, &mut batch.bytes);
+            file.write_all(&batch.bytes).and_then(|()| file.sync_data()).map_err(LogError::io("write", path))?;
+            next_seq += 1;
         }
-        assert!(self.unsynced_bytes() <= BODY_BYTES_MAX, "the caller limits what is not synced");
-        let header = BatchHeader { seq: self.next_seq, last_ms: self.last_ms, events: self.events };
-        let Segment { file, path, header: segment } = &mut self.segment;
-        header.seal(segment.id, &mut self.batch);
-        file.write_all(&self.batch).and_then(|()| file.sync_data()).map_err(LogError::io("write", path))?;
-        self.bytes += self.batch.len() as u64;
-        self.next_seq += 1;
-        self.events = 0;
-        self.batch.truncate(BATCH_HEADER_BYTES);
-        let age_ms = now_ms.saturating_sub(self.segment.header.created_ms);
-        if self.bytes >= self.settings.segment_bytes_max || age_ms >= self.settings.segment_ms_max {
-            self.begin_next_segment(now_ms)?;
+        if batch.ends_segment {
+            self.begin_next_segment(next_seq, batch.last_ms, now_ms)?;
         }
         Ok(())
     }
 
-    fn begin_next_segment(&mut self, now_ms: i64) -> Result<(), LogError> {
-        let next = begin_segment(&self.settings.dir, self.next_seq, now_ms)?;
+    fn begin_next_segment(&mut self, next_seq: u64, last_ms: i64, now_ms: i64) -> Result<(), LogError> {
+        let next = begin_segment(&self.dir, next_seq, now_ms)?;
         let Segment { file, path, header } = &mut self.segment;
-        write_end(file, header.id, self.next_seq, self.last_ms).map_err(LogError::io("write", path))?;
+        write_end(file, header.id, next_seq, last_ms).map_err(LogError::io("write", path))?;
         self.segment = next;
-        (self.bytes, self.encoder) = (SEGMENT_HEADER_BYTES as u64, Encoder::default());
+        Ok(())
+    }
+
+    /// Removes the segments of which every batch is at most `position`, the oldest first.
+    pub fn remove_until(&self, position: u64) -> Result<(), LogError> {
+        for pair in segments(&self.dir)?.windows(2) {
+            if pair[1].first_seq <= position + 1 {
+                fs::remove_file(&pair[0].path).map_err(LogError::io("remove", &pair[0].path))?;
+            }
+        }
         Ok(())
     }
 }

@@ -125,6 +125,12 @@ pub struct UnknownZone(pub String);
 #[error("{0:?} is not an ISO week label, such as \"2026-W47\"")]
 pub struct WeekLabelError(pub String);
 
+/// `2026-11-23 20:15:00 UTC`
+pub fn utc(t_ms: i64) -> String {
+    let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
+    time.map_or_else(|| t_ms.to_string(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

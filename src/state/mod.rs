@@ -7,6 +7,7 @@ pub mod answer;
 pub mod check;
 pub mod history;
 pub mod name_index;
+pub mod recovery;
 pub mod restore;
 
 use std::collections::BTreeSet;
@@ -65,11 +66,10 @@ impl State {
         State::open(path, store, config.engine_settings()?)
     }
 
-    /// Opens a private copy of a state directory, for a command that only reads; see
-    /// [`Store::open_read_only`].
-    pub fn open_copy(config: &Config, path: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, StateError> {
-        let store = Store::open_read_only(path, config.store.cache_bytes, is_cancelled)?;
-        State::with_store(store, config.engine_settings()?)
+    /// Windows begin, and weeks that end until `close_until_ms` are closed, in steps.
+    pub fn tick(&mut self, now_ms: i64, close_until_ms: i64) -> Result<(), StoreError> {
+        self.engine.set_close_limit(close_until_ms);
+        self.handle(Event::Tick { now_ms })
     }
 
     pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
@@ -127,16 +127,6 @@ impl State {
         self.store.apply(&commit)?;
         self.engine.set_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
         Ok(true)
-    }
-
-    /// Begins to commit the changes on another thread. Waits for an earlier commit.
-    pub fn begin_commit(&mut self) -> Result<(), StoreError> {
-        if self.engine.has_changes() {
-            let commit = self.engine.take_commit();
-            self.store.begin_commit(&commit)?;
-            self.engine.set_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
-        }
-        Ok(())
     }
 
     /// Ticks and commits until the weeks that have ended at `now_ms` are closed and swept: for
@@ -269,6 +259,7 @@ impl ReplayFeed {
                 *(if is_applied { &mut self.commands } else { &mut self.commands_skipped }) += 1;
                 Ok(())
             }
+            LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms),
             LogEvent::Settings { .. } => Ok(()),
         }
     }

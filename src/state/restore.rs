@@ -319,7 +319,7 @@ impl TableReader {
     /// Begins to write the changes so far, if there are enough of them, while reading continues.
     fn write(&mut self) -> Result<(), StoreError> {
         match self.restore.take_commit(self.limits.commit_records) {
-            Some(commit) => self.store.begin_commit(&commit),
+            Some(commit) => self.store.apply(&commit),
             None => Ok(()),
         }
     }

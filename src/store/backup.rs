@@ -19,7 +19,7 @@ use crate::store::dir::{files, lock, read_copy};
 impl Store {
     /// Begins a backup. `None`: another one is in progress.
     pub fn begin_backup(&mut self) -> Result<Option<BackupSource>, StoreError> {
-        self.finish_commit()?;
+        self.finish_checkpoint()?;
         self.compaction.cancel();
         Ok(BackupSource::begin(&self.tree))
     }
@@ -27,16 +27,30 @@ impl Store {
     /// Ends a backup between two commits: it equals the current state. `None`: too much has
     /// changed, it has to catch up first.
     pub fn end_backup(&mut self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
-        self.finish_commit()?;
-        online_copy::final_changes(&self.tree, rounds)
+        self.finish_checkpoint()?;
+        let mut last = online_copy::final_changes(&self.tree, rounds)?;
+        if self.log_position()?.is_some() {
+            last.iter_mut().for_each(FinalChanges::begin_log);
+        }
+        Ok(last)
     }
 }
 
-/// Backs up a state directory that no process has open.
-pub fn backup_closed(state: &Path, dir: &Path, cache_bytes: u64) -> Result<BackupSummary, StoreError> {
+/// Backs up a state directory that no process has open. `complete` gets the copy, adds what the log
+/// has in addition, and returns the values of the state as a whole.
+pub fn backup_closed<E: From<StoreError>>(
+    state: &Path,
+    dir: &Path,
+    cache_bytes: u64,
+    complete: impl FnOnce(Store) -> Result<Meta, E>,
+) -> Result<BackupSummary, E> {
     let target = BackupTarget::create_partial_dir(dir)?;
-    let meta = copy_checked(state, &target.partial, cache_bytes)?;
-    target.finish_closed(meta.now_ms)
+    let copy = &target.partial;
+    read_copy::copy_into(state, copy, &|| false)?;
+    let store = Store::open_at(copy, copy, cache_bytes, lock::LOCK_TIMEOUT);
+    let meta = complete(store.map_err(|error| error.with_original_path(copy, state))?)?;
+    lock::wait_until_unlocked(copy)?;
+    Ok(target.finish_closed(meta.now_ms)?)
 }
 
 /// Result of a restore.
@@ -301,7 +315,7 @@ pub(super) mod tests {
         let redo_commit = commit(1, 9_000);
         store.write_redo(&redo_commit).unwrap();
         drop(store);
-        let summary = backup_closed(&state, &backup, SETTINGS.cache_bytes).unwrap();
+        let summary = backup_closed(&state, &backup, SETTINGS.cache_bytes, |store| store.meta()).unwrap();
         assert_eq!(summary.now_ms, 1);
         assert!(state.join("redo").exists() && !backup.join("redo").exists(), "the state is unchanged");
 

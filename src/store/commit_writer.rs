@@ -1,15 +1,15 @@
-//! Writes a commit on another thread while the engine continues.
+//! Writes a checkpoint on another thread while the engine continues.
 //!
-//! Reads see a commit as soon as it is handed over: its changes overlay the database
-//! ([`Tree::set_in_flight`]) until they are in it. One commit is written at a time. If the disk is
-//! slower than the changes arrive, each commit contains more of them. They are in order of key, so
-//! a page of the database is written once for several servers.
+//! Its changes are frozen in memory, where reads find them until they are in the database
+//! ([`Tree::freeze`]). They are in order of key, so a page of the database is written once for several
+//! servers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use super::error::StoreError;
+use super::tree::mem_table::MemTable;
 use super::tree::{RecordChange, Tree};
 use super::{RECORDS_PER_BATCH, redo};
 
@@ -23,35 +23,32 @@ pub(super) struct CommitWriter {
 #[derive(Debug)]
 struct WriterThread {
     /// `None`: the thread is to end.
-    commits: Option<mpsc::Sender<Arc<[RecordChange]>>>,
+    commits: Option<mpsc::Sender<Arc<MemTable>>>,
     /// Only the owner locks it. The lock makes the store shareable among readers.
     results: Mutex<mpsc::Receiver<Result<(), StoreError>>>,
     handle: Option<JoinHandle<()>>,
 }
 
 impl CommitWriter {
-    /// Begins to write changes that are sorted by key, each key once. No other commit is being
-    /// written.
-    pub(super) fn begin(&mut self, tree: &Tree, dir: &Path, changes: Vec<RecordChange>) -> Result<(), StoreError> {
-        assert!(!self.is_writing, "one commit at a time");
-        let changes: Arc<[RecordChange]> = changes.into();
+    /// Begins to write frozen changes. Nothing else is being written.
+    pub(super) fn begin(&mut self, tree: &Tree, dir: &Path, changes: Arc<MemTable>) -> Result<(), StoreError> {
+        assert!(!self.is_writing, "one checkpoint at a time");
         let thread = match &mut self.thread {
             Some(thread) => thread,
             None => self.thread.insert(WriterThread::start(tree.clone(), dir.to_owned())?),
         };
-        tree.set_in_flight(Some(changes.clone()));
         let commits = thread.commits.as_ref().expect("the thread runs until it is dropped");
         commits.send(changes).expect("the thread runs until its sender is dropped");
         self.is_writing = true;
         Ok(())
     }
 
-    /// Whether a commit is being written; `poll` and `finish` end that.
+    /// Whether changes are being written; `poll` and `finish` end that.
     pub(super) fn is_writing(&self) -> bool {
         self.is_writing
     }
 
-    /// Returns whether the commit in progress has just ended. After an error it is unknown how
+    /// Returns whether the writing has just ended. After an error it is unknown how
     /// much of it is on disk: the process must end.
     pub(super) fn poll(&mut self, tree: &Tree) -> Result<bool, StoreError> {
         let Some(thread) = self.thread.as_mut().filter(|_| self.is_writing) else { return Ok(false) };
@@ -62,7 +59,7 @@ impl CommitWriter {
         }
     }
 
-    /// Waits until the commit in progress is on disk. Returns whether there was one.
+    /// Waits until the changes are on disk. Returns whether there was one.
     pub(super) fn finish(&mut self, tree: &Tree) -> Result<bool, StoreError> {
         let Some(thread) = self.thread.as_mut().filter(|_| self.is_writing) else { return Ok(false) };
         let result = thread.results().recv().expect("the thread that writes commits does not panic");
@@ -72,19 +69,19 @@ impl CommitWriter {
     fn end(&mut self, tree: &Tree, result: Result<(), StoreError>) -> Result<(), StoreError> {
         self.is_writing = false;
         result?;
-        tree.set_in_flight(None);
+        tree.drop_frozen();
         Ok(())
     }
 }
 
 impl WriterThread {
     fn start(tree: Tree, dir: PathBuf) -> Result<WriterThread, StoreError> {
-        let (commits, received) = mpsc::channel::<Arc<[RecordChange]>>();
+        let (commits, received) = mpsc::channel::<Arc<MemTable>>();
         let (results_tx, results) = mpsc::channel();
         let name = dir.clone();
         let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn(move || {
             for changes in received {
-                let result = write(&tree, &dir, &changes);
+                let result = write(&tree, &dir, &changes.to_vec());
                 // The store may have been dropped.
                 let _ = results_tx.send(result);
             }

@@ -6,6 +6,8 @@ use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, W
 pub const META: u8 = b'A';
 /// When everything pending was last in the archive. Older versions ignore it.
 pub const ARCHIVE_COMPLETE: u8 = b'E';
+/// The last batch of the log whose events the state contains.
+pub const LOG_POSITION: u8 = b'J';
 pub const GAME: u8 = b'G';
 pub const MAP: u8 = b'M';
 /// Name, a zero byte (which no name contains), game.
@@ -51,6 +53,10 @@ pub fn meta() -> [u8; 1] {
 
 pub fn archive_complete() -> [u8; 1] {
     [ARCHIVE_COMPLETE]
+}
+
+pub fn log_position() -> [u8; 1] {
+    [LOG_POSITION]
 }
 
 pub fn migrating() -> [u8; 1] {

@@ -47,10 +47,6 @@ use crate::store::tree::{RecordChange, Tree, sort_changes};
 /// Most records of one batch.
 const RECORDS_PER_BATCH: usize = 4_096;
 
-/// Most records of a commit that is held in memory while it is written, some 150 bytes each.
-/// Closing a week of ten million players changes more.
-const RECORDS_IN_FLIGHT_MAX: usize = 1_000_000;
-
 /// The state on disk, with the outbox mirrored in memory.
 #[derive(Debug)]
 pub struct Store {
@@ -58,8 +54,13 @@ pub struct Store {
     /// At most `archive.outbox_entries_max` entries of some 40 bytes.
     outbox: BTreeMap<OutboxKey, u64>,
     next_seq: u64,
-    /// Deleted windows that still have records.
-    unswept: BTreeSet<WindowKey>,
+    /// Deleted windows that still have records, each with the number of the checkpoint that must be on
+    /// disk before they are removed: until then a replay of the log may read them.
+    unswept: BTreeMap<WindowKey, u64>,
+    /// Commits stay in memory until the next checkpoint.
+    is_deferring: bool,
+    /// The number of the last checkpoint that began.
+    checkpoint: u64,
     /// The directory of the files.
     dir: PathBuf,
     warnings: Vec<String>,
@@ -143,7 +144,9 @@ impl Store {
             tree: Tree::new(db.with_dir_in_errors(&dir_in_errors.join(name))),
             outbox: BTreeMap::new(),
             next_seq: 1,
-            unswept: BTreeSet::new(),
+            unswept: BTreeMap::new(),
+            is_deferring: false,
+            checkpoint: 0,
             dir: dir.to_owned(),
             warnings,
             writer: CommitWriter::default(),
@@ -209,15 +212,37 @@ impl Store {
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed_servers = Some((state.week, self.closed_servers(state.week)?));
         }
-        self.unswept = self.find_unswept_windows(&meta)?;
+        self.unswept = self.find_unswept_windows(&meta)?.into_iter().map(|window| (window, 0)).collect();
         loaded.meta = meta;
         Ok(loaded)
     }
 
-    /// Applies a commit atomically and waits until it is on disk.
+    /// From now on commits stay in memory until [`Store::checkpoint`] or [`Store::freeze`]. What a crash
+    /// loses must be in a log.
+    pub fn defer_commits(&mut self) {
+        self.is_deferring = true;
+    }
+
+    /// From now on commits are on disk when they return. No changes are in memory.
+    pub fn stop_deferring(&mut self) {
+        assert_eq!(self.changed_records(), 0, "a checkpoint has written the changes");
+        self.is_deferring = false;
+    }
+
+    /// Applies a commit atomically. Unless commits are deferred, waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        self.finish_commit()?;
         self.commits += 1;
+        if self.is_deferring {
+            let table = self.tree.newest_changes();
+            let mut table = table.write();
+            self.encode(commit, &mut |key, value| {
+                table.put(key, value);
+                Ok(())
+            })?;
+            drop(table);
+            self.update_outbox(commit);
+            return Ok(());
+        }
         if commit.records() <= RECORDS_PER_BATCH {
             commit_writer::write(&self.tree, &self.dir, &self.changes_of(commit)?)?;
         } else {
@@ -228,34 +253,65 @@ impl Store {
         self.compaction.step(&self.tree)
     }
 
-    /// Begins to apply a commit atomically, on another thread. Reads see it from now on;
-    /// [`Store::poll_commit`] returns when it is on disk. Waits for an earlier one.
-    pub fn begin_commit(&mut self, commit: &Commit) -> Result<(), StoreError> {
-        self.finish_commit()?;
-        if commit.records() > RECORDS_IN_FLIGHT_MAX {
-            return self.apply(commit);
-        }
-        self.commits += 1;
-        let changes = self.changes_of(commit)?;
-        self.writer.begin(&self.tree, &self.dir, changes)?;
-        self.update_outbox(commit);
-        Ok(())
+    /// Freezes the changes in memory: together they are the next checkpoint. `log_position`: the last
+    /// batch of the log whose events they contain. No checkpoint is being written.
+    pub fn freeze(&mut self, log_position: u64) {
+        let position = postcard::to_stdvec(&log_position).expect("a number is serialisable");
+        self.tree.newest_changes().write().put(&keys::log_position(), Some(&position));
+        self.tree.freeze();
+        self.checkpoint += 1;
     }
 
-    /// Whether every commit is on disk. After an error the process must end.
-    pub fn poll_commit(&mut self) -> Result<bool, StoreError> {
-        if self.writer.poll(&self.tree)? {
+    /// Begins to write the frozen changes. The log is on disk until their position.
+    pub fn write_frozen(&mut self) -> Result<(), StoreError> {
+        let frozen = self.tree.frozen_changes().expect("changes are frozen");
+        self.writer.begin(&self.tree, &self.dir, frozen)
+    }
+
+    /// Returns whether the checkpoint that was being written is on disk since the last call. After an
+    /// error the process must end.
+    pub fn poll_checkpoint(&mut self) -> Result<bool, StoreError> {
+        let has_ended = self.writer.poll(&self.tree)?;
+        if has_ended {
             self.compaction.step(&self.tree)?;
         }
-        Ok(!self.writer.is_writing())
+        Ok(has_ended)
     }
 
-    /// Waits until every commit is on disk.
-    pub fn finish_commit(&mut self) -> Result<(), StoreError> {
+    /// Waits until the checkpoint in progress is on disk.
+    pub fn finish_checkpoint(&mut self) -> Result<(), StoreError> {
         if self.writer.finish(&self.tree)? {
             self.compaction.step(&self.tree)?;
         }
         Ok(())
+    }
+
+    /// Writes the changes in memory and waits until they are on disk, as is the log until
+    /// `log_position`.
+    pub fn write_checkpoint(&mut self, log_position: u64) -> Result<(), StoreError> {
+        if self.tree.frozen_changes().is_some() && !self.writer.is_writing() {
+            self.write_frozen()?;
+        }
+        self.finish_checkpoint()?;
+        self.freeze(log_position);
+        self.write_frozen()?;
+        self.finish_checkpoint()
+    }
+
+    /// Memory of the changes since the last checkpoint began, bytes.
+    pub fn changed_bytes(&self) -> usize {
+        self.tree.newest_changes().bytes()
+    }
+
+    /// Records that changed since the last checkpoint began.
+    pub fn changed_records(&self) -> usize {
+        self.tree.newest_changes().len()
+    }
+
+    /// The last batch of the log whose events the state on disk contains; `None`: the state was
+    /// written without a log.
+    pub fn log_position(&self) -> Result<Option<u64>, StoreError> {
+        self.tree.get(&keys::log_position())
     }
 
     /// The changes of a commit, sorted by key, each key once.
@@ -278,7 +334,8 @@ impl Store {
                 self.outbox.remove(entry);
             }
         }
-        self.unswept.extend(&commit.deleted_windows);
+        let checkpoint = if self.is_deferring { self.checkpoint + 1 } else { self.checkpoint };
+        self.unswept.extend(commit.deleted_windows.iter().map(|window| (*window, checkpoint)));
     }
 
     /// Sets when commits compact the database file (`compaction`).
@@ -316,12 +373,18 @@ impl Store {
     /// Removes up to `most` sled records of deleted windows. Returns whether there may be
     /// more. Sled reuses the space; the file does not shrink.
     pub fn sweep(&mut self, most: usize) -> Result<bool, StoreError> {
-        let Some(&window) = self.unswept.first() else { return Ok(false) };
-        self.finish_commit()?;
+        let written = self.checkpoint - u64::from(self.tree.frozen_changes().is_some());
+        let mut sweepable = self.unswept.iter().filter(|&(_, checkpoint)| *checkpoint <= written);
+        let Some((&window, _)) = sweepable.next() else { return Ok(false) };
         if !self.tree.remove_batch(&keys::window_prefix(window), most)? {
-            self.unswept.pop_first();
+            self.unswept.remove(&window);
         }
         Ok(!self.unswept.is_empty())
+    }
+
+    /// Whether records of deleted windows stay until the next checkpoint.
+    pub fn sweeps_after_checkpoint(&self) -> bool {
+        self.unswept.values().any(|&checkpoint| checkpoint > self.checkpoint)
     }
 
     /// Windows that have records but are not in the meta record: they were deleted and are

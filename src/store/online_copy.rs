@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use super::error::StoreError;
 use super::keys;
+use super::layout::VERSION;
 use super::tree::{SledRecord, Tree};
 use crate::model::commit::Meta;
 use crate::store::dir::database::Database;
@@ -68,6 +69,11 @@ pub struct FinalChanges {
 }
 
 impl FinalChanges {
+    /// The copy has everything until now. A daemon that starts with it begins a log.
+    pub(super) fn begin_log(&mut self) {
+        self.records.push((keys::log_position().to_vec(), Some(sled::IVec::from(&[VERSION, 0]))));
+    }
+
     pub(super) fn records(self) -> Vec<SledChange> {
         self.records
     }

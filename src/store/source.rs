@@ -128,7 +128,7 @@ impl StateReader for Store {
     }
 
     fn is_swept(&self, window: WindowKey) -> bool {
-        !self.unswept.contains(&window)
+        !self.unswept.contains_key(&window)
     }
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {

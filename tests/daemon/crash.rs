@@ -6,7 +6,8 @@
 //! --crash N`), `CLQD_SEED` the seed. Rankings and database failures have their own
 //! tests.
 //!
-//! **Acknowledged** is what the daemon has reported over its control socket. An
+//! **Acknowledged** is what the daemon has reported over its control socket; of a read, what
+//! it shows when a later change was answered. An
 //! observer sends requests without pause, and stores the last response for every
 //! server, player and top list. SIGKILL is sent during a request. After each start
 //! every acknowledged value must still hold: keys are equal, and values that only grow
@@ -456,7 +457,7 @@ impl Observer {
             week: self.week.clone(),
             count: 10_000,
         };
-        let mut rows = send_request(client, &request)?;
+        let mut rows = read(client, &request)?;
         let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
         // If the week ends meanwhile, the same week is still requested.
         self.week.get_or_insert_with(|| top.week.clone());
@@ -464,7 +465,7 @@ impl Observer {
     }
 
     fn player(&mut self, client: &mut Client, name: String) -> Result<(), ClientError> {
-        for row in send_request(client, &Request::Player { name: name.clone() })? {
+        for row in read(client, &Request::Player { name: name.clone() })? {
             let Row::Player(row) = row else { panic!("{row:?}") };
             let weeks = by_week(&row.weeks, "a response");
             self.players.insert((row.game, name.clone()), AcknowledgedPlayer { key: row.player_key, weeks });
@@ -473,7 +474,7 @@ impl Observer {
     }
 
     fn show(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
-        let mut rows = send_request(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
+        let mut rows = read(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
         let Some(Row::ServerDetail(detail)) = rows.pop() else { panic!("no server") };
         let row = detail.summary;
         let acknowledged = AcknowledgedServer {
@@ -490,6 +491,17 @@ impl Observer {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads, and waits until what it read is on disk: a request that changes something is answered
+/// after every event before it, also if it is refused.
+fn read(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
+    let rows = send_request(client, request)?;
+    match send_request(client, &Request::TagDrop { tag: "unknown".to_owned() }) {
+        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => Ok(rows),
+        Err(error) => Err(error),
+        Ok(rows) => panic!("no server has the tag: {rows:?}"),
     }
 }
 

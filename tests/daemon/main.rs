@@ -15,6 +15,7 @@ mod crash;
 mod exit_codes;
 mod forgotten_log;
 mod import;
+mod log;
 mod restore;
 mod scan_log;
 mod start;

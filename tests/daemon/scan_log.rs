@@ -349,8 +349,8 @@ impl TracedDaemon {
     }
 }
 
-/// Without a scan log the state itself must be on disk before a change is acknowledged: the answer is
-/// sent only after `fdatasync` of the database, which began after the last write to it.
+/// A change is on disk before it is acknowledged: the answer is sent only after `fdatasync` of the log of
+/// the state directory, which began after the last write to it.
 #[test]
 fn change_is_synced_before_the_answer() {
     let sandbox = Sandbox::new("");
@@ -359,16 +359,16 @@ fn change_is_synced_before_the_answer() {
         sandbox.ok(["servers", "add", &format!("quake3://127.9.9.9:{port}")]);
     }
     let calls = traced.stop();
-    let database = format!("<{}>", sandbox.state().join("db").display());
+    let log = format!("<{}/0", sandbox.state().join("log").display());
     let (mut last_write, mut synced, mut answers, mut writes) = (0, 0, 0, 0);
     // When the unfinished `fdatasync` of a thread began.
     let mut syncing: HashMap<&str, usize> = HashMap::new();
     for (at, line) in calls.lines().enumerate() {
         let (thread, call) = line.split_once(' ').expect("a thread and a call");
         let call = call.trim_start();
-        if call.starts_with("pwrite64(") && call.contains(&database) {
+        if call.starts_with("write(") && call.contains(&log) {
             (last_write, writes) = (at, writes + 1);
-        } else if call.starts_with("fdatasync(") && call.contains(&database) {
+        } else if call.starts_with("fdatasync(") && call.contains(&log) {
             match call.ends_with("= 0") {
                 true => synced = at,
                 false => _ = syncing.insert(thread, at),
@@ -383,11 +383,11 @@ fn change_is_synced_before_the_answer() {
     assert!(answers >= 5 && writes >= 5, "{answers} answers, {writes} writes:\n{calls}");
 }
 
-/// Checks the order of the daemon's system calls: the state is written only when all of the log
-/// and the names of its files are on disk. So after a power cut at any time the log contains
-/// every scan of the state.
+/// Checks the order of the daemon's system calls: the log of the state directory is written only when
+/// all of the scan log and the names of its files are on disk. So after a power cut at any time the scan
+/// log contains every scan of the state.
 #[test]
-fn scan_log_is_synced_before_commit() {
+fn scan_log_is_synced_before_the_log_of_the_state() {
     let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
     let (sandbox, record) = Sandbox::recording("rotate_bytes = 65536");
     let mut traced = TracedDaemon::start(&sandbox, "trace=write,pwrite64,fsync,fdatasync,/^rename");
@@ -396,9 +396,9 @@ fn scan_log_is_synced_before_commit() {
     let calls = traced.stop();
     let dir = record.parent().expect("a directory");
     let (log, dir) = (format!("<{}>", record.display()), format!("<{}>", dir.display()));
-    let tree = format!("<{}>", sandbox.state().join("db").display());
+    let state_log = format!("<{}/0", sandbox.state().join("log").display());
     let (mut written, mut renamed) = (0, 0);
-    let (mut log_syncs, mut rotations, mut tree_writes) = (0, 0, 0);
+    let (mut log_syncs, mut rotations, mut state_writes) = (0, 0, 0);
     // Calls whose trace is interrupted by calls of other threads, by thread.
     let mut unfinished: HashMap<&str, &str> = HashMap::new();
     for line in calls.lines() {
@@ -418,10 +418,10 @@ fn scan_log_is_synced_before_commit() {
             renamed += 1;
         } else if call.starts_with("fsync(") && call.contains(&dir) && succeeded {
             (rotations, renamed) = (rotations + renamed, 0);
-        } else if call.starts_with("pwrite64(") && call.contains(&tree) && !is_end {
-            tree_writes += 1;
-            assert_eq!((written, renamed), (0, 0), "the log is not on disk before the state: {line}");
+        } else if call.starts_with("write(") && call.contains(&state_log) && !is_end {
+            state_writes += 1;
+            assert_eq!((written, renamed), (0, 0), "the scan log is not on disk before the log of the state: {line}");
         }
     }
-    assert!(log_syncs > 5 && rotations >= 2 && tree_writes > 5, "{log_syncs} {rotations} {tree_writes}");
+    assert!(log_syncs > 5 && rotations >= 2 && state_writes > 5, "{log_syncs} {rotations} {state_writes}");
 }

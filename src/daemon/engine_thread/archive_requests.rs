@@ -49,7 +49,7 @@ impl EngineThread {
         }
         let State { engine, store } = &mut self.state;
         let step = engine.resend_week(store, week, from, SERVERS_PER_RESEND_STEP);
-        self.commit()?;
+        self.checkpoint()?;
         Ok(Ok(step))
     }
 
@@ -58,7 +58,7 @@ impl EngineThread {
             return Ok(Err(self.disk.refusal()));
         }
         let server_weeks = self.state.engine.resend_all();
-        self.commit()?;
+        self.checkpoint()?;
         Ok(Ok(server_weeks))
     }
 

@@ -56,9 +56,27 @@ impl EngineThread {
                 }
                 self.state.engine.touch_boards(window);
                 while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
-                _ = reply.send(self.handle_request(request, isolation)?);
+                self.answer(request, isolation, reply)?;
             }
-            None => _ = reply.send(self.handle_request(request, isolation)?),
+            None => self.answer(request, isolation, reply)?,
+        }
+        Ok(())
+    }
+
+    /// Answers a request: one that changes something when the change is on disk.
+    fn answer(
+        &mut self,
+        request: Request,
+        isolation: Isolation,
+        reply: oneshot::Sender<RequestResult>,
+    ) -> anyhow::Result<()> {
+        let is_read_only = request.is_read_only();
+        let answer = self.handle_request(request, isolation)?;
+        // On a full disk changes are refused, and nothing is written until there is space.
+        let is_refused = answer.is_err() && self.disk.is_paused();
+        match is_read_only || is_refused {
+            true => _ = reply.send(answer),
+            false => self.reply_when_synced(reply, answer),
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Handles commands, except requests of clients.
 
+use tokio::sync::oneshot;
+
 use super::EngineThread;
 use super::command::{Command, StartedRescan};
 use super::requests::admin_error;
@@ -77,12 +79,17 @@ impl EngineThread {
             Command::Reader { reply } => _ = reply.send(self.state.store.reader()),
             Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()?),
             Command::EndBackup { rounds, reply } => {
-                self.commit()?;
-                let pending = if self.disk.is_paused() { self.state.engine.pending_records() } else { 0 };
+                self.checkpoint()?;
+                let State { engine, store } = &self.state;
+                let pending =
+                    if self.disk.is_paused() { engine.pending_records() + store.changed_records() } else { 0 };
                 let ended = self.state.store.end_backup(rounds);
                 _ = reply.send(ended.map(|last| last.map(|last| (last, pending))));
             }
-            Command::PendingJobs { query, reply } => _ = reply.send(self.pending_jobs(query)?),
+            Command::PendingJobs { query, reply } => {
+                let jobs = self.pending_jobs(query)?;
+                self.archive_when_synced(reply, jobs);
+            }
             Command::NextWeekChunk { request, reply } => {
                 let mut chunk = self.state.engine.week_chunk(&self.state.store, request)?;
                 if matches!(chunk, WeekChunk::Chunk { .. }) {
@@ -91,7 +98,7 @@ impl EngineThread {
                         chunk = WeekChunk::NotAvailable;
                     }
                 }
-                _ = reply.send(chunk);
+                self.archive_when_synced(reply, chunk);
             }
             Command::ArchiveId { reply } => _ = reply.send(self.state.engine.archive_id()),
             Command::LastKeys { reply } => _ = reply.send(self.state.engine.last_keys()),
@@ -102,7 +109,7 @@ impl EngineThread {
             }
             Command::ClaimArchive { found, fresh, reply } => {
                 let id = self.state.engine.check_archive_id(found, fresh);
-                self.commit()?;
+                self.checkpoint()?;
                 _ = reply.send(id);
             }
             Command::NextResyncChunk { from, reply } => {
@@ -113,7 +120,8 @@ impl EngineThread {
                     return Ok(());
                 }
                 let State { engine, store } = &self.state;
-                _ = reply.send(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?);
+                let step = engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?;
+                self.archive_when_synced(reply, step);
             }
             // Committed with the next chunk or at the commit interval. A crash before that
             // repeats a chunk.
@@ -130,7 +138,8 @@ impl EngineThread {
                         self.boards.enqueue(window);
                     }
                 }
-                _ = reply.send(self.state.engine.top_boards(after, TOP_BOARDS_MAX));
+                let boards = self.state.engine.top_boards(after, TOP_BOARDS_MAX);
+                self.archive_when_synced(reply, boards);
             }
             Command::SiteTotals { reply } => _ = reply.send(self.state.engine.site_totals()),
             Command::Acknowledge { entries, reply } => {
@@ -157,6 +166,8 @@ impl EngineThread {
             }
             Command::Reload { engine, recorded, store, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
+                self.log.set_settings(self.state.engine.now_ms(), recorded.clone());
+                self.checkpoints.set_interval(&store);
                 self.recorder.iter_mut().for_each(|recorder| recorder.set_settings(recorded.clone()));
                 _ = reply.send(notes);
                 self.queue_outdated_boards();
@@ -174,6 +185,15 @@ impl EngineThread {
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),
         }
         Ok(())
+    }
+
+    /// Sends what will be archived when the log is on disk until its changes.
+    fn archive_when_synced<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
+        match self.disk.is_paused() {
+            // Nothing is written, and the answer has nothing to archive.
+            true => _ = reply.send(answer),
+            false => self.reply_when_synced(reply, answer),
+        }
     }
 
     /// Makes servers due now and registers the rescan for their results.

@@ -1,19 +1,20 @@
 //! The engine thread: the only one that uses the engine and the store.
 //!
-//! It sends due probes to the scanner, processes outcomes and commands, commits at an
-//! interval, and replies to the control socket only after a commit, so that a crash never undoes
-//! what a client was shown. Visitors of the website do not wait for commits: see [`Isolation`].
+//! It sends due probes to the scanner, and processes outcomes and commands. Each of them is an event
+//! of the log. What was asked to change is acknowledged, and archived, when its event is on disk
+//! ([`durability`]). Reads wait for no disk.
 
 mod archive_requests;
 mod board_requests;
 mod command;
 mod commands;
+mod durability;
 mod inbox;
 mod outcomes;
 mod requests;
 mod server_requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
 pub(super) use self::command::{Command, Heartbeat, Isolation, StartedRescan};
+use self::durability::{Checkpoints, Unsynced};
 use self::inbox::{Inbox, Received};
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
@@ -29,9 +31,11 @@ use crate::config::Config;
 use crate::daemon::board_builder::BoardBuilder;
 use crate::daemon::disk_space::DiskSpace;
 use crate::daemon::log_rewriting::LogRewriter;
+use crate::daemon::log_thread::LogThread;
 use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
-use crate::engine::{Engine, Event, Notice};
+use crate::engine::{Engine, Event};
+use crate::log::LogEvent;
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
@@ -45,22 +49,17 @@ const PROBE_INTERVAL_MS: i64 = 10;
 /// Time between two sweep steps.
 const SWEEP_MS: i64 = 1_000;
 
-/// Players whose board entries are updated after one commit. The limit keeps scans from being late.
+/// Players whose board entries are updated after one commit (in memory). The limit keeps scans from being late.
 /// Before a query of a board is answered, all its entries are updated. An update takes a few us.
 const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
-
-/// A commit that takes longer than this is taken for a failure of the database: the watchdog
-/// restarts the service.
-const COMMIT_STALL_MS: i64 = 300_000;
-
-/// Interval at which a commit in progress is checked for its end.
-const COMMIT_POLL_MS: i64 = 5;
 
 /// Interval at which requests that wait for boards are checked again.
 const BOARD_POLL_MS: i64 = 50;
 
-/// What records scans besides the state; each is `None` if it is off.
+/// What records scans.
 pub(super) struct Recorders {
+    pub(super) log: LogThread,
+    /// This and the others are `None` if they are off.
     pub(super) scan_log: Option<Recorder>,
     /// Removes forgotten names from the scan log.
     pub(super) log_rewriter: Option<LogRewriter>,
@@ -69,6 +68,10 @@ pub(super) struct Recorders {
 
 pub(super) struct EngineThread {
     state: State,
+    log: LogThread,
+    /// What waits until its events are on disk, in order.
+    unsynced: VecDeque<(u64, Unsynced)>,
+    checkpoints: Checkpoints,
     recorder: Option<Recorder>,
     log_rewriter: Option<LogRewriter>,
     /// `None`: off.
@@ -85,6 +88,8 @@ pub(super) struct EngineThread {
     heartbeat: Arc<Heartbeat>,
     /// Time of the oldest uncommitted change.
     changed_ms: Option<i64>,
+    /// When the last batch of the log was handed over.
+    written_ms: i64,
     ticked_ms: i64,
     swept_ms: i64,
     /// Time of the last outcome applied: outcomes are applied, and recorded, in order of
@@ -103,12 +108,6 @@ pub(super) struct EngineThread {
     rebuild_paths: RebuildPaths,
     /// Requests that wait for the boards of a window.
     waiting_requests: Vec<WaitingRequest>,
-    /// Notices of the commit that is being written. They are reported when it is on disk.
-    notices_in_flight: Vec<Notice>,
-    /// When the commit that is being written began.
-    committing_since_ms: Option<i64>,
-    /// When the last one ended.
-    last_commit_ms: Option<i64>,
     /// Batches of outcomes that were waiting when the last one was received.
     outcomes_queued: usize,
 }
@@ -131,13 +130,13 @@ impl EngineThread {
         heartbeat: Arc<Heartbeat>,
         dropped: DropCounter,
     ) -> EngineThread {
-        let Recorders { scan_log: recorder, log_rewriter, captures } = recorders;
+        let Recorders { log, scan_log: recorder, log_rewriter, captures } = recorders;
         state.store.set_compaction(config.store.compaction());
-        let log = recorder.is_some().then(|| config.scan_log.path.clone());
-        let disk = DiskSpace::new(&config.state_dir, log.as_deref(), config.store.disk_free_bytes_min);
+        let scan_log = recorder.is_some().then(|| config.scan_log.path.clone());
+        let disk = DiskSpace::new(&config.state_dir, scan_log.as_deref(), config.store.disk_free_bytes_min);
         let rebuild_paths = RebuildPaths {
             state_dir: config.state_dir.clone(),
-            log,
+            log: scan_log,
             log_lock: recorder.as_ref().map(|recorder| recorder.file_lock().clone()).unwrap_or_default(),
             cache_bytes: config.store.cache_bytes,
         };
@@ -147,9 +146,9 @@ impl EngineThread {
             last_outcome_ms: first_outcome_ms(&state.engine),
             boards: BoardBuilder::new(state.store.reader()),
             waiting_requests: Vec::new(),
-            notices_in_flight: Vec::new(),
-            committing_since_ms: None,
-            last_commit_ms: None,
+            log,
+            unsynced: VecDeque::new(),
+            checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
@@ -167,6 +166,7 @@ impl EngineThread {
             allow_private: config.scan.allow_private,
             heartbeat,
             changed_ms: None,
+            written_ms: 0,
             ticked_ms: 0,
             swept_ms: 0,
             rescans: RescanWaiters::new(dropped),
@@ -200,23 +200,26 @@ impl EngineThread {
             let now_ms = self.clock.now_ms();
             self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
             self.send_probes(now_ms);
-            if self.committing_since_ms.is_none_or(|since_ms| now_ms - since_ms < COMMIT_STALL_MS) {
+            if !self.is_disk_stalled(now_ms) {
                 self.heartbeat.beat();
             }
             let wait = Duration::from_millis(self.next_wake_ms(now_ms).saturating_sub(now_ms).max(0) as u64);
             let mut built = None;
             let mut rebuild_event = None;
+            let mut written = Ok(());
             let received = waiter.block_on(async {
                 tokio::select! {
                     biased;
                     boards = self.boards.next_result() => built = Some(boards),
                     next = self.rebuilder.next_event() => rebuild_event = Some(next),
+                    result = self.log.next_result() => written = result,
                     received = inbox.next() => return received,
                     () = tokio::time::sleep(wait) => {}
                 }
                 Ok(Received { batch: None, command: None })
             });
             let Received { batch, command } = received?;
+            written?;
             self.outcomes_queued = inbox.batches_queued();
             if let Some(built) = built {
                 self.cache_boards(built.context("cannot read the rows of a window")?);
@@ -242,7 +245,7 @@ impl EngineThread {
                             self.apply_outcome(outcome, now_ms)?;
                         }
                     }
-                    return self.last_commit();
+                    return self.last_checkpoint();
                 }
                 Some(command) => self.handle_command(command)?,
                 None => {}
@@ -255,6 +258,7 @@ impl EngineThread {
                 // Closing a week changes many records, and no request waits for it.
                 if !self.disk.is_paused() {
                     self.state.handle(Event::Tick { now_ms })?;
+                    self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
                 }
                 self.log_weeks();
             }
@@ -267,6 +271,10 @@ impl EngineThread {
                 }
                 if !self.disk.is_paused() {
                     self.state.sweep()?;
+                    // New windows may wait until the rows of deleted ones are removed.
+                    if self.state.store.sweeps_after_checkpoint() {
+                        self.checkpoints.request();
+                    }
                     if std::mem::take(&mut self.rebuild_due) {
                         self.rebuild()?;
                     }
@@ -276,12 +284,10 @@ impl EngineThread {
                 self.import_rebuilt_windows()?;
             }
             self.answer_waiting_requests()?;
-            self.poll_commit()?;
-            if self.committing_since_ms.is_none()
-                && self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms)
-            {
-                self.begin_commit()?;
+            if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
+                self.commit()?;
             }
+            self.advance_durability(now_ms)?;
         }
     }
 
@@ -291,10 +297,10 @@ impl EngineThread {
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
         let commit = match self.changed_ms {
-            _ if self.committing_since_ms.is_some() => now_ms + COMMIT_POLL_MS,
             Some(since) => since + self.commit_interval_ms,
             None => i64::MAX,
         };
+        let write = self.next_write_ms(now_ms);
         let full = self.probes.as_ref().is_none_or(RequestSender::is_full);
         // While the scanner's queue is full, try again in 10 ms.
         let due = match self.state.engine.next_due_ms() {
@@ -304,7 +310,7 @@ impl EngineThread {
             None => i64::MAX,
         };
         let waiting_requests = if self.waiting_requests.is_empty() { i64::MAX } else { now_ms + BOARD_POLL_MS };
-        tick.min(commit).min(due).min(waiting_requests)
+        tick.min(commit).min(write).min(due).min(waiting_requests)
     }
 
     fn send_probes(&mut self, now_ms: i64) {
@@ -338,6 +344,7 @@ impl EngineThread {
     /// Returns false if the closed files cannot be renamed or removed.
     fn begin_log_file(&mut self) -> anyhow::Result<bool> {
         self.commit()?;
+        self.sync()?;
         let begun = self.recorder.as_mut().map_or(Ok(true), Recorder::start_new_file);
         begun.context("cannot start a new scan log file")
     }
@@ -383,105 +390,19 @@ impl EngineThread {
         self.blocked_week = blocked;
     }
 
-    /// Commits and waits until the changes are on disk, unless it is nearly full: then they stay
-    /// in memory.
-    fn commit(&mut self) -> anyhow::Result<()> {
-        match self.may_commit() {
-            true => self.commit_now(),
-            false => Ok(()),
-        }
-    }
-
-    /// Begins a commit; the engine continues meanwhile. If the disk is slow, the next commit has
-    /// more changes.
-    fn begin_commit(&mut self) -> anyhow::Result<()> {
-        if !self.may_commit() {
-            return Ok(());
-        }
-        self.flush_log()?;
-        self.notices_in_flight.extend(std::iter::from_fn(|| self.state.engine.poll_notice()));
-        self.state.begin_commit().context("cannot write the state")?;
-        self.committing_since_ms = Some(self.clock.now_ms());
-        self.changed_ms = None;
-        Ok(())
-    }
-
-    /// Ends the commit in progress, if it is on disk.
-    fn poll_commit(&mut self) -> anyhow::Result<()> {
-        if self.committing_since_ms.is_some() && self.state.store.poll_commit().context("cannot write the state")? {
-            self.end_commit()?;
-        }
-        Ok(())
-    }
-
-    fn end_commit(&mut self) -> anyhow::Result<()> {
-        self.committing_since_ms = None;
-        self.last_commit_ms = Some(self.clock.now_ms());
-        self.state
-            .engine
-            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
-            .context("cannot read the state")?;
-        for notice in std::mem::take(&mut self.notices_in_flight) {
-            self.send_scan_result(&notice);
-        }
-        Ok(())
-    }
-
-    /// Whether there is space for a commit. If not, results are reported although a crash would
-    /// lose them.
-    fn may_commit(&mut self) -> bool {
-        let now_ms = self.clock.now_ms();
-        if self.disk.check(now_ms) {
-            return true;
-        }
-        // Checked again after the interval.
-        self.changed_ms = Some(now_ms);
-        while let Some(notice) = self.state.engine.poll_notice() {
-            self.send_scan_result(&notice);
-        }
-        false
-    }
-
-    fn flush_log(&mut self) -> anyhow::Result<()> {
-        self.recorder.as_mut().map_or(Ok(()), Recorder::flush).context("cannot write the scan log")
-    }
-
-    /// The last commit of a daemon that stops.
-    fn last_commit(&mut self) -> anyhow::Result<()> {
-        let pending = self.state.engine.pending_records();
-        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
-            return self.commit_now();
-        }
-        tracing::error!(
-            pending,
-            since_ms = self.disk.status(pending).paused_since_ms,
-            "the disk is full: scans made since it became nearly full are lost"
-        );
-        Ok(())
-    }
-
-    fn commit_now(&mut self) -> anyhow::Result<()> {
-        // A log file is closed only when all its scans are committed.
-        self.state.store.finish_commit().context("cannot write the state")?;
-        self.flush_log()?;
-        self.state.commit().context("cannot write the state")?;
-        self.changed_ms = None;
-        self.notices_in_flight.extend(std::iter::from_fn(|| self.state.engine.poll_notice()));
-        self.end_commit()
-    }
-
     /// Starts a rebuild of windows from the scan log, if any window needs it.
     fn rebuild(&mut self) -> anyhow::Result<()> {
         if self.state.engine.types_to_rebuild().is_empty() {
             return Ok(());
         }
-        // The scans recorded so far are in the log files. Later ones are also written to
-        // the rebuild's chunk files.
         self.commit()?;
         if self.disk.is_paused() {
             self.rebuild_due = true;
             return Ok(());
         }
+        // The scans recorded so far are in the log files. Later ones are also written to
+        // the rebuild's chunk files.
+        self.sync()?;
         self.rebuilder.begin(&mut self.state.engine, &self.rebuild_paths);
         Ok(())
     }
@@ -498,7 +419,7 @@ impl EngineThread {
         if !self.rebuilder.import_step(&mut self.state)? {
             return Ok(());
         }
-        self.commit()?;
+        self.checkpoint()?;
         self.state.engine.running_windows().into_iter().for_each(|window| self.boards.enqueue(window));
         Ok(())
     }

@@ -46,22 +46,19 @@ impl EngineThread {
             }
         };
         let log_bytes = self.recorder.as_ref().map_or(0, Recorder::buffered_bytes);
-        if self.disk.discards_scan(self.state.engine.pending_records(), log_bytes) {
-            self.state.engine.handle_local_scan_failure(
-                scan.server,
-                scan.id,
-                outcome.t_ms(),
-                "discarded: the disk is nearly full",
-            );
+        let discarded = match self.disk.discards_scan(self.state.engine.pending_records(), log_bytes) {
+            true => Some("discarded: the disk is nearly full"),
+            false => self.is_disk_behind().then_some("discarded: the disk is too slow"),
+        };
+        if let Some(reason) = discarded {
+            self.state.engine.handle_local_scan_failure(scan.server, scan.id, outcome.t_ms(), reason);
             return Ok(());
         }
         let outcome = outcome.clamped_to(self.last_outcome_ms, now_ms);
         self.last_outcome_ms = outcome.t_ms();
         let event = Event::Scanned { server: scan.server, id: scan.id, sent_ms: scan.sent_ms, outcome };
-        let Some(recorder) = &mut self.recorder else { return self.state.handle(event) };
         if let Some(recorded) = self.state.handle_and_record(scan.server, event)? {
-            recorder.add_event(&recorded);
-            self.rebuilder.record(&recorded);
+            self.record(&recorded);
         }
         Ok(())
     }
@@ -75,10 +72,19 @@ impl EngineThread {
 
     /// Records a command that changed something.
     pub(super) fn record_command(&mut self, t_ms: i64, command: AdminCommand) {
-        let Some(recorder) = &mut self.recorder else { return };
-        let event = LogEvent::Command { t_ms, command };
-        recorder.add_event(&event);
-        self.rebuilder.record(&event);
+        self.record(&LogEvent::Command { t_ms, command });
+    }
+
+    fn record(&mut self, event: &LogEvent) {
+        self.log.append(event);
+        self.record_in_scan_log(event);
+    }
+
+    pub(super) fn record_in_scan_log(&mut self, event: &LogEvent) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add_event(event);
+            self.rebuilder.record(event);
+        }
     }
 
     /// Writes the capture of a scan, if it has one. While the disk is nearly full, captures are

@@ -6,6 +6,7 @@ use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
 use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::engine::{AdminError, CorrectionError, ForgetResult, MergeResult, ReopenError, TimeReset};
+use crate::log::LogEvent;
 use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
@@ -54,7 +55,7 @@ impl EngineThread {
                         let store = &self.state.store;
                         status.store = Some(StoreStatus {
                             commits: store.commits(),
-                            last_commit_ms: self.last_commit_ms,
+                            last_commit_ms: self.checkpoints.last_ms(),
                             database_bytes: store.database_bytes(),
                             ..self.disk.status(self.state.engine.pending_records())
                         });
@@ -65,7 +66,12 @@ impl EngineThread {
                 return Ok(rows);
             }
         };
-        self.commit()?;
+        match request {
+            // The log still has the name, and does not have time set back within a segment. So both begin a
+            // new one.
+            Request::PlayerForget { .. } | Request::ClockReset { .. } => self.checkpoint()?,
+            _ => self.commit()?,
+        }
         if matches!(request, Request::PlayerForget { .. } | Request::PlayerAllow { .. }) {
             self.remove_names_from_log();
         }
@@ -111,7 +117,9 @@ impl EngineThread {
         let names = ForgottenNames::new(engine.forgotten(), engine.name_rules().clone());
         let placeholders: Vec<_> = hashes.iter().filter_map(|hash| names.placeholder(hash)).collect();
         for placeholder in placeholders {
-            self.record_command(t_ms, AdminCommand::Forget { game: game.to_owned(), player: placeholder.to_string() });
+            // Not in the log: the request ends with a checkpoint.
+            let command = AdminCommand::Forget { game: game.to_owned(), player: placeholder.to_string() };
+            self.record_in_scan_log(&LogEvent::Command { t_ms, command });
         }
         // No scan has the time of the request.
         self.last_outcome_ms += 1;

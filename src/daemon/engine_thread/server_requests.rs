@@ -1,13 +1,12 @@
 //! Requests that change servers. The answer says for each server what happened to it, and the log
 //! has one line for each request that changed something.
 
-use chrono::{DateTime, Utc};
-
 use super::EngineThread;
 use super::command::RequestResult;
 use super::requests::admin_error;
 use crate::api::{ChangeOutcome, Row, ServerChange};
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
+use crate::model::calendar::utc;
 use crate::model::server::ScreenReason;
 use crate::model::{AdminCommand, ServerUrl};
 
@@ -200,12 +199,6 @@ fn known_change(url: &ServerUrl, tags: Option<String>, scan: KnownScan) -> Serve
         reason = format!("{tags}; {reason}");
     }
     change(url, outcome, Some(reason))
-}
-
-/// `2026-11-23 20:15:00 UTC`
-fn utc(t_ms: i64) -> String {
-    let time = DateTime::<Utc>::from_timestamp_millis(t_ms);
-    time.map_or_else(|| t_ms.to_string(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 fn not_changed(url: impl ToString, error: AdminError) -> ServerChange {

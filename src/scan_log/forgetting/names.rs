@@ -45,7 +45,7 @@ impl ForgottenNames {
                 let replaced = [self.replace_name(game, from), self.replace_name(game, into)];
                 replaced.contains(&true)
             }
-            LogEvent::Command { .. } | LogEvent::Settings { .. } => false,
+            LogEvent::Command { .. } | LogEvent::Settings { .. } | LogEvent::Tick { .. } => false,
         }
     }
 

@@ -7,12 +7,13 @@
 //! A closed file that cannot be renamed, compressed or removed is logged, and tried again later;
 //! meanwhile the active file grows.
 //!
-//! When [`Recorder::flush`] returns, its lines and the file names are on disk: a commit
-//! that follows is never ahead of the log, even after a power cut.
+//! Its lines are synced before the batch of the log with the same events, so the state is never ahead
+//! of them, even after a power cut.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::active_file::{RecordError, check_log_path, open_active_file, record_error, repair_last_line};
@@ -43,7 +44,7 @@ const RETRY_DIVISOR: u64 = 16;
 #[derive(Debug)]
 pub struct Recorder {
     settings: RecorderSettings,
-    file: File,
+    file: Arc<File>,
     bytes: u64,
     /// Size above which the active file is rotated: `rotate_bytes`, or more after a failure.
     rotate_above: u64,
@@ -74,7 +75,7 @@ impl Recorder {
         let recorded = open(&settings.path)?.last_settings()?;
         file.sync_all().and_then(|()| sync_directory(&settings.path)).map_err(failed("write to disk"))?;
         let mut recorder = Recorder {
-            file,
+            file: Arc::new(file),
             bytes,
             rotate_above: settings.rotate_bytes,
             has_failed: false,
@@ -149,36 +150,45 @@ impl Recorder {
         self.buffer.len()
     }
 
-    /// Writes the added lines to disk, before the commit that they belong to. Error: none
-    /// of them is in the log.
-    pub fn flush(&mut self) -> Result<(), RecordError> {
+    /// Writes the added lines. Returns the file, which must be synced before the log that the state
+    /// follows; `None`: there was nothing to write. All lines that were written earlier are synced. Error:
+    /// none of the added lines is in the log.
+    pub fn write_out(&mut self) -> Result<Option<Arc<File>>, RecordError> {
         if self.buffer.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         if self.compressor.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish_compression();
         }
-        // Rotate before writing, not after: the caller commits after `flush` returns, and
-        // until then the new lines must be in the active file.
+        // Rotate before writing, not after: until the new lines are synced they must be in the active
+        // file.
         if self.bytes > self.rotate_above && self.compressor.is_none() {
             match rotated_file(&self.settings.path).exists() {
                 true => self.begin_compression(),
                 false => _ = self.rotate()?,
             }
         }
-        if let Err(error) = self.file.write_all(&self.buffer).and_then(|()| self.file.sync_data()) {
+        if let Err(error) = (&*self.file).write_all(&self.buffer) {
             // An incomplete line must not remain before the next one.
             _ = self.file.set_len(self.bytes);
             return Err(record_error("write to", &self.settings.path)(error));
         }
         self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
-        Ok(())
+        Ok(Some(self.file.clone()))
     }
 
-    /// Rotates the active file, unless it is empty. Lines that are added but not flushed go
-    /// to the new file, like all further ones. So a rotated file holds only committed lines,
-    /// and the next start need not read it. Everything flushed must be committed.
+    /// Writes the added lines and waits until they are on disk.
+    pub fn flush(&mut self) -> Result<(), RecordError> {
+        match self.write_out()? {
+            Some(file) => file.sync_data().map_err(record_error("write to", &self.settings.path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Rotates the active file, unless it is empty. Lines that are added but not written go
+    /// to the new file, like all further ones. So the log contains all events of a rotated file, and the
+    /// next start need not read it.
     ///
     /// Returns false if a file could not be renamed or removed, which has been logged: the active
     /// file is the same.
@@ -207,7 +217,7 @@ impl Recorder {
             self.retry_later(&error);
             return Ok(false);
         }
-        self.file = open_active_file(path).map_err(record_error("open", path))?;
+        self.file = Arc::new(open_active_file(path).map_err(record_error("open", path))?);
         sync_directory(path).map_err(record_error("write the directory of", path))?;
         self.bytes = 0;
         self.begin_file();

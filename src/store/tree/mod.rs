@@ -16,9 +16,10 @@
 
 pub(in crate::store) mod dirty_keys;
 pub(in crate::store) mod leaf;
+pub(in crate::store) mod mem_table;
 
 use std::ops::{Bound, ControlFlow, Range};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::de::DeserializeOwned;
 
@@ -27,6 +28,7 @@ use super::keys;
 use super::layout::VERSION;
 use crate::store::dir::database::{Database, UNFLUSHED_BYTES_MAX};
 use crate::store::tree::dirty_keys::DirtyKeys;
+use crate::store::tree::mem_table::{MemTable, VisitFn, read_through};
 
 /// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
 const CHANGES_PER_BATCH: usize = 4_096;
@@ -42,9 +44,16 @@ pub(super) struct Tree {
     /// writer waits.
     db: Arc<RwLock<Arc<Database>>>,
     dirty_keys: Arc<DirtyKeys>,
-    /// The changes of the commit that is being written, sorted by key, each key once. They overlay
-    /// the database: reads see them as if they were applied.
-    in_flight: Arc<RwLock<Option<Arc<[RecordChange]>>>>,
+    tables: Arc<RwLock<MemTables>>,
+}
+
+/// The changes that are not in the database. Reads see them as if they were applied.
+#[derive(Clone, Debug, Default)]
+struct MemTables {
+    /// The changes since the last checkpoint began.
+    newest: Arc<MemTable>,
+    /// Those of the checkpoint that is being written. They do not change.
+    frozen: Option<Arc<MemTable>>,
 }
 
 /// A sled record, of any layout version.
@@ -73,7 +82,7 @@ impl SledRecord {
 
 impl Tree {
     pub(super) fn new(db: Database) -> Tree {
-        Tree { db: Arc::new(RwLock::new(Arc::new(db))), dirty_keys: Arc::default(), in_flight: Arc::default() }
+        Tree { db: Arc::new(RwLock::new(Arc::new(db))), dirty_keys: Arc::default(), tables: Arc::default() }
     }
 
     /// The current database. An iterator continues in the database in which it began.
@@ -86,14 +95,36 @@ impl Tree {
         *self.db.write().expect("database lock poisoned") = Arc::new(db);
     }
 
-    /// Overlays the database with the changes of a commit, for all clones of this tree; `None`: the
-    /// changes are in the database.
-    pub(super) fn set_in_flight(&self, changes: Option<Arc<[RecordChange]>>) {
-        *self.in_flight.write().expect("lock of the commit in flight poisoned") = changes;
+    /// One lock for both tables: a reader that comes while a table is frozen finds it in one of the
+    /// two places.
+    fn tables(&self) -> MemTables {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn in_flight(&self) -> Option<Arc<[RecordChange]>> {
-        self.in_flight.read().expect("lock of the commit in flight poisoned").clone()
+    fn set_tables(&self, change: impl FnOnce(&mut MemTables)) {
+        change(&mut self.tables.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The table of new changes. The caller is the only one that writes to it or freezes it.
+    pub(super) fn newest_changes(&self) -> Arc<MemTable> {
+        self.tables().newest
+    }
+
+    /// Freezes the table of new changes, and begins another one. No table is frozen.
+    pub(super) fn freeze(&self) -> Arc<MemTable> {
+        let frozen = self.newest_changes();
+        self.set_tables(|tables| *tables = MemTables { newest: Arc::default(), frozen: Some(frozen.clone()) });
+        frozen
+    }
+
+    /// The changes that are to be written, or are being written.
+    pub(super) fn frozen_changes(&self) -> Option<Arc<MemTable>> {
+        self.tables().frozen
+    }
+
+    /// The frozen changes are in the database.
+    pub(super) fn drop_frozen(&self) {
+        self.set_tables(|tables| tables.frozen = None);
     }
 
     /// The keys written since the backup in progress began.
@@ -103,10 +134,11 @@ impl Tree {
 
     /// Reads and decodes a record.
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        if let Some(changes) = self.in_flight()
-            && let Ok(index) = changes.binary_search_by(|(changed, _)| changed.as_slice().cmp(key))
-        {
-            return changes[index].1.as_ref().map(|value| decode(key, value)).transpose();
+        let MemTables { newest, frozen } = self.tables();
+        for table in [Some(newest), frozen].into_iter().flatten() {
+            if let Some(changed) = table.get(key, |value| value.map(|value| decode(key, value)).transpose()) {
+                return changed;
+            }
         }
         match keys::group_prefix_len(key) {
             None => {
@@ -138,42 +170,15 @@ impl Tree {
         range: Range<Vec<u8>>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
-        let Some(changes) = self.in_flight() else { return self.for_each_in_database(range, visit) };
-        let bounds = [&range.start, &range.end].map(|key| changes.partition_point(|(changed, _)| changed < key));
-        let mut changed = changes[bounds[0]..bounds[1].max(bounds[0])].iter().peekable();
-        let mut is_over = false;
-        self.for_each_in_database(range, |key, stored| {
-            while let Some((earlier, value)) = changed.next_if(|(changed, _)| changed.as_slice() < key) {
-                if let Some(value) = value
-                    && visit(earlier, value)?.is_break()
-                {
-                    is_over = true;
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
-            let value = match changed.next_if(|(changed, _)| changed == key) {
-                Some((_, value)) => value.as_deref(),
-                None => Some(stored),
-            };
-            let flow = value.map_or(Ok(ControlFlow::Continue(())), |value| visit(key, value))?;
-            is_over = flow.is_break();
-            Ok(flow)
-        })?;
-        for (key, value) in changed {
-            if is_over {
-                break;
-            }
-            is_over = value.as_ref().map_or(Ok(ControlFlow::Continue(())), |value| visit(key, value))?.is_break();
-        }
-        Ok(())
+        let MemTables { newest, frozen } = self.tables();
+        let newest = Some(newest).filter(|table| table.len() > 0);
+        let in_database = |visit: &mut VisitFn<'_>| self.for_each_in_database(range.clone(), visit);
+        let in_frozen = |visit: &mut VisitFn<'_>| read_through(frozen.as_deref(), range.clone(), in_database, visit);
+        read_through(newest.as_deref(), range.clone(), in_frozen, &mut visit)
     }
 
-    /// Like [`Tree::for_each_encoded`], without the commit that is being written.
-    fn for_each_in_database(
-        &self,
-        range: Range<Vec<u8>>,
-        mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
-    ) -> Result<(), StoreError> {
+    /// Like [`Tree::for_each_encoded`], without the changes in memory.
+    fn for_each_in_database(&self, range: Range<Vec<u8>>, visit: &mut VisitFn<'_>) -> Result<(), StoreError> {
         let Range { start, end } = range;
         let first = match keys::group_prefix_len(&start) {
             Some(prefix_len) => self.leaf_at(&start, prefix_len)?.map(|(fence, _)| fence),
@@ -370,8 +375,8 @@ impl Tree {
     /// Whether any sled key or sled record contains these bytes. Scans the whole database.
     pub(super) fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
-        let in_flight = self.in_flight().unwrap_or_default();
-        if in_flight.iter().any(|(key, value)| found(key) || value.as_deref().is_some_and(found)) {
+        let MemTables { newest, frozen } = self.tables();
+        if [Some(newest), frozen].into_iter().flatten().any(|table| table.contains(found)) {
             return Ok(true);
         }
         for record in self.sled_records_after(&[]) {
@@ -592,13 +597,13 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
-        /// Applies changes by `apply_sorted` and `write_unlogged`, or lays them over the database as
-        /// a commit in flight, reopens the store, and compares records and ranges with those of a
+        /// Applies changes by `apply_sorted` and `write_unlogged`, or keeps them in memory in one or
+        /// two tables, reopens the store, and compares records and ranges with those of a
         /// `BTreeMap`.
         #[test]
         fn tree_equals_a_btree_map(
             rounds in proptest::collection::vec(
-                (0..3_u8, proptest::collection::vec((0_u32..6, 0_u32..400, proptest::option::of(0_usize..300)), 1..300)),
+                (0..4_u8, proptest::collection::vec((0_u32..6, 0_u32..400, proptest::option::of(0_usize..300)), 1..300)),
                 1..8,
             ),
             ranges in proptest::collection::vec(((0_u32..6, 0_u32..400), (0_u32..6, 0_u32..400)), 20),
@@ -606,6 +611,7 @@ pub(super) mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut it = tree(dir.path());
             let mut map = BTreeMap::new();
+            let modes: Vec<u8> = rounds.iter().map(|(mode, _)| *mode).collect();
             for (n, (mode, round)) in rounds.into_iter().enumerate() {
                 let change = |(kind, key_n, len): (u32, u32, Option<usize>)| {
                     (key(kind, key_n), len.map(|len| encode(&vec![n as u8; len])))
@@ -615,9 +621,12 @@ pub(super) mod tests {
                     0 => it.write_unlogged(changes.iter().cloned().map(Ok)).unwrap(),
                     1 => apply(&it, changes.clone()),
                     _ => {
-                        let mut changes = changes.clone();
-                        sort_changes(&mut changes);
-                        it.set_in_flight(Some(changes.into()));
+                        if mode == 3 && it.tables().frozen.is_none() {
+                            it.freeze();
+                        }
+                        let table = it.newest_changes();
+                        let mut table = table.write();
+                        changes.iter().for_each(|(key, value)| table.put(key, value.as_deref()));
                     }
                 }
                 for (key, value) in changes {
@@ -627,7 +636,7 @@ pub(super) mod tests {
                     }
                 }
                 let want: Vec<_> = map.clone().into_iter().collect();
-                proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want);
+                proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want.clone());
                 for (a, b) in &ranges {
                     let range = key(a.0, a.1)..key(b.0, b.1);
                     if range.start < range.end {
@@ -639,13 +648,15 @@ pub(super) mod tests {
                     let found: Option<Vec<u8>> = it.get(&range.start).unwrap();
                     proptest::prop_assert_eq!(found.map(|value| encode(&value)), map.get(&range.start).cloned());
                 }
-                // The changes in flight arrive in the database.
-                let in_flight = it.in_flight();
-                if let Some(changes) = in_flight {
-                    apply(&it, changes.to_vec());
-                    it.set_in_flight(None);
+                // Changes in memory come before the others until they are in the database.
+                let is_last_in_memory = modes.get(n + 1).is_none_or(|&next| next < 2);
+                for _ in 0..if is_last_in_memory { 2 } else { 0 } {
+                    let frozen = it.tables().frozen.unwrap_or_else(|| it.freeze());
+                    apply(&it, frozen.to_vec());
+                    it.drop_frozen();
+                    proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want.clone());
                 }
-                if n == 3 {
+                if is_last_in_memory && n >= 3 {
                     it.flush().unwrap();
                     drop(it);
                     it = tree(dir.path());

@@ -1,0 +1,267 @@
+//! When changes are on disk.
+//!
+//! - Every event is added to the log when it is applied, and written some 200 ms later, or at once if
+//!   a client waits for it.
+//! - The engine's changes are committed to memory at the same interval, where all readers find them.
+//! - A checkpoint writes the committed changes to the state directory, every
+//!   `store.checkpoint_interval_s`. It begins when the log is on disk until its position. After that, the
+//!   log before this position is not needed for a start.
+//!
+//! A start applies the events after the position of the last checkpoint.
+
+use anyhow::Context;
+use tokio::sync::oneshot;
+
+use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
+use crate::config::StoreConfig;
+use crate::engine::Notice;
+
+/// A write that takes longer than this is taken for a failure of the disk: the watchdog restarts
+/// the service.
+const DISK_STALL_MS: i64 = 300_000;
+
+/// Interval at which a checkpoint in progress is checked for its end.
+pub(super) const CHECKPOINT_POLL_MS: i64 = 20;
+
+/// Memory of changes at which a checkpoint begins, bytes. With twice as many scans are discarded.
+const CHANGED_BYTES_MAX: usize = 128 << 20;
+
+/// What is done when its events are on disk.
+pub(super) enum Unsynced {
+    /// Sends an answer.
+    Reply(Box<dyn FnOnce() + Send>),
+    Notice(Notice),
+}
+
+/// The checkpoints of the state.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    interval_ms: i64,
+    /// When the last one began, Unix ms.
+    began_ms: i64,
+    is_requested: bool,
+    in_progress: Option<InProgress>,
+    /// When the last one was on disk.
+    last_ms: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InProgress {
+    /// The state on disk will contain the log until this batch.
+    position: u64,
+    /// Whether the log is on disk until there, and the checkpoint is being written.
+    is_writing: bool,
+}
+
+impl Checkpoints {
+    pub(super) fn new(config: &StoreConfig, now_ms: i64) -> Checkpoints {
+        let interval_ms = config.checkpoint_interval_ms();
+        Checkpoints { interval_ms, began_ms: now_ms, is_requested: false, in_progress: None, last_ms: None }
+    }
+
+    pub(super) fn set_interval(&mut self, config: &StoreConfig) {
+        self.interval_ms = config.checkpoint_interval_ms();
+    }
+
+    /// Begins a checkpoint soon.
+    pub(super) fn request(&mut self) {
+        self.is_requested = true;
+    }
+
+    pub(super) fn is_writing(&self) -> bool {
+        self.in_progress.is_some_and(|it| it.is_writing)
+    }
+
+    pub(super) fn last_ms(&self) -> Option<i64> {
+        self.last_ms
+    }
+}
+
+impl EngineThread {
+    /// Commits the changes to memory, unless the disk is nearly full: then they stay in the engine, which
+    /// limits them.
+    pub(super) fn commit(&mut self) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        if !self.disk.check(now_ms) {
+            // What was committed until now must not wait in memory for hours.
+            let changed = self.state.store.changed_records() + self.state.engine.pending_records();
+            if self.state.store.changed_records() > 0 && self.disk.has_space_for_records(changed) {
+                self.state.commit().context("cannot write the state")?;
+                self.write_checkpoint_now()?;
+            }
+            // Checked again after the interval. Results are reported although a crash would lose them.
+            self.changed_ms = Some(now_ms);
+            while let Some(notice) = self.state.engine.poll_notice() {
+                self.send_scan_result(&notice);
+            }
+            return Ok(());
+        }
+        self.state.commit().context("cannot write the state")?;
+        self.changed_ms = None;
+        while let Some(notice) = self.state.engine.poll_notice() {
+            self.unsynced.push_back((self.log.last_seq(), Unsynced::Notice(notice)));
+        }
+        self.state
+            .engine
+            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
+            .context("cannot read the state")?;
+        Ok(())
+    }
+
+    /// Sends an answer when every event so far is on disk.
+    pub(super) fn reply_when_synced<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
+        let send = Box::new(move || _ = reply.send(answer));
+        self.unsynced.push_back((self.log.last_seq(), Unsynced::Reply(send)));
+    }
+
+    /// Does what is due: writes the log, and begins, continues or ends a checkpoint. Is called in every
+    /// turn, and does not wait for the disk.
+    pub(super) fn advance_durability(&mut self, now_ms: i64) -> anyhow::Result<()> {
+        self.release_synced();
+        match self.checkpoints.in_progress {
+            Some(InProgress { position, is_writing: false }) if self.log.synced() >= position => {
+                self.state.store.write_frozen().context("cannot write the state")?;
+                self.checkpoints.in_progress = Some(InProgress { position, is_writing: true });
+            }
+            Some(InProgress { position, is_writing: true })
+                if self.state.store.poll_checkpoint().context("cannot write the state")? =>
+            {
+                self.end_checkpoint(position)?;
+            }
+            _ => {}
+        }
+        if self.log.writing_since_ms().is_some() || self.disk.is_paused() {
+            return Ok(());
+        }
+        if self.is_checkpoint_due(now_ms) {
+            return self.begin_checkpoint(now_ms);
+        }
+        let is_due = !self.unsynced.is_empty() || now_ms - self.written_ms >= self.commit_interval_ms;
+        if is_due && (self.log.has_unwritten(now_ms) || self.log.synced() < self.first_unsynced()) {
+            self.written_ms = now_ms;
+            let scan_log = self.write_scan_log()?;
+            self.log.begin_write(scan_log, now_ms)?;
+        }
+        Ok(())
+    }
+
+    /// When [`EngineThread::advance_durability`] has something to do that no channel reports.
+    pub(super) fn next_write_ms(&self, now_ms: i64) -> i64 {
+        if self.checkpoints.is_writing() {
+            return now_ms + CHECKPOINT_POLL_MS;
+        }
+        match self.log.writing_since_ms().is_none() && !self.disk.is_paused() {
+            true if !self.unsynced.is_empty() => now_ms,
+            true if self.log.has_unwritten(now_ms) => self.written_ms + self.commit_interval_ms,
+            _ => i64::MAX,
+        }
+    }
+
+    /// The first batch that something waits for; 0: nothing waits.
+    fn first_unsynced(&self) -> u64 {
+        self.unsynced.front().map_or(0, |(seq, _)| *seq)
+    }
+
+    fn release_synced(&mut self) {
+        let synced = self.log.synced();
+        while self.unsynced.front().is_some_and(|(seq, _)| *seq <= synced) {
+            let Some((_, action)) = self.unsynced.pop_front() else { return };
+            match action {
+                Unsynced::Reply(send) => send(),
+                Unsynced::Notice(notice) => self.send_scan_result(&notice),
+            }
+        }
+    }
+
+    fn is_checkpoint_due(&self, now_ms: i64) -> bool {
+        let Checkpoints { interval_ms, began_ms, is_requested, in_progress, .. } = &self.checkpoints;
+        let is_due = *is_requested
+            || !(0..*interval_ms).contains(&(now_ms - began_ms))
+            || self.state.store.changed_bytes() >= CHANGED_BYTES_MAX;
+        is_due && in_progress.is_none()
+    }
+
+    /// Freezes the changes so far. No batch is being written.
+    fn begin_checkpoint(&mut self, now_ms: i64) -> anyhow::Result<()> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            return Ok(());
+        }
+        self.checkpoints.is_requested = false;
+        self.checkpoints.began_ms = now_ms;
+        let scan_log = self.write_scan_log()?;
+        let position = self.log.begin_write_and_end_segment(scan_log, now_ms)?;
+        self.state.store.freeze(position);
+        self.checkpoints.in_progress = Some(InProgress { position, is_writing: false });
+        Ok(())
+    }
+
+    fn end_checkpoint(&mut self, position: u64) -> anyhow::Result<()> {
+        self.checkpoints.in_progress = None;
+        self.checkpoints.last_ms = Some(self.clock.now_ms());
+        self.log.remove_until(position)?;
+        Ok(())
+    }
+
+    /// Writes a checkpoint and waits until it is on disk, for changes that are not events of the log.
+    pub(super) fn checkpoint(&mut self) -> anyhow::Result<()> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            return Ok(());
+        }
+        self.write_checkpoint_now()
+    }
+
+    fn write_checkpoint_now(&mut self) -> anyhow::Result<()> {
+        self.log.finish_write()?;
+        let now_ms = self.clock.now_ms();
+        let scan_log = self.write_scan_log()?;
+        let position = self.log.begin_write_and_end_segment(scan_log, now_ms)?;
+        self.log.finish_write()?;
+        self.state.store.write_checkpoint(position).context("cannot write the state")?;
+        self.checkpoints.began_ms = now_ms;
+        self.end_checkpoint(position)?;
+        self.release_synced();
+        Ok(())
+    }
+
+    /// Waits until every event so far is on disk.
+    pub(super) fn sync(&mut self) -> anyhow::Result<()> {
+        self.log.finish_write()?;
+        let scan_log = self.write_scan_log()?;
+        self.log.begin_write(scan_log, self.clock.now_ms())?;
+        self.log.finish_write()?;
+        self.release_synced();
+        Ok(())
+    }
+
+    fn write_scan_log(&mut self) -> anyhow::Result<Option<std::sync::Arc<std::fs::File>>> {
+        self.recorder.as_mut().map_or(Ok(None), |it| it.write_out()).context("cannot write the scan log")
+    }
+
+    /// The last checkpoint of a daemon that stops.
+    pub(super) fn last_checkpoint(&mut self) -> anyhow::Result<()> {
+        let pending = self.state.engine.pending_records();
+        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
+            self.state.commit().context("cannot write the state")?;
+            return self.write_checkpoint_now();
+        }
+        tracing::error!(
+            pending,
+            since_ms = self.disk.status(pending).paused_since_ms,
+            "the disk is full: scans made since it became nearly full are lost"
+        );
+        Ok(())
+    }
+
+    pub(super) fn is_disk_stalled(&self, now_ms: i64) -> bool {
+        let checkpoint_ms = self.checkpoints.is_writing().then_some(self.checkpoints.began_ms);
+        let oldest = [self.log.writing_since_ms(), checkpoint_ms].into_iter().flatten().min();
+        oldest.is_some_and(|since_ms| now_ms - since_ms >= DISK_STALL_MS)
+    }
+
+    /// Whether the disk is so slow that scans must be discarded.
+    pub(super) fn is_disk_behind(&self) -> bool {
+        self.log.is_behind() || self.state.store.changed_bytes() >= 2 * CHANGED_BYTES_MAX
+    }
+}

@@ -1,0 +1,219 @@
+//! The thread that writes the log. The engine fills the next batch meanwhile, and never waits for
+//! the disk except at rare commands.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::log::{Batch, BatchBuilder, LogError, LogEvent, LogWriter, RecordedSettings};
+
+/// With that many bytes that are not on disk, scans are discarded.
+const UNSYNCED_BYTES_MAX: usize = 64 << 20;
+
+/// Ticks alone are written at this interval, so that an idle daemon leaves the disk in peace.
+const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
+
+/// A failure of the thread. What is on disk is unknown: the process must end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LogThreadError {
+    #[error("cannot write the log")]
+    Log(#[from] LogError),
+    #[error("cannot sync the scan log")]
+    ScanLog(#[source] std::io::Error),
+    #[error("the thread that writes the log has ended")]
+    Ended,
+}
+
+enum Work {
+    /// `scan_log`: is synced before the batch is written.
+    Write { batch: Batch, scan_log: Option<Arc<File>>, now_ms: i64 },
+    /// Removes segments whose events the checkpoints contain.
+    RemoveUntil(u64),
+}
+
+pub(super) struct LogThread {
+    builder: BatchBuilder,
+    /// Time of the first event that is not written; events that are not ticks have time 0.
+    unwritten_since_ms: Option<i64>,
+    /// The settings that hold now. Each segment begins with them.
+    settings: RecordedSettings,
+    work: Sender<Work>,
+    thread: Option<JoinHandle<()>>,
+    results: UnboundedReceiver<Result<u64, LogThreadError>>,
+    /// When the batch that is being written was handed over, Unix ms.
+    writing_since_ms: Option<i64>,
+    /// Everything until this batch is on disk.
+    synced: u64,
+}
+
+impl LogThread {
+    pub(super) fn start(
+        writer: LogWriter,
+        builder: BatchBuilder,
+        settings: RecordedSettings,
+    ) -> std::io::Result<LogThread> {
+        let (work, received) = std::sync::mpsc::channel();
+        let (results_tx, results) = unbounded_channel();
+        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
+            let mut writer = writer;
+            for work in received {
+                let result = perform(&mut writer, work);
+                let is_failed = matches!(result, Some(Err(_)));
+                // The daemon may have been dropped.
+                if result.is_some_and(|result| results_tx.send(result).is_err()) || is_failed {
+                    return;
+                }
+            }
+        })?;
+        let synced = builder.last_seq();
+        Ok(LogThread {
+            builder,
+            unwritten_since_ms: None,
+            settings,
+            work,
+            thread: Some(thread),
+            results,
+            writing_since_ms: None,
+            synced,
+        })
+    }
+
+    /// Adds an event to the next batch.
+    pub(super) fn append(&mut self, event: &LogEvent) {
+        if self.builder.is_at_segment_start() {
+            let settings = LogEvent::Settings { t_ms: event.t_ms(), settings: self.settings.clone() };
+            self.builder.append(&settings);
+        }
+        self.builder.append(event);
+        match event {
+            LogEvent::Tick { t_ms, .. } => _ = self.unwritten_since_ms.get_or_insert(*t_ms),
+            _ => self.unwritten_since_ms = Some(0),
+        }
+    }
+
+    /// Sets the settings that hold from the next event on.
+    pub(super) fn set_settings(&mut self, t_ms: i64, settings: RecordedSettings) {
+        let changed = settings.changed_since(&self.settings);
+        if !changed.is_empty() {
+            self.append(&LogEvent::Settings { t_ms, settings: changed });
+        }
+        self.settings = settings;
+    }
+
+    /// The batch of the last event.
+    pub(super) fn last_seq(&self) -> u64 {
+        self.builder.last_seq() + u64::from(self.builder.bytes() > 0)
+    }
+
+    /// Everything until this batch is on disk.
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Whether there are events to write.
+    pub(super) fn has_unwritten(&self, now_ms: i64) -> bool {
+        self.unwritten_since_ms.is_some_and(|since_ms| now_ms.abs_diff(since_ms) >= TICKS_WRITTEN_AFTER_MS as u64)
+    }
+
+    /// When the batch that is being written was handed over, Unix ms.
+    pub(super) fn writing_since_ms(&self) -> Option<i64> {
+        self.writing_since_ms
+    }
+
+    pub(super) fn is_behind(&self) -> bool {
+        self.builder.bytes() > UNSYNCED_BYTES_MAX
+    }
+
+    /// Hands the events over, and the file of the scan log with the same events. No batch is being
+    /// written.
+    pub(super) fn begin_write(&mut self, scan_log: Option<Arc<File>>, now_ms: i64) -> Result<(), LogThreadError> {
+        let batch = self.builder.take(now_ms);
+        self.send(batch, scan_log, now_ms)
+    }
+
+    /// As `begin_write`, and ends the segment. Returns the last batch of the segment, and so of a
+    /// checkpoint of the present state.
+    pub(super) fn begin_write_and_end_segment(
+        &mut self,
+        scan_log: Option<Arc<File>>,
+        now_ms: i64,
+    ) -> Result<u64, LogThreadError> {
+        let batch = self.builder.take_and_end_segment(now_ms);
+        self.send(batch, scan_log, now_ms)?;
+        Ok(self.builder.last_seq())
+    }
+
+    fn send(&mut self, batch: Option<Batch>, scan_log: Option<Arc<File>>, now_ms: i64) -> Result<(), LogThreadError> {
+        assert!(self.writing_since_ms.is_none(), "one batch at a time");
+        self.unwritten_since_ms = None;
+        let Some(batch) = batch else {
+            return scan_log.map_or(Ok(()), |file| file.sync_data().map_err(LogThreadError::ScanLog));
+        };
+        self.writing_since_ms = Some(now_ms);
+        self.work.send(Work::Write { batch, scan_log, now_ms }).map_err(|_| LogThreadError::Ended)
+    }
+
+    /// Waits until the batch that is being written is on disk; for ever, if there is none.
+    pub(super) async fn next_result(&mut self) -> Result<(), LogThreadError> {
+        match self.writing_since_ms {
+            Some(_) => {
+                let result = self.results.recv().await;
+                self.note_result(result)
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// As `next_result`, but blocks, and returns at once if no batch is being written.
+    pub(super) fn finish_write(&mut self) -> Result<(), LogThreadError> {
+        match self.writing_since_ms {
+            Some(_) => {
+                let result = self.results.blocking_recv();
+                self.note_result(result)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn note_result(&mut self, result: Option<Result<u64, LogThreadError>>) -> Result<(), LogThreadError> {
+        self.synced = result.ok_or(LogThreadError::Ended)??;
+        self.writing_since_ms = None;
+        Ok(())
+    }
+
+    /// Removes the segments that a checkpoint of this position makes unnecessary.
+    pub(super) fn remove_until(&self, position: u64) -> Result<(), LogThreadError> {
+        self.work.send(Work::RemoveUntil(position)).map_err(|_| LogThreadError::Ended)
+    }
+}
+
+impl Drop for LogThread {
+    /// Waits for the thread, which holds the lock of the log.
+    fn drop(&mut self) {
+        self.work = std::sync::mpsc::channel().0;
+        if let Some(thread) = self.thread.take() {
+            // It has already printed its panic message.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns the batch that is on disk, or an error, if the caller waits for it.
+fn perform(writer: &mut LogWriter, work: Work) -> Option<Result<u64, LogThreadError>> {
+    match work {
+        Work::Write { batch, scan_log, now_ms } => {
+            let seq = batch.last_seq();
+            let synced = scan_log.map_or(Ok(()), |file| file.sync_data().map_err(LogThreadError::ScanLog));
+            Some(synced.and_then(|()| Ok(writer.write(batch, now_ms)?)).map(|()| seq))
+        }
+        Work::RemoveUntil(position) => {
+            if let Err(error) = writer.remove_until(position) {
+                tracing::warn!("{:#}; the next checkpoint tries again", anyhow::Error::new(error));
+            }
+            None
+        }
+    }
+}

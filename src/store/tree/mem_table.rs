@@ -1,0 +1,158 @@
+//! Changes of records in memory, in order of key. They overlay the database until they are in it.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::RecordChange;
+use crate::store::error::StoreError;
+
+/// Changes that a reader of a range copies while it holds the lock: some 50 us.
+const CHANGES_PER_CHUNK: usize = 256;
+
+/// Memory of a change besides its key and value, bytes: two allocations and its part of a node.
+const OVERHEAD_BYTES: usize = 96;
+
+type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+#[derive(Debug, Default)]
+pub(in crate::store) struct MemTable {
+    content: RwLock<Content>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    changes: Changes,
+    bytes: usize,
+}
+
+/// The table, locked for a sequence of changes.
+pub(in crate::store) struct MemTableWriter<'t>(RwLockWriteGuard<'t, Content>);
+
+impl MemTableWriter<'_> {
+    /// Changes a record; `None` deletes it.
+    pub(in crate::store) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let Content { changes, bytes } = &mut *self.0;
+        let value_bytes = value.map_or(0, <[u8]>::len);
+        match changes.get_mut(key) {
+            Some(old) => {
+                *bytes -= old.as_ref().map_or(0, Vec::len);
+                *bytes += value_bytes;
+                match (old, value) {
+                    (Some(old), Some(value)) => {
+                        old.clear();
+                        old.extend_from_slice(value);
+                    }
+                    (old, value) => *old = value.map(<[u8]>::to_vec),
+                }
+            }
+            None => {
+                *bytes += OVERHEAD_BYTES + key.len() + value_bytes;
+                changes.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+            }
+        }
+    }
+}
+
+impl MemTable {
+    pub(in crate::store) fn write(&self) -> MemTableWriter<'_> {
+        MemTableWriter(self.content.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Content> {
+        self.content.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory that it takes.
+    pub(in crate::store) fn bytes(&self) -> usize {
+        self.read().bytes
+    }
+
+    pub(in crate::store) fn len(&self) -> usize {
+        self.read().changes.len()
+    }
+
+    /// Passes the new value of a record to `use_value`; `None`: it is deleted. Returns `None` if the
+    /// record is not changed.
+    pub(super) fn get<R>(&self, key: &[u8], use_value: impl FnOnce(Option<&[u8]>) -> R) -> Option<R> {
+        self.read().changes.get(key).map(|value| use_value(value.as_deref()))
+    }
+
+    /// The changes of a range, in order of key. They are copied in chunks; changes that are made
+    /// meanwhile may be among them.
+    pub(super) fn range(&self, range: Range<Vec<u8>>) -> impl Iterator<Item = RecordChange> + '_ {
+        let Range { start, end } = range;
+        let mut from = Some(Bound::Included(start));
+        let mut chunk = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            if let Some(change) = chunk.next() {
+                return Some(change);
+            }
+            let bounds = (from.take()?, Bound::Excluded(end.clone()));
+            if matches!(&bounds.0, Bound::Included(start) | Bound::Excluded(start) if *start >= end) {
+                return None;
+            }
+            let copied: Vec<RecordChange> = self
+                .read()
+                .changes
+                .range(bounds)
+                .take(CHANGES_PER_CHUNK)
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            from = copied
+                .last()
+                .filter(|_| copied.len() == CHANGES_PER_CHUNK)
+                .map(|(key, _)| Bound::Excluded(key.clone()));
+            chunk = copied.into_iter();
+            chunk.next()
+        })
+    }
+
+    /// All changes, in order of key.
+    pub(in crate::store) fn to_vec(&self) -> Vec<RecordChange> {
+        self.read().changes.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    pub(super) fn contains(&self, is_match: impl Fn(&[u8]) -> bool) -> bool {
+        self.read().changes.iter().any(|(key, value)| is_match(key) || value.as_deref().is_some_and(&is_match))
+    }
+}
+
+/// Receives the records of a range.
+pub(super) type VisitFn<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError> + 'v;
+
+/// Passes the records of a range to `visit`: those of `read_lower`, with the changes of the table.
+pub(super) fn read_through(
+    table: Option<&MemTable>,
+    range: Range<Vec<u8>>,
+    read_lower: impl FnOnce(&mut VisitFn<'_>) -> Result<(), StoreError>,
+    visit: &mut VisitFn<'_>,
+) -> Result<(), StoreError> {
+    let Some(table) = table else { return read_lower(visit) };
+    let mut changed = table.range(range).peekable();
+    let mut is_over = false;
+    read_lower(&mut |key, stored| {
+        while let Some((earlier, value)) = changed.next_if(|(changed, _)| changed.as_slice() < key) {
+            if let Some(value) = value
+                && visit(&earlier, &value)?.is_break()
+            {
+                is_over = true;
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        let flow = match changed.next_if(|(changed, _)| changed == key) {
+            Some((_, Some(value))) => visit(key, &value)?,
+            Some((_, None)) => ControlFlow::Continue(()),
+            None => visit(key, stored)?,
+        };
+        is_over = flow.is_break();
+        Ok(flow)
+    })?;
+    for (key, value) in changed {
+        if is_over {
+            break;
+        }
+        is_over = value.map_or(Ok(ControlFlow::Continue(())), |value| visit(&key, &value))?.is_break();
+    }
+    Ok(())
+}

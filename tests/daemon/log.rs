@@ -1,0 +1,104 @@
+//! The log of the state directory, and a state that does not fit it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::sandbox::{Sandbox, fleet, wait_until};
+use clqd::fleet::FaultShares;
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+fn segments(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let files = fs::read_dir(sandbox.state().join("log")).unwrap().map(|entry| entry.unwrap().path());
+    let mut segments: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "log")).collect();
+    segments.sort();
+    segments
+}
+
+/// The start fails, and names what is wrong.
+fn refused(sandbox: &Sandbox, message: &str) {
+    let mut daemon = sandbox.spawn();
+    let status = daemon.wait();
+    let log = daemon.log();
+    assert!(!status.success() && log.contains(message), "{message}: {status}\n{log}");
+}
+
+/// A daemon is killed long after its last checkpoint. Everything is there: for commands, for a backup,
+/// and after the start. Then each damage of the state is refused, and nothing of it is changed.
+#[test]
+fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(6, 51, 60.0, FaultShares::NONE);
+    let mut daemon = sandbox.start();
+    daemon.wait_until_ready();
+    sandbox.add_servers(&fleet);
+    let first = sandbox.path("first");
+    copy(&sandbox.state(), &first);
+    wait_until("players are ranked", || {
+        sandbox.status()["engine"]["players_known"].as_u64().is_some_and(|known| known > 20)
+    });
+    sandbox.ok(["servers", "add", "quake3://127.9.9.9:1"]);
+    daemon.kill();
+    // Later scans would change the rankings.
+    drop(fleet);
+
+    let listed = |sandbox: &Sandbox| -> Vec<String> {
+        sandbox.list(&[]).iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()
+    };
+    let stopped = listed(&sandbox);
+    assert_eq!(stopped.len(), 7, "{stopped:?}");
+    let weeks = sandbox.weeks();
+    let exports = |state: &Path| weeks.iter().map(|week| sandbox.export(state, week)).collect::<Vec<_>>();
+    let before = exports(&sandbox.state());
+    assert!(before.iter().any(|export| export.lines().count() > 20), "{before:?}");
+    let backup = sandbox.path("backup");
+    sandbox.ok(["backup", backup.to_str().unwrap()]);
+    assert!(exports(&backup) == before, "the backup differs");
+
+    let killed = sandbox.path("killed");
+    copy(&sandbox.state(), &killed);
+    let again = |change: &dyn Fn(&Path)| {
+        fs::remove_dir_all(sandbox.state()).unwrap();
+        copy(&killed, &sandbox.state());
+        change(&sandbox.state());
+    };
+    // The database is taken for empty.
+    again(&|state| {
+        fs::remove_file(state.join("db")).unwrap();
+        for file in fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.file_name().unwrap().to_str().unwrap().starts_with("snap.") {
+                fs::remove_file(file).unwrap();
+            }
+        }
+    });
+    refused(&sandbox, "has a log, but the state beside it is empty");
+    assert_eq!(segments(&sandbox).len(), 1, "the log is as it was");
+
+    // A checkpoint, and the log from before it or none.
+    again(&|_| ());
+    let daemon = sandbox.start();
+    daemon.stop();
+    let stopped = sandbox.path("stopped");
+    copy(&sandbox.state(), &stopped);
+    assert!(exports(&sandbox.state()) == before, "the state after the start differs");
+    fs::remove_dir_all(sandbox.state().join("log")).unwrap();
+    refused(&sandbox, "the log in ");
+    copy(&killed.join("log"), &sandbox.state().join("log"));
+    refused(&sandbox, "the end of the log is missing");
+    // An older database beside the log.
+    fs::remove_dir_all(sandbox.state()).unwrap();
+    copy(&first, &sandbox.state());
+    fs::remove_dir_all(sandbox.state().join("log")).unwrap();
+    copy(&stopped.join("log"), &sandbox.state().join("log"));
+    refused(&sandbox, "the log between them is missing");
+
+    // The backup begins a log of its own.
+    fs::remove_dir_all(sandbox.state()).unwrap();
+    sandbox.ok(["restore", backup.to_str().unwrap()]);
+    let daemon = sandbox.start();
+    assert_eq!(listed(&sandbox).len(), 7);
+    daemon.stop();
+}
