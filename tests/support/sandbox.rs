@@ -45,6 +45,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 /// A temporary directory with the files of a daemon.
 pub struct Sandbox {
     dir: tempfile::TempDir,
+    state: PathBuf,
     /// Added to the environment of every `clqd`.
     env: Vec<(String, String)>,
 }
@@ -54,7 +55,8 @@ impl Sandbox {
     /// top-level keys first, then sections other than `[scan]` and `[store]`.
     pub fn new(extra: &str) -> Sandbox {
         let dir = tempfile::Builder::new().prefix("clqd-test-").tempdir().expect("a temporary directory");
-        let sandbox = Sandbox { dir, env: Vec::new() };
+        let state = dir.path().join("state");
+        let sandbox = Sandbox { dir, state, env: Vec::new() };
         sandbox.configure(extra);
         sandbox
     }
@@ -73,12 +75,18 @@ impl Sandbox {
         self
     }
 
+    /// Another state directory, relative to the directory. Configs that are written later name it.
+    pub fn with_state(mut self, name: &str) -> Sandbox {
+        self.state = self.path(name);
+        self
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     pub fn state(&self) -> PathBuf {
-        self.path("state")
+        self.state.clone()
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -232,7 +240,8 @@ impl Sandbox {
         self.spawn_with_env(&[])
     }
 
-    fn spawn_with_env(&self, env: &[(&str, &str)]) -> Daemon {
+    /// Starts the daemon with additional environment variables, without waiting until it responds.
+    pub fn spawn_with_env(&self, env: &[(&str, &str)]) -> Daemon {
         let log = self.path("daemon.log");
         let file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("the log");
         let log_from = file.metadata().expect("the log").len();
