@@ -1,0 +1,465 @@
+//! A client that changes and reads the state of a daemon, and what must be true after a power cut.
+//!
+//! A change is noted with the position of the recording before its request and after its response.
+//! After a cut at a position, a subject has the value of the last change whose response came
+//! before that position, or of a change that had been requested by then. What a response
+//! has shown counts as acknowledged, too: times of scans and points of players only grow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::fleet::Fleet;
+use clqd::fleet::rng::{RngExt, SplitMix64};
+use clqd::model::ServerUrl;
+use clqd::model::commit::WeekPhase;
+use clqd::model::row::Ranking;
+use clqd::model::view::board::PlayerSelector;
+
+use crate::disk::Position;
+use crate::fuse::SharedDisk;
+use crate::sandbox::{Sandbox, closed_port_url, send_request};
+
+/// The game and the closed weeks of `tests/fixtures/scan-log.jsonl`.
+const GAME: &str = "baseq3";
+pub const CLOSED_WEEKS: [&str; 2] = ["2025-W47", "2025-W48"];
+
+/// Backups of one run.
+const BACKUPS_MAX: usize = 2;
+
+/// Something that a client changes, and that has one value at a time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    /// Whether a server is listed.
+    Listed(String),
+    Tags(String),
+    GreylistReason(String),
+    /// The key that a name leads to.
+    Player(String),
+    /// Whether a week is closed.
+    Week(String),
+    /// What a backup contains: the export of a week.
+    Backup(String),
+}
+
+const ABSENT: &str = "absent";
+
+struct Change {
+    value: String,
+    requested: Position,
+    acknowledged: Option<Position>,
+}
+
+/// A value that only grows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Growing {
+    LastScan(String),
+    LastSeen(String),
+    /// Points by server, week and player key.
+    Points(String, String, u32),
+}
+
+#[derive(Default)]
+pub struct History {
+    /// In order of time; the first is the value at the beginning.
+    changes: BTreeMap<Subject, Vec<Change>>,
+    growing: BTreeMap<Growing, Vec<(Position, f64)>>,
+    /// Positions after each response to a change.
+    pub responses: Vec<Position>,
+}
+
+impl History {
+    /// The values that a subject may have after a cut.
+    fn possible(changes: &[Change], cut: Position) -> BTreeSet<&str> {
+        let mut possible = BTreeSet::new();
+        for change in changes {
+            if change.acknowledged.is_some_and(|position| position <= cut) {
+                possible.clear();
+                possible.insert(change.value.as_str());
+            } else if change.requested <= cut {
+                possible.insert(change.value.as_str());
+            }
+        }
+        possible
+    }
+
+    /// Number of changes that had been acknowledged at a cut.
+    pub fn acknowledged(&self, cut: Position) -> usize {
+        self.responses.iter().filter(|&&position| position <= cut).count()
+    }
+
+    /// Compares a daemon that was started after a cut. Returns what is lost.
+    pub fn losses(&self, sandbox: &Sandbox, client: &mut Client, cut: Position) -> Vec<String> {
+        let mut losses = Vec::new();
+        let now = Snapshot::read(client);
+        for (subject, changes) in &self.changes {
+            let possible = History::possible(changes, cut);
+            let found = match subject {
+                // A backup that is being written is of no use, but does no harm.
+                Subject::Backup(_) if possible.len() > 1 || possible.contains(ABSENT) => continue,
+                Subject::Backup(dir) => export_of_backup(sandbox, dir),
+                Subject::Player(name) => resolve(client, name),
+                _ => now.value(subject),
+            };
+            if !possible.contains(found.as_str()) {
+                losses.push(format!("{subject:?} is {found:.200}, not one of {possible:.200?}"));
+            }
+        }
+        let listed = now.servers.keys().filter(|url| !self.changes.contains_key(&Subject::Listed((*url).clone())));
+        losses.extend(listed.map(|url| format!("{url} is listed and was never added")));
+
+        let mut tops = BTreeMap::new();
+        for (what, values) in &self.growing {
+            let acknowledged = values.iter().filter(|(position, _)| *position <= cut).map(|&(_, value)| value);
+            let Some(least) = acknowledged.reduce(f64::max) else { continue };
+            let server = |url: &String| now.servers.get(url);
+            let found = match what {
+                Growing::LastScan(url) => server(url).and_then(|it| it.last_scan_ms).map(|ms| ms as f64),
+                Growing::LastSeen(url) => server(url).and_then(|it| it.last_seen_ms).map(|ms| ms as f64),
+                Growing::Points(url, week, player) => tops
+                    .entry((url.clone(), week.clone()))
+                    .or_insert_with(|| points(client, url, Some(week)).map(|(_, points)| points).unwrap_or_default())
+                    .get(player)
+                    .copied(),
+            };
+            if found.is_none_or(|found| found < least) {
+                losses.push(format!("{what:?} is {found:?}, and was {least}"));
+            }
+        }
+        losses
+    }
+}
+
+/// The list of servers and the phases of weeks.
+struct Snapshot {
+    servers: BTreeMap<String, Box<clqd::model::view::ServerSummary>>,
+    closed: BTreeMap<String, bool>,
+}
+
+impl Snapshot {
+    fn read(client: &mut Client) -> Snapshot {
+        let list = send_request(client, &Request::ServersList { filter: Default::default() }).expect("a list");
+        let servers = list.into_iter().filter_map(|row| match row {
+            Row::Server(row) => Some((row.url.clone(), row)),
+            _ => None,
+        });
+        let servers = servers.collect();
+        let status = send_request(client, &Request::Status {}).expect("a status");
+        let Some(Row::Status(status)) = status.into_iter().next() else { panic!("no status") };
+        let closed = status.engine.weeks.iter().map(|week| (week.week.clone(), week.phase == WeekPhase::Closed));
+        Snapshot { servers, closed: closed.collect() }
+    }
+
+    fn value(&self, subject: &Subject) -> String {
+        let (url, value): (_, fn(&clqd::model::view::ServerSummary) -> String) = match subject {
+            Subject::Listed(url) => (url, |_| "listed".to_owned()),
+            Subject::Tags(url) => (url, |server| server.tags.join(",")),
+            Subject::GreylistReason(url) => (url, |server| format!("{:?}", server.greylist_reason)),
+            Subject::Week(week) => {
+                return match self.closed.get(week) {
+                    Some(true) => "closed".to_owned(),
+                    Some(false) => "open".to_owned(),
+                    None => ABSENT.to_owned(),
+                };
+            }
+            Subject::Player(_) | Subject::Backup(_) => unreachable!("the list of servers does not contain it"),
+        };
+        self.servers.get(url).map_or_else(|| ABSENT.to_owned(), |server| value(server))
+    }
+}
+
+/// The key that a name leads to.
+fn resolve(client: &mut Client, name: &str) -> String {
+    let rows = match send_request(client, &Request::Player { name: name.to_owned() }) {
+        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => return ABSENT.to_owned(),
+        rows => rows.expect("a response"),
+    };
+    let key = rows.iter().find_map(|row| match row {
+        Row::Player(player) if player.game == GAME => Some(player.player_key),
+        _ => None,
+    });
+    key.map_or_else(|| ABSENT.to_owned(), |key| format!("player {key}"))
+}
+
+/// The week and the points of all players of a server.
+fn points(client: &mut Client, url: &str, week: Option<&str>) -> Option<(String, BTreeMap<u32, f64>)> {
+    let server = ServerUrl::parse(url).expect("a URL");
+    let week = week.map(str::to_owned);
+    let request = Request::Top { server, ranking: Ranking::Points, week, count: 10_000 };
+    match send_request(client, &request) {
+        // Nobody has points yet.
+        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => None,
+        rows => match rows.expect("a response").pop() {
+            Some(Row::Top(top)) => {
+                Some((top.week, top.rows.into_iter().map(|row| (row.player_key, row.score)).collect()))
+            }
+            other => panic!("{other:?}"),
+        },
+    }
+}
+
+fn export_of_backup(sandbox: &Sandbox, dir: &str) -> String {
+    let export = sandbox.run(["export", "--state", dir, "--week", CLOSED_WEEKS[1]]);
+    match export.status.success() {
+        true => export.out,
+        false => format!("{}: {}", export.status, export.err),
+    }
+}
+
+/// A client of a daemon whose state is on a recorded disk.
+pub struct Load<'a> {
+    sandbox: &'a Sandbox,
+    disk: SharedDisk,
+    client: Client,
+    history: History,
+    rng: SplitMix64,
+    /// Servers of the fleet that are not added yet.
+    not_added: Vec<String>,
+    added: Vec<String>,
+    /// Addresses without a listener: one is greylisted again and again, one is removed.
+    greylist_url: String,
+    removal_url: String,
+    /// Players whom no server lists any more.
+    names: Vec<String>,
+    backups: usize,
+}
+
+impl<'a> Load<'a> {
+    pub fn new(sandbox: &'a Sandbox, disk: SharedDisk, client: Client, fleet: &Fleet, rng: SplitMix64) -> Load<'a> {
+        let mut load = Load {
+            sandbox,
+            disk,
+            client,
+            history: History::default(),
+            rng,
+            not_added: fleet.urls(),
+            added: Vec::new(),
+            greylist_url: closed_port_url(),
+            removal_url: closed_port_url(),
+            names: Vec::new(),
+            backups: 0,
+        };
+        load.note_beginning();
+        load
+    }
+
+    fn note_beginning(&mut self) {
+        let now = Snapshot::read(&mut self.client);
+        let urls = self.not_added.iter().chain([&self.greylist_url, &self.removal_url]).chain(now.servers.keys());
+        let mut subjects: Vec<Subject> = CLOSED_WEEKS.map(|week| Subject::Week(week.to_owned())).to_vec();
+        for url in urls {
+            subjects
+                .extend([Subject::Listed, Subject::Tags, Subject::GreylistReason].map(|subject| subject(url.clone())));
+        }
+        for subject in subjects {
+            let value = now.value(&subject);
+            self.begin(subject, value);
+        }
+        let mut names = BTreeSet::new();
+        for week in CLOSED_WEEKS {
+            for row in send_request(&mut self.client, &Request::Export { week: week.to_owned() }).expect("an export") {
+                let Row::Export(row) = row else { panic!("{row:?}") };
+                // No player of the fleet has such a name.
+                let is_numbered = row.player.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
+                names.extend((is_numbered && row.game == GAME).then_some(row.player));
+            }
+        }
+        for name in names {
+            let value = resolve(&mut self.client, &name);
+            self.begin(Subject::Player(name.clone()), value);
+            self.names.push(name);
+        }
+        assert!(self.names.len() > 10, "the fixture has players: {:?}", self.names);
+    }
+
+    fn begin(&mut self, subject: Subject, value: String) {
+        let beginning = Position(0);
+        let change = Change { value, requested: beginning, acknowledged: Some(beginning) };
+        self.history.changes.insert(subject, vec![change]);
+    }
+
+    /// Number of acknowledged changes.
+    pub fn changes(&self) -> usize {
+        self.history.responses.len()
+    }
+
+    pub fn finish(self) -> History {
+        self.history
+    }
+
+    /// The value after the last change.
+    fn value(&self, subject: &Subject) -> &str {
+        &self.history.changes[subject].last().expect("at least the value at the beginning").value
+    }
+
+    /// Sends a request that gives these subjects these values.
+    fn change(&mut self, request: &Request, values: Vec<(Subject, String)>) -> Vec<Row> {
+        let requested = self.disk.lock().position();
+        let rows = send_request(&mut self.client, request).unwrap_or_else(|error| panic!("{request:?}: {error}"));
+        let acknowledged = Some(self.disk.lock().position());
+        for (subject, value) in values {
+            self.history.changes.entry(subject).or_default().push(Change { value, requested, acknowledged });
+        }
+        self.history.responses.extend(acknowledged);
+        rows
+    }
+
+    /// Sends one or two requests.
+    pub fn step(&mut self) {
+        match self.rng.below(16) {
+            0..3 => self.add(),
+            3..5 if !self.added.is_empty() => self.tag(),
+            5..7 => self.greylist(),
+            7..9 => self.toggle_presence(),
+            9 => self.forget(),
+            10 => self.merge(),
+            11 if self.backups < BACKUPS_MAX => self.back_up(),
+            12 => self.reopen(),
+            13 if !self.added.is_empty() => self.read_points(),
+            _ => self.read_servers(),
+        }
+    }
+
+    fn add(&mut self) {
+        let Some(url) = self.not_added.pop() else { return self.read_servers() };
+        let request = Request::ServersAdd { urls: vec![url.clone()], tags: vec!["power".to_owned()] };
+        let values = vec![
+            (Subject::Listed(url.clone()), "listed".to_owned()),
+            (Subject::Tags(url.clone()), "power".to_owned()),
+            (Subject::GreylistReason(url.clone()), format!("{:?}", None::<String>)),
+        ];
+        self.change(&request, values);
+        self.added.push(url);
+    }
+
+    fn tag(&mut self) {
+        let url = self.added[self.rng.below(self.added.len())].clone();
+        let subject = Subject::Tags(url.clone());
+        // The daemon lists tags in the order in which they were added.
+        let mut tags: Vec<String> = self.value(&subject).split(',').map(str::to_owned).collect();
+        let tag = format!("tag{}", self.rng.below(4));
+        let urls = vec![ServerUrl::parse(&url).expect("a URL")];
+        let (add, remove) = match tags.iter().position(|it| *it == tag) {
+            Some(index) => (Vec::new(), vec![tags.remove(index)]),
+            None => {
+                tags.push(tag.clone());
+                (vec![tag], Vec::new())
+            }
+        };
+        let request = Request::ServersTag { urls, add, remove };
+        let value = tags.join(",");
+        self.change(&request, vec![(subject, value)]);
+    }
+
+    fn greylist(&mut self) {
+        let url = self.greylist_url.clone();
+        let subject = Subject::GreylistReason(url.clone());
+        let none = format!("{:?}", None::<String>);
+        if self.value(&subject) == ABSENT {
+            let values = vec![
+                (Subject::Listed(url.clone()), "listed".to_owned()),
+                (Subject::Tags(url.clone()), String::new()),
+                (subject.clone(), none.clone()),
+            ];
+            self.change(&Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() }, values);
+        }
+        let reason = (self.value(&subject) == none).then(|| format!("reason {}", self.rng.bits()));
+        let value = format!("{reason:?}");
+        let request = Request::Greylist { url: ServerUrl::parse(&url).expect("a URL"), reason };
+        self.change(&request, vec![(subject, value)]);
+    }
+
+    fn toggle_presence(&mut self) {
+        let urls = vec![self.removal_url.clone()];
+        let [listed, tags, reason] =
+            [Subject::Listed, Subject::Tags, Subject::GreylistReason].map(|subject| subject(self.removal_url.clone()));
+        let (request, values) = match self.value(&listed) {
+            ABSENT => (
+                Request::ServersAdd { urls, tags: Vec::new() },
+                ["listed".to_owned(), String::new(), format!("{:?}", None::<String>)],
+            ),
+            _ => (Request::ServersRemove { urls }, [ABSENT; 3].map(str::to_owned)),
+        };
+        self.change(&request, [listed, tags, reason].into_iter().zip(values).collect());
+    }
+
+    fn forget(&mut self) {
+        let Some(name) = self.take_name() else { return self.read_servers() };
+        let request = Request::PlayerForget { player: PlayerSelector::Name(name.clone()), game: GAME.to_owned() };
+        self.change(&request, vec![(Subject::Player(name), ABSENT.to_owned())]);
+    }
+
+    fn merge(&mut self) {
+        let (Some(from), Some(into)) = (self.take_name(), self.take_name()) else { return self.read_servers() };
+        let key = self.value(&Subject::Player(into.clone())).to_owned();
+        let [from_player, into_player] = [from.clone(), into].map(PlayerSelector::Name);
+        let request = Request::PlayerMerge { from: from_player, into: into_player, game: GAME.to_owned() };
+        self.change(&request, vec![(Subject::Player(from), key)]);
+    }
+
+    /// A name that no request has changed.
+    fn take_name(&mut self) -> Option<String> {
+        let index = self.rng.below(self.names.len());
+        (!self.names.is_empty()).then(|| self.names.swap_remove(index))
+    }
+
+    fn back_up(&mut self) {
+        self.backups += 1;
+        let name = format!("disk/backup-{}", self.backups);
+        let dir = self.sandbox.path(&name).to_str().expect("UTF-8").to_owned();
+        let subject = Subject::Backup(dir.clone());
+        self.begin(subject.clone(), ABSENT.to_owned());
+        self.change(&Request::Backup { dir: dir.clone() }, vec![(subject.clone(), String::new())]);
+        let export = export_of_backup(self.sandbox, &dir);
+        assert!(export.lines().count() > 10, "the backup {dir}: {export}");
+        self.history.changes.get_mut(&subject).expect("a backup").last_mut().expect("a change").value = export;
+    }
+
+    fn reopen(&mut self) {
+        let week = CLOSED_WEEKS[self.rng.below(2)].to_owned();
+        let request = Request::WeekReopen { week: week.clone() };
+        self.change(&request, vec![(Subject::Week(week), "open".to_owned())]);
+    }
+
+    fn read_points(&mut self) {
+        let url = self.added[self.rng.below(self.added.len())].clone();
+        let Some((week, points)) = points(&mut self.client, &url, None) else { return };
+        let position = self.disk.lock().position();
+        for (player, points) in points {
+            let what = Growing::Points(url.clone(), week.clone(), player);
+            self.history.growing.entry(what).or_default().push((position, points));
+        }
+    }
+
+    fn read_servers(&mut self) {
+        let now = Snapshot::read(&mut self.client);
+        let position = self.disk.lock().position();
+        for url in &self.added {
+            let server = &now.servers[url];
+            let times = [
+                (Growing::LastScan(url.clone()), server.last_scan_ms),
+                (Growing::LastSeen(url.clone()), server.last_seen_ms),
+            ];
+            for (what, ms) in times {
+                let value = ms.map(|ms| (position, ms as f64));
+                self.history.growing.entry(what).or_default().extend(value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unanswered_change_may_have_either_value() {
+        let change = |value: &str, requested, acknowledged: Option<usize>| Change {
+            value: value.to_owned(),
+            requested: Position(requested),
+            acknowledged: acknowledged.map(Position),
+        };
+        let changes = [change("a", 0, Some(0)), change("b", 3, Some(5)), change("c", 8, Some(9))];
+        let possible = |cut| History::possible(&changes, Position(cut)).into_iter().collect::<String>();
+        assert_eq!([2, 3, 4, 5, 7, 8, 9].map(possible), ["a", "ab", "ab", "b", "b", "bc", "c"]);
+    }
+}
