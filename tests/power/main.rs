@@ -23,10 +23,13 @@
 mod disk;
 mod file_system;
 mod fuse;
+#[path = "../support/http.rs"]
+mod http;
 mod load;
 mod namespace;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
+mod syncs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -40,6 +43,7 @@ use file_system::{FileSystem, Mount, copy, run};
 use fuse::{DiskFile, SharedDisk};
 use load::{CLOSED_WEEKS, History, Load};
 use sandbox::{Sandbox, fleet, wait_until};
+use syncs::Shim;
 
 /// Cuts of one run of the daemon.
 const CUTS_PER_RUN: usize = 15;
@@ -328,6 +332,25 @@ fn power_cuts_lose_no_acknowledged_change() {
 }
 
 // The simulation itself ---------------------------------------------------
+
+/// A daemon whose syncs do nothing loses changes, and the test sees it.
+#[test]
+#[ignore = "it needs root, loop devices and programs of file systems: bash tests/run --power"]
+fn power_cuts_lose_changes_of_daemon_without_syncs() {
+    if !namespace::is_inside("power_cuts_lose_changes_of_daemon_without_syncs") {
+        return;
+    }
+    let seed = seed();
+    let setup = Setup::new(seed);
+    let shim = Shim::new(&setup.mount_dir());
+    let env = shim.env(&[("SHIM_SYNC", "skip")]);
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    for kind in file_systems() {
+        let figures = cut_power(&setup, kind, seed, 5, &env);
+        eprintln!("{}: {} of {} cuts lost something", kind.name(), figures.lossy_cuts, figures.cuts);
+        assert!(figures.lossy_cuts > 0, "{}, seed {seed}: no cut lost a change", kind.name());
+    }
+}
 
 #[test]
 #[ignore = "it needs root, loop devices and programs of file systems: bash tests/run --power"]

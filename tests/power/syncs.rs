@@ -1,0 +1,281 @@
+//! Slow and failing disks: a library for `LD_PRELOAD` ([`shim.c`](shim.c)) delays syncs of the daemon, or fails
+//! one of its calls with EIO.
+//!
+//! The tests compare the order of events, never times: the library notes where each sync begins and
+//! ends, and an answer came during a sync if the same sync was in progress before and after it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clqd::control::{ClientError, Request};
+use clqd::fleet::{FaultShares, Fleet};
+
+use crate::file_system::{copy, run};
+use crate::http;
+use crate::sandbox::{
+    Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, closed_port_url, fleet, send_request, wait_for, wait_until,
+};
+
+/// The library, and what it reports.
+pub struct Shim {
+    dir: tempfile::TempDir,
+    /// Only calls on files below it are changed.
+    below: PathBuf,
+}
+
+impl Shim {
+    /// Builds the library.
+    pub fn new(below: &Path) -> Shim {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/power/shim.c");
+        let library = dir.path().join("shim.so");
+        run(Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-o"])
+            .arg(library)
+            .args([source, "-ldl"]));
+        Shim { dir, below: below.to_owned() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// The environment of a process that uses it, with further variables.
+    pub fn env(&self, variables: &[(&str, &str)]) -> Vec<(String, String)> {
+        let own = [
+            ("LD_PRELOAD", self.path("shim.so")),
+            ("SHIM_DIR", self.below.to_str().expect("UTF-8").to_owned()),
+            ("SHIM_LOG", self.path("log")),
+            ("SHIM_FAIL_WHEN", self.path("fail")),
+        ];
+        let further = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        own.into_iter().chain(further).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Lets the next call fail.
+    fn fail(&self) {
+        std::fs::write(self.path("fail"), "").expect("a file");
+    }
+
+    /// Whether the call has failed.
+    fn has_failed(&self) -> bool {
+        !Path::new(&self.path("fail")).exists()
+    }
+
+    fn log(&self) -> Vec<(String, u32)> {
+        let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
+        let line = |line: &str| {
+            let (what, number) = line.split_once(' ').expect("a word and a number");
+            (what.to_owned(), number.parse().expect("a number"))
+        };
+        log.lines().map(line).collect()
+    }
+
+    /// The syncs that have begun and not ended.
+    fn in_progress(&self) -> Vec<u32> {
+        let log = self.log();
+        let has_ended = |number: u32| log.iter().any(|(what, ended)| what == "end" && *ended == number);
+        log.iter().filter(|(what, number)| what == "begin" && !has_ended(*number)).map(|(_, number)| *number).collect()
+    }
+
+    /// The result of `act`, if one sync was in progress from before its begin until after its end.
+    fn during_sync<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
+        let before = self.in_progress();
+        let result = act();
+        let after = self.in_progress();
+        before.iter().any(|number| after.contains(number)).then_some(result)
+    }
+
+    /// The last sync that has begun, and the last that has ended; 0: none.
+    fn last(&self, what: &str) -> u32 {
+        self.log().into_iter().filter(|(it, _)| it == what).map(|(_, number)| number).max().unwrap_or(0)
+    }
+}
+
+fn as_strs(env: &[(String, String)]) -> Vec<(&str, &str)> {
+    env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// The delay of a sync, ms: longer than it takes to answer a few requests.
+const SYNC_MS: &str = "1000";
+
+/// A daemon with slow syncs of the files below a directory, which scans a fleet.
+struct SlowDisk<'s> {
+    sandbox: &'s Sandbox,
+    shim: Shim,
+    daemon: Daemon,
+    address: String,
+    _fleet: Fleet,
+}
+
+impl<'s> SlowDisk<'s> {
+    fn start(sandbox: &'s Sandbox, dir: &Path) -> SlowDisk<'s> {
+        let fleet = fleet(12, 7, 60.0, FaultShares::NONE);
+        let shim = Shim::new(dir);
+        let daemon = sandbox.start_with_env(&as_strs(&shim.env(&[("SHIM_SYNC", SYNC_MS)])));
+        // The response to a change comes after a sync that began after the request.
+        for urls in fleet.urls().chunks(4) {
+            let begun = shim.last("begin");
+            sandbox.ok([vec!["servers".into(), "add".into()], urls.to_vec()].concat());
+            assert!(shim.last("end") > begun, "the response did not wait for a sync: {:?}", shim.log());
+        }
+        let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+        SlowDisk { sandbox, shim, daemon, address, _fleet: fleet }
+    }
+
+    /// Scans since the start, as a page shows them.
+    fn scans(&self) -> f64 {
+        let metrics = http::get(&self.address, "/metrics");
+        assert_eq!(metrics.status, 200, "{}", metrics.text());
+        let count = |line: &str| line.strip_prefix("clqd_scans_total{")?.split(' ').nth(1)?.parse::<f64>().ok();
+        metrics.text().lines().filter_map(count).sum()
+    }
+
+    /// Whether the number of scans has grown before the end of the next sync.
+    fn scans_grow_during_sync(&self) -> bool {
+        let grow = || {
+            let (before, ended) = (self.scans(), self.shim.last("end"));
+            loop {
+                let has_grown = self.scans() > before;
+                if has_grown || self.shim.last("end") != ended {
+                    return has_grown;
+                }
+            }
+        };
+        self.shim.during_sync(grow) == Some(true)
+    }
+
+    /// Commands are answered and show new scans.
+    fn stop(self) {
+        let SlowDisk { sandbox, ref shim, .. } = self;
+        let (before, ended) = (self.scans(), shim.last("end"));
+        wait_until("every server was seen", || sandbox.list(&["--online"]).len() == 12);
+        wait_until("scans go on", || self.scans() > before);
+        wait_until("syncs go on", || shim.last("end") > ended);
+        assert_eq!(sandbox.status()["kind"], "status");
+        self.daemon.stop();
+    }
+}
+
+#[test]
+#[ignore = "it needs a C compiler: bash tests/run --power"]
+fn website_is_answered_during_slow_syncs_and_changes_wait_for_them() {
+    let sandbox = Sandbox::new(WEB_WITHOUT_RATE_LIMIT);
+    let disk = SlowDisk::start(&sandbox, &sandbox.state());
+    for path in ["/", "/servers", "/api/v1/servers", "/readyz", "/metrics"] {
+        wait_until(&format!("{path} is answered during a sync"), || {
+            disk.shim.during_sync(|| http::get(&disk.address, path).status) == Some(200)
+        });
+    }
+    wait_until("scans are done during one sync", || disk.scans_grow_during_sync());
+    disk.stop();
+}
+
+/// The engine thread itself syncs the scan log, so scans are applied between the syncs and not during
+/// them.
+#[test]
+#[ignore = "it needs a C compiler: bash tests/run --power"]
+fn website_is_answered_and_scans_go_on_with_slow_syncs_of_scan_log() {
+    let sandbox = Sandbox::new("");
+    let dir = sandbox.path("log");
+    let record = dir.join("scans.jsonl");
+    sandbox.configure(&format!("{WEB_WITHOUT_RATE_LIMIT}[scan_log]\npath = {record:?}"));
+    let disk = SlowDisk::start(&sandbox, &dir);
+    for path in ["/", "/servers", "/api/v1/servers", "/readyz", "/metrics"] {
+        assert_eq!(http::get(&disk.address, path).status, 200, "{path}");
+    }
+    disk.stop();
+}
+
+#[test]
+#[ignore = "it needs a C compiler: bash tests/run --power"]
+fn failed_write_or_sync_ends_the_process_and_loses_no_acknowledged_change() {
+    for call in ["write", "sync"] {
+        let sandbox = Sandbox::new("");
+        let shim = Shim::new(&sandbox.state());
+        let mut daemon = sandbox.start_with_env(&as_strs(&shim.env(&[("SHIM_FAIL", call)])));
+        let mut client = daemon.client().expect("a connection");
+        let mut add = |acknowledged: &mut Vec<String>| {
+            let url = closed_port_url();
+            send_request(&mut client, &Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() })?;
+            acknowledged.push(url);
+            Ok::<(), ClientError>(())
+        };
+        let mut acknowledged = Vec::new();
+        for _ in 0..5 {
+            add(&mut acknowledged).expect("a response");
+        }
+        shim.fail();
+        let error = wait_for("a change is not acknowledged", || add(&mut acknowledged).err());
+        eprintln!("{call}: {error}");
+        assert!(shim.has_failed(), "{call}");
+        let status = daemon.wait();
+        let log = daemon.log();
+        eprintln!("{call}: {status}: {log}");
+        assert!(!status.success() && log.contains("Input/output error"), "{call}: {status}: {log}");
+
+        let daemon = sandbox.start();
+        let listed = sandbox.list(&[]);
+        for url in &acknowledged {
+            assert!(listed.iter().any(|row| row["url"] == url.as_str()), "{call}: {url} is lost: {listed:?}");
+        }
+        daemon.stop();
+    }
+}
+
+/// Fails the first, the second, ... read of a start, until no read is left.
+///
+/// sled takes a read that fails during its recovery for the end of its log. It then opens an older
+/// or an empty database, and overwrites the rest. The test expects that as long as the state is recovered
+/// by sled. When it is not, remove `should_panic`.
+#[test]
+#[ignore = "it needs a C compiler: bash tests/run --power"]
+#[should_panic(expected = "servers are lost after a failed read")]
+fn failed_read_at_start_loses_nothing() {
+    let sandbox = Sandbox::new("");
+    let shim = Shim::new(&sandbox.state());
+    let urls: Vec<String> = (0..20).map(|_| closed_port_url()).collect();
+    let daemon = sandbox.start();
+    sandbox.ok([vec!["servers".to_owned(), "add".to_owned()], urls.clone()].concat());
+    daemon.stop();
+    let original = sandbox.path("original");
+    copy(&sandbox.state(), &original);
+    let mut results = Vec::new();
+    for reads in 0.. {
+        std::fs::remove_dir_all(sandbox.state()).expect("the state directory");
+        copy(&original, &sandbox.state());
+        shim.fail();
+        let after = reads.to_string();
+        let env = shim.env(&[("SHIM_FAIL", "read"), ("SHIM_FAIL_AFTER", &after)]);
+        let mut daemon = sandbox.spawn_with_env(&as_strs(&env));
+        let has_started = wait_for("the daemon responds or ends", || match daemon.exit_status() {
+            Some(status) => {
+                assert!(!status.success(), "read {reads}: {}", daemon.log());
+                Some(false)
+            }
+            None => {
+                let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
+                status.is_ok().then_some(true)
+            }
+        });
+        if has_started {
+            daemon.stop();
+        }
+        if !shim.has_failed() {
+            break;
+        }
+        // What is left for the next start.
+        let next = sandbox.run(["--json", "servers", "list"]);
+        let left = urls.iter().filter(|url| next.out.contains(url.as_str())).count();
+        results.push((has_started, left));
+    }
+    let refused = results.iter().filter(|(has_started, _)| !has_started).count();
+    let lost = results.iter().filter(|(_, left)| *left < urls.len()).count();
+    eprintln!("one of {} reads fails: {refused} starts refused, {lost} states have lost servers", results.len());
+    assert!(
+        lost == 0,
+        "servers are lost after a failed read; whether the daemon has started, and how many of {} \
+                        are left: {results:?}",
+        urls.len()
+    );
+}
