@@ -190,36 +190,38 @@ fn website_is_answered_and_scans_go_on_with_slow_syncs_of_scan_log() {
 #[test]
 #[ignore = "it needs a C compiler: bash tests/run --power"]
 fn failed_write_or_sync_ends_the_process_and_loses_no_acknowledged_change() {
-    for call in ["write", "sync"] {
+    for (dir, call) in [("state", "write"), ("state", "sync"), ("log", "write"), ("log", "sync")] {
         let sandbox = Sandbox::new("");
-        let shim = Shim::new(&sandbox.state());
+        let record = sandbox.path("log/scans.jsonl");
+        sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
+        let shim = Shim::new(&sandbox.path(dir));
         let mut daemon = sandbox.start_with_env(&as_strs(&shim.env(&[("SHIM_FAIL", call)])));
         let mut client = daemon.client().expect("a connection");
-        let mut add = |acknowledged: &mut Vec<String>| {
+        let mut acknowledged = Vec::new();
+        let mut add = || {
             let url = closed_port_url();
             send_request(&mut client, &Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() })?;
             acknowledged.push(url);
             Ok::<(), ClientError>(())
         };
-        let mut acknowledged = Vec::new();
         for _ in 0..5 {
-            add(&mut acknowledged).expect("a response");
+            add().expect("a response");
         }
         shim.fail();
-        let error = wait_for("a change is not acknowledged", || add(&mut acknowledged).err());
-        eprintln!("{call}: {error}");
-        assert!(shim.has_failed(), "{call}");
+        wait_for("a change is not acknowledged", || add().err());
+        assert!(shim.has_failed(), "{call} in {dir}");
         let status = daemon.wait();
         let log = daemon.log();
-        eprintln!("{call}: {status}: {log}");
-        assert!(!status.success() && log.contains("Input/output error"), "{call}: {status}: {log}");
+        assert!(!status.success() && log.contains("Input/output error"), "{call} in {dir}: {status}: {log}");
 
         let daemon = sandbox.start();
         let listed = sandbox.list(&[]);
         for url in &acknowledged {
-            assert!(listed.iter().any(|row| row["url"] == url.as_str()), "{call}: {url} is lost: {listed:?}");
+            let is_listed = listed.iter().any(|row| row["url"] == url.as_str());
+            assert!(is_listed, "{call} in {dir}: {url} is lost: {listed:?}");
         }
         daemon.stop();
+        sandbox.replay(&record, &sandbox.path("replayed"));
     }
 }
 
