@@ -13,6 +13,8 @@
 //! Half of the cuts are right after a response, when what it acknowledges is most at risk. The others
 //! are at any write or flush.
 //!
+//! Further tests slow down and fail single system calls of the daemon ([`syncs`]).
+//!
 //! The tests need root, /dev/fuse, loop devices and the programs of three file systems, so they are
 //! ignored by default: run `bash tests/run --power`. They leave nothing behind ([`namespace`]).
 //!
