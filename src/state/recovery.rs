@@ -62,7 +62,7 @@ pub struct Recovered {
 /// Opens the state directory that the config names.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
-    recover(config, Store::open(dir, store)?, &log_dir(dir), is_cancelled)
+    recover(config, Store::open(dir, store)?, dir, is_cancelled)
 }
 
 /// Opens a state directory for a command that writes to it without a log. All events of its log are in
@@ -80,13 +80,13 @@ pub fn open_without_log(config: &Config, dir: &Path) -> Result<State, RecoveryEr
 /// [`Store::open_read_only`].
 pub fn open_copy(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
     let store = Store::open_read_only(dir, config.store.cache_bytes, is_cancelled)?;
-    Ok(recover(config, store, &log_dir(dir), is_cancelled)?.state)
+    Ok(recover(config, store, dir, is_cancelled)?.state)
 }
 
 /// Backs up a state directory that no process has open, with all events of its log.
 pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<BackupSummary, RecoveryError> {
     store::backup_closed(dir, backup, config.store.cache_bytes, |copy| {
-        let Recovered { mut state, position, .. } = recover(config, copy, &log_dir(dir), &|| false)?;
+        let Recovered { mut state, position, .. } = recover(config, copy, dir, &|| false)?;
         if position.is_some() {
             // A daemon that starts with the backup begins a log.
             state.store.write_checkpoint(0)?;
@@ -98,9 +98,11 @@ pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<Backu
 fn recover(
     config: &Config,
     mut store: Store,
-    log: &Path,
+    dir_in_errors: &Path,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Recovered, RecoveryError> {
+    // A copy has the log of the moment at which it was made.
+    let log = &log_dir(store.dir());
     let position = store.log_position()?;
     let has_segments = match segments(log) {
         Ok(found) => !found.is_empty(),
@@ -108,12 +110,12 @@ fn recover(
         Err(error) => return Err(error.into()),
     };
     let reader = match position {
-        None if has_segments => return Err(RecoveryError::StateMissing { dir: log.to_owned() }),
+        None if has_segments => return Err(RecoveryError::StateMissing { dir: log_dir(dir_in_errors) }),
         None => None,
         // Nothing was ever written to it.
         Some(0) if !has_segments => None,
         Some(position) if !has_segments => {
-            return Err(LogError::Missing { dir: log.to_owned(), position }.into());
+            return Err(LogError::Missing { dir: log_dir(dir_in_errors), position }.into());
         }
         Some(position) => Some(LogReader::open_after(log, position)?),
     };

@@ -50,6 +50,7 @@ pub fn backup_closed<E: From<StoreError>>(
     let store = Store::open_at(copy, copy, cache_bytes, lock::LOCK_TIMEOUT);
     let meta = complete(store.map_err(|error| error.with_original_path(copy, state))?)?;
     lock::wait_until_unlocked(copy)?;
+    files::remove_log(copy)?;
     Ok(target.finish_closed(meta.now_ms)?)
 }
 

@@ -171,6 +171,11 @@ impl Store {
         &self.warnings
     }
 
+    /// The directory of the files: of a read-only store the private copy.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Commits since the store was opened, the one that is being written included.
     pub fn commits(&self) -> u64 {
         self.commits

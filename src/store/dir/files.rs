@@ -4,7 +4,7 @@
 //! `db`, `conf`, `snap.N` and `blobs/N` belong to sled. They are in the state directory
 //! itself until the database is compacted (`compaction`), then in its subdirectory `db.N`,
 //! which the file `current` names. `redo` is written by clqd (see `redo`), `first` by an
-//! earlier version (see `migrate`). Other files in the directory are ignored.
+//! earlier version (see `migrate`), `log/N.log` by the daemon (see the module `log`). Other files in the directory are ignored.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};
@@ -18,6 +18,9 @@ use crate::store::error::StoreError;
 
 /// The directory in which sled stores values that are too large for its log.
 pub(in crate::store) const BLOBS: &str = "blobs";
+
+/// The directory of the log.
+pub(in crate::store) const LOG: &str = "log";
 
 /// The file that names the directory of the database.
 const CURRENT: &str = "current";
@@ -96,6 +99,10 @@ pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreErr
             found.extend(list_database(&dir.join(&name))?.into_iter().map(|file| name.join(file)));
         }
     }
+    let log = dir.join(LOG);
+    let segments = metadata_if_exists(&log)?.map_or(Ok(Vec::new()), |_| file_names(&log))?;
+    let segments = segments.into_iter().map(|name| Path::new(LOG).join(name));
+    found.extend(segments.filter(|name| name.extension().is_some_and(|end| end == "log")));
     found.sort();
     Ok(found)
 }
@@ -124,7 +131,11 @@ pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreErr
     let mut found = vec![PathBuf::new()];
     let database = read_current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
     let blobs = database.join(BLOBS);
-    found.extend([database, blobs].into_iter().filter(|name| !name.as_os_str().is_empty() && dir.join(name).is_dir()));
+    found.extend(
+        [database, blobs, LOG.into()]
+            .into_iter()
+            .filter(|name| !name.as_os_str().is_empty() && dir.join(name).is_dir()),
+    );
     Ok(found)
 }
 
@@ -159,6 +170,15 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
     let blobs = dir.join(BLOBS);
     match fs::remove_dir(&blobs) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", &blobs)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the log of a state directory.
+pub(in crate::store) fn remove_log(dir: &Path) -> Result<(), StoreError> {
+    let log = dir.join(LOG);
+    match fs::remove_dir_all(&log) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", &log)(error)),
         _ => Ok(()),
     }
 }

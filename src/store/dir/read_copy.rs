@@ -140,7 +140,7 @@ fn temp_root() -> PathBuf {
 pub(in crate::store) fn remove_unneeded_files(copy: &Path) -> Result<(), StoreError> {
     for name in files::state_files(copy)?
         .into_iter()
-        .filter(|name| !name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS)))
+        .filter(|name| !name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS) || dir.ends_with(files::LOG)))
     {
         fs::remove_file(copy.join(&name)).map_err(files::io_error("remove", &copy.join(&name)))?;
     }
