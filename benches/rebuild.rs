@@ -1,9 +1,9 @@
-//! Rebuilds a window from the scan log while servers are scanned: `cargo bench --bench
+//! Rebuilds a window from the log while servers are scanned: `cargo bench --bench
 //! rebuild`.
 //!
 //! Writes a state with `CLQD_ROWS` rows (default 200,000) of one window of a custom type,
-//! 100 players to a server, and its scan log, in compressed files like those of the
-//! daemon's recorder: lists of 12, each player stays for 15 snapshots. Then it reopens the
+//! 100 players to a server, and its log, in segments like those of the daemon: lists of 12,
+//! each player stays for 15 snapshots. Then it reopens the
 //! state and continues in real time like the daemon's engine thread, with its commits,
 //! ticks and sweeps; soon the settings change so that the window began an hour earlier.
 //! `CLQD_SCANS` outcomes a second (167, as for 20,000 servers scanned every two minutes)
@@ -24,11 +24,10 @@ use clqd::board::window::WindowTypes;
 use clqd::config::Config;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
-use clqd::log::LogEvent;
+use clqd::log::{BatchBuilder, LogEvent, LogWriter, WriterSettings};
 use clqd::model::calendar::Calendar;
 use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
-use clqd::scan_log::{Recorder, RecorderSettings};
-use clqd::state::{ReplayFeed, State};
+use clqd::state::{ReplayFeed, State, recovery};
 use clqd::store::StoreSettings;
 use measure::{on_disk, peak_kib, resident_kib};
 use times::{Durations, url};
@@ -84,18 +83,19 @@ const STEPS: u32 = PLAYERS_PER_SERVER * STAY / LIST + 1;
 fn make(place: &Path, store: StoreSettings, settings: EngineSettings, field: &Field) -> anyhow::Result<()> {
     let began = Instant::now();
     let mut state = State::open(&place.join("state"), store, settings)?;
-    let mut recorder = recorder(&place.join("scans.jsonl"))?;
+    let mut log = Log::open(&place.join("state"))?;
     let mut feed = ReplayFeed::exclusive(&mut state.engine, 1 << 30);
     for step in 0..STEPS {
         for server in 0..field.servers() {
             let outcome = field.outcome(server, step, field.due_ms(server, step));
-            recorder.add(&field.urls[server as usize], &outcome);
+            let url = field.urls[server as usize].clone();
+            log.builder.append(&LogEvent::Scan { server: url, outcome: outcome.clone() });
             feed.observe_scan(&mut state, field.urls[server as usize].clone(), outcome)?;
         }
-        recorder.flush()?;
+        log.write()?;
     }
     state.commit()?;
-    drop(recorder);
+    drop(log);
     println!(
         "{} servers, {} snapshots of {LIST} players: {:.1} s, {} MB on disk",
         field.servers(),
@@ -111,34 +111,53 @@ fn settings(config: &Config, window: &str) -> anyhow::Result<EngineSettings> {
     Ok(EngineSettings { windows, ..config.engine_settings()? })
 }
 
-/// As the daemon's recorder by default: files of 64 MB, each compressed when it is full.
-fn recorder(log: &Path) -> anyhow::Result<Recorder> {
-    Ok(Recorder::open(RecorderSettings { path: log.to_owned(), rotate_bytes: 64 << 20, keep_files: 0 })?)
+/// The log, written by the thread that fills it.
+struct Log {
+    writer: LogWriter,
+    builder: BatchBuilder,
+}
+
+impl Log {
+    /// Segments as of the daemon.
+    fn open(state_dir: &Path) -> anyhow::Result<Log> {
+        let dir = recovery::log_dir(state_dir);
+        let settings = WriterSettings { dir, segment_bytes_max: 64 << 20, segment_ms_max: 3_600_000 };
+        let (writer, builder, _) = LogWriter::open(&settings, 1, FROM_MS)?;
+        Ok(Log { writer, builder })
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        if let Some(batch) = self.builder.take(FROM_MS) {
+            self.writer.write(batch, FROM_MS)?;
+        }
+        Ok(())
+    }
 }
 
 /// The engine's thread of the daemon, as far as a rebuild concerns it.
 struct EngineLoop {
     state: State,
-    recorder: Recorder,
+    log: Log,
     rebuilder: Rebuilder,
     place: RebuildPaths,
 }
 
 impl EngineLoop {
     fn open(dir: &Path, store: StoreSettings, settings: EngineSettings) -> anyhow::Result<EngineLoop> {
-        let (state_dir, log) = (dir.join("state"), dir.join("scans.jsonl"));
+        let state_dir = dir.join("state");
         let state = State::open(&state_dir, store, settings)?;
         let place = RebuildPaths {
-            state_dir,
-            log: Some(log.clone()),
+            log: recovery::log_dir(&state_dir),
             log_lock: Default::default(),
+            scan_log: None,
             cache_bytes: store.cache_bytes,
+            state_dir,
         };
-        Ok(EngineLoop { state, recorder: recorder(&log)?, rebuilder: Rebuilder::new(&place), place })
+        Ok(EngineLoop { state, log: Log::open(&place.state_dir)?, rebuilder: Rebuilder::new(&place), place })
     }
 
     fn commit(&mut self) -> anyhow::Result<()> {
-        self.recorder.flush()?;
+        self.log.write()?;
         self.state.commit()?;
         while self.state.engine.poll_notice().is_some() {}
         Ok(())
@@ -173,7 +192,11 @@ impl EngineLoop {
             });
             let mut look = step.is_some() || taking_over;
             if let Some(step) = step {
-                self.rebuilder.handle_event(step);
+                // What was applied until now is on disk, so the batch ends.
+                self.log.write()?;
+                if let Some(send) = self.rebuilder.handle_event(step, self.log.builder.last_seq()) {
+                    send();
+                }
             }
             let during = match (rebuild_began, made, over) {
                 (_, Some(_), None) => &mut taking,
@@ -182,9 +205,9 @@ impl EngineLoop {
                 _ => &mut idle,
             };
             for (due, url, outcome) in batch.drain(..) {
-                self.recorder.add(&url, &outcome);
                 let event = LogEvent::Scan { server: url.clone(), outcome: outcome.clone() };
-                self.rebuilder.record(&event);
+                let seq = self.log.builder.append(&event);
+                self.rebuilder.record(seq, &event);
                 self.state.handle(Event::Replayed { url, outcome })?;
                 during.0.push(began.elapsed() - due);
             }
@@ -210,9 +233,10 @@ impl EngineLoop {
             if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
                 self.state.engine.reload(after.clone());
-                println!("{}", plan_window_types(&mut self.state.engine, self.place.log.as_deref()).join("; "));
+                println!("{}", plan_window_types(&mut self.state.engine, &self.place.log, None).join("; "));
                 self.commit()?;
-                self.rebuilder.begin(&mut self.state.engine, &self.place);
+                let position = self.log.builder.last_seq();
+                self.rebuilder.begin(&mut self.state.engine, &self.place, position);
                 rebuild_began = Some(Instant::now());
             }
             if look && self.rebuilder.is_ready() {

@@ -160,7 +160,7 @@ fn not_restored(report: &RestoreReport) -> Vec<String> {
     let mut lines: Vec<String> = counted.map(|(count, what)| format!("{} {what}", group_digits(count))).collect();
     lines.extend(
         [
-            "windows other than weeks, such as days and months: rebuilt from the scan log if there is one, else empty",
+            "windows other than weeks, such as days and months: rebuilt from a scan log if there is one, else empty",
             "forgotten names: repeat `clqd player forget`, or they are stored again when they are seen",
             "former names of merged players: each becomes a player again when it is seen",
             "exemptions from screening (`clqd servers trust`), and what screening has learned",

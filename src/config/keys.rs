@@ -174,6 +174,8 @@ pub const KEYS: &[KeySpec] = &[
     key("archive", "keep_online_days", whole(0, 36_500, "days"), Reload),
     key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload),
     key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload),
+    key("log", "keep_days", whole(1, 3_650, "days"), Reload),
+    key("log", "bytes_max", whole(1 << 26, 1 << 50, "bytes"), Reload),
     key("scan_log", "path", ValueType::Text(optional_path), Restart),
     key("scan_log", "rotate_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan_log", "keep_files", whole(0, 100_000, "files"), Restart),

@@ -57,6 +57,7 @@ pub struct Config {
     pub clock: ClockConfig,
     pub store: StoreConfig,
     pub archive: ArchiveConfig,
+    pub log: LogConfig,
     pub scan_log: ScanLogConfig,
     pub capture: CaptureConfig,
     pub web: WebConfig,
@@ -242,6 +243,13 @@ impl fmt::Debug for ArchiveConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Archive").field("url", &self.url_without_password()).finish_non_exhaustive()
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    pub keep_days: u32,
+    pub bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,8 +8,10 @@ use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
 use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
+use crate::log::Retention;
 use crate::master::AddressRules;
 use crate::model::WindowType;
+use crate::model::calendar::DAY_MS;
 use crate::model::calendar::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::{self, ScanSettings};
@@ -188,6 +190,15 @@ impl Config {
     pub fn address_rules(&self) -> AddressRules {
         let ScanSettings { allow_private, opt_out, .. } = self.scan_settings();
         AddressRules { allow_private, opt_out }
+    }
+
+    /// How much of the log is kept. It gives way before the disk counts as nearly full.
+    pub fn log_retention(&self) -> Retention {
+        Retention {
+            keep_ms: i64::from(self.log.keep_days) * DAY_MS,
+            bytes_max: self.log.bytes_max,
+            free_bytes_min: 2 * self.store.disk_free_bytes_min,
+        }
     }
 
     /// `None`: no scan log.

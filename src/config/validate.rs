@@ -181,7 +181,11 @@ impl Validator<'_> {
             if sections().contains(&text) {
                 match value.get_ref() {
                     DeValue::Table(inner) => self.section(text, inner),
-                    _ => self.problem(name.span(), text.to_owned(), format!("is a section; write [{text}]")),
+                    _ => {
+                        let message = renamed::key_message(text);
+                        let message = message.unwrap_or_else(|| format!("is a section; write [{text}]"));
+                        self.problem(name.span(), text.to_owned(), message);
+                    }
                 }
             } else if text == IMPORT {
                 self.imports(name, value);

@@ -7,7 +7,7 @@ use super::Shared;
 use crate::api::validate::validate;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
-use crate::daemon::engine_thread::{Command, Isolation, StartedRescan};
+use crate::daemon::engine_thread::{Command, StartedRescan};
 use crate::daemon::log_rewriting::LogRewriterStatus;
 use crate::daemon::name_search::NameSearch;
 use crate::state::answer::add_stored_sizes;
@@ -27,7 +27,7 @@ impl RequestHandler for Shared {
             Request::Export { week } => self.export(week, replies).await.map(|()| ResponseEnd::default()),
             Request::Backup { dir } => self.backup(dir, replies).await,
             request => {
-                for row in self.ask(request, Isolation::ReadCommitted).await? {
+                for row in self.ask(request).await? {
                     replies.row(row).await?;
                 }
                 Ok(ResponseEnd::default())
@@ -39,7 +39,7 @@ impl RequestHandler for Shared {
 impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
-    pub(super) async fn ask(&self, request: Request, isolation: Isolation) -> Result<Vec<Row>, ApiError> {
+    pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
         if let Some(problem) = validate(&request) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
@@ -56,7 +56,7 @@ impl Shared {
         };
         let with_bytes = matches!(request, Request::Windows { bytes: true });
         let is_read_only = request.is_read_only();
-        let rows = self.send_command(|reply| Command::Request { request, isolation, reply }).await?;
+        let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
         if !is_read_only {
             self.changes.fetch_add(1, Ordering::Relaxed);
         }

@@ -84,16 +84,10 @@ impl DiskSpace {
         self.paused_since_ms.is_none()
     }
 
-    /// Whether the last commit of a stopping daemon may be made although the disk is nearly
-    /// full: the space kept free is reserved for it.
-    pub(super) fn has_space_for(&self, records: usize) -> bool {
-        self.paused_since_ms.is_none()
-            || self.free().1 > records as u64 * BYTES_PER_RECORD + SCAN_LOG_PENDING_BYTES_MAX as u64
-    }
-
-    /// Whether there is space for changed records.
-    pub(super) fn has_space_for_records(&self, records: usize) -> bool {
-        self.free().1 > records as u64 * BYTES_PER_RECORD
+    /// Whether changed records and bytes of the scan log may be written although the disk is nearly full:
+    /// the space kept free is reserved for them.
+    pub(super) fn has_space_for(&self, records: usize, log_bytes: usize) -> bool {
+        self.free().1 > records as u64 * BYTES_PER_RECORD + log_bytes as u64
     }
 
     /// Whether the result of a scan must be discarded, with that many records and bytes

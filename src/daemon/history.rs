@@ -8,7 +8,7 @@ use moka::future::Cache;
 use tokio::sync::mpsc;
 
 use super::Shared;
-use super::engine_thread::{Command, Isolation};
+use super::engine_thread::Command;
 use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::model::view::PlayerNameView;
 use crate::model::view::history::MapView;
@@ -92,9 +92,7 @@ impl Shared {
             return Ok(Vec::new());
         }
         let request = Request::PlayerNames { player_keys };
-        let rows = self
-            .send_command(|reply| Command::Request { request, isolation: Isolation::ReadUncommitted, reply })
-            .await??;
+        let rows = self.send_command(|reply| Command::Request { request, reply }).await??;
         let name = |row| if let Row::PlayerName(player) = row { Some(player) } else { None };
         Ok(rows.into_iter().filter_map(name).collect())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::engine_thread::{Command, Isolation};
+use super::engine_thread::Command;
 use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
 use crate::config::{Config, ImportConfig};
 use crate::master::{AddressRules, Selection, fetch, user_agent};
@@ -135,13 +135,7 @@ async fn add(
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         let urls = chunk.iter().map(ServerUrl::to_string).collect();
         let request = Request::ServersAdd { urls, tags: tags.to_vec() };
-        let rows = match Command::send(commands, |reply| Command::Request {
-            request,
-            isolation: Isolation::ReadCommitted,
-            reply,
-        })
-        .await?
-        {
+        let rows = match Command::send(commands, |reply| Command::Request { request, reply }).await? {
             Ok(rows) => rows,
             Err(error) => return Some(Err(error)),
         };

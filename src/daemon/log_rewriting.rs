@@ -1,10 +1,11 @@
-//! Removes forgotten names from the scan log, on a thread of its own that works in short steps.
+//! Removes forgotten names from the log and the scan log, on a thread of its own that works in short
+//! steps.
 //!
-//! The names and the times of the requests are in the state. [`DoneRecord`] has the requests that
-//! are done, so after a restart the work continues. It ends when no file of the log contains a
+//! The names and the times of the requests are in the state. A [`DoneRecord`] of each log has the
+//! requests that are done, so after a restart the work continues. It ends when no file contains a
 //! name: then the record is written.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -16,12 +17,19 @@ use tokio::sync::{mpsc, oneshot};
 use super::engine_thread::Command;
 use crate::api::{ScanLogFault, ScanLogStatus};
 use crate::clock::Clock;
+use crate::log::{LogFileLock, SegmentRewriteError, SegmentRewriting};
 use crate::model::NameHash;
 use crate::rank::NameRules;
-use crate::scan_log::{DoneRecord, ForgottenNames, LogFileLock, LogRewriting, RewriteError};
+use crate::scan_log::{DoneRecord, ForgottenNames, LogRewriting, RewriteError};
 
 /// Time from a fault to the next attempt, which reads only the files that are not done.
 const RETRY: Duration = Duration::from_secs(60);
+
+/// After this many batches of the log the thread pauses.
+const BATCHES_PER_STEP: u64 = 100;
+
+/// Pause after a step.
+const STEP_PAUSE: Duration = Duration::from_millis(10);
 
 /// The thread, and its orders. Ends the thread when dropped.
 pub(super) struct LogRewriter {
@@ -31,14 +39,44 @@ pub(super) struct LogRewriter {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A log whose files have names: the directory of the log, or the path of the scan log.
+#[derive(Clone, Debug)]
+pub(super) struct RewrittenLog {
+    pub path: PathBuf,
+    pub lock: LogFileLock,
+}
+
 struct Shared {
-    log: PathBuf,
-    lock: LogFileLock,
+    log: RewrittenLog,
+    scan_log: Option<RewrittenLog>,
     is_stopping: AtomicBool,
     status: Mutex<ScanLogStatus>,
     /// Number of the newest order.
     newest: AtomicU64,
     clock: Arc<Clock>,
+}
+
+/// Why a name may remain in a log.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Log(#[from] SegmentRewriteError),
+    #[error(transparent)]
+    ScanLog(#[from] RewriteError),
+    #[error("the daemon stops")]
+    Stopped,
+}
+
+impl Fault {
+    /// The kind as shown by `clqd status`.
+    fn kind(&self) -> &'static str {
+        match self {
+            Fault::Log(SegmentRewriteError::DiskFull { .. }) => "disk_full",
+            Fault::Log(_) => "unreadable",
+            Fault::ScanLog(error) => error.kind(),
+            Fault::Stopped => "stopped",
+        }
+    }
 }
 
 /// All forgotten names, and how names are read.
@@ -53,7 +91,9 @@ struct Order {
 struct Work {
     number: u64,
     forgotten: Vec<(NameHash, i64)>,
-    rewriting: LogRewriting,
+    names: ForgottenNames,
+    segments: SegmentRewriting,
+    scan_log: Option<LogRewriting>,
 }
 
 /// Reads the status from other threads.
@@ -71,15 +111,15 @@ impl LogRewriter {
     /// is weak because the engine thread owns the rewriter: the queue is closed when every other
     /// sender is dropped.
     pub(super) fn start(
-        log: &Path,
-        lock: LogFileLock,
+        log: RewrittenLog,
+        scan_log: Option<RewrittenLog>,
         commands: mpsc::WeakSender<Command>,
         clock: Arc<Clock>,
     ) -> std::io::Result<LogRewriter> {
-        LogRewriting::delete_leftover(log);
+        scan_log.iter().for_each(|log| LogRewriting::delete_leftover(&log.path));
         let shared = Arc::new(Shared {
-            log: log.to_owned(),
-            lock,
+            log,
+            scan_log,
             is_stopping: AtomicBool::new(false),
             status: Mutex::default(),
             newest: AtomicU64::new(0),
@@ -96,10 +136,10 @@ impl LogRewriter {
         LogRewriterStatus(self.shared.clone())
     }
 
-    /// The names that the log must not contain: all forgotten ones, each with the time of the
-    /// request, Unix ms. The scans recorded until then must be in the files of the log.
+    /// The names that no log may contain: all forgotten ones, each with the time of the request,
+    /// Unix ms. The scans until then must be in files.
     pub(super) fn set_forgotten(&self, forgotten: Vec<(NameHash, i64)>, rules: NameRules, free_bytes_min: u64) {
-        let pending = DoneRecord::read(&self.shared.log).pending(&forgotten);
+        let pending = self.shared.records().map(|record| record.pending(&forgotten)).max().unwrap_or(0);
         let number = self.shared.update(|status| {
             status.names_pending = pending as u64;
             self.shared.newest.fetch_add(1, Ordering::Relaxed) + 1
@@ -129,26 +169,72 @@ impl Shared {
             match newest.map(|first| orders.try_iter().last().unwrap_or(first)) {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Order { number, forgotten, rules, free_bytes_min }) => {
-                    let names = ForgottenNames::new(forgotten.clone(), rules);
-                    let rewriting = LogRewriting::new(&self.log, names, self.lock.clone(), free_bytes_min);
-                    work = Some(Work { number, forgotten, rewriting });
-                }
+                Ok(order) => work = Some(self.work_of(order)),
             }
-            let Some(Work { number, forgotten, rewriting }) = &mut work else { continue };
-            let is_done = DoneRecord::read(&self.log).pending(forgotten) == 0;
-            match if is_done { Ok(()) } else { self.remove_names(rewriting, commands) } {
+            let Some(current) = &mut work else { continue };
+            match self.remove_names(current, commands) {
                 Ok(()) => {
-                    self.finish(*number);
+                    self.finish(current.number);
                     work = None;
                 }
-                Err(RewriteError::Stopped) => return,
+                Err(Fault::Stopped) => return,
                 Err(error) => self.report(&error),
             }
         }
     }
 
-    fn remove_names(
+    fn work_of(&self, Order { number, forgotten, rules, free_bytes_min }: Order) -> Work {
+        let names = ForgottenNames::new(forgotten.clone(), rules);
+        let rewriting =
+            |log: &RewrittenLog| LogRewriting::new(&log.path, names.clone(), log.lock.clone(), free_bytes_min);
+        let scan_log = self.scan_log.as_ref().map(rewriting);
+        let segments = SegmentRewriting::new(&self.log.path, self.log.lock.clone(), free_bytes_min);
+        Work { number, forgotten, names, segments, scan_log }
+    }
+
+    /// Where the records of the logs are.
+    fn record_paths(&self) -> impl Iterator<Item = PathBuf> {
+        let scan_log = self.scan_log.as_ref().map(|log| log.path.clone());
+        [self.log.path.join("log")].into_iter().chain(scan_log)
+    }
+
+    fn records(&self) -> impl Iterator<Item = DoneRecord> {
+        self.record_paths().map(|path| DoneRecord::read(&path))
+    }
+
+    fn remove_names(&self, work: &mut Work, commands: &mpsc::WeakSender<Command>) -> Result<(), Fault> {
+        if self.records().all(|record| record.pending(&work.forgotten) == 0) {
+            return Ok(());
+        }
+        let mut batches = 0_u64;
+        let mut step = || {
+            batches += 1;
+            if batches.is_multiple_of(BATCHES_PER_STEP) {
+                std::thread::sleep(STEP_PAUSE);
+            }
+            !self.is_stopping.load(Ordering::Relaxed)
+        };
+        let mut pending = |files| self.update(|status| status.files_pending = files);
+        let done = work.segments.run(&|event| work.names.replace_in(event), &mut step, &mut pending);
+        if matches!(done, Err(SegmentRewriteError::Stopped)) {
+            return Err(Fault::Stopped);
+        }
+        if let Some(rewriting) = &mut work.scan_log {
+            match self.rewrite_scan_log(rewriting, commands) {
+                Err(RewriteError::Stopped) => return Err(Fault::Stopped),
+                done => done?,
+            }
+        }
+        let segments = done?;
+        tracing::info!(segments, "forgotten names are removed from the log");
+        let record = DoneRecord::new(work.names.times_ms());
+        for path in self.record_paths() {
+            record.write(&path).map_err(|source| RewriteError::Write { path, source })?;
+        }
+        Ok(())
+    }
+
+    fn rewrite_scan_log(
         &self,
         rewriting: &mut LogRewriting,
         commands: &mpsc::WeakSender<Command>,
@@ -164,13 +250,11 @@ impl Shared {
             commands.blocking_send(Command::RotateLog { reply }).map_err(|_| RewriteError::Stopped)?;
             drop(commands);
             if !rotated.blocking_recv().map_err(|_| RewriteError::Stopped)? {
-                return Err(RewriteError::NotRotated(self.log.clone()));
+                return Err(RewriteError::NotRotated(rewriting.path().to_owned()));
             }
         }
         let mut pending = |files| self.update(|status| status.files_pending = files);
         let done = rewriting.rewrite_closed_files(&mut pause, &mut pending)?;
-        let record = DoneRecord::new(rewriting.names().times_ms());
-        record.write(&self.log).map_err(|source| RewriteError::Write { path: self.log.clone(), source })?;
         let (files, lines, lines_unreadable) = (done.files, done.lines, done.lines_unreadable);
         tracing::info!(files, lines, lines_unreadable, "forgotten names are removed from the scan log");
         Ok(())
@@ -190,7 +274,7 @@ impl Shared {
     }
 
     /// Logs a fault when it begins and when its kind changes.
-    fn report(&self, error: &RewriteError) {
+    fn report(&self, error: &Fault) {
         let (kind, now_ms) = (error.kind(), self.clock.now_ms());
         let message = anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
         let is_new = self.update(|status| {
@@ -200,7 +284,7 @@ impl Shared {
             is_new
         });
         if is_new {
-            tracing::error!(kind, "the scan log still contains forgotten names: {message}; clqd retries every minute");
+            tracing::error!(kind, "the log still contains forgotten names: {message}; clqd retries every minute");
         }
     }
 

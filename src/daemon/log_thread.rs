@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::log::{Batch, BatchBuilder, LogError, LogEvent, LogWriter, RecordedSettings};
+use crate::log::{Batch, BatchBuilder, LogError, LogEvent, LogFileLock, LogWriter, RecordedSettings, Retention};
 
-/// With that many bytes that are not on disk, scans are discarded.
-const UNSYNCED_BYTES_MAX: usize = 64 << 20;
+/// Size of the next batch at which scans are discarded. The batch that is being written is at most as
+/// large.
+const UNSYNCED_BYTES_MAX: usize = 128 << 20;
 
 /// Ticks alone are written at this interval, so that an idle daemon leaves the disk in peace.
 const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
@@ -30,16 +31,18 @@ pub(super) enum LogThreadError {
 enum Work {
     /// `scan_log`: is synced before the batch is written.
     Write { batch: Batch, scan_log: Option<Arc<File>>, now_ms: i64 },
-    /// Removes segments whose events the checkpoints contain.
-    RemoveUntil(u64),
+    /// Removes old segments. A start needs the batches after `position`.
+    RemoveOld { position: u64, now_ms: i64, retention: Retention },
 }
 
 pub(super) struct LogThread {
     builder: BatchBuilder,
-    /// Time of the first event that is not written; events that are not ticks have time 0.
-    unwritten_since_ms: Option<i64>,
+    /// When what is not written is to be written, Unix ms; `None`: everything is written.
+    write_due_ms: Option<i64>,
     /// The settings that hold now. Each segment begins with them.
     settings: RecordedSettings,
+    retention: Retention,
+    file_lock: LogFileLock,
     work: Sender<Work>,
     thread: Option<JoinHandle<()>>,
     results: UnboundedReceiver<Result<u64, LogThreadError>>,
@@ -54,13 +57,16 @@ impl LogThread {
         writer: LogWriter,
         builder: BatchBuilder,
         settings: RecordedSettings,
+        retention: Retention,
     ) -> std::io::Result<LogThread> {
+        let file_lock = LogFileLock::default();
+        let lock = file_lock.clone();
         let (work, received) = std::sync::mpsc::channel();
         let (results_tx, results) = unbounded_channel();
         let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
             let mut writer = writer;
             for work in received {
-                let result = perform(&mut writer, work);
+                let result = perform(&mut writer, work, &lock);
                 let is_failed = matches!(result, Some(Err(_)));
                 // The daemon may have been dropped.
                 if result.is_some_and(|result| results_tx.send(result).is_err()) || is_failed {
@@ -71,8 +77,10 @@ impl LogThread {
         let synced = builder.last_seq();
         Ok(LogThread {
             builder,
-            unwritten_since_ms: None,
+            write_due_ms: None,
             settings,
+            retention,
+            file_lock,
             work,
             thread: Some(thread),
             results,
@@ -89,8 +97,8 @@ impl LogThread {
         }
         self.builder.append(event);
         match event {
-            LogEvent::Tick { t_ms, .. } => _ = self.unwritten_since_ms.get_or_insert(*t_ms),
-            _ => self.unwritten_since_ms = Some(0),
+            LogEvent::Tick { t_ms, .. } => _ = self.write_due_ms.get_or_insert(t_ms + TICKS_WRITTEN_AFTER_MS),
+            _ => self.write_due_ms = Some(i64::MIN),
         }
     }
 
@@ -113,9 +121,9 @@ impl LogThread {
         self.synced
     }
 
-    /// Whether there are events to write.
+    /// Whether there are events to write now.
     pub(super) fn has_unwritten(&self, now_ms: i64) -> bool {
-        self.unwritten_since_ms.is_some_and(|since_ms| now_ms.abs_diff(since_ms) >= TICKS_WRITTEN_AFTER_MS as u64)
+        self.write_due_ms.is_some_and(|due_ms| now_ms >= due_ms)
     }
 
     /// When the batch that is being written was handed over, Unix ms.
@@ -134,21 +142,19 @@ impl LogThread {
         self.send(batch, scan_log, now_ms)
     }
 
-    /// As `begin_write`, and ends the segment. Returns the last batch of the segment, and so of a
-    /// checkpoint of the present state.
+    /// As `begin_write`, and ends the segment.
     pub(super) fn begin_write_and_end_segment(
         &mut self,
         scan_log: Option<Arc<File>>,
         now_ms: i64,
-    ) -> Result<u64, LogThreadError> {
+    ) -> Result<(), LogThreadError> {
         let batch = self.builder.take_and_end_segment(now_ms);
-        self.send(batch, scan_log, now_ms)?;
-        Ok(self.builder.last_seq())
+        self.send(batch, scan_log, now_ms)
     }
 
     fn send(&mut self, batch: Option<Batch>, scan_log: Option<Arc<File>>, now_ms: i64) -> Result<(), LogThreadError> {
         assert!(self.writing_since_ms.is_none(), "one batch at a time");
-        self.unwritten_since_ms = None;
+        self.write_due_ms = None;
         let Some(batch) = batch else {
             return scan_log.map_or(Ok(()), |file| file.sync_data().map_err(LogThreadError::ScanLog));
         };
@@ -184,9 +190,18 @@ impl LogThread {
         Ok(())
     }
 
-    /// Removes the segments that a checkpoint of this position makes unnecessary.
-    pub(super) fn remove_until(&self, position: u64) -> Result<(), LogThreadError> {
-        self.work.send(Work::RemoveUntil(position)).map_err(|_| LogThreadError::Ended)
+    /// Removes the segments that are neither kept nor needed by a start, which begins after `position`.
+    pub(super) fn remove_old(&self, position: u64, now_ms: i64) -> Result<(), LogThreadError> {
+        let work = Work::RemoveOld { position, now_ms, retention: self.retention };
+        self.work.send(work).map_err(|_| LogThreadError::Ended)
+    }
+
+    pub(super) fn set_retention(&mut self, retention: Retention) {
+        self.retention = retention;
+    }
+
+    pub(super) fn file_lock(&self) -> &LogFileLock {
+        &self.file_lock
     }
 }
 
@@ -202,15 +217,15 @@ impl Drop for LogThread {
 }
 
 /// Returns the batch that is on disk, or an error, if the caller waits for it.
-fn perform(writer: &mut LogWriter, work: Work) -> Option<Result<u64, LogThreadError>> {
+fn perform(writer: &mut LogWriter, work: Work, lock: &LogFileLock) -> Option<Result<u64, LogThreadError>> {
     match work {
         Work::Write { batch, scan_log, now_ms } => {
             let seq = batch.last_seq();
             let synced = scan_log.map_or(Ok(()), |file| file.sync_data().map_err(LogThreadError::ScanLog));
             Some(synced.and_then(|()| Ok(writer.write(batch, now_ms)?)).map(|()| seq))
         }
-        Work::RemoveUntil(position) => {
-            if let Err(error) = writer.remove_until(position) {
+        Work::RemoveOld { position, now_ms, retention } => {
+            if let Err(error) = retention.apply(writer.dir(), lock, position, now_ms) {
                 tracing::warn!("{:#}; the next checkpoint tries again", anyhow::Error::new(error));
             }
             None

@@ -42,8 +42,8 @@ use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{self, Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
-use crate::daemon::engine_thread::{Command, EngineThread, Isolation, Recorders};
-use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
+use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
+use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus, RewrittenLog};
 use crate::daemon::log_thread::LogThread;
 use crate::log::{BatchBuilder, Cut, LogEvent, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
@@ -188,12 +188,14 @@ impl Daemon {
             let config = &config.capture;
             CaptureFiles::open(config.dir.clone(), config.keep_days, clock.now_ms(), capture_counters.clone())
         });
-        let log_rewriter = recorder.as_ref().map(|recorder| {
-            let lock = recorder.file_lock().clone();
-            LogRewriter::start(&config.scan_log.path, lock, commands.downgrade(), clock.clone())
-        });
-        let log_rewriter = log_rewriter.transpose().context("cannot start a thread")?;
-        let scan_log = log_rewriter.as_ref().map(LogRewriter::status);
+        let log_files =
+            RewrittenLog { path: recovery::log_dir(&config.state_dir), lock: log_thread.file_lock().clone() };
+        let scan_log_files = recorder
+            .as_ref()
+            .map(|recorder| RewrittenLog { path: config.scan_log.path.clone(), lock: recorder.file_lock().clone() });
+        let log_rewriter = LogRewriter::start(log_files, scan_log_files, commands.downgrade(), clock.clone());
+        let log_rewriter = log_rewriter.context("cannot start a thread")?;
+        let scan_log = Some(log_rewriter.status());
         let control = match config.control_socket.as_os_str().is_empty() {
             true => None,
             false => Some(open_control_socket(&config.control_socket)?),
@@ -292,7 +294,7 @@ impl Daemon {
 
     /// Handles a request whose answer is complete at once, as over the control socket.
     pub async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        self.shared.ask(request, Isolation::ReadCommitted).await
+        self.shared.ask(request).await
     }
 
     /// Stops the parts in order. Error: the last commit failed.
@@ -387,22 +389,23 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<Open
         state.store.write_checkpoint(0).with_context(failed)?;
     }
     let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, time.read().system_ms)?;
-    let log = LogThread::start(writer, builder, config.result_settings()).context("cannot start a thread")?;
+    let log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
+        .context("cannot start a thread")?;
     let mut recorder = None;
+    let log_dir = &recovery::log_dir(&config.state_dir);
     if let Some(settings) = config.recorder_settings() {
         let path = settings.path.clone();
         create_parent(&path, "scan_log.path")?;
         let mut opened = Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?;
         opened.set_settings(config.result_settings());
         recorder = Some(opened);
-        window_rebuild::plan_window_types(&mut state.engine, Some(&path));
+        window_rebuild::plan_window_types(&mut state.engine, log_dir, Some(&path));
         apply_log_tail(&mut state, &path)?;
     } else {
-        window_rebuild::plan_window_types(&mut state.engine, None);
+        window_rebuild::plan_window_types(&mut state.engine, log_dir, None);
     }
     state.commit().with_context(failed)?;
     state.store.write_checkpoint(log.synced()).with_context(failed)?;
-    log.remove_until(log.synced())?;
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
     state.engine.reschedule_all(clock.now_ms());
     // Scans recorded under a clock that may turn out to be wrong get their own file.
@@ -528,13 +531,13 @@ impl Shared {
         if let Some(log) = &self.log {
             log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
         }
-        let store = config.store.clone();
+        let (store, log) = (config.store.clone(), config.log_retention());
         let (reply, of_windows) = oneshot::channel();
         let allow_private = config.scan.allow_private;
         let engine = Box::new(engine);
         let capture_keep_days = config.capture.keep_days;
         let recorded = config.result_settings();
-        let command = Command::Reload { engine, recorded, store, allow_private, capture_keep_days, reply };
+        let command = Command::Reload { engine, recorded, store, log, allow_private, capture_keep_days, reply };
         _ = self.commands.send(command).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;

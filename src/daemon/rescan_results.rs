@@ -78,19 +78,33 @@ impl RescanWaiters {
         self.waiting.contains_key(&server)
     }
 
-    /// Sends the result of a server to every rescan that waits for it. Never blocks.
-    pub(super) fn finish(&mut self, server: ServerKey, row: &Row) {
-        for waiter in self.waiting.remove(&server).unwrap_or_default() {
+    /// Removes the rescans' entries of a server that will have no result.
+    pub(super) fn cancel(&mut self, server: ServerKey) {
+        self.waiting.remove(&server);
+    }
+
+    /// The rescans that wait for the result of a server; they have no other result of it.
+    pub(super) fn take(&mut self, server: ServerKey) -> Option<WaitingRescans> {
+        let waiters = self.waiting.remove(&server)?;
+        Some(WaitingRescans { waiters, dropped: self.dropped.clone() })
+    }
+}
+
+/// Rescans that wait for one result.
+pub(super) struct WaitingRescans {
+    waiters: Vec<Waiter>,
+    dropped: DropCounter,
+}
+
+impl WaitingRescans {
+    /// Sends the result to all of them. Never blocks.
+    pub(super) fn send(self, row: &Row) {
+        for waiter in self.waiters {
             if let Err(mpsc::error::TrySendError::Full(_)) = waiter.rows.try_send(row.clone()) {
                 waiter.dropped.add_one();
                 self.dropped.add_one();
             }
         }
-    }
-
-    /// Removes the rescans' entries of a server that will have no result.
-    pub(super) fn cancel(&mut self, server: ServerKey) {
-        self.waiting.remove(&server);
     }
 }
 
@@ -124,7 +138,7 @@ mod tests {
         let mut quick = rescans.begin(servers());
         let mut read = 0;
         for server in servers() {
-            rescans.finish(server, &row(server.0));
+            rescans.take(server).unwrap().send(&row(server.0));
             read += u32::from(quick.rows.try_recv().is_ok());
         }
         assert_eq!((read as usize, quick.dropped.count()), (RESULTS_MAX + 500, 0));
@@ -141,7 +155,7 @@ mod tests {
         }
         let mut results = rescans.begin([ServerKey(1)]);
         assert_eq!(rescans.waiting[&ServerKey(1)].len(), 1);
-        rescans.finish(ServerKey(1), &row(1));
+        rescans.take(ServerKey(1)).unwrap().send(&row(1));
         assert!(results.rows.try_recv().is_ok() && rescans.waiting.is_empty() && rescans.dropped.count() == 0);
     }
 }

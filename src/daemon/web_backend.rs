@@ -5,13 +5,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
-use super::engine_thread::Isolation;
 use crate::api::{ApiError, Request, Row};
 use crate::web::Backend;
 
 impl Backend for Shared {
     fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
-        Shared::ask(self, request, Isolation::ReadUncommitted).boxed()
+        Shared::ask(self, request).boxed()
     }
 
     fn changes(&self) -> u64 {

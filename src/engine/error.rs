@@ -24,9 +24,7 @@ pub enum ViewError<E: std::error::Error + 'static> {
     NotOnBoard { name: String, board: String },
     #[error("the boards of {0} are being built; retry in a few seconds")]
     BoardsNotReady(String),
-    #[error(
-        "window {0} is being rebuilt from the scan log, because its type is new or its boundaries changed; retry later"
-    )]
+    #[error("window {0} is being rebuilt from the log, because its type is new or its boundaries changed; retry later")]
     Rebuilding(String),
     #[error("no server of game {game:?} was ever seen{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean {n:?}?")))]
     UnknownGame { game: String, nearest: Option<String> },

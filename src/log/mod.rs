@@ -11,6 +11,9 @@ mod decode;
 mod encode;
 mod error;
 mod event;
+mod file_lock;
+mod retention;
+mod rewriting;
 mod segment;
 mod varint;
 mod writer;
@@ -18,9 +21,26 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::fs::File;
+use std::path::Path;
+
 pub use self::decode::{DecodeError, Decoder};
 pub use self::encode::Encoder;
 pub use self::error::LogError;
 pub use self::event::{LogEvent, RecordedSettings};
-pub use self::segment::{Cut, LogReader, SegmentSummary, check, segments};
+pub use self::file_lock::{LogFileLock, ReadingGuard};
+pub use self::retention::Retention;
+pub use self::rewriting::{SegmentRewriteError, SegmentRewriting};
+pub use self::segment::{Cut, LogReader, SegmentSummary, check, position_before, segments};
 pub use self::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};
+
+fn sync_dir(dir: &Path) -> Result<(), LogError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))
+}
+
+/// Space on the disk of a log, bytes.
+fn free_bytes(dir: &Path) -> Result<u64, LogError> {
+    let disk = nix::sys::statvfs::statvfs(dir);
+    let disk = disk.map_err(|error| LogError::io("check the disk of", dir)(error.into()))?;
+    Ok(disk.blocks_available() * disk.fragment_size())
+}

@@ -9,6 +9,7 @@
 //! that is not valid is an error.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::LogEvent;
@@ -58,6 +59,29 @@ pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, LogError> {
     }
     found.sort_unstable_by_key(|segment| segment.first_seq);
     Ok(found)
+}
+
+/// Events are at most that much earlier than the beginning of their segment.
+const DISORDER_MS: i64 = 3_600_000;
+
+/// The last batch before the segments that may have events of `from_ms` or later.
+pub fn position_before(dir: &Path, from_ms: i64) -> Result<u64, LogError> {
+    let files = segments(dir)?;
+    let mut first = files.first();
+    for file in &files {
+        if header_of(file)?.created_ms > from_ms.saturating_sub(DISORDER_MS) {
+            break;
+        }
+        first = Some(file);
+    }
+    Ok(first.map_or(0, |file| file.first_seq - 1))
+}
+
+pub(super) fn header_of(file: &SegmentFile) -> Result<SegmentHeader, LogError> {
+    let mut header = [0; SEGMENT_HEADER_BYTES];
+    let read = fs::File::open(&file.path).and_then(|mut file| file.read_exact(&mut header));
+    read.map_err(LogError::io("read", &file.path))?;
+    SegmentHeader::decode(&header).ok_or_else(|| LogError::Header { path: file.path.clone() })
 }
 
 /// What a segment contains.
@@ -198,14 +222,18 @@ impl LogReader {
 
     /// Opens the next segment. Returns false after the last one.
     fn open_next(&mut self) -> Result<bool, LogError> {
-        let Some(file) = self.segments.next() else {
-            return match (self.expects_segment, self.summaries.last()) {
-                (true, Some(last)) => {
-                    let path = last.path.clone();
-                    Err(LogError::MissingSegment { path, last: self.next_seq.map_or(0, |seq| seq.saturating_sub(1)) })
+        let file = match (self.segments.next(), self.summaries.last()) {
+            (Some(file), _) => file,
+            (None, Some(last)) if self.expects_segment => {
+                // A daemon may have begun it after the segments were listed.
+                let next = SegmentFile::new(last.path.parent().unwrap_or(Path::new(".")), self.next_seq.unwrap_or(0));
+                if !next.path.exists() {
+                    let (path, last) = (last.path.clone(), next.first_seq.saturating_sub(1));
+                    return Err(LogError::MissingSegment { path, last });
                 }
-                _ => Ok(false),
-            };
+                next
+            }
+            (None, _) => return Ok(false),
         };
         let path = file.path;
         let is_last = self.segments.len() == 0;

@@ -333,10 +333,11 @@ fn segments_are_removed_only_when_no_batch_of_them_is_needed() {
     let dir = tempfile::tempdir().unwrap();
     let want = write_small_log(dir.path());
     let firsts = || segments(dir.path()).unwrap().iter().map(|file| file.first_seq).collect::<Vec<_>>();
-    let log = open(dir.path());
+    _ = open(dir.path());
     assert_eq!(firsts(), [1, 4, 7, 9]);
     for (position, kept) in [(2, &[1, 4, 7, 9][..]), (3, &[4, 7, 9]), (7, &[7, 9]), (8, &[9])] {
-        log.writer.remove_until(position).unwrap();
+        let retention = Retention { keep_ms: 0, bytes_max: 1 << 40, free_bytes_min: 0 };
+        retention.apply(dir.path(), &LogFileLock::default(), position, T_MS + 1_000_000).unwrap();
         assert_eq!(firsts(), kept, "{position}");
         let mut reader = LogReader::open_after(dir.path(), position).unwrap();
         let mut read = Vec::new();
@@ -368,4 +369,125 @@ fn segment_can_end_with_and_without_a_batch() {
     assert_eq!(read_all(dir.path()).unwrap(), want);
     assert_eq!(segments(dir.path()).unwrap().len(), 5);
     assert_eq!(log.builder.last_seq(), 4);
+}
+
+#[test]
+fn old_segments_are_removed_by_age_and_by_size() {
+    let dir = tempfile::tempdir().unwrap();
+    write_small_log(dir.path());
+    _ = open(dir.path());
+    let firsts = || segments(dir.path()).unwrap().iter().map(|file| file.first_seq).collect::<Vec<_>>();
+    let lock = LogFileLock::default();
+    // The segments begin at 0, 300, 600 and (a new process) 0 ms.
+    let by_age = Retention { keep_ms: 1_000, bytes_max: 1 << 40, free_bytes_min: 0 };
+    by_age.apply(dir.path(), &lock, 8, T_MS + 1_300).unwrap();
+    assert_eq!(firsts(), [1, 4, 7, 9]);
+    let reading = lock.begin_reading();
+    by_age.apply(dir.path(), &lock, 8, T_MS + 1_301).unwrap();
+    assert_eq!(firsts(), [1, 4, 7, 9], "the log is being read");
+    drop(reading);
+    by_age.apply(dir.path(), &lock, 8, T_MS + 1_301).unwrap();
+    assert_eq!(firsts(), [4, 7, 9]);
+    let by_size = Retention { keep_ms: i64::MAX, bytes_max: 1, free_bytes_min: 0 };
+    by_size.apply(dir.path(), &lock, 5, T_MS).unwrap();
+    assert_eq!(firsts(), [4, 7, 9], "a start needs batch 6");
+    by_size.apply(dir.path(), &lock, 6, T_MS).unwrap();
+    assert_eq!(firsts(), [7, 9]);
+    let by_space = Retention { keep_ms: i64::MAX, bytes_max: u64::MAX, free_bytes_min: u64::MAX };
+    by_space.apply(dir.path(), &lock, 8, T_MS).unwrap();
+    assert_eq!(firsts(), [9]);
+}
+
+#[test]
+fn names_are_replaced_in_all_segments_but_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut want = Vec::new();
+    let mut log = Log::open(&WriterSettings { segment_ms_max: 300, ..settings(dir.path()) }).unwrap();
+    for n in 1..=9 {
+        // The third segment does not have the name.
+        let name = if n > 6 { "other" } else { "forgotten one" };
+        let mut list = snapshot(T_MS + n * 100, vec![player(name, n), player("b", 7)]);
+        log.append(&scan(1, list.clone()));
+        let merge = AdminCommand::Merge { game: "baseq3".into(), from: name.into(), into: "b".into() };
+        log.append(&LogEvent::Command { t_ms: T_MS + n * 100, command: merge.clone() });
+        log.sync(T_MS + n * 100);
+        let mut merge = LogEvent::Command { t_ms: T_MS + n * 100, command: merge };
+        replace(&mut merge);
+        if let Outcome::Snapshot(list) = &mut list {
+            list.players[0].name = list.players[0].name.replace("forgotten one", "#").as_str().into();
+        }
+        want.extend([text(&scan(1, list)), text(&merge)]);
+    }
+    fn replace(event: &mut LogEvent) -> bool {
+        let is_it = |name: &str| name == "forgotten one";
+        match event {
+            LogEvent::Scan { outcome: Outcome::Snapshot(list), .. } => {
+                let found: Vec<_> = list.players.iter_mut().filter(|player| is_it(&player.name)).collect();
+                let is_found = !found.is_empty();
+                found.into_iter().for_each(|player| player.name = "#".into());
+                is_found
+            }
+            LogEvent::Command { command: AdminCommand::Merge { from, .. }, .. } if is_it(from) => {
+                *from = "#".to_owned();
+                true
+            }
+            _ => false,
+        }
+    }
+    let has_name = |file: &super::segment::SegmentFile| {
+        memchr::memmem::find(&fs::read(&file.path).unwrap(), b"forgotten one").is_some()
+    };
+    let files = segments(dir.path()).unwrap();
+    let bytes_of_third = fs::read(&files[2].path).unwrap();
+    assert_eq!(files.iter().map(has_name).collect::<Vec<_>>(), [true, true, false, false]);
+    // What a killed process leaves.
+    let leftover = files[0].path.with_extension("rewriting");
+    fs::write(&leftover, "forgotten one").unwrap();
+
+    let lock = LogFileLock::default();
+    let mut rewriting = SegmentRewriting::new(dir.path(), lock.clone(), 0);
+    let reading = lock.begin_reading();
+    let mut pauses = 0;
+    let stopped = rewriting.run(
+        &replace,
+        &mut || {
+            pauses += 1;
+            pauses < 30
+        },
+        &mut |_| (),
+    );
+    assert!(matches!(stopped, Err(SegmentRewriteError::Stopped)), "{stopped:?}");
+    assert!(has_name(&files[0]), "a reader has the log open");
+    drop(reading);
+    assert_eq!(rewriting.run(&replace, &mut || true, &mut |_| ()).unwrap(), 2);
+    assert_eq!(rewriting.run(&replace, &mut || true, &mut |_| ()).unwrap(), 0);
+    assert!(!files.iter().any(has_name) && !leftover.exists());
+    assert_eq!(fs::read(&files[2].path).unwrap(), bytes_of_third);
+    assert_eq!(read_all(dir.path()).unwrap(), want);
+    drop(log);
+    let mut log = open(dir.path());
+    assert_eq!(log.builder.last_seq(), 9);
+    log.append(&scan(1, snapshot(T_MS + 2_000, Vec::new())));
+    log.sync(T_MS + 2_000);
+    assert_eq!(read_all(dir.path()).unwrap().len(), want.len() + 1);
+}
+
+#[test]
+fn damaged_segment_is_reported_after_the_others_are_rewritten() {
+    let dir = tempfile::tempdir().unwrap();
+    write_small_log(dir.path());
+    let files = segments(dir.path()).unwrap();
+    let mut bytes = fs::read(&files[0].path).unwrap();
+    bytes[60] ^= 1;
+    fs::write(&files[0].path, bytes).unwrap();
+    let mut rewriting = SegmentRewriting::new(dir.path(), LogFileLock::default(), 0);
+    let rename = |event: &mut LogEvent| {
+        let LogEvent::Scan { outcome: Outcome::Snapshot(list), .. } = event else { return false };
+        list.players[0].name = "#".into();
+        true
+    };
+    let error = rewriting.run(&rename, &mut || true, &mut |_| ()).unwrap_err();
+    assert!(error.to_string().contains(&files[0].path.display().to_string()), "{error}");
+    let second = LogReader::of(files[1..].to_vec()).read_batch(|event| assert!(text(&event).contains("\"#\"")));
+    assert_eq!(second.unwrap(), Some(4));
 }

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 
-use super::LogEvent;
 use super::batch::{BATCH_HEADER_BYTES, BODY_BYTES_MAX, BatchHeader, SegmentHeader, VERSION};
 use super::encode::Encoder;
 use super::error::LogError;
 use super::segment::{Cut, LogReader, SegmentFile, segments};
+use super::{LogEvent, sync_dir};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterSettings {
@@ -175,6 +175,10 @@ impl LogWriter {
         Ok((LogWriter { dir: dir.clone(), _lock: lock, segment }, builder, cut))
     }
 
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Writes a batch. When it returns, the batch is on disk. Error: the process must end.
     pub fn write(&mut self, mut batch: Batch, now_ms: i64) -> Result<(), LogError> {
         assert!(batch.bytes.len() - BATCH_HEADER_BYTES <= BODY_BYTES_MAX, "the caller limits what is not synced");
@@ -197,16 +201,6 @@ impl LogWriter {
         let Segment { file, path, header } = &mut self.segment;
         write_end(file, header.id, next_seq, last_ms).map_err(LogError::io("write", path))?;
         self.segment = next;
-        Ok(())
-    }
-
-    /// Removes the segments of which every batch is at most `position`, the oldest first.
-    pub fn remove_until(&self, position: u64) -> Result<(), LogError> {
-        for pair in segments(&self.dir)?.windows(2) {
-            if pair[1].first_seq <= position + 1 {
-                fs::remove_file(&pair[0].path).map_err(LogError::io("remove", &pair[0].path))?;
-            }
-        }
         Ok(())
     }
 }
@@ -267,10 +261,6 @@ fn create_dir(dir: &Path) -> Result<(), LogError> {
     fs::create_dir_all(dir).map_err(LogError::io("create", dir))?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_dir(parent)
-}
-
-fn sync_dir(dir: &Path) -> Result<(), LogError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))
 }
 
 /// Locks a log. Its owner's process number is in the file.

@@ -67,7 +67,7 @@ pub struct WindowTypeState {
     pub kind: WindowType,
     /// For a custom type: base, duration and interval, ms, and number of windows.
     pub bounds: Option<(i64, i64, i64, u32)>,
-    /// Its windows are being rebuilt from the scan log; until then nothing is credited to them.
+    /// Its windows are being rebuilt from the log; until then nothing is credited to them.
     pub rebuilding: bool,
 }
 

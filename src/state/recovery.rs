@@ -98,11 +98,11 @@ pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<Backu
 fn recover(
     config: &Config,
     mut store: Store,
-    dir_in_errors: &Path,
+    dir: &Path,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Recovered, RecoveryError> {
-    // A copy has the log of the moment at which it was made.
-    let log = &log_dir(store.dir());
+    // A private copy of the state has no log. It reads that of the original, which may have grown.
+    let log = &log_dir(dir);
     let position = store.log_position()?;
     let has_segments = match segments(log) {
         Ok(found) => !found.is_empty(),
@@ -110,12 +110,12 @@ fn recover(
         Err(error) => return Err(error.into()),
     };
     let reader = match position {
-        None if has_segments => return Err(RecoveryError::StateMissing { dir: log_dir(dir_in_errors) }),
+        None if has_segments => return Err(RecoveryError::StateMissing { dir: log.clone() }),
         None => None,
         // Nothing was ever written to it.
         Some(0) if !has_segments => None,
         Some(position) if !has_segments => {
-            return Err(LogError::Missing { dir: log_dir(dir_in_errors), position }.into());
+            return Err(LogError::Missing { dir: log.clone(), position }.into());
         }
         Some(position) => Some(LogReader::open_after(log, position)?),
     };

@@ -14,7 +14,8 @@ use super::Store;
 use super::error::StoreError;
 use super::online_copy::{self, BackupSource, BackupSummary, BackupTarget, FinalChanges};
 use crate::model::commit::Meta;
-use crate::store::dir::{files, lock, read_copy};
+use crate::store::dir::read_copy::{self, WithLog};
+use crate::store::dir::{files, lock};
 
 impl Store {
     /// Begins a backup. `None`: another one is in progress.
@@ -46,11 +47,10 @@ pub fn backup_closed<E: From<StoreError>>(
 ) -> Result<BackupSummary, E> {
     let target = BackupTarget::create_partial_dir(dir)?;
     let copy = &target.partial;
-    read_copy::copy_into(state, copy, &|| false)?;
+    read_copy::copy_into(state, copy, WithLog::No, &|| false)?;
     let store = Store::open_at(copy, copy, cache_bytes, lock::LOCK_TIMEOUT);
     let meta = complete(store.map_err(|error| error.with_original_path(copy, state))?)?;
     lock::wait_until_unlocked(copy)?;
-    files::remove_log(copy)?;
     Ok(target.finish_closed(meta.now_ms)?)
 }
 
@@ -162,7 +162,7 @@ impl Drop for StateReplacement {
 /// Copies the state files, and opens the copy to check it, which completes what a crash
 /// left unfinished. Returns the values of the state as a whole.
 fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<Meta, StoreError> {
-    read_copy::copy_into(from, to, &|| false)?;
+    read_copy::copy_into(from, to, WithLog::Yes, &|| false)?;
     let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
     let meta = opened.map_err(|error| error.with_original_path(to, from))?.meta;
     lock::wait_until_unlocked(to)?;

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 pub use backup::{RestoreSummary, StateReplacement, backup_closed, restore};
 pub use compaction::CompactSettings;
+pub use dir::read_copy::temp_root;
 pub use error::StoreError;
 pub use online_copy::{BackupSource, BackupSummary, BackupTarget, FinalChanges};
 pub use threads::check_threads;
@@ -169,11 +170,6 @@ impl Store {
     /// Messages for the admin about the files as they were found.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
-    }
-
-    /// The directory of the files: of a read-only store the private copy.
-    pub fn dir(&self) -> &Path {
-        &self.dir
     }
 
     /// Commits since the store was opened, the one that is being written included.

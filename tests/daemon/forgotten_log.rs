@@ -107,6 +107,6 @@ fn file_that_cannot_be_read_is_a_fault_until_it_is_gone() {
         log["fault"].is_null() && log["names_pending"] == 0
     });
     let log = daemon.stop();
-    assert_eq!(log.matches("the scan log still contains forgotten names").count(), 1, "{log}");
+    assert_eq!(log.matches("the log still contains forgotten names").count(), 1, "{log}");
     assert!(texts(&record).iter().all(|(_, text)| !contains(text, PART)));
 }

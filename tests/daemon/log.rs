@@ -88,12 +88,20 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     refused(&sandbox, "the log in ");
     copy(&killed.join("log"), &sandbox.state().join("log"));
     refused(&sandbox, "the end of the log is missing");
-    // An older database beside the log.
-    fs::remove_dir_all(sandbox.state()).unwrap();
-    copy(&first, &sandbox.state());
-    fs::remove_dir_all(sandbox.state().join("log")).unwrap();
-    copy(&stopped.join("log"), &sandbox.state().join("log"));
-    refused(&sandbox, "the log between them is missing");
+    // An older database beside the log: the log has what it lacks, unless its beginning is missing.
+    for is_whole in [true, false] {
+        fs::remove_dir_all(sandbox.state()).unwrap();
+        copy(&first, &sandbox.state());
+        fs::remove_dir_all(sandbox.state().join("log")).unwrap();
+        copy(&stopped.join("log"), &sandbox.state().join("log"));
+        if is_whole {
+            sandbox.start().stop();
+            assert!(exports(&sandbox.state()) == before, "the state after the start differs");
+        } else {
+            fs::remove_file(&segments(&sandbox)[0]).unwrap();
+            refused(&sandbox, "the log between them is missing");
+        }
+    }
 
     // The backup begins a log of its own.
     fs::remove_dir_all(sandbox.state()).unwrap();
@@ -101,4 +109,54 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     let daemon = sandbox.start();
     assert_eq!(listed(&sandbox).len(), 7);
     daemon.stop();
+}
+
+/// The log in the state directory has the same scans and commands as the scan log, over several
+/// segments.
+#[test]
+fn exported_log_equals_the_scan_log() {
+    let (sandbox, record) = Sandbox::recording("");
+    let fleet = fleet(4, 52, 60.0, FaultShares::default());
+    for starts in 0..3 {
+        let daemon = sandbox.start();
+        sandbox.add_servers(&fleet);
+        let url = &fleet.urls()[starts];
+        sandbox.ok(["servers", "tag", url, "--add", &format!("start{starts}")]);
+        sandbox.ok(["greylist", url, "--reason", "a test"]);
+        sandbox.ok(["greylist", url, "--lift"]);
+        let scans = || fs::read_to_string(&record).unwrap().matches("\"players\"").count();
+        let before = scans();
+        wait_until("servers are scanned", || scans() > before + 10);
+        match starts {
+            0 => daemon.kill(),
+            _ => _ = daemon.stop(),
+        }
+    }
+    // The settings stand at the beginning of each segment.
+    let events = |text: &str| {
+        let lines = text.lines().filter(|line| !line.contains("\"settings\""));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let exported = events(&sandbox.ok(["log", "export"]));
+    assert!(exported.len() > 40);
+    assert_eq!(exported, events(&fs::read_to_string(&record).unwrap()));
+
+    let checked = sandbox.json(["log", "check"]);
+    let (log, segments) = checked.split_last().unwrap();
+    assert!(segments.len() >= 3, "one of each start: {segments:?}");
+    let count = segments.len().into();
+    assert_eq!((&log["kind"], &log["segments"], &log["incomplete_bytes"]), (&"log".into(), &count, &0.into()));
+    assert!(log["events"].as_u64().unwrap() as usize > exported.len());
+    let printed = sandbox.ok(["log", "check"]);
+    assert!(printed.contains("The log has no damage: ") && printed.lines().all(|line| line.len() <= 80), "{printed}");
+    let first = self::segments(&sandbox).remove(0);
+    let mut bytes = fs::read(&first).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 16;
+    fs::write(&first, bytes).unwrap();
+    for command in ["check", "export"] {
+        let done = sandbox.run(["log", command]);
+        assert_eq!(done.status.code(), Some(1));
+        assert!(done.err.contains(&format!("{} is damaged from byte", first.display())), "{}", done.err);
+    }
 }

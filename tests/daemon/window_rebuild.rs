@@ -1,5 +1,5 @@
 //! Window types that are new or have new boundaries, with the real daemon: their windows are
-//! rebuilt from the scan log while the daemon scans and responds. Then every board of every
+//! rebuilt from the log while the daemon scans and responds. Then every board of every
 //! window and scope equals, bit for bit, that of a new replay of the log with the new config.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,12 +152,12 @@ fn windows_with_new_boundaries_are_rebuilt_from_scan_log() {
     let windows = [custom(12, 7, now_ms), custom(13, 2, now_ms), "day keep=3".to_owned(), "all-time".to_owned()];
     sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
-    let log = daemon.wait_for_log("are being rebuilt from the scan log");
+    let log = daemon.wait_for_log("are being rebuilt from the log");
     assert!(log.contains("windows of type all-time, day, 12 are being rebuilt"), "{log}");
     // Other windows are not affected, and the daemon responds meanwhile.
     assert!(is_rebuilt(&sandbox, "13") && is_rebuilt(&sandbox, "week"));
     assert!(sandbox.status()["engine"]["servers"].as_u64() >= Some(12));
-    daemon.wait_for_log("windows were rebuilt from the scan log");
+    daemon.wait_for_log("windows were rebuilt from the log");
     assert!(["12", "day", "all-time"].iter().all(|kind| is_rebuilt(&sandbox, kind)));
     let reloaded = sandbox.ok(["reload"]);
     assert!(!reloaded.contains("rebuilt"), "the same settings change nothing: {reloaded}");
@@ -203,7 +203,7 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     sandbox.configure(&config(&record, &windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type 12 are being rebuilt");
-    daemon.wait_for_log("windows were rebuilt from the scan log");
+    daemon.wait_for_log("windows were rebuilt from the log");
     let all = ["hour keep=0", "day keep=0", "month keep=0", "all-time"].map(str::to_owned);
     let windows = [&windows[..], &all].concat();
     sandbox.configure(&config(&record, &windows));
@@ -264,21 +264,33 @@ fn rebuild_after_restart_and_crash_equals_replay() {
     check_equals_replay(&sandbox, &record, &windows, &urls);
 }
 
+/// The log has every scan since the first start: the all-time window becomes equal to a window that
+/// began before it.
 #[test]
-fn without_scan_log_windows_start_empty_with_warning() {
+fn without_scan_log_windows_are_rebuilt_from_the_log() {
     let now_ms = system_ms();
-    let sandbox = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [custom(12, 1, now_ms)]));
+    let long = custom(12, 60, now_ms);
+    let sandbox = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [&long]));
     let fleet = fleet(4, 7, 20.0, FaultShares::default());
-    let daemon = sandbox.start();
+    let mut daemon = sandbox.start();
     let urls = fleet.urls();
     sandbox
         .ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    let players = |kind: &str| sandbox.json(["top", "--tag", "some", "--ranking", "time", "--window", kind]).len();
-    wait_until("players are seen", || players("12") > 3);
-    sandbox.configure(&format!("[boards]\nwindows = {:?}\n", [custom(12, 7, now_ms), "all-time".to_owned()]));
+    let top = |kind: &str| sandbox.json(["top", "--tag", "some", "--ranking", "time", "--window", kind]);
+    wait_until("players are seen", || top("12").len() > 3);
+    // A second segment, whose beginning is not in a checkpoint.
+    daemon.kill();
+    daemon = sandbox.start();
+    sandbox.configure(&format!("[boards]\nwindows = {:?}\n", [long, "all-time".to_owned()]));
     let printed = sandbox.run(["reload"]);
-    assert!(printed.err.contains("windows of type all-time, 12 begin now: there is no scan log"), "{}", printed.err);
-    assert!(daemon.log().contains("WARN") && daemon.log().contains("begin now"), "{}", daemon.log());
-    wait_until("scans are credited to the windows", || players("12") > 3 && players("all-time") > 3);
+    assert!(
+        printed.err.contains("windows of type all-time are being rebuilt from the log, which begins at"),
+        "{}",
+        printed.err
+    );
+    wait_until("the windows are rebuilt", || is_rebuilt(&sandbox, "all-time"));
     daemon.stop();
+    assert!(top("12").len() > 3);
+    // Without the head, which has the times of the window.
+    assert_eq!(top("all-time")[1..], top("12")[1..]);
 }

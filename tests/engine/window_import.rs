@@ -2,8 +2,6 @@
 //! merged or forgotten, or the process restarts. The all-time window begins with the week, so
 //! its rows must equal those of the week bit for bit.
 
-use std::path::Path;
-
 use crate::scans;
 use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
@@ -13,7 +11,7 @@ use clqd::model::calendar::Calendar;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::scan_log;
-use clqd::state::State;
+use clqd::state::{State, recovery};
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
@@ -94,7 +92,7 @@ impl Fixture {
             let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
             scan_log::write(&mut self.log, &url(server), &outcome);
             if let Some(rebuilder) = &mut self.rebuilder {
-                rebuilder.record(&LogEvent::Scan { server: url(server), outcome: outcome.clone() });
+                rebuilder.record(1, &LogEvent::Scan { server: url(server), outcome: outcome.clone() });
             }
             self.state().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
         }
@@ -106,19 +104,22 @@ impl Fixture {
         std::fs::write(self.log(), &self.log).expect("the log");
         let paths = RebuildPaths {
             state_dir: self.dir.path().join("state"),
-            log: Some(self.log()),
+            log: recovery::log_dir(&self.dir.path().join("state")),
             log_lock: Default::default(),
+            scan_log: Some((self.log(), Default::default())),
             cache_bytes: 16 << 20,
         };
-        let log = self.log();
-        plan_window_types(&mut self.state().engine, Some(Path::new(&log)));
+        let scan_log = self.log();
+        plan_window_types(&mut self.state().engine, &paths.log, Some(&scan_log));
         self.state().commit().expect("a store");
         let mut rebuilder = Rebuilder::new(&paths);
-        rebuilder.begin(&mut self.state().engine, &paths);
+        rebuilder.begin(&mut self.state().engine, &paths, 0);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         while !rebuilder.is_ready() {
             let event = runtime.block_on(rebuilder.next_event());
-            rebuilder.handle_event(event);
+            if let Some(send) = rebuilder.handle_event(event, 0) {
+                send();
+            }
         }
         self.rebuilder = Some(rebuilder);
     }

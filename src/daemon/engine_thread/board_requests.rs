@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::command::{Isolation, RequestResult};
+use super::command::RequestResult;
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
 use crate::api::Request;
 use crate::engine::WindowBoards;
@@ -11,7 +11,6 @@ use crate::state::answer::board_window_of;
 /// A request for boards that are not in memory, or too far behind.
 pub(super) struct WaitingRequest {
     request: Request,
-    isolation: Isolation,
     reply: oneshot::Sender<RequestResult>,
 }
 
@@ -28,8 +27,8 @@ impl EngineThread {
             return Ok(());
         }
         self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)?;
-        for WaitingRequest { request, isolation, reply } in std::mem::take(&mut self.waiting_requests) {
-            self.answer_or_wait_for_boards(request, isolation, reply)?;
+        for WaitingRequest { request, reply } in std::mem::take(&mut self.waiting_requests) {
+            self.answer_or_wait_for_boards(request, reply)?;
         }
         Ok(())
     }
@@ -38,40 +37,34 @@ impl EngineThread {
     pub(super) fn answer_or_wait_for_boards(
         &mut self,
         request: Request,
-        isolation: Isolation,
         reply: oneshot::Sender<RequestResult>,
     ) -> anyhow::Result<()> {
         match board_window_of(&self.state, &request) {
             _ if reply.is_closed() => {} // the client has disconnected
             Some(window) if self.state.engine.boards(window).is_none() => {
                 self.boards.enqueue(window);
-                self.waiting_requests.push(WaitingRequest { request, isolation, reply });
+                self.waiting_requests.push(WaitingRequest { request, reply });
             }
             Some(window) => {
                 // The boards are new, or a large server has changed: the changes are
                 // applied step by step, so that scans are not late.
                 if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
-                    self.waiting_requests.push(WaitingRequest { request, isolation, reply });
+                    self.waiting_requests.push(WaitingRequest { request, reply });
                     return Ok(());
                 }
                 self.state.engine.touch_boards(window);
                 while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
-                self.answer(request, isolation, reply)?;
+                self.answer(request, reply)?;
             }
-            None => self.answer(request, isolation, reply)?,
+            None => self.answer(request, reply)?,
         }
         Ok(())
     }
 
     /// Answers a request: one that changes something when the change is on disk.
-    fn answer(
-        &mut self,
-        request: Request,
-        isolation: Isolation,
-        reply: oneshot::Sender<RequestResult>,
-    ) -> anyhow::Result<()> {
+    fn answer(&mut self, request: Request, reply: oneshot::Sender<RequestResult>) -> anyhow::Result<()> {
         let is_read_only = request.is_read_only();
-        let answer = self.handle_request(request, isolation)?;
+        let answer = self.handle_request(request)?;
         // On a full disk changes are refused, and nothing is written until there is space.
         let is_refused = answer.is_err() && self.disk.is_paused();
         match is_read_only || is_refused {

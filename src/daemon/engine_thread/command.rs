@@ -12,7 +12,7 @@ use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan, ServerNames};
-use crate::log::RecordedSettings;
+use crate::log::{RecordedSettings, Retention};
 use crate::model::archive::{
     ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
@@ -27,22 +27,12 @@ use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
 
 pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 
-/// Which changes the answer to a read may show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Isolation {
-    /// Only changes that are on disk: all changes are committed first.
-    ReadCommitted,
-    /// Also changes of the next commit, which a crash would undo. The answer does not wait for the
-    /// disk: a commit took up to 100 ms beside scans.
-    ReadUncommitted,
-}
-
 /// Commands to the engine thread.
 pub(in crate::daemon) enum Command {
-    /// A request that has a complete answer. `isolation` applies to a request that only reads.
+    /// A request that has a complete answer. A read shows every change at once; a crash may undo the
+    /// last moments of it.
     Request {
         request: Request,
-        isolation: Isolation,
         reply: oneshot::Sender<RequestResult>,
     },
     /// Each result is sent when it arrives, one for each server requested; the channel ends
@@ -188,9 +178,10 @@ pub(in crate::daemon) enum Command {
     },
     Reload {
         engine: Box<EngineSettings>,
-        /// The settings that the scan log records.
+        /// The settings that the logs record.
         recorded: RecordedSettings,
         store: config::StoreConfig,
+        log: Retention,
         allow_private: bool,
         capture_keep_days: u32,
         /// Messages for the admin about windows.

@@ -8,7 +8,7 @@ use super::requests::admin_error;
 use crate::api::{ApiError, RescanSelector, Row};
 use crate::archive::OutboxQuery;
 use crate::config::StoreConfig;
-use crate::daemon::window_rebuild;
+use crate::daemon::window_rebuild::{self, RebuildPaths};
 use crate::engine::{EngineSettings, RescanTarget, ViewError};
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk};
 use crate::model::calendar::week_label;
@@ -54,8 +54,8 @@ impl EngineThread {
 
     pub(super) fn handle_command(&mut self, command: Command) -> anyhow::Result<()> {
         match command {
-            Command::Request { request, isolation, reply } => {
-                self.answer_or_wait_for_boards(request, isolation, reply)?;
+            Command::Request { request, reply } => {
+                self.answer_or_wait_for_boards(request, reply)?;
             }
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
             Command::Map { map, reply } => _ = reply.send(self.state.engine.map(&map).map_err(view_error)),
@@ -164,10 +164,11 @@ impl EngineThread {
                 self.state.engine.end_verification();
                 _ = reply.send(());
             }
-            Command::Reload { engine, recorded, store, allow_private, capture_keep_days, reply } => {
+            Command::Reload { engine, recorded, store, log, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
                 self.log.set_settings(self.state.engine.now_ms(), recorded.clone());
                 self.checkpoints.set_interval(&store);
+                self.log.set_retention(log);
                 self.recorder.iter_mut().for_each(|recorder| recorder.set_settings(recorded.clone()));
                 _ = reply.send(notes);
                 self.queue_outdated_boards();
@@ -227,7 +228,11 @@ impl EngineThread {
         if !self.state.engine.has_changed_types() {
             return Ok(Vec::new());
         }
-        let notes = window_rebuild::plan_window_types(&mut self.state.engine, self.rebuild_paths.log.as_deref());
+        let notes = {
+            let RebuildPaths { log, scan_log, .. } = &self.rebuild_paths;
+            let scan_log = scan_log.as_ref().map(|(path, _)| path.as_path());
+            window_rebuild::plan_window_types(&mut self.state.engine, log, scan_log)
+        };
         self.rebuild()?;
         Ok(notes)
     }

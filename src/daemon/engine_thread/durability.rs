@@ -9,12 +9,16 @@
 //!
 //! A start applies the events after the position of the last checkpoint.
 
+use std::fs::File;
+use std::sync::Arc;
+
 use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
 use crate::config::StoreConfig;
-use crate::engine::Notice;
+use crate::limits::SCAN_LOG_PENDING_BYTES_MAX;
+use crate::model::view::ClockTrust;
 
 /// A write that takes longer than this is taken for a failure of the disk: the watchdog restarts
 /// the service.
@@ -26,12 +30,8 @@ pub(super) const CHECKPOINT_POLL_MS: i64 = 20;
 /// Memory of changes at which a checkpoint begins, bytes. With twice as many scans are discarded.
 const CHANGED_BYTES_MAX: usize = 128 << 20;
 
-/// What is done when its events are on disk.
-pub(super) enum Unsynced {
-    /// Sends an answer.
-    Reply(Box<dyn FnOnce() + Send>),
-    Notice(Notice),
-}
+/// Sends an answer when its events are on disk.
+pub(super) type Unsynced = Box<dyn FnOnce() + Send>;
 
 /// The checkpoints of the state.
 #[derive(Debug)]
@@ -85,22 +85,20 @@ impl EngineThread {
         if !self.disk.check(now_ms) {
             // What was committed until now must not wait in memory for hours.
             let changed = self.state.store.changed_records() + self.state.engine.pending_records();
-            if self.state.store.changed_records() > 0 && self.disk.has_space_for_records(changed) {
+            if self.state.store.changed_records() > 0 && self.disk.has_space_for(changed, 0) {
                 self.state.commit().context("cannot write the state")?;
                 self.write_checkpoint_now()?;
             }
             // Checked again after the interval. Results are reported although a crash would lose them.
             self.changed_ms = Some(now_ms);
-            while let Some(notice) = self.state.engine.poll_notice() {
-                self.send_scan_result(&notice);
-            }
+            self.take_scan_results().into_iter().for_each(|send| send());
             return Ok(());
         }
         self.state.commit().context("cannot write the state")?;
         self.changed_ms = None;
-        while let Some(notice) = self.state.engine.poll_notice() {
-            self.unsynced.push_back((self.log.last_seq(), Unsynced::Notice(notice)));
-        }
+        let seq = self.log.last_seq();
+        let results = self.take_scan_results();
+        self.unsynced.extend(results.into_iter().map(|send| (seq, send)));
         self.state
             .engine
             .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
@@ -110,8 +108,7 @@ impl EngineThread {
 
     /// Sends an answer when every event so far is on disk.
     pub(super) fn reply_when_synced<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
-        let send = Box::new(move || _ = reply.send(answer));
-        self.unsynced.push_back((self.log.last_seq(), Unsynced::Reply(send)));
+        self.unsynced.push_back((self.log.last_seq(), Box::new(move || _ = reply.send(answer))));
     }
 
     /// Does what is due: writes the log, and begins, continues or ends a checkpoint. Is called in every
@@ -165,11 +162,8 @@ impl EngineThread {
     fn release_synced(&mut self) {
         let synced = self.log.synced();
         while self.unsynced.front().is_some_and(|(seq, _)| *seq <= synced) {
-            let Some((_, action)) = self.unsynced.pop_front() else { return };
-            match action {
-                Unsynced::Reply(send) => send(),
-                Unsynced::Notice(notice) => self.send_scan_result(&notice),
-            }
+            let Some((_, send)) = self.unsynced.pop_front() else { return };
+            send();
         }
     }
 
@@ -190,7 +184,8 @@ impl EngineThread {
         self.checkpoints.is_requested = false;
         self.checkpoints.began_ms = now_ms;
         let scan_log = self.write_scan_log()?;
-        let position = self.log.begin_write_and_end_segment(scan_log, now_ms)?;
+        self.log.begin_write(scan_log, now_ms)?;
+        let position = self.log.last_seq();
         self.state.store.freeze(position);
         self.checkpoints.in_progress = Some(InProgress { position, is_writing: false });
         Ok(())
@@ -199,8 +194,11 @@ impl EngineThread {
     fn end_checkpoint(&mut self, position: u64) -> anyhow::Result<()> {
         self.checkpoints.in_progress = None;
         self.checkpoints.last_ms = Some(self.clock.now_ms());
-        self.log.remove_until(position)?;
-        Ok(())
+        // A wrong clock would remove what is not old.
+        match self.clock.status().trust {
+            ClockTrust::Untrusted => Ok(()),
+            _ => Ok(self.log.remove_old(position, self.clock.now_ms())?),
+        }
     }
 
     /// Writes a checkpoint and waits until it is on disk, for changes that are not events of the log.
@@ -216,8 +214,9 @@ impl EngineThread {
         self.log.finish_write()?;
         let now_ms = self.clock.now_ms();
         let scan_log = self.write_scan_log()?;
-        let position = self.log.begin_write_and_end_segment(scan_log, now_ms)?;
+        self.log.begin_write_and_end_segment(scan_log, now_ms)?;
         self.log.finish_write()?;
+        let position = self.log.last_seq();
         self.state.store.write_checkpoint(position).context("cannot write the state")?;
         self.checkpoints.began_ms = now_ms;
         self.end_checkpoint(position)?;
@@ -235,14 +234,14 @@ impl EngineThread {
         Ok(())
     }
 
-    fn write_scan_log(&mut self) -> anyhow::Result<Option<std::sync::Arc<std::fs::File>>> {
+    fn write_scan_log(&mut self) -> anyhow::Result<Option<Arc<File>>> {
         self.recorder.as_mut().map_or(Ok(None), |it| it.write_out()).context("cannot write the scan log")
     }
 
     /// The last checkpoint of a daemon that stops.
     pub(super) fn last_checkpoint(&mut self) -> anyhow::Result<()> {
         let pending = self.state.engine.pending_records();
-        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
+        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending, SCAN_LOG_PENDING_BYTES_MAX) {
             self.state.commit().context("cannot write the state")?;
             return self.write_checkpoint_now();
         }

@@ -22,7 +22,7 @@ use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
-pub(super) use self::command::{Command, Heartbeat, Isolation, StartedRescan};
+pub(super) use self::command::{Command, Heartbeat, StartedRescan};
 use self::durability::{Checkpoints, Unsynced};
 use self::inbox::{Inbox, Received};
 use crate::capture::CaptureFiles;
@@ -41,7 +41,7 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
 use crate::scan_log::Recorder;
-use crate::state::State;
+use crate::state::{State, recovery};
 
 /// Interval at which due scans are passed to the scanner, which sends them together.
 const PROBE_INTERVAL_MS: i64 = 10;
@@ -62,7 +62,7 @@ pub(super) struct Recorders {
     /// This and the others are `None` if they are off.
     pub(super) scan_log: Option<Recorder>,
     /// Removes forgotten names from the scan log.
-    pub(super) log_rewriter: Option<LogRewriter>,
+    pub(super) log_rewriter: LogRewriter,
     pub(super) captures: Option<CaptureFiles>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct EngineThread {
     unsynced: VecDeque<(u64, Unsynced)>,
     checkpoints: Checkpoints,
     recorder: Option<Recorder>,
-    log_rewriter: Option<LogRewriter>,
+    log_rewriter: LogRewriter,
     /// `None`: off.
     captures: Option<CaptureFiles>,
     clock: Arc<Clock>,
@@ -136,8 +136,9 @@ impl EngineThread {
         let disk = DiskSpace::new(&config.state_dir, scan_log.as_deref(), config.store.disk_free_bytes_min);
         let rebuild_paths = RebuildPaths {
             state_dir: config.state_dir.clone(),
-            log: scan_log,
-            log_lock: recorder.as_ref().map(|recorder| recorder.file_lock().clone()).unwrap_or_default(),
+            log: recovery::log_dir(&config.state_dir),
+            log_lock: log.file_lock().clone(),
+            scan_log: scan_log.zip(recorder.as_ref().map(|recorder| recorder.file_lock().clone())),
             cache_bytes: config.store.cache_bytes,
         };
         EngineThread {
@@ -225,7 +226,10 @@ impl EngineThread {
                 self.cache_boards(built.context("cannot read the rows of a window")?);
             }
             if let Some(event) = rebuild_event {
-                self.rebuilder.handle_event(event);
+                let last_seq = self.log.last_seq();
+                if let Some(send) = self.rebuilder.handle_event(event, last_seq) {
+                    self.unsynced.push_back((last_seq, Box::new(send)));
+                }
                 self.import_rebuilt_windows()?;
             }
             if let Some(batch) = batch {
@@ -349,12 +353,11 @@ impl EngineThread {
         begun.context("cannot start a new scan log file")
     }
 
-    /// Removes the forgotten names from the scan log, in the background. All recorded scans and
+    /// Removes the forgotten names from the logs, in the background. All recorded scans and
     /// the names must be on disk.
     fn remove_names_from_log(&self) {
-        let Some(rewriter) = &self.log_rewriter else { return };
         let engine = &self.state.engine;
-        rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
+        self.log_rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
     }
 
     /// Logs the phases of weeks that have changed, and a week whose closing the clock
@@ -390,7 +393,7 @@ impl EngineThread {
         self.blocked_week = blocked;
     }
 
-    /// Starts a rebuild of windows from the scan log, if any window needs it.
+    /// Starts a rebuild of windows from the log, if any window needs it.
     fn rebuild(&mut self) -> anyhow::Result<()> {
         if self.state.engine.types_to_rebuild().is_empty() {
             return Ok(());
@@ -400,10 +403,8 @@ impl EngineThread {
             self.rebuild_due = true;
             return Ok(());
         }
-        // The scans recorded so far are in the log files. Later ones are also written to
-        // the rebuild's chunk files.
         self.sync()?;
-        self.rebuilder.begin(&mut self.state.engine, &self.rebuild_paths);
+        self.rebuilder.begin(&mut self.state.engine, &self.rebuild_paths, self.log.last_seq());
         Ok(())
     }
 

@@ -1,10 +1,12 @@
 //! Applies the outcomes of scans, and reports them to the clients of a rescan.
 
 use super::EngineThread;
+use super::durability::Unsynced;
 use crate::api::{Row, ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
 use crate::log::LogEvent;
-use crate::model::AdminCommand;
+use crate::model::view::ServerSummary;
+use crate::model::{AdminCommand, ServerUrl};
 use crate::scan::{MissReason, ScanOutcome};
 use crate::scan_log::Recorder;
 use crate::store::StoreError;
@@ -77,13 +79,9 @@ impl EngineThread {
 
     fn record(&mut self, event: &LogEvent) {
         self.log.append(event);
-        self.record_in_scan_log(event);
-    }
-
-    pub(super) fn record_in_scan_log(&mut self, event: &LogEvent) {
+        self.rebuilder.record(self.log.last_seq(), event);
         if let Some(recorder) = &mut self.recorder {
             recorder.add_event(event);
-            self.rebuilder.record(event);
         }
     }
 
@@ -101,32 +99,39 @@ impl EngineThread {
         }
     }
 
-    pub(super) fn send_scan_result(&mut self, notice: &Notice) {
-        let answers_at = self.answers_at.remove(&notice.server);
-        if !self.rescans.is_waiting(notice.server) {
-            return;
+    /// The results of scans since the last call, for the rescans that wait for them now: a rescan that
+    /// begins later waits for a later scan.
+    pub(super) fn take_scan_results(&mut self) -> Vec<Unsynced> {
+        let mut results = Vec::new();
+        while let Some(notice) = self.state.engine.poll_notice() {
+            let answers_at = self.answers_at.remove(&notice.server);
+            let Some(rescans) = self.rescans.take(notice.server) else { continue };
+            if let Some(server) = self.state.engine.summary_of(notice.server) {
+                let row = scan_row(notice, server, answers_at);
+                results.push(Box::new(move || rescans.send(&row)) as Unsynced);
+            }
         }
-        let Some(server) = self.state.engine.summary_of(notice.server) else {
-            return self.rescans.cancel(notice.server);
-        };
-        let answered = notice.missed.is_none();
-        let row = ScanRow {
-            url: server.url,
-            t_ms: notice.t_ms,
-            result: match (answered, notice.partial) {
-                (true, false) => ScanResult::Snapshot,
-                (true, true) => ScanResult::Partial,
-                (false, _) => ScanResult::Miss,
-            },
-            class: server.class,
-            hostname: answered.then_some(server.hostname),
-            game: server.game.filter(|_| answered),
-            map: server.map.filter(|_| answered),
-            players: answered.then_some(server.players),
-            slots: answered.then_some(server.slots),
-            answers_at: answers_at.map(String::from),
-            reason: notice.missed.clone(),
-        };
-        self.rescans.finish(notice.server, &Row::Scan(Box::new(row)));
+        results
     }
+}
+
+fn scan_row(notice: Notice, server: ServerSummary, answers_at: Option<ServerUrl>) -> Row {
+    let answered = notice.missed.is_none();
+    Row::Scan(Box::new(ScanRow {
+        url: server.url,
+        t_ms: notice.t_ms,
+        result: match (answered, notice.partial) {
+            (true, false) => ScanResult::Snapshot,
+            (true, true) => ScanResult::Partial,
+            (false, _) => ScanResult::Miss,
+        },
+        class: server.class,
+        hostname: answered.then_some(server.hostname),
+        game: server.game.filter(|_| answered),
+        map: server.map.filter(|_| answered),
+        players: answered.then_some(server.players),
+        slots: answered.then_some(server.slots),
+        answers_at: answers_at.map(String::from),
+        reason: notice.missed,
+    }))
 }

@@ -1,12 +1,11 @@
 //! Answers requests of clients. Requests that only read are answered as offline.
 
 use super::EngineThread;
-use super::command::{Isolation, RequestResult};
+use super::command::RequestResult;
 use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
 use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::engine::{AdminError, CorrectionError, ForgetResult, MergeResult, ReopenError, TimeReset};
-use crate::log::LogEvent;
 use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
@@ -17,7 +16,7 @@ use crate::state::answer::{respond, view_error};
 use crate::store::StoreError;
 
 impl EngineThread {
-    pub(super) fn handle_request(&mut self, request: Request, isolation: Isolation) -> anyhow::Result<RequestResult> {
+    pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<RequestResult> {
         let now_ms = self.clock.now_ms();
         if !request.is_read_only() && !self.disk.check(now_ms) {
             return Ok(Err(self.disk.refusal()));
@@ -42,9 +41,6 @@ impl EngineThread {
             Request::WeekReopen { week } => self.reopen_week(week, now_ms)?,
             Request::WindowsDelete { before_ms } => Ok(self.delete_windows(*before_ms, now_ms)),
             reads => {
-                if isolation == Isolation::ReadCommitted {
-                    self.commit()?;
-                }
                 if let Request::ServersPage { order, .. } = reads {
                     self.state.engine.sort_servers(*order);
                 }
@@ -117,9 +113,7 @@ impl EngineThread {
         let names = ForgottenNames::new(engine.forgotten(), engine.name_rules().clone());
         let placeholders: Vec<_> = hashes.iter().filter_map(|hash| names.placeholder(hash)).collect();
         for placeholder in placeholders {
-            // Not in the log: the request ends with a checkpoint.
-            let command = AdminCommand::Forget { game: game.to_owned(), player: placeholder.to_string() };
-            self.record_in_scan_log(&LogEvent::Command { t_ms, command });
+            self.record_command(t_ms, AdminCommand::Forget { game: game.to_owned(), player: placeholder.to_string() });
         }
         // No scan has the time of the request.
         self.last_outcome_ms += 1;

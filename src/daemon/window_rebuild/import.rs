@@ -1,22 +1,19 @@
 //! The part of a rebuild that the engine thread does, in small steps: it imports the rebuilt
 //! rows, and replays the scans recorded in the meantime.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use super::chunk_writer::ChunkWriter;
-use super::replay_job::{Lines, LogChunk, apply_to_servers, next_event};
+use super::replay_job::apply_to_servers;
 use crate::engine::{RebuiltState, WindowImport};
 use crate::log::LogEvent;
-use crate::scan_log::{self, LossyReader};
 use crate::state::State;
 
 /// Scans that the engine thread replays in one step, and at most in the last step: some
 /// milliseconds.
-const LINES_PER_STEP: u64 = 200;
+const EVENTS_PER_STEP: usize = 200;
 
 /// Rows imported in one step of the engine thread and then committed: some 20 ms.
 const ROWS_PER_STEP: usize = 2_000;
@@ -25,15 +22,17 @@ const ROWS_PER_STEP: usize = 2_000;
 pub(super) struct ActiveRebuild {
     pub dir: PathBuf,
     pub thread: JoinHandle<()>,
-    /// Scans before this time are not replayed, Unix ms.
-    pub from_ms: i64,
-    pub chunks: ChunkWriter,
-    pub chunks_tx: mpsc::Sender<LogChunk>,
+    /// Gets the batches of the log until which the thread may read.
+    pub positions: mpsc::Sender<u64>,
+    /// The events after the batch that the thread got last.
+    pub recent: Vec<LogEvent>,
+    /// `recent` begins after this batch; `u64::MAX`: the thread has not asked yet.
+    pub recent_after: u64,
     pub is_cancelled: Arc<AtomicBool>,
     pub result: Option<anyhow::Result<Box<State>>>,
     pub stage: ImportStage,
-    /// The chunk that the engine thread replays.
-    pub lines: Option<Lines>,
+    /// The events that the engine thread replays.
+    pub replayed: std::vec::IntoIter<LogEvent>,
 }
 
 /// Progress of the import by the engine thread.
@@ -73,13 +72,12 @@ impl ActiveRebuild {
                     return Ok(None);
                 }
                 rebuilt.commit()?;
-                if self.lines.is_none() {
-                    let chunk = self.chunks.next_chunk()?;
-                    self.lines = Some(LossyReader::new(scan_log::open(&chunk.path)?));
-                    // The file stays readable while it is open.
-                    _ = fs::remove_file(&chunk.path);
-                    if chunk.lines <= LINES_PER_STEP {
-                        while self.replay_some(rebuilt)? {}
+                if self.replayed.len() == 0 {
+                    let events = std::mem::take(&mut self.recent);
+                    let is_last = events.len() <= EVENTS_PER_STEP;
+                    self.replayed = events.into_iter();
+                    if is_last {
+                        self.replay_some(rebuilt)?;
                         state.engine.collect_changes(&mut import, &rebuilt.engine);
                         while import_rows(state, rebuilt, &mut import, usize::MAX)? {}
                         return Ok(Some(state.engine.finish_import(&rebuilt.engine)));
@@ -99,21 +97,16 @@ impl ActiveRebuild {
         Ok(None)
     }
 
-    /// Replays some lines of the current chunk without a commit: the uncommitted changes
-    /// are the rows to import. Returns whether there are more lines.
+    /// Replays some events without a commit: the uncommitted changes are the rows to import. Returns
+    /// whether there are more.
     fn replay_some(&mut self, rebuilt: &mut State) -> anyhow::Result<bool> {
-        let Some(lines) = &mut self.lines else { return Ok(false) };
-        for _ in 0..LINES_PER_STEP {
-            let Some(event) = next_event(lines, self.from_ms)? else {
-                self.lines = None;
-                return Ok(false);
-            };
+        for event in self.replayed.by_ref().take(EVENTS_PER_STEP) {
             match event {
                 LogEvent::Scan { server, outcome } => rebuilt.replay_scan(server, outcome)?,
                 event => apply_to_servers(rebuilt, &event)?,
             }
         }
-        Ok(true)
+        Ok(self.replayed.len() > 0)
     }
 }
 

@@ -1,98 +1,78 @@
-//! Rebuilds windows from the scan log in parallel with the engine's work. A second engine
-//! on its own thread, with its own state inside the state directory, replays the recorded
-//! scans while scans continue and requests are answered.
+//! Rebuilds windows from the log in parallel with the engine's work. A second engine on its own
+//! thread, with its own state inside the state directory, replays the recorded scans while scans
+//! continue and requests are answered. If the scan log reaches further back than the log, it replays
+//! the scan log until the beginning of the rebuild.
 //!
-//! Scans recorded during a rebuild are also written to chunk files. The rebuild thread
-//! replays one chunk after another until it has caught up. Then the engine thread continues
-//! in small steps between its other work: it imports the rows, replays the scans recorded
-//! in the meantime, and imports the rows they changed. Each round is shorter than the one
-//! before; the last one is a single step. After a crash the rebuild starts again from the
-//! beginning.
+//! The rebuild thread then asks again and again until which batch the log is on disk, and replays it
+//! until there, until it has caught up. Then the engine thread continues in small steps between its
+//! other work: it imports the rows, replays the events recorded in the meantime, and imports the rows
+//! they changed. Each round is shorter than the one before; the last one is a single step. After a
+//! crash the rebuild starts again from the beginning.
 
-mod chunk_writer;
 mod import;
 mod replay_job;
+mod scan_log_files;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tokio::sync::mpsc;
 
-use self::chunk_writer::ChunkWriter;
 use self::import::{ActiveRebuild, ImportStage};
-use self::replay_job::ReplayJob;
+use self::replay_job::{History, ReplayJob};
+use self::scan_log_files::ScanLogFiles;
 use crate::board::window::type_name;
 use crate::config::rebuild_dir;
 use crate::engine::Engine;
-use crate::log::LogEvent;
-use crate::scan_log::{self, LogFileLock};
+use crate::log::{LogEvent, LogFileLock};
+use crate::model::calendar::utc;
 use crate::state::State;
 use crate::store::StoreSettings;
 
 /// Files that a rebuild uses.
 pub struct RebuildPaths {
     pub state_dir: PathBuf,
-    /// `None`: scans are not recorded.
-    pub log: Option<PathBuf>,
-    /// Keeps the files of the log from being rewritten while they are read.
+    /// The directory of the log.
+    pub log: PathBuf,
+    /// Keeps files of the log from being removed or rewritten while they are read.
     pub log_lock: LogFileLock,
+    /// The scan log and its lock, if there is one.
+    pub scan_log: Option<(PathBuf, LogFileLock)>,
     pub cache_bytes: u64,
 }
 
 /// Starts the rebuild of window types that are new, have changed boundaries, or were being
-/// rebuilt; without a scan log they start empty. Returns messages for the admin.
-pub fn plan_window_types(engine: &mut Engine, log: Option<&Path>) -> Vec<String> {
+/// rebuilt; without recorded scans they start empty. Returns messages for the admin.
+pub fn plan_window_types(engine: &mut Engine, log: &Path, scan_log: Option<&Path>) -> Vec<String> {
     let types = engine.types_to_rebuild();
     if types.is_empty() {
         return Vec::new();
     }
     let names = types.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
-    let note = match (log, log.and_then(first_scan_ms)) {
-        (_, Some(from_ms)) => {
+    let recorded = [replay_job::first_scan_ms(log), scan_log.and_then(scan_log_files::first_scan_ms)];
+    let note = match recorded.into_iter().flatten().min() {
+        Some(from_ms) => {
             engine.start_rebuild(from_ms);
-            let note = format!("windows of type {names} are being rebuilt from the scan log");
-            tracing::info!("{note}");
-            note
+            format!("windows of type {names} are being rebuilt from the log, which begins at {}", utc(from_ms))
         }
-        (Some(log), None) => {
+        None => {
             engine.start_types_empty();
-            let log = log.display();
-            let note = format!("windows of type {names} begin empty: the scan log {log} has no scans yet");
-            tracing::info!("{note}");
-            note
-        }
-        (None, None) => {
-            engine.start_types_empty();
-            let note = format!(
-                "windows of type {names} begin now: there is no scan log (setting scan_log.path) to rebuild earlier time from"
-            );
-            tracing::warn!("{note}");
-            note
+            format!("windows of type {names} begin empty: the log has no scans yet")
         }
     };
+    tracing::info!("{note}");
     vec![note]
-}
-
-/// Time of the oldest readable line.
-fn first_scan_ms(log: &Path) -> Option<i64> {
-    let files = scan_log::compressed_files(log).into_iter().chain([scan_log::rotated_file(log), log.to_owned()]);
-    let first_scan = |file: PathBuf| {
-        let mut events = scan_log::open(&file).ok()?.filter_map(Result::ok);
-        events.find(|event| matches!(event, LogEvent::Scan { .. }))
-    };
-    files.into_iter().find_map(first_scan).map(|event| event.t_ms())
 }
 
 /// Events of the rebuild thread.
 pub enum JobEvent {
-    /// Requests the next chunk of the scans recorded since the beginning.
-    ChunkRequest,
-    /// The rebuilt state: all recorded scans except those of the current chunk.
+    /// Asks until which batch the log is on disk.
+    PositionRequest,
+    /// The rebuilt state: all recorded scans until the last of these batches.
     Rebuilt(Box<State>),
     Failed(anyhow::Error),
 }
@@ -121,48 +101,49 @@ impl Rebuilder {
         Rebuilder { events: mpsc::channel(1), number: 0, running: None, failed: None }
     }
 
-    /// Starts a new rebuild. All recorded scans must be in the log files.
-    pub fn begin(&mut self, engine: &mut Engine, paths: &RebuildPaths) {
+    /// Starts a new rebuild. All recorded scans are in files; `position`: the last batch of the log.
+    pub fn begin(&mut self, engine: &mut Engine, paths: &RebuildPaths, position: u64) {
         self.cleanup();
         self.number += 1;
-        match self.start_job(engine, paths) {
+        match self.start_job(engine, paths, position) {
             Ok(running) => self.running = Some(running),
             Err(error) => self.failed = Some(error),
         }
     }
 
-    fn start_job(&self, engine: &mut Engine, paths: &RebuildPaths) -> anyhow::Result<ActiveRebuild> {
-        let log = paths.log.clone().context("scans are not recorded")?;
+    fn start_job(&self, engine: &mut Engine, paths: &RebuildPaths, position: u64) -> anyhow::Result<ActiveRebuild> {
         let dir = create_job_dir(&paths.state_dir)?;
-        // A rotation truncates the current file.
-        let log_copy = dir.join("log.jsonl");
-        fs::copy(&log, &log_copy).with_context(|| format!("cannot copy {}", log.display()))?;
-        // Opened before the others are listed: if it is compressed in the meantime it is
-        // also among them, and duplicate scans are skipped.
-        let log_reading = paths.log_lock.begin_reading();
-        let closed = File::open(scan_log::rotated_file(&log)).ok();
-        let compressed = scan_log::compressed_files(&log).into_iter().map(|file| Ok(fs::metadata(file)?.ino()));
+        let in_log_ms = replay_job::first_scan_ms(&paths.log).unwrap_or(i64::MAX);
+        let is_older = |(path, _): &&(PathBuf, LogFileLock)| {
+            scan_log_files::first_scan_ms(path).is_some_and(|first_ms| first_ms < in_log_ms)
+        };
+        let history = match paths.scan_log.as_ref().filter(is_older) {
+            Some((path, lock)) => History::ScanLog(ScanLogFiles::open(path, lock, &dir)?),
+            None => History::Log,
+        };
         let is_cancelled = Arc::new(AtomicBool::new(false));
-        let from_ms = engine.replay_from_ms();
-        let mut job = ReplayJob {
+        let job = ReplayJob {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: paths.cache_bytes, create: true },
             settings: engine.rebuild_settings(),
             servers: engine.rebuilt_servers(),
-            from_ms,
-            compressed: compressed.collect::<std::io::Result<_>>().context("cannot read the scan log")?,
-            closed,
-            log,
-            log_reading: Some(log_reading),
+            from_ms: engine.replay_from_ms(),
+            history,
+            log: paths.log.clone(),
+            position,
+            _log_reading: paths.log_lock.begin_reading(),
             is_cancelled: is_cancelled.clone(),
         };
-        let (chunks_tx, chunks_rx) = std::sync::mpsc::channel();
+        let (positions, received) = std::sync::mpsc::channel();
         let (events, number) = (self.events.0.clone(), self.number);
         let work = move || {
-            let result = job.run(&mut || {
-                events.blocking_send((number, JobEvent::ChunkRequest)).ok()?;
-                chunks_rx.recv().ok()
-            });
+            let mut next_position = || {
+                events.blocking_send((number, JobEvent::PositionRequest)).ok()?;
+                received.recv().ok()
+            };
+            let run = std::panic::AssertUnwindSafe(|| job.run(&mut next_position));
+            // The panic message is in the log.
+            let result = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(anyhow!("its thread has panicked")));
             // While the daemon stops there is no receiver.
             _ = match result {
                 Ok(state) => events.blocking_send((number, JobEvent::Rebuilt(Box::new(state)))),
@@ -171,15 +152,15 @@ impl Rebuilder {
         };
         let thread = std::thread::Builder::new().name("rebuild".to_owned()).spawn(work)?;
         Ok(ActiveRebuild {
-            chunks: ChunkWriter::new(&dir)?,
             dir,
             thread,
-            from_ms,
-            chunks_tx,
+            positions,
+            recent: Vec::new(),
+            recent_after: u64::MAX,
             is_cancelled,
             result: None,
             stage: ImportStage::Replaying,
-            lines: None,
+            replayed: Vec::new().into_iter(),
         })
     }
 
@@ -188,24 +169,32 @@ impl Rebuilder {
         self.events.1.recv().await.expect("one sender is held here")
     }
 
-    pub fn handle_event(&mut self, (number, event): NumberedEvent) {
-        let Some(running) = self.running.as_mut().filter(|_| number == self.number) else { return };
+    /// Handles an event. `last_seq`: the last batch of the log, which may not be on disk yet. If the
+    /// thread asks for it, returns what is to be done when it is.
+    pub fn handle_event(
+        &mut self,
+        (number, event): NumberedEvent,
+        last_seq: u64,
+    ) -> Option<impl FnOnce() + Send + use<>> {
+        let running = self.running.as_mut().filter(|_| number == self.number)?;
         match event {
-            JobEvent::ChunkRequest => match running.chunks.next_chunk() {
+            JobEvent::PositionRequest => {
+                running.recent.clear();
+                running.recent_after = last_seq;
+                let positions = running.positions.clone();
                 // The thread has ended only if it failed, and then sends the error.
-                Ok(chunk) => _ = running.chunks_tx.send(chunk),
-                Err(error) => running.result = Some(Err(error)),
-            },
+                return Some(move || _ = positions.send(last_seq));
+            }
             JobEvent::Rebuilt(state) => running.result = Some(Ok(state)),
             JobEvent::Failed(error) => running.result = Some(Err(error)),
         }
+        None
     }
 
-    /// Adds a recorded event to the current chunk.
-    pub fn record(&mut self, event: &LogEvent) {
-        let Some(running) = &mut self.running else { return };
-        if let Err(error) = running.chunks.add(event) {
-            running.result = Some(Err(error));
+    /// Notes an event of a batch of the log.
+    pub fn record(&mut self, seq: u64, event: &LogEvent) {
+        if let Some(running) = self.running.as_mut().filter(|running| seq > running.recent_after) {
+            running.recent.push(event.clone());
         }
     }
 
@@ -230,9 +219,9 @@ impl Rebuilder {
         };
         match step {
             Ok(None) => return Ok(false),
-            Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the scan log"),
+            Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the log"),
             Err(error) => {
-                tracing::warn!("windows cannot be rebuilt from the scan log and begin empty now: {error:#}");
+                tracing::warn!("windows cannot be rebuilt from the log and begin empty now: {error:#}");
                 state.engine.start_types_empty();
             }
         }
@@ -246,9 +235,9 @@ impl Rebuilder {
         let Some(running) = self.running.take() else { return };
         running.is_cancelled.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
-            let ActiveRebuild { dir, thread, chunks_tx, result, .. } = running;
-            // The thread waits for a chunk; dropping the sender ends the wait.
-            drop((chunks_tx, result));
+            let ActiveRebuild { dir, thread, positions, result, .. } = running;
+            // The thread waits for a position; dropping the sender ends the wait.
+            drop((positions, result));
             // The thread has logged its errors.
             _ = thread.join();
             if let Err(error) = fs::remove_dir_all(&dir) {

@@ -1,33 +1,27 @@
-//! The thread of a rebuild. It replays the recorded scans into a separate state: first the
-//! log files, then, chunk by chunk, the scans recorded in the meantime, until few are left.
+//! The thread of a rebuild. It replays the recorded scans into a separate state: first those until its
+//! beginning, from the scan log or the log, then those recorded in the meantime, until few are left.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Seek;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
+use super::scan_log_files::ScanLogFiles;
 use crate::engine::{EngineSettings, RebuiltServer};
-use crate::log::LogEvent;
+use crate::log::{self, LogEvent, ReadingGuard};
 use crate::model::{AdminCommand, ServerUrl};
-use crate::scan_log::{self, LogReader, LossyReader, ReadingGuard};
 use crate::state::{ReplayFeed, State};
 use crate::store::{StoreError, StoreSettings};
 
-/// With fewer scans left the thread has caught up.
-const CAUGHT_UP_LINES_MAX: u64 = 1_000;
+/// With fewer events left the thread has caught up.
+const CAUGHT_UP_EVENTS_MAX: u64 = 1_000;
 
-/// Attempts to find a compressed file before it counts as removed.
-const FIND_ATTEMPTS: usize = 3;
-
-/// A chunk of the recorded scans, whole lines.
-pub(super) struct LogChunk {
-    pub path: PathBuf,
-    pub lines: u64,
+/// Where the events until the beginning of a rebuild are.
+pub(super) enum History {
+    Log,
+    ScanLog(ScanLogFiles),
 }
 
 /// The input of the thread.
@@ -37,77 +31,104 @@ pub(super) struct ReplayJob {
     pub settings: EngineSettings,
     pub servers: Vec<RebuiltServer>,
     pub from_ms: i64,
+    pub history: History,
+    /// The directory of the log.
     pub log: PathBuf,
-    /// Compressed log files by inode number: a rotation renames them.
-    pub compressed: Vec<u64>,
-    /// The closed log file that is not yet compressed, if there is one. It is open here, so
-    /// that it stays readable when compression removes it.
-    pub closed: Option<File>,
-    /// Until the compressed files are read, none of them is rewritten: a rewritten file has
-    /// another inode number.
-    pub log_reading: Option<ReadingGuard>,
+    /// The last batch of the log at the beginning, which is on disk.
+    pub position: u64,
+    /// Keeps the files of the log while they are read.
+    pub _log_reading: ReadingGuard,
     pub is_cancelled: Arc<AtomicBool>,
 }
 
 impl ReplayJob {
-    pub fn run(&mut self, next_chunk: &mut dyn FnMut() -> Option<LogChunk>) -> anyhow::Result<State> {
+    /// `next_position`: a later batch that is on disk; `None`: the daemon stops.
+    pub fn run(mut self, next_position: &mut dyn FnMut() -> Option<u64>) -> anyhow::Result<State> {
         let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for server in &self.servers {
             state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
             state.engine.trust_server(&server.url, &server.exempt, &[])?;
         }
-        let mut replay = LogReplay {
-            feed: ReplayFeed::background(),
-            from_ms: self.from_ms,
-            greylisted: self.greylisted_before_the_log()?,
-            is_cancelled: self.is_cancelled.clone(),
-        };
-        for &number in self.compressed_from() {
-            // A file deleted by retention is skipped.
-            let Some(lines) = open_compressed(&self.log, number)? else { continue };
-            replay.apply(&mut state, lines)?;
-        }
-        self.log_reading = None;
-        if let Some(closed) = self.closed.take() {
-            replay.apply(&mut state, scan_log::from_file(&scan_log::rotated_file(&self.log), reopened(&closed)?)?)?;
-        }
-        replay.apply(&mut state, scan_log::open(&self.dir.join("log.jsonl"))?)?;
+        let mut replay =
+            Replay { feed: ReplayFeed::background(), from_ms: self.from_ms, greylisted: self.greylisted_before()? };
+        self.each_of_history(&mut |event| replay.apply(&mut state, event))?;
+        self.history = History::Log;
         loop {
             state.commit()?;
-            let chunk = next_chunk().context("the daemon is stopping")?;
-            replay.apply(&mut state, scan_log::open(&chunk.path)?)?;
-            _ = fs::remove_file(&chunk.path);
-            if chunk.lines < CAUGHT_UP_LINES_MAX {
+            let until = next_position().context("the daemon is stopping")?;
+            let mut events = 0;
+            self.each_of_log(self.position, until, &mut |event| {
+                events += 1;
+                replay.apply(&mut state, event)
+            })?;
+            self.position = until;
+            if events < CAUGHT_UP_EVENTS_MAX {
                 state.commit()?;
                 return Ok(state);
             }
         }
     }
 
+    /// Passes on the events until the beginning of the rebuild, from `from_ms` on.
+    fn each_of_history(&self, each: &mut dyn FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        match &self.history {
+            History::ScanLog(files) => files.each(self.from_ms, &mut |event| {
+                self.check_cancelled()?;
+                each(event)
+            }),
+            History::Log => {
+                let after = log::position_before(&self.log, self.from_ms)?;
+                self.each_of_log(after, self.position, &mut |event| match is_needed(&event, self.from_ms) {
+                    true => each(event),
+                    false => Ok(()),
+                })
+            }
+        }
+    }
+
+    /// Passes on the events of some batches of the log.
+    fn each_of_log(
+        &self,
+        after: u64,
+        until: u64,
+        each: &mut dyn FnMut(LogEvent) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if after >= until {
+            return Ok(());
+        }
+        let mut reader = log::LogReader::open_after(&self.log, after)?;
+        let mut events = Vec::new();
+        while reader.next_seq().is_none_or(|next| next <= until)
+            && let Some(seq) = reader.read_batch(|event| events.push(event))?
+        {
+            self.check_cancelled()?;
+            events.drain(..).filter(|_| seq > after).try_for_each(&mut *each)?;
+        }
+        Ok(())
+    }
+
     /// The servers that were greylisted when the log begins. These are the servers whose first greylist
     /// command in the log lifts the greylisting, and servers without such a command that are greylisted
     /// now.
-    fn greylisted_before_the_log(&self) -> anyhow::Result<Vec<ServerUrl>> {
+    fn greylisted_before(&self) -> anyhow::Result<Vec<ServerUrl>> {
         let mut is_greylisted: BTreeMap<ServerUrl, bool> = BTreeMap::new();
-        let mut note = |lines: LogReader| -> anyhow::Result<()> {
-            for command in lines.commands() {
-                check_cancelled(&self.is_cancelled)?;
-                match command? {
-                    (t_ms, _) if t_ms < self.from_ms => {}
-                    (_, AdminCommand::Greylist { server, .. }) => _ = is_greylisted.entry(server).or_insert(false),
-                    (_, AdminCommand::Lift { server }) => _ = is_greylisted.entry(server).or_insert(true),
+        let mut note = |event| {
+            if let LogEvent::Command { command, .. } = event {
+                match command {
+                    AdminCommand::Greylist { server, .. } => _ = is_greylisted.entry(server).or_insert(false),
+                    AdminCommand::Lift { server } => _ = is_greylisted.entry(server).or_insert(true),
                     _ => {}
                 }
             }
             Ok(())
         };
-        for &number in self.compressed_from() {
-            open_compressed(&self.log, number)?.map_or(Ok(()), &mut note)?;
+        match &self.history {
+            History::ScanLog(files) => files.each_command(self.from_ms, &mut |event| {
+                self.check_cancelled()?;
+                note(event)
+            })?,
+            History::Log => self.each_of_history(&mut note)?,
         }
-        if let Some(closed) = &self.closed {
-            note(scan_log::from_file(&scan_log::rotated_file(&self.log), reopened(closed)?)?)?;
-        }
-        note(scan_log::open(&self.dir.join("log.jsonl"))?)?;
         for server in self.servers.iter().filter(|server| server.is_greylisted) {
             is_greylisted.entry(server.url.clone()).or_insert(true);
         }
@@ -115,71 +136,41 @@ impl ReplayJob {
         Ok(greylisted.map(|(server, _)| server).collect())
     }
 
-    /// The compressed files that may have scans of `from_ms` or later.
-    fn compressed_from(&self) -> &[u64] {
-        let starts_before = |number: &u64| {
-            let lines = open_compressed(&self.log, *number).ok().flatten();
-            let first = lines.and_then(|mut lines| lines.find_map(Result::ok));
-            first.is_some_and(|event| event.t_ms() <= self.from_ms)
-        };
-        &self.compressed[self.compressed.iter().rposition(starts_before).unwrap_or(0)..]
-    }
-}
-
-/// Opens the compressed file with an inode number, whatever its current name is.
-fn open_compressed(log: &Path, number: u64) -> anyhow::Result<Option<LogReader>> {
-    // A file that is renamed during the search has a larger number at the next attempt.
-    for path in (0..FIND_ATTEMPTS).flat_map(|_| scan_log::compressed_files(log)) {
-        let Ok(file) = File::open(&path) else { continue };
-        if file.metadata()?.ino() == number {
-            return Ok(Some(scan_log::from_file(&path, file)?));
-        }
-    }
-    Ok(None)
-}
-
-/// The same file, from its beginning.
-fn reopened(file: &File) -> std::io::Result<File> {
-    let mut file = file.try_clone()?;
-    file.rewind()?;
-    Ok(file)
-}
-
-/// Applies the lines of files from a time on.
-struct LogReplay {
-    feed: ReplayFeed,
-    from_ms: i64,
-    /// The servers that were greylisted before the log. Version 1.0 recorded neither commands nor
-    /// settings, and no lists of greylisted servers. So this applies from the first line with settings.
-    greylisted: Vec<ServerUrl>,
-    is_cancelled: Arc<AtomicBool>,
-}
-
-impl LogReplay {
-    fn apply(&mut self, state: &mut State, lines: LogReader) -> anyhow::Result<()> {
-        let mut lines = LossyReader::new(lines);
-        while let Some(event) = next_event(&mut lines, self.from_ms)? {
-            match event {
-                LogEvent::Scan { server, outcome } => self.feed.observe_scan(state, server, outcome)?,
-                LogEvent::Settings { .. } => {
-                    for server in std::mem::take(&mut self.greylisted) {
-                        state.engine.add_server(server.clone(), Vec::new(), 0)?;
-                        state.engine.greylist(&server, Some("before the log".to_owned()))?;
-                    }
-                }
-                event => apply_to_servers(state, &event)?,
-            }
-            if self.feed.is_at_check() {
-                check_cancelled(&self.is_cancelled)?;
-            }
-        }
+    fn check_cancelled(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
         Ok(())
     }
 }
 
-fn check_cancelled(is_cancelled: &AtomicBool) -> anyhow::Result<()> {
-    anyhow::ensure!(!is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
-    Ok(())
+/// Whether a rebuild of the time from `from_ms` on needs an event.
+pub(super) fn is_needed(event: &LogEvent, from_ms: i64) -> bool {
+    matches!(event, LogEvent::Settings { .. }) || event.t_ms() >= from_ms
+}
+
+/// Applies events to the separate state.
+struct Replay {
+    feed: ReplayFeed,
+    from_ms: i64,
+    /// The servers that were greylisted before the log. Version 1.0 recorded neither commands nor
+    /// settings, and no lists of greylisted servers. So this applies from the first event with settings.
+    greylisted: Vec<ServerUrl>,
+}
+
+impl Replay {
+    fn apply(&mut self, state: &mut State, event: LogEvent) -> anyhow::Result<()> {
+        match event {
+            event if !is_needed(&event, self.from_ms) => {}
+            LogEvent::Scan { server, outcome } => self.feed.observe_scan(state, server, outcome)?,
+            LogEvent::Settings { .. } => {
+                for server in std::mem::take(&mut self.greylisted) {
+                    state.engine.add_server(server.clone(), Vec::new(), 0)?;
+                    state.engine.greylist(&server, Some("before the log".to_owned()))?;
+                }
+            }
+            event => apply_to_servers(state, &event)?,
+        }
+        Ok(())
+    }
 }
 
 /// Applies a command that decides which lists of a server count. Other commands are not needed: the
@@ -199,21 +190,15 @@ pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<()
     }
 }
 
-/// The readable lines of a log.
-pub(super) type Lines = LossyReader<LogEvent>;
-
-/// The next line of `from_ms` or later, or with settings. Unreadable lines are skipped, so that the others
-/// still count, and are reported at the end.
-pub(super) fn next_event(lines: &mut Lines, from_ms: i64) -> Result<Option<LogEvent>, scan_log::LogError> {
-    for line in &mut *lines {
-        match line? {
-            event @ LogEvent::Settings { .. } => return Ok(Some(event)),
-            event if event.t_ms() < from_ms => {}
-            event => return Ok(Some(event)),
+/// Time of the first scan in the log, Unix ms; `None`: it has none, or cannot be read.
+pub(super) fn first_scan_ms(log: &Path) -> Option<i64> {
+    let mut reader = log::LogReader::open(log).ok()?;
+    let mut first = None;
+    let note = |first: &mut Option<i64>, event: LogEvent| {
+        if let LogEvent::Scan { outcome, .. } = event {
+            first.get_or_insert(outcome.t_ms());
         }
-    }
-    for message in lines.damage().messages() {
-        tracing::warn!("rebuild of windows: {message}");
-    }
-    Ok(None)
+    };
+    while first.is_none() && reader.read_batch(|event| note(&mut first, event)).ok()?.is_some() {}
+    first
 }

@@ -1,13 +1,15 @@
 //! Tests of messages, files and imported rows of a rebuild.
 
-use super::chunk_writer::chunk_path;
+use std::fs::File;
+
 use super::*;
 use crate::board::window::{Shape, WindowSpec, WindowTypes};
 use crate::engine::{EngineSettings, Event, Outcome, StateReader};
 use crate::model::calendar::Calendar;
 use crate::model::commit::RowKey;
 use crate::model::{NameHash, PlayerKey, ServerKey, ServerUrl, WindowKey, WindowType};
-use crate::state::ReplayFeed;
+use crate::scan_log;
+use crate::state::{ReplayFeed, recovery};
 
 /// The messages when days are added to the settings.
 fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
@@ -21,7 +23,7 @@ fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
     let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
     assert!(state.engine.has_changed_types());
-    let notes = plan_window_types(&mut state.engine, log);
+    let notes = plan_window_types(&mut state.engine, &recovery::log_dir(dir.path()), log);
     (notes, !state.engine.types_to_rebuild().is_empty())
 }
 
@@ -29,17 +31,18 @@ fn noted(log: Option<&Path>) -> (Vec<String>, bool) {
 fn new_window_type_reports_how_it_is_filled() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("scans.jsonl");
-    let (notes, rebuilding) = noted(None);
-    assert!(!rebuilding && notes[0].contains("day begin now: there is no scan log"), "{notes:?}");
-
     fs::write(&log, "").unwrap();
-    let (notes, rebuilding) = noted(Some(&log));
-    let expected = format!("windows of type day begin empty: the scan log {} has no scans yet", log.display());
-    assert_eq!((notes, rebuilding), (vec![expected], false));
+    for log in [None, Some(&*log)] {
+        let expected = "windows of type day begin empty: the log has no scans yet".to_owned();
+        assert_eq!(noted(log), (vec![expected], false));
+    }
 
     fs::write(&log, "{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n").unwrap();
     let (notes, rebuilding) = noted(Some(&log));
-    assert_eq!((&*notes[0], rebuilding), ("windows of type day are being rebuilt from the scan log", true));
+    assert_eq!(
+        (&*notes[0], rebuilding),
+        ("windows of type day are being rebuilt from the log, which begins at 2025-11-25 09:58:20 UTC", true)
+    );
 }
 
 /// A scan every two minutes: one log line each.
@@ -69,12 +72,13 @@ fn log_files_are_not_replaced_while_a_rebuild_reads_them() {
     let log_lock = LogFileLock::default();
     let paths = RebuildPaths {
         state_dir: dir.path().join("state"),
-        log: Some(log.clone()),
-        log_lock: log_lock.clone(),
+        log: recovery::log_dir(&dir.path().join("state")),
+        log_lock: Default::default(),
+        scan_log: Some((log.clone(), log_lock.clone())),
         cache_bytes: 16 << 20,
     };
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths);
+    rebuilder.begin(&mut state.engine, &paths, 0);
     assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
 
     let forgotten = vec![(NameHash::of("baseq3", "ann"), i64::MAX)];
@@ -106,8 +110,9 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
     let mut state = State::open(&dir.path().join("state"), store, EngineSettings::default()).unwrap();
     let paths = RebuildPaths {
         state_dir: dir.path().join("state"),
-        log: Some(log),
+        log: recovery::log_dir(&dir.path().join("state")),
         log_lock: Default::default(),
+        scan_log: Some((log, Default::default())),
         cache_bytes: 16 << 20,
     };
     let leftover = rebuild_dir(&paths.state_dir).join("of an earlier process");
@@ -116,7 +121,7 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
     assert!(!leftover.exists());
     let mut first: Option<PathBuf> = None;
     for _ in 0..5 {
-        rebuilder.begin(&mut state.engine, &paths);
+        rebuilder.begin(&mut state.engine, &paths, 0);
         assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
         let running = rebuilder.running.as_ref().unwrap().dir.clone();
         // Its cleanup has finished when its directory no longer exists.
@@ -127,7 +132,7 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
             _ = rebuilder.events.1.try_recv();
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        assert!(chunk_path(&running, 0).exists() && running.join("log.jsonl").exists());
+        assert!(running.join("log.jsonl").exists());
         first = Some(running);
     }
 }
@@ -151,16 +156,17 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     let siblings = names(dir.path());
     let paths = RebuildPaths {
         state_dir: state_dir.clone(),
-        log: Some(log),
+        log: recovery::log_dir(&state_dir),
         log_lock: Default::default(),
+        scan_log: Some((log, Default::default())),
         cache_bytes: 16 << 20,
     };
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths);
+    rebuilder.begin(&mut state.engine, &paths, 0);
     let running = rebuilder.running.as_ref().expect("the rebuild has started").dir.clone();
-    // The whole log is replayed when the thread requests a chunk.
+    // The whole log is replayed when the thread asks for a position.
     let (_, event) = rebuilder.events.1.blocking_recv().unwrap();
-    assert!(matches!(event, JobEvent::ChunkRequest) && running.join("state/db").exists());
+    assert!(matches!(event, JobEvent::PositionRequest) && running.join("state/db").exists());
     assert_eq!(names(dir.path()), siblings);
 
     // The files are as a daemon leaves them that is killed now.
@@ -170,8 +176,8 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     assert!(running.exists() && !rebuild_dir(&backup).exists());
     let opened = State::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
     assert_eq!(opened.engine.now_ms(), 1_764_064_800_000 + 98 * 60_000);
-    let ActiveRebuild { thread, chunks_tx, .. } = rebuilder.running.take().unwrap();
-    drop(chunks_tx);
+    let ActiveRebuild { thread, positions, .. } = rebuilder.running.take().unwrap();
+    drop(positions);
     thread.join().unwrap();
     Rebuilder::new(&paths);
     assert!(!rebuild_dir(&state_dir).exists());
@@ -203,25 +209,28 @@ fn log_file_compressed_during_a_rebuild_is_replayed() {
     let all_time = WindowSpec { kind: WindowType::ALL_TIME, shape: Shape::AllTime, keep: 0 };
     let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
-    plan_window_types(&mut state.engine, Some(&log));
+    plan_window_types(&mut state.engine, &recovery::log_dir(&dir.path().join("state")), Some(&log));
     state.commit().unwrap();
 
     let paths = RebuildPaths {
         state_dir: dir.path().join("state"),
-        log: Some(log.clone()),
+        log: recovery::log_dir(&dir.path().join("state")),
         log_lock: Default::default(),
+        scan_log: Some((log.clone(), Default::default())),
         cache_bytes: 16 << 20,
     };
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths);
+    rebuilder.begin(&mut state.engine, &paths, 0);
     fs::write(named("1.zst"), zst(lines(100..200))).unwrap();
     fs::remove_file(named("1.packing")).unwrap();
     while !rebuilder.is_ready() {
         let event = rebuilder.events.1.blocking_recv().unwrap();
-        rebuilder.handle_event(event);
+        if let Some(send) = rebuilder.handle_event(event, 0) {
+            send();
+        }
     }
     // The scans made in the meantime take several steps, too.
-    observe(&mut state, &lines(300..1_500), |event| rebuilder.record(event));
+    observe(&mut state, &lines(300..1_500), |event| rebuilder.record(1, event));
     state.commit().unwrap();
     while !rebuilder.import_step(&mut state).unwrap() {
         state.commit().unwrap();

@@ -62,7 +62,7 @@ impl GlobalState {
         specs.map(|spec| WindowTypeState { kind: spec.kind, bounds: repeats(spec.shape), rebuilding: false }).collect()
     }
 
-    /// Whether a window is being rebuilt from the scan log.
+    /// Whether a window is being rebuilt from the log.
     pub(in crate::engine) fn is_rebuilding(&self, window: WindowKey) -> bool {
         self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind) && !self.is_kept(window)
     }

@@ -11,8 +11,8 @@ use nix::sys::statvfs::statvfs;
 
 use super::file::{Pause, Rewritten, must_be_rewritten, write_copy};
 use super::{ForgottenNames, RewriteError, hidden_file};
+use crate::log::LogFileLock;
 use crate::scan_log::error::LogError;
-use crate::scan_log::file_lock::LogFileLock;
 use crate::scan_log::reader::from_file;
 use crate::scan_log::rotation::{compressed_file, rotated_file, sync_directory};
 
@@ -89,8 +89,9 @@ impl LogRewriting {
         _ = fs::remove_file(hidden_file(log, ".rewriting"));
     }
 
-    pub fn names(&self) -> &ForgottenNames {
-        &self.names
+    /// The active file.
+    pub fn path(&self) -> &Path {
+        &self.log
     }
 
     /// Whether the active file contains a name, so that it must be rotated first.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::*;
 use crate::engine::Outcome;
 use crate::log::LogEvent;
+use crate::log::LogFileLock;
 use crate::model::NameHash;
 use crate::rank::NameRules;
-use crate::scan_log::file_lock::LogFileLock;
 use crate::scan_log::rotation::{compress, compressed_file, rotate};
 
 const FORGOTTEN_MS: i64 = 5_000;

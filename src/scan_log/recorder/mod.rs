@@ -17,12 +17,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::active_file::{RecordError, check_log_path, open_active_file, record_error, repair_last_line};
-use super::file_lock::LogFileLock;
 use super::line;
 use super::reader::open;
 use super::rotation::{self, compress, rotated_file, sync_directory};
 use crate::engine::Outcome;
-use crate::log::{LogEvent, RecordedSettings};
+use crate::log::{LogEvent, LogFileLock, RecordedSettings};
 use crate::model::ServerUrl;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -174,15 +174,6 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
     }
 }
 
-/// Removes the log of a state directory.
-pub(in crate::store) fn remove_log(dir: &Path) -> Result<(), StoreError> {
-    let log = dir.join(LOG);
-    match fs::remove_dir_all(&log) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", &log)(error)),
-        _ => Ok(()),
-    }
-}
-
 /// Removes a state directory. Fails if it contains other files.
 pub(in crate::store) fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
     let directories = directories(dir)?;

@@ -34,7 +34,7 @@ pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -
     let root = temp_root();
     let failed = files::io_error("create a directory in", &root);
     let copy = tempfile::Builder::new().prefix("clqd-read-").tempdir_in(&root).map_err(failed)?;
-    let copied = copy_into(source, copy.path(), is_cancelled);
+    let copied = copy_into(source, copy.path(), WithLog::No, is_cancelled);
     copied.map_err(|error| match error {
         StoreError::NoDiskSpace { dir, needed, free, .. } => {
             let advice = "free some space, or set another directory in the environment variable TMPDIR";
@@ -45,10 +45,18 @@ pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -
     Ok(copy)
 }
 
+/// Whether a copy gets the log, too, which may be as large as the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum WithLog {
+    Yes,
+    No,
+}
+
 /// Copies the state files into an existing empty directory.
 pub(in crate::store) fn copy_into(
     source: &Path,
     target: &Path,
+    with_log: WithLog,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<(), StoreError> {
     files::check_is_state(source)?;
@@ -56,10 +64,11 @@ pub(in crate::store) fn copy_into(
         if lock::is_locked(source)? {
             return Ok(None);
         }
-        let Some(before) = file_stamps(source)? else { return Ok(None) };
+        let Some(before) = file_stamps(source, with_log)? else { return Ok(None) };
         check_disk_space(&before, target)?;
-        let is_same =
-            copy(source, target, &before)? && !lock::is_locked(source)? && file_stamps(source)? == Some(before);
+        let is_same = copy(source, target, &before)?
+            && !lock::is_locked(source)?
+            && file_stamps(source, with_log)? == Some(before);
         if !is_same {
             remove_contents(target).map_err(files::io_error("remove the files in", target))?;
         }
@@ -68,9 +77,10 @@ pub(in crate::store) fn copy_into(
 }
 
 /// The stamps of all state files; `None`: a file was removed in the meantime.
-fn file_stamps(dir: &Path) -> Result<Option<Vec<FileStamp>>, StoreError> {
+fn file_stamps(dir: &Path, with_log: WithLog) -> Result<Option<Vec<FileStamp>>, StoreError> {
     let mut stamps = Vec::new();
-    for name in files::state_files(dir)? {
+    let is_copied = |name: &PathBuf| with_log == WithLog::Yes || !name.starts_with(files::LOG);
+    for name in files::state_files(dir)?.into_iter().filter(is_copied) {
         let Some(file) = files::metadata_if_exists(&dir.join(&name))? else { return Ok(None) };
         let stamp = [
             file.dev() as i64,
@@ -99,7 +109,8 @@ fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreErro
 
 /// Copies the files. Returns whether all of them still existed.
 fn copy(source: &Path, target: &Path, stamps: &[FileStamp]) -> Result<bool, StoreError> {
-    for name in files::directories(source)? {
+    let has_log = stamps.iter().any(|(name, _)| name.starts_with(files::LOG));
+    for name in files::directories(source)?.into_iter().filter(|name| has_log || !name.starts_with(files::LOG)) {
         files::create_dir(&target.join(name))?;
     }
     for (name, _) in stamps {
@@ -127,7 +138,8 @@ fn remove_contents(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn temp_root() -> PathBuf {
+/// The directory for temporary states.
+pub fn temp_root() -> PathBuf {
     match std::env::var_os("TMPDIR").filter(|path| !path.is_empty()) {
         Some(path) => path.into(),
         None if Path::new(DEFAULT_TMPDIR).is_dir() => DEFAULT_TMPDIR.into(),
@@ -138,10 +150,8 @@ fn temp_root() -> PathBuf {
 /// Removes the files that sled has open or no longer needs, so that little remains where
 /// the process is killed.
 pub(in crate::store) fn remove_unneeded_files(copy: &Path) -> Result<(), StoreError> {
-    for name in files::state_files(copy)?
-        .into_iter()
-        .filter(|name| !name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS) || dir.ends_with(files::LOG)))
-    {
+    let is_blob = |name: &PathBuf| name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS));
+    for name in files::state_files(copy)?.into_iter().filter(|name| !is_blob(name)) {
         fs::remove_file(copy.join(&name)).map_err(files::io_error("remove", &copy.join(&name)))?;
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! A lock on the names of the closed files of a scan log.
+//! A lock on the names of the closed files of a log.
 //!
-//! A rotation renames all of them, and a rewritten file takes the name of the original. Neither may
-//! come between the other's steps. A reader that opens the files by inode number, over minutes,
-//! prevents their replacement. A rotation is still possible.
+//! Retention removes files, a rotation of the scan log renames them, and a rewritten file takes the name
+//! of the original. None may come between the other's steps. A reader that opens the files one after
+//! another, over minutes, prevents that they are replaced.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,12 +22,12 @@ impl LogFileLock {
     }
 
     /// Locks the names, for a rotation. Held for some renames.
-    pub(super) fn lock_names(&self) -> MutexGuard<'_, u64> {
+    pub fn lock_names(&self) -> MutexGuard<'_, u64> {
         self.lock()
     }
 
     /// Locks the names, for replacing a file. `None`: the files are being read.
-    pub(super) fn lock_for_replacing(&self) -> Option<MutexGuard<'_, u64>> {
+    pub fn lock_for_replacing(&self) -> Option<MutexGuard<'_, u64>> {
         let readers = self.lock();
         (*readers == 0).then_some(readers)
     }
