@@ -5,8 +5,9 @@
 //! rows. A board of all players, of millions, is a [`Board`], and [`tree::lookup`]
 //! reads it. [`query`] has these reads as values, for the API. [`fusion`] combines several
 //! boards into one list, [`score_unit`] converts scores to their display units, [`cursor`] is
-//! for paging.
+//! for paging. [`comparison`] compares two orders of a board.
 
+pub mod comparison;
 pub mod cursor;
 pub mod fusion;
 pub mod order;

@@ -25,11 +25,13 @@ mod generate;
 pub mod import;
 mod import_progress;
 pub mod list;
+pub mod log;
 pub mod migrate;
 pub mod offline;
 pub mod output;
 pub mod player;
 pub mod query;
+pub mod recompute;
 pub mod replay;
 mod rescan_progress;
 mod restore;
@@ -59,8 +61,8 @@ pub struct Cli {
 }
 
 /// Commands that the help does not list.
-const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, migrate, replay,
-series, week. All commands have --help.";
+const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, log, migrate,
+recompute, replay, series, week. All commands have --help.";
 
 // A new command is a line here, a line in `Cli::run` and its own file with `Args` and `fn
 // run(args, &CliContext) -> anyhow::Result<ExitCode>`.
@@ -117,9 +119,15 @@ pub enum Command {
     Restore(restore::RestoreArgs),
     /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
+    /// Check or print the log in the state directory
+    #[command(hide = true)]
+    #[command(subcommand)]
+    Log(log::LogCommand),
     /// Replay scan logs into a state directory
     #[command(hide = true)]
     Replay(replay::ReplayArgs),
+    #[command(hide = true)]
+    Recompute(recompute::RecomputeArgs),
     #[command(hide = true)]
     Export(export::ExportArgs),
     /// Run simulated game servers on 127.0.0.0/8
@@ -138,7 +146,12 @@ impl Command {
     fn writes_state(&self) -> bool {
         matches!(
             self,
-            Command::Run(_) | Command::Backup(_) | Command::Restore(_) | Command::Replay(_) | Command::Demo(_)
+            Command::Run(_)
+                | Command::Backup(_)
+                | Command::Restore(_)
+                | Command::Replay(_)
+                | Command::Recompute(_)
+                | Command::Demo(_)
         )
     }
 }
@@ -186,7 +199,9 @@ impl Cli {
             Command::Fleet(args) => fleet::run(args),
             Command::Generate(_) if app.json() => Err(no_json("generate")),
             Command::Generate(command) => generate::run(&command),
+            Command::Log(command) => log::run(&command, &app),
             Command::Replay(args) => replay::run(&args, &app.config()?),
+            Command::Recompute(args) => recompute::run(&args, &app),
             Command::Export(args) => export::run(&args, &app),
         }
     }

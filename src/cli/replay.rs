@@ -5,6 +5,8 @@
 //! refused, unless `--salvage` is given.
 
 use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io::Seek;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +17,7 @@ use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::engine::CacheLimits;
 use crate::log::{LogEvent, RecordedSettings};
-use crate::scan_log::{self, Damage, LogSummary, LossyReader};
+use crate::scan_log::{self, Damage, LogError, LogSummary, LossyReader};
 use crate::state::recovery;
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
@@ -45,7 +47,7 @@ const MEMORY_BYTES_FALLBACK: u64 = 1 << 30;
 
 /// Parses a size into bytes: digits, and optionally K, M, G or T (powers of 1,024). Error: the
 /// size is less than `MEMORY_BYTES_MIN`.
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
         Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
@@ -83,12 +85,9 @@ pub struct ReplaySummary {
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let checked = check_and_sort_logs(&args.logs)?;
-    report_damage(&checked, args.salvage)?;
+    let checked = CheckedLogs::check(&args.logs, args.salvage)?;
     // The time zone cannot change later.
-    let first = checked.iter().find(|log| log.span.lines > 0).map(|log| scan_log::open(log.path)).transpose()?;
-    let first = first.and_then(|log| LossyReader::new(log).next()).transpose()?;
-    let config = match first {
+    let config = match checked.first()? {
         Some(LogEvent::Settings { settings, .. }) => {
             let obeyed = obey(config, &settings)?;
             if obeyed.time_zone != config.time_zone {
@@ -102,8 +101,8 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
-    for CheckedLog { path, span, .. } in checked {
-        let done = replay.apply_lines(path, span.lines)?;
+    for log in &checked.0 {
+        let (done, path) = (replay.apply_events(log.events()?)?, &log.path);
         note(format_args!(
             "{}: {} lines, {} of them skipped (older than the state)",
             path.display(),
@@ -124,28 +123,71 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// A log file and the result of its check.
-struct CheckedLog<'p> {
-    path: &'p Path,
+struct CheckedLog {
+    path: PathBuf,
+    /// The file itself: a daemon that rotates its log renames the files and deletes one.
+    file: File,
     span: LogSummary,
     damage: Damage,
 }
 
+impl CheckedLog {
+    /// The readable lines that were checked. A daemon may have appended others since the check.
+    fn events(&self) -> Result<impl Iterator<Item = Result<LogEvent, LogError>> + use<>, LogError> {
+        let failed = |source| LogError::Io { path: self.path.clone(), source };
+        let mut file = self.file.try_clone().map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        let lines = LossyReader::new(scan_log::from_file(&self.path, file)?);
+        Ok(lines.take(usize::try_from(self.span.lines).unwrap_or(usize::MAX)))
+    }
+}
+
+/// The checked files of a scan log, in order of time.
+pub struct CheckedLogs(Vec<CheckedLog>);
+
+impl CheckedLogs {
+    /// Checks all files completely. Prints a warning for damage that is skipped. Error: a file is not a
+    /// scan log, two files are not of one log, or there is damage that is not skipped without `salvage`.
+    pub fn check(files: &[PathBuf], salvage: bool) -> anyhow::Result<CheckedLogs> {
+        let checked = check_and_sort_logs(files)?;
+        report_damage(&checked, salvage)?;
+        Ok(CheckedLogs(checked))
+    }
+
+    /// The first readable line.
+    fn first(&self) -> Result<Option<LogEvent>, LogError> {
+        let first = self.0.iter().find(|log| log.span.lines > 0);
+        first.map(CheckedLog::events).transpose()?.and_then(|mut events| events.next()).transpose()
+    }
+
+    /// Passes on all readable lines of all files.
+    pub fn each_event(&self, mut each: impl FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        for log in &self.0 {
+            log.events()?.try_for_each(|event| each(event?))?;
+        }
+        Ok(())
+    }
+}
+
 /// Checks all logs completely and sorts them by time. Error: a file is not a scan log, or the
 /// times of two files overlap.
-fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog<'_>>> {
+fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog>> {
     let logs = select_files(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
     for path in logs {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let (span, damage) = scan_log::check(path)?;
+        let is_same = identity(&file.metadata()?) == identity(&fs::metadata(path)?);
+        ensure!(is_same, "{} was renamed or replaced while it was checked: run the command again", path.display());
         if let (0, Some(first)) = (span.lines, damage.ranges.first()) {
             bail!("{} is not a scan log: {first}", path.display());
         }
-        checked.push(CheckedLog { path, span, damage });
+        checked.push(CheckedLog { path: path.to_owned(), file, span, damage });
     }
     // Files of one log have numbers. Their times do not show the order after recorded time was set back.
-    let places: Vec<_> = checked.iter().map(|log| scan_log::place_in_log(log.path)).collect();
+    let places: Vec<_> = checked.iter().map(|log| scan_log::place_in_log(&log.path)).collect();
     match places.iter().all(|(log, _)| *log == places[0].0) {
-        true => checked.sort_by_key(|log| scan_log::place_in_log(log.path).1),
+        true => checked.sort_by_key(|log| scan_log::place_in_log(&log.path).1),
         false => checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms)),
     }
     for pair in checked.windows(2) {
@@ -167,9 +209,9 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
     let mut read = Vec::with_capacity(logs.len());
     for path in logs {
-        let found = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         ensure!(found.is_file(), "{} is not a file; a scan log is read twice", path.display());
-        match files.insert((found.dev(), found.ino()), path) {
+        match files.insert(identity(&found), path) {
             Some(other) if other == path => bail!("{} is given twice", path.display()),
             Some(other) => bail!("{} and {} are the same file", other.display(), path.display()),
             None => {}
@@ -182,9 +224,14 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
     Ok(read)
 }
 
+/// Device and inode number.
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
 /// Prints a warning for all damage that will be skipped. Error: `--salvage` is not given, and
 /// there is damage other than an incomplete end of the last log.
-fn report_damage(logs: &[CheckedLog<'_>], salvage: bool) -> anyhow::Result<()> {
+fn report_damage(logs: &[CheckedLog], salvage: bool) -> anyhow::Result<()> {
     // Empty files may follow the last log.
     let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.truncation.is_some());
     for (index, log) in logs.iter().enumerate() {
@@ -216,7 +263,7 @@ pub struct Replay<'h> {
 }
 
 /// The config with the settings of a log. Error: they are not valid.
-fn obey(config: &Config, settings: &RecordedSettings) -> anyhow::Result<Config> {
+pub(super) fn obey(config: &Config, settings: &RecordedSettings) -> anyhow::Result<Config> {
     config.with_settings(settings).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("the log has settings that are not valid: {}", problems.join("; "))
@@ -238,16 +285,17 @@ impl Replay<'_> {
     /// Applies all lines of a log file. The files of one log are applied in order of time.
     /// Unreadable lines are skipped; [`scan_log::check`] reports them.
     pub fn apply_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
-        self.apply_lines(log, u64::MAX)
+        self.apply_events(LossyReader::new(scan_log::open(log)?))
     }
 
-    /// Like [`Replay::apply_log`], but applies only the first `lines` readable lines. A daemon
-    /// may have appended others since the check.
-    fn apply_lines(&mut self, log: &Path, lines: u64) -> anyhow::Result<ReplaySummary> {
+    fn apply_events(
+        &mut self,
+        events: impl Iterator<Item = Result<LogEvent, LogError>>,
+    ) -> anyhow::Result<ReplaySummary> {
         let (scans_before, out_of_order_before) = (self.feed.scans(), self.state.engine.counts().out_of_order);
         let (commands_before, skipped_before) = (self.feed.commands(), self.feed.commands_skipped());
-        for line in LossyReader::new(scan_log::open(log)?).take(usize::try_from(lines).unwrap_or(usize::MAX)) {
-            self.apply(line?)?;
+        for event in events {
+            self.apply(event?)?;
         }
         Ok(ReplaySummary {
             lines: self.feed.scans() - scans_before,
@@ -329,5 +377,25 @@ mod tests {
             assert!(parse_size(invalid).is_err(), "{invalid}");
         }
         assert!(default_memory_bytes() >= MEMORY_BYTES_MIN);
+    }
+
+    #[test]
+    fn checked_lines_are_read_after_rotation() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("scan.jsonl");
+        let miss = |t_ms: i64| format!("{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}}\n");
+        fs::write(&log, miss(1) + &miss(2)).unwrap();
+        let checked = CheckedLogs::check(std::slice::from_ref(&log), false).unwrap();
+        fs::rename(&log, scan_log::rotated_file(&log)).unwrap();
+        fs::write(&log, miss(3)).unwrap();
+        for _ in 0..2 {
+            let mut times = Vec::new();
+            let note = |event: LogEvent| {
+                times.push(event.t_ms());
+                Ok(())
+            };
+            checked.each_event(note).unwrap();
+            assert_eq!(times, [1, 2]);
+        }
     }
 }

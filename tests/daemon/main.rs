@@ -16,6 +16,7 @@ mod exit_codes;
 mod forgotten_log;
 mod import;
 mod log;
+mod recompute;
 mod restore;
 mod scan_log;
 mod start;

@@ -9,6 +9,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
+use crate::board::comparison::{NamedPlayer, Placing};
 use crate::board::order::{Direction, Order, Orders};
 use crate::board::query::{self, QueryData, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
@@ -56,6 +57,40 @@ impl Engine {
         let mut head = board_head(&name.scope, window, &orders, name.ranking, &board);
         head.first_score_ms = self.first_score_ms(&head);
         Ok((head, board))
+    }
+
+    /// All players of a board, best first.
+    pub fn board_placings<S: StateReader>(
+        &self,
+        source: &S,
+        name: &BoardSelector,
+    ) -> Result<Vec<Placing<NamedPlayer>>, ViewError<S::Error>> {
+        let (_, board) = self.board(source, name)?;
+        let mut placings: Vec<Placing<NamedPlayer>> = Vec::with_capacity(board.len() as usize);
+        let mut score = None;
+        for (entry, position) in board.iter().zip(1..) {
+            let is_equal = score.replace(entry.score()) == Some(entry.score());
+            let shared = placings.last().filter(|_| is_equal).map(|last| last.competition);
+            let record = self.global.player_record(source, entry.player)?;
+            let player = record.map(|record| NamedPlayer {
+                game: self.global.games.name(record.game.0).to_owned(),
+                name: record.name.into(),
+            });
+            placings.push(Placing { player: player.unwrap_or_default(), competition: shared.unwrap_or(position) });
+        }
+        Ok(placings)
+    }
+
+    /// The games that have boards in a window, sorted. Empty if the boards of the window are not cached.
+    pub fn games_with_boards(&self, window: WindowKey) -> Vec<String> {
+        let groups = self.boards(window).into_iter().flat_map(|boards| boards.groups());
+        let name = |group| match group {
+            Group::Game(game) => Some(self.global.games.name(game.0).to_owned()),
+            Group::Tag(_) => None,
+        };
+        let mut games: Vec<String> = groups.filter_map(name).collect();
+        games.sort_unstable();
+        games
     }
 
     /// When the first player of an empty clq1 board will have a score. `None`: nobody plays, or the board is

@@ -1,0 +1,195 @@
+//! The rows that `clqd recompute` prints, as JSON lines or as text. docs/scan-log.md describes them.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::history::ChangedSetting;
+use super::text::TextReport;
+use crate::api::json;
+use crate::board::comparison::{Comparison, NamedPlayer, TopChange};
+use crate::model::row::Ranking;
+use crate::model::scope::Scope;
+
+/// The settings that differ. Empty: none.
+#[derive(Debug, Serialize)]
+pub struct SettingsReport {
+    pub settings: Vec<SettingReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SettingReport {
+    /// Such as `elo.k`.
+    pub key: String,
+    /// The recorded values, in order of time.
+    pub before: Vec<Value>,
+    pub after: Value,
+}
+
+impl From<ChangedSetting> for SettingReport {
+    fn from(ChangedSetting { key, before, after }: ChangedSetting) -> SettingReport {
+        SettingReport { key, before, after }
+    }
+}
+
+/// What the log contains.
+#[derive(Debug, Serialize)]
+pub struct LogReport {
+    /// Time of the first and the last event, Unix ms.
+    pub first_ms: i64,
+    pub last_ms: i64,
+    pub scans: u64,
+    /// The weeks that are compared, oldest first.
+    pub weeks: Vec<String>,
+    /// The weeks of which the log has only a part.
+    pub partial_weeks: Vec<String>,
+}
+
+/// Counts of the whole log.
+#[derive(Debug, Serialize)]
+pub struct TotalsReport {
+    pub before: StateTotals,
+    pub after: StateTotals,
+}
+
+#[derive(Debug, Serialize)]
+pub struct StateTotals {
+    /// Complete lists of players that were ranked.
+    pub snapshots: u64,
+    /// Complete lists of players that screening treated as partial.
+    pub screened_snapshots: u64,
+    pub rounds: u64,
+}
+
+/// The differences of one board.
+#[derive(Debug, Serialize)]
+pub struct BoardReport {
+    /// Such as `2026-W47`.
+    pub week: String,
+    /// The log has only a part of the week.
+    pub partial: bool,
+    pub scope: Scope,
+    pub ranking: Ranking,
+    pub players_before: u32,
+    pub players_after: u32,
+    pub players_both: u32,
+    /// Players only on the board after, and only on the board before.
+    pub gained: u32,
+    pub lost: u32,
+    /// Players on both boards whose position differs, and by how many positions.
+    pub moved: u32,
+    pub moved_by_median: Option<u32>,
+    pub moved_by_p99: Option<u32>,
+    /// -1 to 1.
+    pub spearman: Option<f64>,
+    pub top_ten_entered: Vec<PlayerChange>,
+    pub top_ten_left: Vec<PlayerChange>,
+}
+
+/// A player who enters or leaves the first ten, with both positions. `None`: not on the board.
+#[derive(Debug, Serialize)]
+pub struct PlayerChange {
+    pub game: String,
+    pub player: String,
+    pub before: Option<u32>,
+    pub after: Option<u32>,
+}
+
+impl From<TopChange<NamedPlayer>> for PlayerChange {
+    fn from(TopChange { player, before, after }: TopChange<NamedPlayer>) -> PlayerChange {
+        PlayerChange { game: player.game, player: player.name, before, after }
+    }
+}
+
+impl BoardReport {
+    pub fn new(
+        week: String,
+        partial: bool,
+        scope: &Scope,
+        ranking: Ranking,
+        compared: Comparison<NamedPlayer>,
+    ) -> BoardReport {
+        let (gained, lost) = (compared.gained(), compared.lost());
+        let players = |changes: Vec<TopChange<_>>| changes.into_iter().map(PlayerChange::from).collect();
+        BoardReport {
+            week,
+            partial,
+            scope: scope.clone(),
+            ranking,
+            players_before: compared.players_before,
+            players_after: compared.players_after,
+            players_both: compared.players_both,
+            gained,
+            lost,
+            moved: compared.moved,
+            moved_by_median: compared.moved_by.map(|by| by.median),
+            moved_by_p99: compared.moved_by.map(|by| by.p99),
+            spearman: compared.spearman,
+            top_ten_entered: players(compared.top_entered),
+            top_ten_left: players(compared.top_left),
+        }
+    }
+
+    pub fn is_different(&self) -> bool {
+        self.moved + self.gained + self.lost > 0
+    }
+}
+
+/// Prints the rows, in this order: settings, log, totals, boards.
+pub enum Report<W> {
+    Json(W),
+    Text(TextReport<W>),
+}
+
+impl<W: Write> Report<W> {
+    pub fn new(out: W, json: bool) -> Report<W> {
+        if json { Report::Json(out) } else { Report::Text(TextReport::new(out)) }
+    }
+
+    pub fn settings(&mut self, settings: &SettingsReport) -> io::Result<()> {
+        match self {
+            Report::Json(out) => write_row(out, "recompute_settings", settings),
+            Report::Text(text) => text.settings(settings),
+        }
+    }
+
+    pub fn log(&mut self, log: &LogReport) -> io::Result<()> {
+        match self {
+            Report::Json(out) => write_row(out, "recompute_log", log),
+            Report::Text(text) => text.log(log),
+        }
+    }
+
+    pub fn totals(&mut self, totals: &TotalsReport) -> io::Result<()> {
+        match self {
+            Report::Json(out) => write_row(out, "recompute_totals", totals),
+            Report::Text(text) => text.totals(totals),
+        }
+    }
+
+    /// The boards of one scope in one week, one for each ranking.
+    pub fn boards(&mut self, boards: &[BoardReport]) -> io::Result<()> {
+        match self {
+            Report::Json(out) => boards.iter().try_for_each(|board| write_row(out, "recompute_board", board)),
+            Report::Text(text) => text.boards(boards),
+        }
+    }
+
+    pub fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Report::Json(out) => out.flush(),
+            Report::Text(text) => text.finish(),
+        }
+    }
+}
+
+fn write_row(out: &mut impl Write, kind: &'static str, row: &impl Serialize) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'r, R> {
+        kind: &'static str,
+        #[serde(flatten)]
+        row: &'r R,
+    }
+    writeln!(out, "{}", json::to_string(&Line { kind, row }))
+}
