@@ -76,7 +76,11 @@ impl EngineThread {
                 self.commit()?;
                 _ = reply.send(self.export_servers(week, &servers));
             }
-            Command::Reader { reply } => _ = reply.send(self.state.store.reader()),
+            Command::Reader { reply } => {
+                // A plan that was made before sees what is not committed, such as the close of a week.
+                self.commit()?;
+                _ = reply.send(self.state.store.reader());
+            }
             Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()?),
             Command::EndBackup { rounds, reply } => {
                 self.checkpoint()?;

@@ -5,16 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{SCAN_LOG, Site, http};
-use crate::sandbox::{Sandbox, wait_until};
+use crate::sandbox::{Sandbox, WEB_WITHOUT_RATE_LIMIT, wait_until};
 
 /// The weeks of the recorded scans, newest first.
 const WEEKS: [&str; 2] = ["2025-W48", "2025-W47"];
 
 pub(super) const SERVER: &str = "source://127.0.1.0:27960";
 
-/// A site whose recorded weeks are closed.
+/// A site whose recorded weeks are closed. Commits are rare, so what is read beside the engine must have
+/// the changes that the engine shows.
 pub(super) fn closed() -> Site {
-    let site = Site::with_history();
+    let sandbox = Sandbox::new("");
+    sandbox.ok(["replay".as_ref(), SCAN_LOG.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    sandbox.configure_store("commit_interval_ms = 10000\n", WEB_WITHOUT_RATE_LIMIT);
+    let site = Site::of(sandbox);
     site.sandbox.ok(["clock", "accept"]);
     wait_until("the weeks are closed", || {
         let windows = site.sandbox.json(["board", "windows"]);
