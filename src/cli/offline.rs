@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::api::ArchiveStatus;
 use crate::cli::export::{self, ExportError};
-use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
 use crate::state::State;
@@ -24,7 +23,6 @@ pub trait Reader {
 /// returns true.
 pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
     let state = recovery::open_copy(config, dir, should_give_up)?;
-    state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     Ok(state)
 }
 

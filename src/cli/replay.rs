@@ -98,7 +98,6 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         _ => config,
     };
     let mut state = recovery::open_without_log(config, &args.state).context("cannot open the state directory")?;
-    state.store.warnings().iter().for_each(|warning| note(format_args!("clqd: {warning}")));
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
     for log in &checked.0 {

@@ -15,7 +15,7 @@ mod file_lock;
 mod retention;
 mod rewriting;
 mod segment;
-mod varint;
+pub mod varint;
 mod writer;
 
 #[cfg(test)]

@@ -30,6 +30,11 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
+    /// Bytes that are not read yet.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     pub fn byte(&mut self) -> Option<u8> {
         let (&byte, rest) = self.rest.split_first()?;
         self.rest = rest;

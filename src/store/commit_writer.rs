@@ -4,14 +4,21 @@
 //! ([`Tree::freeze`]). They are in order of key, so a page of the database is written once for several
 //! servers.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, mpsc};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
+use super::checkpoint::CheckpointFiles;
 use super::error::StoreError;
+use super::tree::Tree;
 use super::tree::mem_table::MemTable;
-use super::tree::{RecordChange, Tree};
-use super::{RECORDS_PER_BATCH, redo};
+
+/// The checkpoint files, shared with the thread that writes them.
+pub(super) type SharedFiles = Arc<Mutex<CheckpointFiles>>;
+
+pub(super) fn lock(files: &SharedFiles) -> MutexGuard<'_, CheckpointFiles> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The thread, once there was a commit for it.
 #[derive(Debug, Default)]
@@ -31,11 +38,17 @@ struct WriterThread {
 
 impl CommitWriter {
     /// Begins to write frozen changes. Nothing else is being written.
-    pub(super) fn begin(&mut self, tree: &Tree, dir: &Path, changes: Arc<MemTable>) -> Result<(), StoreError> {
+    pub(super) fn begin(
+        &mut self,
+        tree: &Tree,
+        files: &SharedFiles,
+        dir: &Path,
+        changes: Arc<MemTable>,
+    ) -> Result<(), StoreError> {
         assert!(!self.is_writing, "one checkpoint at a time");
         let thread = match &mut self.thread {
             Some(thread) => thread,
-            None => self.thread.insert(WriterThread::start(tree.clone(), dir.to_owned())?),
+            None => self.thread.insert(WriterThread::start(tree.clone(), files.clone(), dir)?),
         };
         let commits = thread.commits.as_ref().expect("the thread runs until it is dropped");
         commits.send(changes).expect("the thread runs until its sender is dropped");
@@ -75,18 +88,17 @@ impl CommitWriter {
 }
 
 impl WriterThread {
-    fn start(tree: Tree, dir: PathBuf) -> Result<WriterThread, StoreError> {
+    fn start(tree: Tree, files: SharedFiles, dir: &Path) -> Result<WriterThread, StoreError> {
         let (commits, received) = mpsc::channel::<Arc<MemTable>>();
         let (results_tx, results) = mpsc::channel();
-        let name = dir.clone();
         let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn(move || {
             for changes in received {
-                let result = write(&tree, &dir, &changes.to_vec());
+                let result = write(&tree, &files, &changes);
                 // The store may have been dropped.
                 let _ = results_tx.send(result);
             }
         });
-        let handle = thread.map_err(super::dir::files::io_error("start a thread for", &name))?;
+        let handle = thread.map_err(super::dir::files::io_error("start a thread for", dir))?;
         Ok(WriterThread { commits: Some(commits), results: Mutex::new(results), handle: Some(handle) })
     }
 
@@ -106,16 +118,17 @@ impl Drop for WriterThread {
     }
 }
 
-/// Writes changes atomically and waits until they are on disk: few in one batch, many through
-/// the redo file.
-pub(super) fn write(tree: &Tree, dir: &Path, changes: &[RecordChange]) -> Result<(), StoreError> {
-    if changes.len() <= RECORDS_PER_BATCH && tree.apply_sorted(changes)? {
-        return Ok(());
+/// Writes a checkpoint: to its file, and when that is on disk, to the database.
+pub(super) fn write(tree: &Tree, files: &SharedFiles, table: &MemTable) -> Result<(), StoreError> {
+    let changes = table.to_vec();
+    let mut files = lock(files);
+    if table.has_forgotten_names() {
+        files.request_merge();
     }
-    let mut redo = redo::Writer::create(dir)?;
-    changes.iter().try_for_each(|(key, value)| redo.put(key, value.as_deref()))?;
-    redo.finish()?;
-    tree.write_slice_unlogged(changes)?;
-    tree.flush()?;
-    redo::remove(dir)
+    let number =
+        files.write(&table.deleted_prefixes(), changes.iter().map(|(key, value)| (&key[..], value.as_deref())))?;
+    drop(files);
+    tree.write_slice_unlogged(&changes)?;
+    tree.set_checkpoint(number)?;
+    tree.write_out()
 }

@@ -46,6 +46,15 @@ pub enum StoreError {
          directory, or restore from MySQL (clqd restore --from-mysql)"
     )]
     Damaged { path: PathBuf, at: String },
+    #[error(
+        "checkpoint file {path:?} is missing: put it back, restore a backup (clqd restore), replay a scan log into \
+         another state directory, or restore from MySQL (clqd restore --from-mysql)"
+    )]
+    MissingCheckpoint { path: PathBuf },
+    #[error(
+        "checkpoint file {path:?} was written by a newer clqd: install that one or start with another state directory"
+    )]
+    NewerCheckpoint { path: PathBuf },
     #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]
     AlreadyExists { path: PathBuf },
     #[error(
@@ -94,8 +103,8 @@ mod tests {
     #[test]
     fn message_for_the_log_names_operation_file_and_cause() {
         let no_space = std::io::Error::from_raw_os_error(nix::errno::Errno::ENOSPC as i32);
-        let error = files::io_error("write", Path::new("/state/redo"))(no_space);
-        assert_eq!(error.with_causes(), "cannot write \"/state/redo\": No space left on device (os error 28)");
+        let error = files::io_error("write", Path::new("/state/file"))(no_space);
+        assert_eq!(error.with_causes(), "cannot write \"/state/file\": No space left on device (os error 28)");
         let path = Path::new("/state/db").to_owned();
         let error = StoreError::Sled { operation: "flush", path, source: sled::Error::Unsupported("x".to_owned()) };
         assert!(error.with_causes().starts_with("cannot flush the database of the state, \"/state/db\": "), "{error}");

@@ -1,13 +1,14 @@
 //! The state directory: the store of the engine's state, in sled.
 //!
-//! One tree, one key space, one writer. A commit is one batch (a large one is written
-//! record by record, see `redo`), flushed before `apply` returns. The crash test showed
-//! that an unflushed batch is lost as a whole and a flushed one is never torn.
+//! One tree, one key space, one writer. Commits go to a table in memory, and from there in checkpoints to
+//! files that are durable (`checkpoint`). The database serves reads, and can be loaded from the files at any
+//! time (`working_copy`).
 //! Keys are big-endian with a leading tag, so the records of a week, and within it of a
 //! server, are adjacent. Values are postcard records; several small ones share a leaf
 //! (`leaf`, `tree`).
 
 mod backup;
+mod checkpoint;
 mod commit_records;
 mod commit_writer;
 mod compaction;
@@ -17,13 +18,14 @@ mod keys;
 mod layout;
 mod migrate;
 mod online_copy;
-mod redo;
 mod source;
 mod threads;
 mod tree;
+mod working_copy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use backup::{RestoreSummary, StateReplacement, backup_closed, restore};
@@ -38,15 +40,10 @@ use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
 use crate::store::commit_records::PutFn;
-use crate::store::commit_writer::CommitWriter;
+use crate::store::commit_writer::{CommitWriter, SharedFiles};
 use crate::store::compaction::Compaction;
-use crate::store::dir::database::Database;
-use crate::store::dir::{files, lock, read_copy, repair};
-use crate::store::layout::VERSION;
-use crate::store::tree::{RecordChange, Tree, sort_changes};
-
-/// Most records of one batch.
-const RECORDS_PER_BATCH: usize = 4_096;
+use crate::store::dir::{files, lock, read_copy};
+use crate::store::tree::Tree;
 
 /// The state on disk, with the outbox mirrored in memory.
 #[derive(Debug)]
@@ -64,7 +61,7 @@ pub struct Store {
     checkpoint: u64,
     /// The directory of the files.
     dir: PathBuf,
-    warnings: Vec<String>,
+    files: SharedFiles,
     writer: CommitWriter,
     compaction: Compaction,
     /// Commits since the store was opened.
@@ -127,37 +124,21 @@ impl Store {
 
     /// Opens the database in `dir`. Errors of the open store name `dir_in_errors` instead.
     fn open_at(dir: &Path, dir_in_errors: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
-        let mut warnings = Vec::new();
-        let (db, database_dir) = lock::retry_until_unlocked(dir, wait, || {
-            let database_dir = files::database_dir(dir)?;
-            let Some(more) = repair::repair(&database_dir)? else { return Ok(None) };
-            warnings.extend(more);
-            let Some(db) = Database::try_open(&database_dir, cache_bytes)? else { return Ok(None) };
-            // Before the lock, another process may have compacted the database and ended.
-            let is_current = files::database_dir(dir).is_ok_and(|current| current == database_dir);
-            Ok(is_current.then_some((db, database_dir)))
-        })?;
-        repair::sync_untracked_files(&database_dir)?;
-        files::remove_other_databases(dir)?;
-        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-        let name = database_dir.strip_prefix(dir).expect("the database is in the state directory");
+        let (tree, files) = working_copy::open(dir, dir_in_errors, cache_bytes, wait)?;
         let mut store = Store {
-            tree: Tree::new(db.with_dir_in_errors(&dir_in_errors.join(name))),
+            tree,
             outbox: BTreeMap::new(),
             next_seq: 1,
             unswept: BTreeMap::new(),
             is_deferring: false,
             checkpoint: 0,
             dir: dir.to_owned(),
-            warnings,
+            files: Arc::new(Mutex::new(files)),
             writer: CommitWriter::default(),
             compaction: Compaction::new(dir, cache_bytes)?,
             commits: 0,
             _copy: None,
         };
-        migrate::discard_partial_bulk_load(&store.tree, dir)?;
-        migrate::run(&store.tree, dir_in_errors, &mut |_| ())?;
-        store.replay_redo_file()?;
         let entry = |key: &[u8], seq: u64| match keys::read_outbox(key) {
             Some(entry) => Ok((entry, seq)),
             None => Err(StoreError::corrupt(key, "no such kind")),
@@ -165,11 +146,6 @@ impl Store {
         store.outbox = store.tree.collect_prefix(&[keys::OUTBOX], entry)?.into_iter().collect::<Result<_, _>>()?;
         store.next_seq = store.outbox.values().max().map_or(1, |seq| seq + 1);
         Ok(store)
-    }
-
-    /// Messages for the admin about the files as they were found.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 
     /// Commits since the store was opened, the one that is being written included.
@@ -233,25 +209,19 @@ impl Store {
     /// Applies a commit atomically. Unless commits are deferred, waits until it is on disk.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         self.commits += 1;
-        if self.is_deferring {
-            let table = self.tree.newest_changes();
-            let mut table = table.write();
-            self.encode(commit, &mut |key, value| {
-                table.put(key, value);
-                Ok(())
-            })?;
-            drop(table);
-            self.update_outbox(commit);
-            return Ok(());
+        let table = self.tree.newest_changes();
+        let mut table = table.write();
+        self.encode(commit, &mut |key, value| {
+            table.put(key, value);
+            Ok(())
+        })?;
+        commit.deleted_windows.iter().for_each(|window| table.delete_prefix(keys::window_prefix(*window)));
+        if !commit.corrections.deleted_names.is_empty() {
+            table.note_forgotten_names();
         }
-        if commit.records() <= RECORDS_PER_BATCH {
-            commit_writer::write(&self.tree, &self.dir, &self.changes_of(commit)?)?;
-        } else {
-            self.write_redo(commit)?;
-            self.replay_redo_file()?;
-        }
+        drop(table);
         self.update_outbox(commit);
-        self.compaction.step(&self.tree)
+        if self.is_deferring { Ok(()) } else { self.write_changes() }
     }
 
     /// Freezes the changes in memory: together they are the next checkpoint. `log_position`: the last
@@ -259,14 +229,27 @@ impl Store {
     pub fn freeze(&mut self, log_position: u64) {
         let position = postcard::to_stdvec(&log_position).expect("a number is serialisable");
         self.tree.newest_changes().write().put(&keys::log_position(), Some(&position));
+        self.freeze_changes();
+    }
+
+    fn freeze_changes(&mut self) {
         self.tree.freeze();
         self.checkpoint += 1;
+    }
+
+    /// Writes the changes in memory and waits until they are on disk.
+    fn write_changes(&mut self) -> Result<(), StoreError> {
+        self.freeze_changes();
+        let frozen = self.tree.frozen_changes().expect("changes are frozen");
+        commit_writer::write(&self.tree, &self.files, &frozen)?;
+        self.tree.drop_frozen();
+        self.compaction.step(&self.tree)
     }
 
     /// Begins to write the frozen changes. The log is on disk until their position.
     pub fn write_frozen(&mut self) -> Result<(), StoreError> {
         let frozen = self.tree.frozen_changes().expect("changes are frozen");
-        self.writer.begin(&self.tree, &self.dir, frozen)
+        self.writer.begin(&self.tree, &self.files, &self.dir, frozen)
     }
 
     /// Returns whether the checkpoint that was being written is on disk since the last call. After an
@@ -315,17 +298,6 @@ impl Store {
         self.tree.get(&keys::log_position())
     }
 
-    /// The changes of a commit, sorted by key, each key once.
-    fn changes_of(&self, commit: &Commit) -> Result<Vec<RecordChange>, StoreError> {
-        let mut changes: Vec<RecordChange> = Vec::with_capacity(commit.records());
-        self.encode(commit, &mut |key, value| {
-            changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
-            Ok(())
-        })?;
-        sort_changes(&mut changes);
-        Ok(changes)
-    }
-
     fn update_outbox(&mut self, commit: &Commit) {
         self.outbox.extend(commit.outbox.iter().map(|entry| (*entry, self.next_seq)));
         // One number for the whole commit: its entries changed together.
@@ -335,34 +307,12 @@ impl Store {
                 self.outbox.remove(entry);
             }
         }
-        let checkpoint = if self.is_deferring { self.checkpoint + 1 } else { self.checkpoint };
-        self.unswept.extend(commit.deleted_windows.iter().map(|window| (*window, checkpoint)));
+        self.unswept.extend(commit.deleted_windows.iter().map(|window| (*window, self.checkpoint + 1)));
     }
 
     /// Sets when commits compact the database file (`compaction`).
     pub fn set_compaction(&mut self, settings: CompactSettings) {
         self.compaction.set_settings(settings);
-    }
-
-    fn write_redo(&self, commit: &Commit) -> Result<(), StoreError> {
-        let mut redo = redo::Writer::create(&self.dir)?;
-        self.encode(commit, &mut |key, value| redo.put(key, value))?;
-        redo.finish()
-    }
-
-    /// Applies the commit of the redo file, if there is a complete one.
-    fn replay_redo_file(&mut self) -> Result<(), StoreError> {
-        let Some((version, changes)) = redo::read(&self.dir)? else { return Ok(()) };
-        let convert = |(key, value): RecordChange| {
-            let value = match value {
-                Some(value) if version != VERSION => Some(migrate::convert(version, &key, value)?),
-                value => value,
-            };
-            Ok((key, value))
-        };
-        self.tree.write_unlogged(changes.map(|change| change.and_then(convert)))?;
-        self.tree.flush()?;
-        redo::remove(&self.dir)
     }
 
     /// Encodes every record that a commit changes, by kind in order of key.
@@ -419,106 +369,4 @@ impl Store {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::StateReader;
-    use crate::model::commit::RowKey;
-    use crate::model::packed_row::PackedRow;
-    use crate::model::{PlayerKey, PlayerRow, WeekKey};
-
-    fn open(path: &Path) -> Store {
-        Store::open(path, StoreSettings { cache_bytes: 16 << 20, create: true }).unwrap()
-    }
-
-    /// `n` rows of one week.
-    fn rows(n: u32, points: i64) -> Vec<(RowKey, PackedRow)> {
-        let row = |n: u32| PlayerRow { points, ..PlayerRow::new(i64::from(n), 1000.0) };
-        let mut rows: Vec<_> = (0..n).map(|n| (key(n), PackedRow::pack(&row(n)))).collect();
-        rows.sort_unstable_by_key(|(key, _)| *key);
-        rows
-    }
-
-    fn key(n: u32) -> RowKey {
-        RowKey { window: WeekKey(1).into(), server: ServerKey(n % 7), player: PlayerKey(n) }
-    }
-
-    /// More rows than one batch has.
-    const N: u32 = 2 * RECORDS_PER_BATCH as u32 + 5;
-
-    /// The number of stored rows with these points.
-    fn stored(store: &Store, points: i64) -> u32 {
-        (0..N).filter(|n| store.row(key(*n)).unwrap().is_some_and(|row| row.points == points)).count() as u32
-    }
-
-    #[test]
-    fn interrupted_large_commit_is_completed_on_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut commit = Commit { rows: rows(N, 1), ..Commit::default() };
-        open(dir.path()).apply(&commit).unwrap();
-        assert!(!dir.path().join("redo").exists());
-
-        commit.rows = rows(N, 2);
-        let store = open(dir.path());
-        store.write_redo(&commit).unwrap();
-        drop(store); // killed here, or after some of the records
-        let store = open(dir.path());
-        assert_eq!(stored(&store, 2), N);
-        assert!(!dir.path().join("redo").exists());
-    }
-
-    #[test]
-    fn interrupted_large_first_commit_is_complete_or_absent_on_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let meta = Meta { next_player: N, ..Meta::default() };
-        let commit = Commit { meta: Some(meta), rows: rows(N, 1), ..Commit::default() };
-        let redo = dir.path().join("redo");
-        let store = open(dir.path());
-        store.write_redo(&commit).unwrap();
-        drop(store);
-        let whole = std::fs::read(&redo).unwrap();
-        // Killed while the redo file was written.
-        std::fs::write(&redo, &whole[..whole.len() / 2]).unwrap();
-        let mut store = open(dir.path());
-        assert_eq!((stored(&store, 1), store.load().unwrap().meta.next_player), (0, 0));
-        drop(store);
-        // Killed while its records were written.
-        std::fs::write(&redo, &whole).unwrap();
-        let store = open(dir.path());
-        let mut changes: Vec<RecordChange> = Vec::new();
-        let put = &mut |key: &[u8], value: Option<&[u8]>| {
-            changes.push((key.to_vec(), value.map(<[u8]>::to_vec)));
-            Ok(())
-        };
-        store.encode(&commit, put).unwrap();
-        store.tree.write_unlogged(changes.into_iter().take(5_000).map(Ok)).unwrap();
-        drop(store);
-        std::fs::write(&redo, &whole).unwrap();
-        let mut store = open(dir.path());
-        assert_eq!((stored(&store, 1), store.load().unwrap().meta.next_player), (N, N));
-        assert!(!redo.exists());
-    }
-
-    /// Earlier versions wrote a large first commit without a redo file.
-    #[test]
-    fn killed_bulk_load_of_an_earlier_version_is_discarded_on_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let marker = dir.path().join("first");
-        let store = open(dir.path());
-        let rows = rows(N, 1);
-        let part = rows[..5_000].iter().map(|(key, row)| Ok((keys::row(*key), Some(row.bytes().to_vec()))));
-        store.tree.write_unlogged(part).unwrap();
-        assert_eq!(stored(&store, 1), 5_000);
-        drop(store);
-        std::fs::write(&marker, b"").unwrap();
-        let mut store = open(dir.path());
-        assert_eq!((stored(&store, 1), marker.exists()), (0, false));
-
-        let meta = Meta { next_player: N, ..Meta::default() };
-        store.apply(&Commit { meta: Some(meta), rows, ..Commit::default() }).unwrap();
-        drop(store);
-        // Killed after the meta was written, before the marker was removed.
-        std::fs::write(&marker, b"").unwrap();
-        assert_eq!(stored(&open(dir.path()), 1), N);
-        assert!(!marker.exists());
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@ use super::error::StoreError;
 use super::keys;
 use super::layout::VERSION;
 use super::tree::{SledRecord, Tree};
+use super::working_copy;
 use crate::model::commit::Meta;
 use crate::store::dir::database::Database;
 use crate::store::dir::{files, lock};
@@ -216,8 +217,21 @@ impl BackupTarget {
         Ok(())
     }
 
-    /// Writes the last changes, waits until all is on disk and renames the directory.
+    /// Writes the last changes and the checkpoint file, waits until all is on disk and renames the directory.
     pub fn finish(mut self, last: FinalChanges) -> Result<BackupSummary, StoreError> {
+        let now_ms = last.now_ms;
+        self.close(last)?;
+        drop(working_copy::open(&self.partial, &self.dir, CACHE_BYTES, lock::LOCK_TIMEOUT)?);
+        self.finish_closed(now_ms)
+    }
+
+    /// Like [`BackupTarget::finish`], for a database without a checkpoint file.
+    pub(super) fn finish_database(mut self) -> Result<BackupSummary, StoreError> {
+        self.close(FinalChanges::default())?;
+        self.finish_closed(0)
+    }
+
+    fn close(&mut self, last: FinalChanges) -> Result<(), StoreError> {
         let never = AtomicBool::new(false);
         for (key, value) in last.records {
             self.put(&key, value.as_deref(), &never)?;
@@ -225,7 +239,7 @@ impl BackupTarget {
         let db = self.db.take().expect("database is open until finish()");
         db.flush()?;
         drop(db);
-        self.finish_closed(last.now_ms)
+        lock::wait_until_unlocked(&self.partial)
     }
 
     pub(super) fn finish_closed(mut self, now_ms: i64) -> Result<BackupSummary, StoreError> {

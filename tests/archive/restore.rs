@@ -707,7 +707,7 @@ async fn failed_restore_leaves_the_old_state_and_can_be_repeated() {
         database.run(&sql).await;
         std::fs::create_dir(&new).unwrap();
         std::fs::create_dir(new.join("blobs")).unwrap();
-        ["db", "conf", "redo"].iter().for_each(|file| std::fs::write(new.join(file), "half of it").unwrap());
+        ["db", "conf"].iter().for_each(|file| std::fs::write(new.join(file), "half of it").unwrap());
         restore(&database, &state_dir).await.unwrap_err();
         assert!(!new.exists() && !before.exists(), "{sql}");
         database.run(&format!("UPDATE player SET game = 1 WHERE player = {last}")).await;

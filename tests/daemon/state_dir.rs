@@ -74,12 +74,6 @@ fn read_commands(sandbox: &Sandbox, server: &str, week: &str) -> Vec<Vec<String>
     .to_vec()
 }
 
-/// A redo file without a change. The next process that writes removes it.
-fn redo() -> Vec<u8> {
-    let magic = b"clqdredo";
-    [&magic[..], &crc32fast::hash(magic).to_le_bytes()].concat()
-}
-
 #[test]
 fn offline_read_commands_change_no_file() {
     let (sandbox, server) = stopped_sandbox();
@@ -91,9 +85,8 @@ fn offline_read_commands_change_no_file() {
     // apply or remove.
     let mut cases: Vec<(&str, PathBuf, Vec<u8>)> = vec![
         ("nothing", sandbox.state().join("db"), fs::read(sandbox.state().join("db")).unwrap()),
-        ("a redo file", sandbox.state().join("redo"), redo()),
-        ("a torn redo file", sandbox.state().join("redo"), redo()[..9].to_vec()),
-        ("an unfinished first commit", sandbox.state().join("first"), Vec::new()),
+        ("an unfinished checkpoint", sandbox.state().join("checkpoints/000000000099.delta.tmp"), b"half".to_vec()),
+        ("an empty database", sandbox.state().join("db"), Vec::new()),
         ("an unfinished snapshot", sandbox.state().join("snap.00000000FFFFFFFF.generating"), b"half".to_vec()),
         ("truncated settings", conf.clone(), fs::read(&conf).unwrap()[..7].to_vec()),
     ];

@@ -87,11 +87,6 @@ impl Database {
         self.limit_unflushed(bytes)
     }
 
-    /// Removes all records.
-    pub(in crate::store) fn clear(&self) -> Result<(), StoreError> {
-        self.db.clear().map_err(|e| sled_error("empty", &self.dir, e))
-    }
-
     /// Waits until all earlier writes are on disk.
     pub(in crate::store) fn flush(&self) -> Result<(), StoreError> {
         self.write_out()?;
@@ -101,7 +96,7 @@ impl Database {
     /// Waits until sled has written all earlier writes to its file. They are not on disk yet: sled
     /// 0.34.7 ends each write with `sync_file_range`, which syncs neither the size of the file nor the
     /// cache of the drive, and it does not sync large records, which have files of their own.
-    fn write_out(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn write_out(&self) -> Result<(), StoreError> {
         self.unflushed_bytes.store(0, Ordering::Relaxed);
         self.db.flush().map(|_| ()).map_err(|e| sled_error("flush", &self.dir, e))
     }

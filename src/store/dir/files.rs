@@ -3,17 +3,21 @@
 //!
 //! `db`, `conf`, `snap.N` and `blobs/N` belong to sled. They are in the state directory
 //! itself until the database is compacted (`compaction`), then in its subdirectory `db.N`,
-//! which the file `current` names. `redo` is written by clqd (see `redo`), `first` by an
-//! earlier version (see `migrate`), `log/N.log` by the daemon (see the module `log`). Other files in the directory are ignored.
+//! which the file `current` names. `checkpoints/N.base` and `N.delta` are the checkpoint files (see
+//! `checkpoint`), `log/N.log` belongs to the daemon (see the module `log`). Other files in the directory are
+//! ignored.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User, access, geteuid};
 
+use super::lock;
+use crate::store::checkpoint;
 use crate::store::error::StoreError;
 
 /// The directory in which sled stores values that are too large for its log.
@@ -57,6 +61,15 @@ pub(in crate::store) fn read_current(dir: &Path) -> Result<Option<CurrentDatabas
     parse().map(Some).ok_or(StoreError::Damaged { path, at: String::new() })
 }
 
+/// Like [`read_current`]; a damaged file, or the name of a database that does not exist, counts as none.
+fn readable_current(dir: &Path) -> Result<Option<CurrentDatabase>, StoreError> {
+    match read_current(dir) {
+        Ok(current) => Ok(current.filter(|current| dir.join(current.name()).is_dir())),
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Makes a database the current one of the state directory. It must be on disk.
 pub(in crate::store) fn write_current(dir: &Path, current: &CurrentDatabase) -> Result<(), StoreError> {
     let (path, new) = (dir.join(CURRENT), dir.join("current.new"));
@@ -90,15 +103,16 @@ fn database_number(name: &str) -> Option<u64> {
 
 /// The existing state files, relative to the directory, in order of name.
 pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found: Vec<PathBuf> = ["redo", "first", CURRENT].map(PathBuf::from).into();
+    let mut found: Vec<PathBuf> = vec![PathBuf::from(CURRENT)];
     found.retain(|name| dir.join(name).is_file());
-    match read_current(dir)? {
+    match readable_current(dir)? {
         None => found.extend(list_database(dir)?),
         Some(current) => {
             let name = PathBuf::from(current.name());
             found.extend(list_database(&dir.join(&name))?.into_iter().map(|file| name.join(file)));
         }
     }
+    found.extend(checkpoint::list(dir)?);
     let log = dir.join(LOG);
     let segments = metadata_if_exists(&log)?.map_or(Ok(Vec::new()), |_| file_names(&log))?;
     let segments = segments.into_iter().map(|name| Path::new(LOG).join(name));
@@ -129,10 +143,10 @@ pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreE
 /// first. The first is the state directory itself.
 pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = vec![PathBuf::new()];
-    let database = read_current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
+    let database = readable_current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
     let blobs = database.join(BLOBS);
     found.extend(
-        [database, blobs, LOG.into()]
+        [database, blobs, checkpoint::DIR.into(), LOG.into()]
             .into_iter()
             .filter(|name| !name.as_os_str().is_empty() && dir.join(name).is_dir()),
     );
@@ -154,6 +168,24 @@ pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreEr
         remove_database_files(dir)?;
     }
     Ok(())
+}
+
+/// Removes all databases of a state directory, in any condition. Waits until this process has closed them.
+pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(), StoreError> {
+    let mut dirs = vec![dir.to_owned()];
+    dirs.extend(file_names(dir)?.into_iter().filter_map(|name| {
+        let is_database = name.to_str().and_then(database_number).is_some();
+        is_database.then(|| dir.join(name))
+    }));
+    for database in &dirs {
+        lock::retry_until_unlocked(database, wait, || Ok((!lock::is_database_locked(database)?).then_some(())))?;
+    }
+    match fs::remove_file(dir.join(CURRENT)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error("remove", &dir.join(CURRENT))(error)),
+        _ => {}
+    }
+    remove_database_files(dir)?;
+    dirs[1..].iter().try_for_each(|database| remove_database(database))
 }
 
 /// Removes a database and its directory. Fails if the directory contains other files.
@@ -233,7 +265,7 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
         Err(error) => return Err(io_error("read the metadata of", dir)(error)),
         Ok(_) => {}
     }
-    for name in ["db", "conf", CURRENT] {
+    for name in ["db", "conf", CURRENT, checkpoint::DIR] {
         match fs::metadata(dir.join(name)) {
             Ok(_) => return Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}

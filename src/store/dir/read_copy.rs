@@ -1,8 +1,8 @@
 //! A private copy of a state directory, for commands that only read.
 //!
-//! Sled opens its files for writing, repairs them and replaces its snapshot; clqd writes
-//! and removes the redo file. So a read-only command opens a copy, and the directory itself
-//! is never changed. The copy is a reflink where the file system supports it.
+//! Sled opens its files for writing and replaces its snapshot, and a database that differs from the
+//! checkpoint files is loaded again. So a read-only command opens a copy, and the directory itself is never
+//! changed. The copy is a reflink where the file system supports it.
 //!
 //! No lock is held during the copy: a daemon may start at any time. The copy is accepted
 //! only if no process had the directory open before and after it, and the size, inode and

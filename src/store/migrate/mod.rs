@@ -15,8 +15,8 @@
 //! is removed last. No reader sees a mixed state, because [`run`] returns only when all
 //! records are converted.
 //!
-//! A redo file of the old layout is not changed during the migration; its values are
-//! converted when it is applied ([`convert`]).
+//! Checkpoint files of the old layout are not changed; their values are converted when they are read
+//! ([`convert`]).
 //!
 //! To change the layout: copy the types that change into a file of the current version
 //! (like `v3`), convert them there to the new types, add the step, raise `layout::VERSION`,
@@ -25,7 +25,6 @@
 
 mod v3;
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -34,7 +33,6 @@ use super::error::StoreError;
 use super::keys;
 use super::layout::{OLDEST, VERSION};
 use super::tree::{SledRecord, Tree};
-use crate::store::dir::files;
 use crate::store::tree::leaf;
 
 /// Converts a value of one layout to the next one; `None`: both layouts are the same.
@@ -92,22 +90,6 @@ pub(super) fn run(tree: &Tree, dir: &Path, each: &mut dyn FnMut(u64)) -> Result<
     tree.flush()?;
     tracing::info!("state directory {path}: migrated to layout {VERSION}, {done} records");
     Ok(())
-}
-
-/// Deletes the records of an unfinished bulk load. An earlier version wrote a large first
-/// commit without a redo file: it created the file `first`, wrote the meta record after
-/// all others, and removed the file.
-pub(super) fn discard_partial_bulk_load(tree: &Tree, dir: &Path) -> Result<(), StoreError> {
-    let marker = dir.join("first");
-    if files::metadata_if_exists(&marker)?.is_none() {
-        return Ok(());
-    }
-    if tree.sled_record(&keys::meta())?.is_none() {
-        tracing::warn!("the first commit to the state directory was interrupted: its records are deleted");
-        tree.clear()?;
-    }
-    fs::remove_file(&marker).map_err(files::io_error("remove", &marker))?;
-    files::sync_dir(dir)
 }
 
 /// Converts a value of an older layout to the current one.
@@ -187,11 +169,7 @@ mod tests {
     use nix::sys::signal::{Signal, kill};
 
     use super::*;
-    use crate::engine::StateReader;
-    use crate::model::commit::RowKey;
-    use crate::model::{PlayerKey, PlayerRow, ServerKey, WeekKey};
     use crate::store::tree::tests::tree;
-    use crate::store::{Store, StoreSettings, redo};
 
     /// Environment variable for a test process that kills itself: after how many records,
     /// and the directory.
@@ -264,29 +242,6 @@ mod tests {
             run(&it, &dir, &mut |_| ()).unwrap();
             assert!(all(&it) == migrated, "killed after {kill_at} of {count} records");
         }
-    }
-
-    #[test]
-    fn interrupted_large_commit_of_layout_3_is_completed() {
-        let (_place, dir) = old_state();
-        let key = |n: u32| RowKey { window: WeekKey(2_917).into(), server: ServerKey(1 + n % 6), player: PlayerKey(n) };
-        let mut writer = redo::Writer::create(&dir).unwrap();
-        (1..300).for_each(|n| writer.put(&keys::row(key(n)), Some(&v3::tests::row(n.into()))).unwrap());
-        writer.finish().unwrap();
-        // The version byte as layout 3 wrote it.
-        let path = dir.join("redo");
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes.truncate(bytes.len() - 4);
-        bytes[7] = b'o';
-        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-        std::fs::write(&path, bytes).unwrap();
-
-        let store = Store::open(&dir, StoreSettings { cache_bytes: 16 << 20, create: false }).unwrap();
-        for n in 1..300 {
-            let row: PlayerRow = store.row(key(n)).unwrap().unwrap();
-            assert_eq!((row.points, row.starts), (n.into(), 2));
-        }
-        assert!(!path.exists());
     }
 
     #[test]

@@ -24,15 +24,27 @@ pub(in crate::store) struct MemTable {
 struct Content {
     changes: Changes,
     bytes: usize,
+    deleted_prefixes: Vec<Vec<u8>>,
+    has_forgotten_names: bool,
 }
 
 /// The table, locked for a sequence of changes.
 pub(in crate::store) struct MemTableWriter<'t>(RwLockWriteGuard<'t, Content>);
 
 impl MemTableWriter<'_> {
+    /// Records whose keys begin with `prefix` are not in the next checkpoint. Reads still find them.
+    pub(in crate::store) fn delete_prefix(&mut self, prefix: Vec<u8>) {
+        self.0.deleted_prefixes.push(prefix);
+    }
+
+    /// The changes delete names that must not stay in any file.
+    pub(in crate::store) fn note_forgotten_names(&mut self) {
+        self.0.has_forgotten_names = true;
+    }
+
     /// Changes a record; `None` deletes it.
     pub(in crate::store) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let Content { changes, bytes } = &mut *self.0;
+        let Content { changes, bytes, .. } = &mut *self.0;
         let value_bytes = value.map_or(0, <[u8]>::len);
         match changes.get_mut(key) {
             Some(old) => {
@@ -106,6 +118,14 @@ impl MemTable {
             chunk = copied.into_iter();
             chunk.next()
         })
+    }
+
+    pub(in crate::store) fn deleted_prefixes(&self) -> Vec<Vec<u8>> {
+        self.read().deleted_prefixes.clone()
+    }
+
+    pub(in crate::store) fn has_forgotten_names(&self) -> bool {
+        self.read().has_forgotten_names
     }
 
     /// All changes, in order of key.

@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use super::error::StoreError;
 use super::keys;
 use super::layout::VERSION;
-use crate::store::dir::database::{Database, UNFLUSHED_BYTES_MAX};
+use crate::store::dir::database::Database;
 use crate::store::tree::dirty_keys::DirtyKeys;
 use crate::store::tree::mem_table::{MemTable, VisitFn, read_through};
 
@@ -256,25 +256,6 @@ impl Tree {
         Ok(first.map(|(key, _)| key.to_vec()))
     }
 
-    /// Applies changes atomically and waits until they are on disk. They are sorted by key, each
-    /// key once ([`sort_changes`]). Returns `false`, and applies none, if they are too large for a
-    /// batch, which cannot be flushed in between.
-    pub(super) fn apply_sorted(&self, changes: &[RecordChange]) -> Result<bool, StoreError> {
-        let mut batch = Batch::new(self);
-        let mut remaining = changes;
-        while !remaining.is_empty() {
-            let run;
-            (run, remaining) = remaining.split_at(self.leaf_run_len(remaining)?);
-            self.encode_run(run, &mut |key, record| batch.add(key, record))?;
-            if batch.bytes > UNFLUSHED_BYTES_MAX {
-                return Ok(false);
-            }
-        }
-        batch.apply()?;
-        self.flush()?;
-        Ok(true)
-    }
-
     /// Applies changes in order. Each run ([`Tree::leaf_run_len`]) is atomic, the changes as
     /// a whole are not. They are durable only after [`Tree::flush`].
     pub(super) fn write_unlogged(
@@ -347,15 +328,29 @@ impl Tree {
         records.map(|record| record.map(|(key, bytes)| SledRecord { key, bytes }))
     }
 
-    /// Deletes all records.
-    pub(super) fn clear(&self) -> Result<(), StoreError> {
-        self.db().clear()?;
-        self.flush()
+    /// Whether the database has no records.
+    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
+        self.sled_records_after(&[]).next().transpose().map(|first| first.is_none())
     }
 
     /// Waits until all earlier writes are on disk.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
         self.db().flush()
+    }
+
+    /// Waits until all earlier writes are in the database's file. A power cut may lose them.
+    pub(super) fn write_out(&self) -> Result<(), StoreError> {
+        self.db().write_out()
+    }
+
+    /// The last checkpoint file whose changes the database has.
+    pub(super) fn checkpoint(&self) -> Result<Option<u64>, StoreError> {
+        self.get(&keys::checkpoint())
+    }
+
+    pub(super) fn set_checkpoint(&self, number: u64) -> Result<(), StoreError> {
+        let value = postcard::to_extend(&number, vec![VERSION]).expect("a number is serialisable");
+        self.put_sled_record(&keys::checkpoint(), &value)
     }
 
     /// Removes up to `most` sled records (whole leaves) whose keys begin with `prefix`.
@@ -444,16 +439,6 @@ impl Tree {
         }
         Ok(())
     }
-}
-
-/// Sorts changes by key. If a record has several changes, the last one stays.
-pub(super) fn sort_changes(changes: &mut Vec<RecordChange>) {
-    // The sort is stable, and `dedup_by` keeps the first change of each key. On the
-    // reversed list, that is the last change.
-    changes.sort_by(|(a, _), (b, _)| a.cmp(b));
-    changes.reverse();
-    changes.dedup_by(|(a, _), (b, _)| a == b);
-    changes.reverse();
 }
 
 /// Passes changes to `write` in batches of up to [`CHANGES_PER_BATCH`].
@@ -577,11 +562,19 @@ pub(super) mod tests {
         found
     }
 
+    /// Sorts changes by key. If a record has several changes, the last one stays.
+    fn sort_changes(changes: &mut Vec<RecordChange>) {
+        // The sort is stable, and `dedup_by` keeps the first change of each key. On the
+        // reversed list, that is the last change.
+        changes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        changes.reverse();
+        changes.dedup_by(|(a, _), (b, _)| a == b);
+        changes.reverse();
+    }
+
     fn apply(tree: &Tree, mut changes: Vec<RecordChange>) {
         sort_changes(&mut changes);
-        if !tree.apply_sorted(&changes).unwrap() {
-            tree.write_slice_unlogged(&changes).unwrap();
-        }
+        tree.write_slice_unlogged(&changes).unwrap();
     }
 
     /// A key of one of five kinds. Keys of one group are close to each other.
@@ -597,7 +590,7 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
-        /// Applies changes by `apply_sorted` and `write_unlogged`, or keeps them in memory in one or
+        /// Applies changes in order of key or as they come, or keeps them in memory in one or
         /// two tables, reopens the store, and compares records and ranges with those of a
         /// `BTreeMap`.
         #[test]
@@ -685,8 +678,6 @@ pub(super) mod tests {
         assert!(it.get::<usize>(&row(1, 700)).unwrap().is_none());
         apply(&it, vec![(row(1, 700), Some(value(b"")))]);
         assert_eq!(it.get::<usize>(&row(1, 700)).unwrap(), Some(0));
-        it.clear().unwrap();
-        assert_eq!(all(&it, Vec::new()..vec![0xff]), []);
     }
 
     /// No change is lost when one call changes many records of one leaf.

@@ -1,0 +1,358 @@
+//! The checkpoint files of a state: what is durable of it, besides the log.
+//!
+//! A checkpoint writes the changes since the one before to a *delta* (`file`), waits until it is on disk, and
+//! only then changes the database, which serves reads. The first file is a *base*: it has all records. When
+//! the deltas have half the size of the base, another thread merges all of them into the next base, reads
+//! it back, and removes the older files. The files `checkpoints/N.base` and `N.delta` are numbered; a base
+//! has the number of the last delta in it.
+//!
+//! The database is never trusted: when the state is opened, it is compared with the files, record by
+//! record ([`CheckpointFiles::records`]), and loaded from them if it differs.
+
+mod file;
+mod merged;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use self::file::{Kind, Reader, Writer};
+pub(super) use self::merged::Records;
+use super::dir::files::{self, io_error};
+use super::error::StoreError;
+use super::tree::RecordChange;
+
+/// The directory of the files in the state directory.
+pub(super) const DIR: &str = "checkpoints";
+
+/// Suffix of a file that is being written.
+const TEMPORARY: &str = ".tmp";
+
+/// With so many deltas they are merged, however small they are.
+const DELTAS_MAX: usize = 32;
+
+/// Size of the deltas with which they are merged into a base of any size.
+const MERGE_BYTES_MIN: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CheckpointFile {
+    kind: Kind,
+    number: u64,
+    bytes: u64,
+}
+
+impl CheckpointFile {
+    fn name(&self) -> String {
+        let kind = match self.kind {
+            Kind::Base => "base",
+            Kind::Delta => "delta",
+        };
+        format!("{:012}.{kind}", self.number)
+    }
+
+    fn parse(name: &str) -> Option<CheckpointFile> {
+        let (number, kind) = name.split_once('.')?;
+        let kind = match kind {
+            "base" => Kind::Base,
+            "delta" => Kind::Delta,
+            _ => return None,
+        };
+        Some(CheckpointFile { kind, number: number.parse().ok()?, bytes: 0 })
+    }
+}
+
+/// The files, and the merge in progress.
+#[derive(Debug)]
+pub(super) struct CheckpointFiles {
+    dir: PathBuf,
+    /// A base and the deltas after it, without a gap.
+    files: Vec<CheckpointFile>,
+    merge: Option<Merge>,
+    /// Whether the older files have something that must be removed.
+    is_merge_requested: bool,
+}
+
+#[derive(Debug)]
+struct Merge {
+    is_cancelled: Arc<AtomicBool>,
+    thread: JoinHandle<Result<CheckpointFile, StoreError>>,
+}
+
+impl CheckpointFiles {
+    /// Lists the files of a state directory. It need not have any. Error: a file is missing.
+    pub(super) fn open(state_dir: &Path) -> Result<CheckpointFiles, StoreError> {
+        let dir = state_dir.join(DIR);
+        let mut found = Vec::new();
+        for name in file_names(&dir)? {
+            let Some(file) = name.to_str().and_then(CheckpointFile::parse) else { continue };
+            let bytes = files::metadata_if_exists(&dir.join(&name))?.map_or(0, |metadata| metadata.len());
+            found.push(CheckpointFile { bytes, ..file });
+        }
+        found.sort_by_key(|file| (file.number, file.kind == Kind::Base));
+        let mut opened = CheckpointFiles { dir, files: found, merge: None, is_merge_requested: false };
+        // What is before the newest base was merged into it.
+        let base = opened.files.iter().rposition(|file| file.kind == Kind::Base);
+        opened.files.drain(..base.unwrap_or(0));
+        let first = opened.files.first().copied();
+        match first {
+            Some(CheckpointFile { kind: Kind::Delta, number, .. }) => {
+                let path = opened.dir.join(format!("{:012}.base", number - 1));
+                return Err(StoreError::MissingCheckpoint { path });
+            }
+            Some(first) => {
+                for (file, expected) in opened.files.iter().zip(first.number..) {
+                    if file.number != expected {
+                        let missing = CheckpointFile { kind: Kind::Delta, number: expected, bytes: 0 };
+                        return Err(StoreError::MissingCheckpoint { path: opened.dir.join(missing.name()) });
+                    }
+                }
+            }
+            None => {}
+        }
+        Ok(opened)
+    }
+
+    /// Removes what interrupted writes and merges left. Only for the process that writes the state.
+    pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
+        for name in file_names(&self.dir)? {
+            let Some(name) = name.to_str() else { continue };
+            let is_leftover = name.ends_with(TEMPORARY)
+                || CheckpointFile::parse(name).is_some() && !self.files.iter().any(|file| file.name() == name);
+            if is_leftover {
+                remove(&self.dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The number of the first file, the base.
+    pub(super) fn base_number(&self) -> Option<u64> {
+        self.files.first().map(|file| file.number)
+    }
+
+    /// The number of the last file.
+    pub(super) fn last_number(&self) -> Option<u64> {
+        self.files.last().map(|file| file.number)
+    }
+
+    /// The path of the file with a number; for messages.
+    pub(super) fn path_of(&self, number: u64) -> PathBuf {
+        self.dir.join(CheckpointFile { kind: Kind::Delta, number, bytes: 0 }.name())
+    }
+
+    /// All records, in order of key.
+    pub(super) fn records(&self) -> Result<Records, StoreError> {
+        records(&self.dir, &self.files)
+    }
+
+    /// Passes the changes of the files after `number` to `each`, oldest first.
+    pub(super) fn each_change_after(
+        &self,
+        number: u64,
+        each: &mut dyn FnMut(&mut dyn Iterator<Item = Result<RecordChange, StoreError>>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        for file in self.files.iter().filter(|file| file.number > number) {
+            let mut reader = Reader::open(&self.dir.join(file.name()), file.kind, file.number)?;
+            each(&mut std::iter::from_fn(|| reader.next_change().transpose()))?;
+        }
+        Ok(())
+    }
+
+    /// The next merge removes what older files have of deleted records.
+    pub(super) fn request_merge(&mut self) {
+        self.is_merge_requested = true;
+    }
+
+    /// Writes the next file and waits until it is on disk. Returns its number. Changes are in order of
+    /// key. The first file is a base: its changes must be all records.
+    pub(super) fn write<'c>(
+        &mut self,
+        deleted_prefixes: &[Vec<u8>],
+        changes: impl Iterator<Item = (&'c [u8], Option<&'c [u8]>)>,
+    ) -> Result<u64, StoreError> {
+        self.end_merge_if_finished();
+        let number = self.last_number().map_or(1, |last| last + 1);
+        self.write_numbered(number, deleted_prefixes, |writer| {
+            for (key, value) in changes {
+                writer.put(key, value)?;
+            }
+            Ok(())
+        })?;
+        self.merge_if_due();
+        Ok(number)
+    }
+
+    /// Writes all records as the first file, with a number. There are no files yet.
+    pub(super) fn write_first_base(
+        &mut self,
+        number: u64,
+        put_all: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        assert!(self.is_empty(), "only the first file is written from the database");
+        self.write_numbered(number, &[], |writer| put_all(&mut |key, value| writer.put(key, Some(value))))
+    }
+
+    fn write_numbered(
+        &mut self,
+        number: u64,
+        deleted_prefixes: &[Vec<u8>],
+        put: impl FnOnce(&mut Writer) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        if self.is_empty() {
+            files::create_dir(&self.dir)?;
+            files::sync_parent(&self.dir)?;
+        }
+        let kind = if self.is_empty() { Kind::Base } else { Kind::Delta };
+        let written = write_file(&self.dir, kind, number, deleted_prefixes, put)?;
+        self.files.push(written);
+        Ok(())
+    }
+
+    fn merge_if_due(&mut self) {
+        let Some((base, deltas)) = self.files.split_first() else { return };
+        let delta_bytes: u64 = deltas.iter().map(|file| file.bytes).sum();
+        let is_due = deltas.len() >= DELTAS_MAX
+            || delta_bytes >= (base.bytes / 2).max(MERGE_BYTES_MIN)
+            || self.is_merge_requested;
+        if !is_due || deltas.is_empty() || self.merge.is_some() {
+            return;
+        }
+        self.is_merge_requested = false;
+        let (dir, files, is_cancelled) = (self.dir.clone(), self.files.clone(), Arc::new(AtomicBool::new(false)));
+        let thread_flag = is_cancelled.clone();
+        let spawned =
+            std::thread::Builder::new().name("store-merge".to_owned()).spawn(move || merge(&dir, &files, &thread_flag));
+        match spawned {
+            Ok(thread) => self.merge = Some(Merge { is_cancelled, thread }),
+            Err(error) => warn_not_merged(&error.to_string()),
+        }
+    }
+
+    fn end_merge_if_finished(&mut self) {
+        if let Some(merge) = self.merge.take_if(|merge| merge.thread.is_finished()) {
+            self.end_merge(merge);
+        }
+    }
+
+    /// Waits for the merge in progress.
+    #[cfg(test)]
+    fn finish_merge(&mut self) {
+        if let Some(merge) = self.merge.take() {
+            self.end_merge(merge);
+        }
+    }
+
+    /// Replaces the merged files. A failed merge costs disk space only: it is repeated.
+    fn end_merge(&mut self, merge: Merge) {
+        let base = match merge.thread.join() {
+            Ok(Ok(base)) => base,
+            Ok(Err(error)) => return warn_not_merged(&error.with_causes()),
+            Err(_) => return warn_not_merged("its thread panicked"),
+        };
+        let is_merged = |file: &CheckpointFile| file.number <= base.number;
+        let merged: Vec<CheckpointFile> = self.files.iter().copied().filter(is_merged).collect();
+        self.files.retain(|file| !is_merged(file));
+        self.files.insert(0, base);
+        for file in merged {
+            if let Err(error) = remove(&self.dir.join(file.name())) {
+                tracing::warn!("an old checkpoint file is not removed before the next start: {}", error.with_causes());
+            }
+        }
+    }
+}
+
+impl Drop for CheckpointFiles {
+    /// Another process may write the next files.
+    fn drop(&mut self) {
+        if let Some(Merge { is_cancelled, thread }) = self.merge.take() {
+            is_cancelled.store(true, Ordering::Relaxed);
+            if let Err(_) | Ok(Err(StoreError::Damaged { .. })) = thread.join() {
+                tracing::error!("the checkpoint files cannot be merged");
+            }
+        }
+    }
+}
+
+fn records(dir: &Path, files: &[CheckpointFile]) -> Result<Records, StoreError> {
+    let readers = files.iter().map(|file| Reader::open(&dir.join(file.name()), file.kind, file.number));
+    Records::new(readers.collect::<Result<_, _>>()?)
+}
+
+/// Merges files into a base, and reads it back.
+fn merge(dir: &Path, files: &[CheckpointFile], is_cancelled: &AtomicBool) -> Result<CheckpointFile, StoreError> {
+    let number = files.last().expect("a merge has files").number;
+    let cancelled = || StoreError::Cancelled { path: dir.to_owned() };
+    write_file(dir, Kind::Base, number, &[], |writer| {
+        for (record, n) in records(dir, files)?.zip(0_u64..) {
+            let (key, value) = record?;
+            writer.put(&key, Some(&value))?;
+            if n.is_multiple_of(1_024) && is_cancelled.load(Ordering::Relaxed) {
+                return Err(cancelled());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes a file, reads it back, and gives it its name. All of it is on disk then.
+fn write_file(
+    dir: &Path,
+    kind: Kind,
+    number: u64,
+    deleted_prefixes: &[Vec<u8>],
+    put: impl FnOnce(&mut Writer) -> Result<(), StoreError>,
+) -> Result<CheckpointFile, StoreError> {
+    let file = CheckpointFile { kind, number, bytes: 0 };
+    let path = dir.join(file.name());
+    let temporary = files::with_suffix(&path, TEMPORARY);
+    let write = || {
+        let mut writer = Writer::create(&temporary, kind, number, deleted_prefixes)?;
+        put(&mut writer)?;
+        let bytes = writer.finish()?;
+        let mut reader = Reader::open(&temporary, kind, number)?;
+        while reader.next_change()?.is_some() {}
+        Ok(bytes)
+    };
+    let bytes = write().inspect_err(|_| _ = fs::remove_file(&temporary))?;
+    fs::rename(&temporary, &path).map_err(io_error("rename", &temporary))?;
+    files::sync_dir(dir)?;
+    Ok(CheckpointFile { bytes, ..file })
+}
+
+fn warn_not_merged(why: &str) {
+    tracing::warn!("the checkpoint files were not merged, and take more space until they are: {why}");
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn file_names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io_error("list", dir))?,
+    };
+    entries.map(|entry| Ok(entry.map_err(io_error("list", dir))?.file_name().into())).collect()
+}
+
+/// The files of a state directory that belong to its checkpoints, relative to it.
+pub(super) fn list(state_dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut names = file_names(&state_dir.join(DIR))?;
+    names.retain(|name| {
+        name.to_str().is_some_and(|name| name.ends_with(TEMPORARY) || CheckpointFile::parse(name).is_some())
+    });
+    Ok(names.into_iter().map(|name| Path::new(DIR).join(name)).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn all(files: &CheckpointFiles) -> Map {
+    files.records().unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(40))]
+    /// Random files with changed and deleted records and deleted prefixes, merged now and then, have the
+    /// records of a `BTreeMap`, also after they are opened again.
+    #[test]
+    fn files_equal_a_btree_map(
+        rounds in proptest::collection::vec(
+            (
+                proptest::collection::btree_map("[ab]{0,6}", proptest::option::of(0_usize..200), 0..60),
+                proptest::option::of("[ab]{1,3}"),
+                0_u8..6,
+            ),
+            1..12,
+        ),
+        big in 0_usize..200_000,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = CheckpointFiles::open(dir.path()).unwrap();
+        let mut map = Map::new();
+        for (n, (changes, prefix, then)) in rounds.into_iter().enumerate() {
+            let value = |len: usize| vec![n as u8; if len == 7 { big } else { len }];
+            let changes: Vec<(Vec<u8>, Option<Vec<u8>>)> =
+                changes.into_iter().map(|(key, len)| (key.into_bytes(), len.map(value))).collect();
+            let prefixes: Vec<Vec<u8>> = prefix.into_iter().map(String::into_bytes).collect();
+            files.write(&prefixes, changes.iter().map(|(key, value)| (&key[..], value.as_deref()))).unwrap();
+            for (key, value) in changes {
+                match value {
+                    Some(value) => _ = map.insert(key, value),
+                    None => _ = map.remove(&key),
+                }
+            }
+            map.retain(|key, _| !prefixes.iter().any(|prefix| key.starts_with(prefix)));
+            if then == 0 {
+                files.finish_merge();
+                files.request_merge();
+                files.merge_if_due();
+                files.finish_merge();
+                proptest::prop_assert_eq!(files.files.len(), 1);
+            }
+            if then == 1 {
+                files = CheckpointFiles::open(dir.path()).unwrap();
+                files.remove_leftovers().unwrap();
+            }
+            proptest::prop_assert!(all(&files) == map);
+        }
+    }
+}
+
+#[test]
+fn merge_while_files_are_written_keeps_their_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = CheckpointFiles::open(dir.path()).unwrap();
+    let mut map = Map::new();
+    for n in 0..300_u32 {
+        let changes: Vec<_> =
+            (0..50_u32).map(|i| ((i * (n % 7 + 1)).to_be_bytes().to_vec(), n.to_be_bytes())).collect();
+        let sorted: Map = changes.iter().map(|(key, value)| (key.clone(), value.to_vec())).collect();
+        files.write(&[], sorted.iter().map(|(key, value)| (&key[..], Some(&value[..])))).unwrap();
+        map.extend(sorted);
+    }
+    assert!(files.files.len() <= 2 * DELTAS_MAX && files.base_number() > Some(1), "{:?}", files.files);
+    assert!(all(&files) == map);
+    files.finish_merge();
+    let opened = CheckpointFiles::open(dir.path()).unwrap();
+    assert_eq!(opened.files, files.files);
+}
+
+#[test]
+fn what_a_killed_merge_leaves_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = CheckpointFiles::open(dir.path()).unwrap();
+    for n in 0..3_u8 {
+        files.write(&[], [(&[n][..], Some(&[n][..]))].into_iter()).unwrap();
+    }
+    let expected = all(&files);
+    // Killed after the new base got its name.
+    let merged = merge(&files.dir, &files.files, &AtomicBool::new(false)).unwrap();
+    drop(files);
+    let files = CheckpointFiles::open(dir.path()).unwrap();
+    assert_eq!(files.files, [merged]);
+    files.remove_leftovers().unwrap();
+    assert_eq!(file_names(&files.dir).unwrap(), [PathBuf::from("000000000003.base")]);
+    assert!(all(&files) == expected);
+}

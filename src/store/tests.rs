@@ -1,0 +1,191 @@
+use std::fs;
+
+use super::backup::tests::{SETTINGS, commit, records};
+use super::*;
+
+impl Store {
+    /// Writes a commit to a checkpoint file only, as a process that is killed right then.
+    pub fn write_only_file(&mut self, commit: &Commit) {
+        self.defer_commits();
+        self.apply(commit).unwrap();
+        self.freeze_changes();
+        let changes = self.tree.frozen_changes().unwrap().to_vec();
+        let changes = changes.iter().map(|(key, value)| (&key[..], value.as_deref()));
+        commit_writer::lock(&self.files).write(&[], changes).unwrap();
+    }
+}
+
+/// Pseudo-random numbers.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    }
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_dir(&entry.path(), &to),
+            false => _ = fs::copy(entry.path(), to).unwrap(),
+        }
+    }
+}
+
+fn checkpoint_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(dir.join(checkpoint::DIR)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+fn open(dir: &Path) -> Result<Store, StoreError> {
+    Store::open(dir, StoreSettings { create: false, ..SETTINGS })
+}
+
+/// A closed state of four commits, with its records. `before`: a copy made after two of them.
+fn state(dir: &Path, before: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut store = Store::open(dir, SETTINGS).unwrap();
+    (0..2).for_each(|n| store.apply(&commit(n, 4_000)).unwrap());
+    drop(store);
+    lock::wait_until_unlocked(dir).unwrap();
+    copy_dir(dir, before);
+    let mut store = open(dir).unwrap();
+    (2..4).for_each(|n| store.apply(&commit(n, 400)).unwrap());
+    let records = records(&store);
+    drop(store);
+    lock::wait_until_unlocked(dir).unwrap();
+    records
+}
+
+#[test]
+fn damaged_missing_or_older_database_is_loaded_from_the_files() {
+    let place = tempfile::tempdir().unwrap();
+    let (dir, before, damaged) = (place.path().join("s"), place.path().join("before"), place.path().join("damaged"));
+    let expected = state(&dir, &before);
+    let mut random = numbers(7);
+    for round in 0..40 {
+        _ = fs::remove_dir_all(&damaged);
+        copy_dir(&dir, &damaged);
+        let db = damaged.join("db");
+        match round {
+            0 => fs::remove_file(&db).unwrap(),
+            1 => fs::write(damaged.join("conf"), b"").unwrap(),
+            2 => fs::write(damaged.join("current"), b"db.7 10\n").unwrap(),
+            3 => fs::write(damaged.join("current"), b"?").unwrap(),
+            // The database of the earlier copy.
+            4 => {
+                for name in files::list_database(&damaged).unwrap() {
+                    fs::remove_file(damaged.join(name)).unwrap();
+                }
+                for name in files::list_database(&before).unwrap() {
+                    fs::copy(before.join(&name), damaged.join(&name)).unwrap();
+                }
+            }
+            _ => {
+                let mut names = files::list_database(&damaged).unwrap();
+                let path = damaged.join(names.swap_remove(random(names.len())));
+                let mut bytes = fs::read(&path).unwrap();
+                let at = random(bytes.len());
+                match round % 3 {
+                    0 => bytes[at] ^= 1 << random(8),
+                    1 => bytes.truncate(at),
+                    _ => bytes[at..].iter_mut().take(4_096).for_each(|byte| *byte = 0),
+                }
+                fs::write(&path, bytes).unwrap();
+            }
+        }
+        let store = open(&damaged).unwrap_or_else(|error| panic!("round {round}: {}", error.with_causes()));
+        assert!(records(&store) == expected, "round {round}");
+        drop(store);
+        lock::wait_until_unlocked(&damaged).unwrap();
+    }
+}
+
+#[test]
+fn damaged_or_missing_checkpoint_file_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    let (dir, before, damaged) = (place.path().join("s"), place.path().join("before"), place.path().join("damaged"));
+    state(&dir, &before);
+    let mut random = numbers(11);
+    for round in 0..60 {
+        _ = fs::remove_dir_all(&damaged);
+        copy_dir(&dir, &damaged);
+        let files = checkpoint_files(&damaged);
+        let path = &files[round % files.len()];
+        let mut bytes = fs::read(path).unwrap();
+        let at = random(bytes.len());
+        match round / files.len() % 4 {
+            0 => fs::remove_file(path).unwrap(),
+            1 => bytes[at] ^= 1 << random(8),
+            2 => bytes.truncate(at),
+            _ => bytes[at..].iter_mut().take(512).for_each(|byte| *byte = !*byte),
+        }
+        if path.exists() {
+            fs::write(path, bytes).unwrap();
+        }
+        let error = open(&damaged).expect_err("the damage is noticed");
+        let is_named = matches!(
+            &error,
+            StoreError::Damaged { path: named, .. }
+            | StoreError::MissingCheckpoint { path: named }
+            | StoreError::NewerCheckpoint { path: named } if named.starts_with(&damaged)
+        );
+        assert!(is_named, "round {round}: {}", error.with_causes());
+    }
+}
+
+#[test]
+fn checkpoint_that_only_its_file_has_is_in_the_database_after_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path(), SETTINGS).unwrap();
+    store.apply(&commit(0, 2_000)).unwrap();
+    store.write_only_file(&commit(1, 2_000));
+    let expected = records(&store);
+    drop(store);
+    let mut store = open(dir.path()).unwrap();
+    assert!(records(&store) == expected);
+    // A file that was not complete when the process was killed is no file.
+    store.apply(&commit(2, 20)).unwrap();
+    let expected = records(&store);
+    drop(store);
+    fs::write(dir.path().join(checkpoint::DIR).join("000000000004.delta.tmp"), b"half").unwrap();
+    assert!(records(&open(dir.path()).unwrap()) == expected);
+    assert!(checkpoint_files(dir.path()).iter().all(|path| path.extension().unwrap() != "tmp"));
+}
+
+#[test]
+fn rows_of_a_deleted_window_are_not_in_the_files() {
+    use crate::model::commit::RowKey;
+    use crate::model::packed_row::PackedRow;
+    use crate::model::{PlayerKey, PlayerRow, WeekKey};
+
+    let dir = tempfile::tempdir().unwrap();
+    let window = WindowKey::from(WeekKey(1));
+    let week = |week| WeekState { week: WeekKey(week), phase: WeekPhase::Running };
+    let meta = |weeks: Vec<WeekState>| Meta { weeks, ..Meta::default() };
+    let mut store = Store::open(dir.path(), SETTINGS).unwrap();
+    let with_week = Commit { meta: Some(meta(vec![week(1)])), ..commit(0, 2_000) };
+    store.apply(&with_week).unwrap();
+    let deletion = Commit { meta: Some(meta(Vec::new())), deleted_windows: vec![window], ..Commit::default() };
+    store.apply(&deletion).unwrap();
+    drop(store);
+    // The database has not removed them yet; the files do not have them.
+    let mut store = open(dir.path()).unwrap();
+    store.load().unwrap();
+    assert!(!crate::engine::StateReader::is_swept(&store, window));
+    while store.sweep(1_000).unwrap() {}
+    let key = RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
+    let row = PackedRow::pack(&PlayerRow::new(1, 1000.0));
+    store.apply(&Commit { meta: Some(meta(vec![week(1)])), rows: vec![(key, row)], ..Commit::default() }).unwrap();
+    let expected = records(&store);
+    assert_eq!(expected.iter().filter(|(key, _)| key[0] == keys::WINDOW).count(), 1);
+    drop(store);
+    lock::wait_until_unlocked(dir.path()).unwrap();
+    fs::remove_file(dir.path().join("db")).unwrap();
+    assert!(records(&open(dir.path()).unwrap()) == expected);
+}
