@@ -318,9 +318,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::store::Store;
     use crate::store::backup::tests::{SETTINGS, commit, records};
     use crate::store::tree::SledRecord;
-    use crate::store::{Store, StoreSettings};
 
     const ALWAYS: CompactSettings = CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: 0 };
 

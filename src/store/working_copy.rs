@@ -128,7 +128,7 @@ fn find_doubt(tree: Tree, checkpoints: &mut CheckpointFiles, dir: &Path) -> Resu
             return Err(StoreError::MissingCheckpoint { path: checkpoints.path_of(last + 1) });
         }
         Some(number) if number >= base => {
-            checkpoints.each_change_after(number, &mut |changes| tree.write_unlogged(changes))?;
+            tree.write_unlogged(checkpoints.changes_after(number))?;
             tree.set_checkpoint(last)?;
         }
         _ => return Ok(Checked::Doubtful("it is older than they are".to_owned())),

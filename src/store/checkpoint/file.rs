@@ -277,6 +277,14 @@ impl Reader {
     }
 }
 
+impl Iterator for Reader {
+    type Item = Result<RecordChange, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_change().transpose()
+    }
+}
+
 /// Reads a change and changes the key before it to its key. Returns its value and its length.
 fn parse_change(bytes: &[u8], key: &mut Vec<u8>) -> Option<(Option<Vec<u8>>, usize)> {
     let mut cursor = Cursor::new(bytes);

@@ -6,6 +6,9 @@ use std::collections::BinaryHeap;
 use super::file::Reader;
 use crate::store::error::StoreError;
 
+/// A record: its key and its value.
+pub(in crate::store) type Record = (Vec<u8>, Vec<u8>);
+
 /// All records, in order of key. Ends after an error.
 #[derive(Debug)]
 pub(in crate::store) struct Records {
@@ -43,7 +46,7 @@ impl Records {
         Ok(())
     }
 
-    fn read_next(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn read_next(&mut self) -> Result<Option<Record>, StoreError> {
         while let Some(Reverse((key, Reverse(newest)))) = self.next.pop() {
             let value = self.layers[newest].value.take();
             self.advance(newest)?;
@@ -65,7 +68,7 @@ impl Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<(Vec<u8>, Vec<u8>), StoreError>;
+    type Item = Result<Record, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_failed {

@@ -152,17 +152,16 @@ impl CheckpointFiles {
         records(&self.dir, &self.files)
     }
 
-    /// Passes the changes of the files after `number` to `each`, oldest first.
-    pub(super) fn each_change_after(
-        &self,
-        number: u64,
-        each: &mut dyn FnMut(&mut dyn Iterator<Item = Result<RecordChange, StoreError>>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        for file in self.files.iter().filter(|file| file.number > number) {
-            let mut reader = Reader::open(&self.dir.join(file.name()), file.kind, file.number)?;
-            each(&mut std::iter::from_fn(|| reader.next_change().transpose()))?;
-        }
-        Ok(())
+    /// The changes of the files after `number`, oldest first.
+    pub(super) fn changes_after(&self, number: u64) -> impl Iterator<Item = Result<RecordChange, StoreError>> {
+        let files = self.files.iter().filter(move |file| file.number > number);
+        files.flat_map(|file| {
+            let (reader, error) = match Reader::open(&self.dir.join(file.name()), file.kind, file.number) {
+                Ok(reader) => (Some(reader), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            error.into_iter().chain(reader.into_iter().flatten())
+        })
     }
 
     /// The next merge removes what older files have of deleted records.

@@ -229,25 +229,3 @@ impl From<Presence> for server::Presence {
         }
     }
 }
-
-#[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// A row of layout 3 with 2 starts.
-    pub fn row(points: i64) -> Vec<u8> {
-        let row = WeekRow {
-            measured_ms: 0,
-            time_at: 1,
-            points,
-            points_at: 1,
-            starts: 2,
-            elo_rounds: 0,
-            elo: 1000.0,
-            elo_at: 1,
-            clq1_segments: TopTen::default(),
-            clq2_games: TopTen::default(),
-        };
-        postcard::to_stdvec(&row).unwrap()
-    }
-}
