@@ -14,7 +14,7 @@ use crate::cli::output::table::{Align, Table};
 use crate::cli::stdio::{Output, note};
 use crate::log::{self, Cut, LogEvent, LogReader, SegmentSummary};
 use crate::scan_log;
-use crate::state::recovery;
+use crate::state::recovery::{self, Repair};
 
 #[derive(Debug, Subcommand)]
 pub enum LogCommand {
@@ -26,6 +26,21 @@ pub enum LogCommand {
     ///
     /// `clqd replay` and `clqd recompute` read them. A daemon may run meanwhile.
     Export(LogArgs),
+    /// Give up what a damaged log no longer has
+    ///
+    /// For a daemon that does not start because of the log. Prints the damage and what is lost. With
+    /// --accept-loss the state gets all events before the damage, and the log is renamed, so that the
+    /// daemon begins a new one.
+    Repair(RepairArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    #[command(flatten)]
+    log: LogArgs,
+    /// Change the state; without this, nothing is changed
+    #[arg(long)]
+    accept_loss: bool,
 }
 
 #[derive(Debug, Args)]
@@ -48,7 +63,56 @@ pub fn run(command: &LogCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         LogCommand::Check(args) => check(args, app),
         LogCommand::Export(args) => export(args, app),
+        LogCommand::Repair(args) => repair(args, app),
     }
+}
+
+fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let config = app.config()?;
+    let dir = args.log.state.as_deref().unwrap_or(&config.state_dir);
+    let repair = match args.accept_loss {
+        true => recovery::repair(&config, dir),
+        false => recovery::plan_repair(&config, dir),
+    };
+    let mut out = Output::ending();
+    let Some(Repair { damage, events, now_ms, moved_to }) = repair? else {
+        match app.json() {
+            true => writeln!(out, "{}", json!({"kind": "log_repair", "damage": null}))?,
+            false => writeln!(out, "The log has no damage. Nothing was changed.")?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let damage = format!("{:#}", anyhow::Error::new(damage));
+    if app.json() {
+        let row = json!({
+            "kind": "log_repair",
+            "damage": damage,
+            "kept_events": events,
+            "state_ms": now_ms,
+            "moved_to": moved_to,
+        });
+        writeln!(out, "{row}")?;
+    } else {
+        let verb = if moved_to.is_some() { "has" } else { "would have" };
+        writeln!(out, "The log is damaged: {damage}.")?;
+        writeln!(
+            out,
+            "The state {verb} {} events of the log after its last checkpoint, until {} UTC.\n\
+             Later events are lost. Windows are rebuilt only from later scans, or from a scan log.",
+            group_digits(events),
+            time_utc(now_ms)
+        )?;
+        match &moved_to {
+            Some(moved_to) => writeln!(
+                out,
+                "The damaged log is now {}. Delete it when you no longer need it:\n\
+                 names of players who are forgotten later stay in it.",
+                moved_to.display()
+            )?,
+            None => writeln!(out, "Nothing was changed. To accept that, add --accept-loss.")?,
+        }
+    }
+    Ok(if moved_to.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn check(args: &LogArgs, app: &CliContext) -> anyhow::Result<ExitCode> {

@@ -149,6 +149,7 @@ impl Command {
             Command::Run(_)
                 | Command::Backup(_)
                 | Command::Restore(_)
+                | Command::Log(log::LogCommand::Repair(_))
                 | Command::Replay(_)
                 | Command::Recompute(_)
                 | Command::Demo(_)

@@ -62,7 +62,7 @@ pub struct Recovered {
 /// Opens the state directory that the config names.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
-    recover(config, Store::open(dir, store)?, dir, is_cancelled)
+    recover(config, Store::open(dir, store)?, dir, is_cancelled, &mut Err)
 }
 
 /// Opens a state directory for a command that writes to it without a log. All events of its log are in
@@ -80,13 +80,13 @@ pub fn open_without_log(config: &Config, dir: &Path) -> Result<State, RecoveryEr
 /// [`Store::open_read_only`].
 pub fn open_copy(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
     let store = Store::open_read_only(dir, config.store.cache_bytes, is_cancelled)?;
-    Ok(recover(config, store, dir, is_cancelled)?.state)
+    Ok(recover(config, store, dir, is_cancelled, &mut Err)?.state)
 }
 
 /// Backs up a state directory that no process has open, with all events of its log.
 pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<BackupSummary, RecoveryError> {
     store::backup_closed(dir, backup, config.store.cache_bytes, |copy| {
-        let Recovered { mut state, position, .. } = recover(config, copy, dir, &|| false)?;
+        let Recovered { mut state, position, .. } = recover(config, copy, dir, &|| false, &mut Err)?;
         if position.is_some() {
             // A daemon that starts with the backup begins a log.
             state.store.write_checkpoint(0)?;
@@ -95,11 +95,73 @@ pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<Backu
     })
 }
 
+/// What a repair of the log would do, or has done.
+#[derive(Debug)]
+pub struct Repair {
+    /// The damage: the log cannot be used from there on.
+    pub damage: LogError,
+    /// Events after the last checkpoint that can be read, and are kept.
+    pub events: u64,
+    /// Latest time of the state with these events, Unix ms.
+    pub now_ms: i64,
+    /// The new path of the log; `None`: nothing was changed.
+    pub moved_to: Option<PathBuf>,
+}
+
+/// Finds out what damage of the log costs. `None`: it has none.
+pub fn plan_repair(config: &Config, dir: &Path) -> Result<Option<Repair>, RecoveryError> {
+    let store = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
+    Ok(recover_what_is_readable(config, store, dir)?.1)
+}
+
+/// Accepts the loss that damage of the log causes: the state gets the events until there, and the log is
+/// moved away, so that a daemon begins another one. `None`: it has no damage.
+pub fn repair(config: &Config, dir: &Path) -> Result<Option<Repair>, RecoveryError> {
+    let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
+    let (Recovered { mut state, last_seq, .. }, repair) =
+        recover_what_is_readable(config, Store::open(dir, store)?, dir)?;
+    let Some(mut repair) = repair else { return Ok(None) };
+    // Without the log, the state must not refer to it. Killed in between, it is repaired again.
+    state.store.write_checkpoint(last_seq)?;
+    let log = log_dir(dir);
+    let free_name = (1..).map(|n| dir.join(format!("log.damaged-{n}"))).find(|path| !path.exists());
+    let moved_to = free_name.expect("some number is not used");
+    if log.exists() {
+        let failed = |source| LogError::Io { what: "rename", path: log.clone(), source };
+        std::fs::rename(&log, &moved_to).map_err(failed)?;
+    }
+    state.store.write_checkpoint(0)?;
+    repair.moved_to = Some(moved_to);
+    Ok(Some(repair))
+}
+
+fn recover_what_is_readable(
+    config: &Config,
+    store: Store,
+    dir: &Path,
+) -> Result<(Recovered, Option<Repair>), RecoveryError> {
+    let mut damage = None;
+    let note = &mut |error| {
+        damage.get_or_insert(error);
+        Ok(())
+    };
+    let recovered = recover(config, store, dir, &|| false, note)?;
+    let has_log = recovered.position.is_some_and(|position| position > 0);
+    // Older segments are kept for rebuilds.
+    let damage = damage.or_else(|| if has_log { crate::log::check(&log_dir(dir)).err() } else { None });
+    let (events, now_ms) = (recovered.events, recovered.state.engine.now_ms());
+    Ok((recovered, damage.map(|damage| Repair { damage, events, now_ms, moved_to: None })))
+}
+
+/// Gets damage of the log. `Ok`: the state is recovered without what follows.
+type OnDamage<'d> = dyn FnMut(LogError) -> Result<(), LogError> + 'd;
+
 fn recover(
     config: &Config,
     mut store: Store,
     dir: &Path,
     is_cancelled: &dyn Fn() -> bool,
+    on_damage: &mut OnDamage<'_>,
 ) -> Result<Recovered, RecoveryError> {
     // A private copy of the state has no log. It reads that of the original, which may have grown.
     let log = &log_dir(dir);
@@ -115,12 +177,25 @@ fn recover(
         // Nothing was ever written to it.
         Some(0) if !has_segments => None,
         Some(position) if !has_segments => {
-            return Err(LogError::Missing { dir: log.clone(), position }.into());
+            on_damage(LogError::Missing { dir: log.clone(), position })?;
+            None
         }
-        Some(position) => Some(LogReader::open_after(log, position)?),
+        Some(position) => match LogReader::open_after(log, position) {
+            Ok(reader) => Some(reader),
+            Err(error) => {
+                on_damage(error)?;
+                None
+            }
+        },
     };
-    let settings = match position.filter(|_| has_segments) {
-        Some(position) => first_settings(log, position)?,
+    let settings = match position.filter(|_| reader.is_some()) {
+        Some(position) => match first_settings(log, position) {
+            Err(RecoveryError::Log(error)) => {
+                on_damage(error)?;
+                None
+            }
+            settings => settings?,
+        },
         None => None,
     };
     let obeyed = settings.map_or(Ok(config.clone()), |settings| obey(config, &settings))?;
@@ -129,7 +204,7 @@ fn recover(
     let mut state = State::with_store(store, engine)?;
     let mut tail = Tail { config: obeyed, events: 0 };
     let last_seq = match reader {
-        Some(reader) => tail.apply(&mut state, reader, log, position.unwrap_or(0), is_cancelled)?,
+        Some(reader) => tail.apply(&mut state, reader, log, position.unwrap_or(0), is_cancelled, on_damage)?,
         None => position.unwrap_or(0),
     };
     if tail.config != *config {
@@ -184,9 +259,18 @@ impl Tail {
         log: &Path,
         position: u64,
         is_cancelled: &dyn Fn() -> bool,
+        on_damage: &mut OnDamage<'_>,
     ) -> Result<u64, RecoveryError> {
         let mut events = Vec::new();
-        while let Some(seq) = reader.read_batch(|event| events.push(event))? {
+        loop {
+            let seq = match reader.read_batch(|event| events.push(event)) {
+                Ok(Some(seq)) => seq,
+                Ok(None) => break,
+                Err(error) => {
+                    on_damage(error)?;
+                    break;
+                }
+            };
             for event in events.drain(..) {
                 if seq <= position {
                     continue;
@@ -206,10 +290,10 @@ impl Tail {
         }
         state.commit()?;
         let last = reader.next_seq().map_or(0, |next| next - 1);
-        match last < position {
-            true => Err(LogError::Behind { dir: log.to_owned(), last, position }.into()),
-            false => Ok(last),
+        if last < position {
+            on_damage(LogError::Behind { dir: log.to_owned(), last, position })?;
         }
+        Ok(last.max(position))
     }
 
     fn apply_event(&mut self, state: &mut State, event: LogEvent) -> Result<(), RecoveryError> {

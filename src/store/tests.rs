@@ -1,3 +1,5 @@
+//! Damages, kills and deleted windows.
+
 use std::fs;
 
 use super::backup::tests::{SETTINGS, commit, records};

@@ -41,6 +41,8 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
         sandbox.status()["engine"]["players_known"].as_u64().is_some_and(|known| known > 20)
     });
     sandbox.ok(["servers", "add", "quake3://127.9.9.9:1"]);
+    // Each is a batch.
+    ["one", "two"].map(|tag| sandbox.ok(["servers", "tag", "quake3://127.9.9.9:1", "--add", tag]));
     daemon.kill();
     // Later scans would change the rankings.
     drop(fleet);
@@ -74,6 +76,17 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
             }
         }
     });
+    sandbox.start().stop();
+    assert!(exports(&sandbox.state()) == before, "the database was loaded from the checkpoint files");
+    again(&|state| {
+        fs::remove_file(state.join("db")).unwrap();
+        fs::remove_dir_all(state.join("checkpoints")).unwrap();
+        for file in fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.file_name().unwrap().to_str().unwrap().starts_with("snap.") {
+                fs::remove_file(file).unwrap();
+            }
+        }
+    });
     refused(&sandbox, "has a log, but the state beside it is empty");
     assert_eq!(segments(&sandbox).len(), 1, "the log is as it was");
 
@@ -86,6 +99,8 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     assert!(exports(&sandbox.state()) == before, "the state after the start differs");
     fs::remove_dir_all(sandbox.state().join("log")).unwrap();
     refused(&sandbox, "the log in ");
+    let lost = sandbox.path("lost");
+    copy(&sandbox.state(), &lost);
     copy(&killed.join("log"), &sandbox.state().join("log"));
     refused(&sandbox, "the end of the log is missing");
     // An older database beside the log: the log has what it lacks, unless its beginning is missing.
@@ -101,6 +116,36 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
             fs::remove_file(&segments(&sandbox)[0]).unwrap();
             refused(&sandbox, "the log between them is missing");
         }
+    }
+
+    // A damaged log is given up on request, and what can be read is kept.
+    for (case, state) in [("missing", &lost), ("header", &killed), ("damaged", &killed)] {
+        fs::remove_dir_all(sandbox.state()).unwrap();
+        copy(state, &sandbox.state());
+        if case != "missing" {
+            let segment = segments(&sandbox).remove(0);
+            let mut bytes = fs::read(&segment).unwrap();
+            // The header, or the last batch but one: an invalid last batch would be taken for a cut.
+            let batches: Vec<usize> =
+                bytes.windows(4).enumerate().filter(|(_, it)| it == b"CLQB").map(|(n, _)| n).collect();
+            let at = if case == "header" { 3 } else { batches[batches.len() - 2] + 20 };
+            bytes[at] ^= 4;
+            fs::write(&segment, bytes).unwrap();
+        }
+        let planned = sandbox.run(["log", "repair"]);
+        assert_eq!(planned.status.code(), Some(1), "{case}: {}", planned.err);
+        assert!(planned.out.contains("Nothing was changed"), "{case}: {}", planned.out);
+        let mut daemon = sandbox.spawn();
+        assert!(!daemon.wait().success(), "{case}: {}", daemon.log());
+        let repaired = sandbox.json(["log", "repair", "--accept-loss"]).remove(0);
+        assert!(repaired["moved_to"].as_str().unwrap().ends_with("log.damaged-1"), "{case}: {repaired}");
+        assert_eq!(repaired["kept_events"].as_u64().unwrap() > 0, case == "damaged", "{case}: {repaired}");
+        let kept = listed(&sandbox);
+        // The killed daemon had no checkpoint with servers.
+        assert_eq!(kept.is_empty(), case == "header", "{case}: {kept:?}");
+        sandbox.start().stop();
+        assert_eq!(listed(&sandbox), kept, "{case}");
+        assert!(sandbox.ok(["log", "repair", "--accept-loss"]).contains("The log has no damage"), "{case}");
     }
 
     // The backup begins a log of its own.

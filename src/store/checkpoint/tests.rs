@@ -1,3 +1,5 @@
+//! Random files against a map, and merges.
+
 use std::collections::BTreeMap;
 
 use super::*;
