@@ -42,7 +42,9 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     });
     sandbox.ok(["servers", "add", "quake3://127.9.9.9:1"]);
     // Each is a batch.
-    ["one", "two"].map(|tag| sandbox.ok(["servers", "tag", "quake3://127.9.9.9:1", "--add", tag]));
+    for tag in ["one", "two"] {
+        sandbox.ok(["servers", "tag", "quake3://127.9.9.9:1", "--add", tag]);
+    }
     daemon.kill();
     // Later scans would change the rankings.
     drop(fleet);
