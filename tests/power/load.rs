@@ -63,6 +63,9 @@ pub struct History {
     /// In order of time; the first is the value at the beginning.
     changes: BTreeMap<Subject, Vec<Change>>,
     growing: BTreeMap<Growing, Vec<(Position, f64)>>,
+    /// Values that were read after the last change. A read may show what is not on disk yet; the response to
+    /// a later change acknowledges it.
+    read: Vec<(Growing, f64)>,
     /// Positions after each response to a change.
     pub responses: Vec<Position>,
 }
@@ -294,12 +297,16 @@ impl<'a> Load<'a> {
     /// Sends a request that gives these subjects these values.
     fn change(&mut self, request: &Request, values: Vec<(Subject, String)>) -> Vec<Row> {
         let requested = self.disk.lock().position();
+        let shown_before = std::mem::take(&mut self.history.read);
         let rows = send_request(&mut self.client, request).unwrap_or_else(|error| panic!("{request:?}: {error}"));
         let acknowledged = Some(self.disk.lock().position());
         for (subject, value) in values {
             self.history.changes.entry(subject).or_default().push(Change { value, requested, acknowledged });
         }
         self.history.responses.extend(acknowledged);
+        for (what, value) in shown_before {
+            self.history.growing.entry(what).or_default().extend(acknowledged.map(|position| (position, value)));
+        }
         rows
     }
 
@@ -423,16 +430,13 @@ impl<'a> Load<'a> {
     fn read_points(&mut self) {
         let url = self.added[self.rng.below(self.added.len())].clone();
         let Some((week, points)) = points(&mut self.client, &url, None) else { return };
-        let position = self.disk.lock().position();
         for (player, points) in points {
-            let what = Growing::Points(url.clone(), week.clone(), player);
-            self.history.growing.entry(what).or_default().push((position, points));
+            self.history.read.push((Growing::Points(url.clone(), week.clone(), player), points));
         }
     }
 
     fn read_servers(&mut self) {
         let now = Snapshot::read(&mut self.client);
-        let position = self.disk.lock().position();
         for url in &self.added {
             let server = &now.servers[url];
             let times = [
@@ -440,8 +444,7 @@ impl<'a> Load<'a> {
                 (Growing::LastSeen(url.clone()), server.last_seen_ms),
             ];
             for (what, ms) in times {
-                let value = ms.map(|ms| (position, ms as f64));
-                self.history.growing.entry(what).or_default().extend(value);
+                self.history.read.extend(ms.map(|ms| (what, ms as f64)));
             }
         }
     }

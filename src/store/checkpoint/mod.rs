@@ -315,8 +315,13 @@ fn write_file(
         let mut writer = Writer::create(&temporary, kind, number, deleted_prefixes)?;
         put(&mut writer)?;
         let bytes = writer.finish()?;
-        let mut reader = Reader::open(&temporary, kind, number)?;
-        while reader.next_change()?.is_some() {}
+        let read_back = || -> Result<(), StoreError> {
+            let mut reader = Reader::open(&temporary, kind, number)?;
+            while reader.next_change()?.is_some() {}
+            Ok(())
+        };
+        // One read that fails says nothing about the file.
+        read_back().or_else(|_| read_back())?;
         Ok(bytes)
     };
     let bytes = write().inspect_err(|_| _ = fs::remove_file(&temporary))?;
