@@ -218,8 +218,10 @@ impl BackupTarget {
     }
 
     /// Writes the last changes and the checkpoint file, waits until all is on disk and renames the directory.
-    pub fn finish(mut self, last: FinalChanges) -> Result<BackupSummary, StoreError> {
+    pub fn finish(mut self, mut last: FinalChanges) -> Result<BackupSummary, StoreError> {
         let now_ms = last.now_ms;
+        // Its checkpoint files begin anew.
+        last.records.push((keys::checkpoint().to_vec(), None));
         self.close(last)?;
         drop(working_copy::open(&self.partial, &self.dir, CACHE_BYTES, lock::LOCK_TIMEOUT)?);
         self.finish_closed(now_ms)

@@ -75,13 +75,20 @@ fn is_of_database(error: &StoreError) -> bool {
     }
 }
 
-/// Writes the first base of a state that has records and no files: a backup, or one of an earlier
-/// version.
+/// Writes the first base of a state that has records and no files: a new backup, or a state of an earlier
+/// version. If they were lost, the database is all that is left.
 fn write_base(tree: &Tree, checkpoints: &mut CheckpointFiles) -> Result<(), StoreError> {
     if tree.is_empty()? {
         return Ok(());
     }
-    let number = tree.checkpoint()?.unwrap_or(1);
+    let before = tree.checkpoint()?;
+    if let Some(number) = before {
+        tracing::warn!(
+            "the checkpoint files of the state, the last of which had the number {number}, are missing; they are written again from its database, which was \
+             not compared with anything"
+        );
+    }
+    let number = before.unwrap_or(1);
     let kept = kept_windows(tree)?;
     checkpoints.write_first_base(number, |put| {
         tree.for_each_encoded(Vec::new()..vec![u8::MAX], |key, value| {

@@ -5,7 +5,7 @@
 //! record.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
 use clqd::fleet::FaultShares;
@@ -81,6 +81,58 @@ fn online_backup_equals_state_at_one_time() {
     let daemon = sandbox.start();
     assert_eq!(sandbox.list(&[]).len(), 8);
     daemon.stop();
+}
+
+/// Files of a backup are cut, changed and removed. Each restore gives the same rows, or is refused and
+/// changes nothing.
+#[test]
+fn restore_notices_every_damage_of_a_backup() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 33, 60.0, FaultShares::NONE);
+    let daemon = start_with_players(&sandbox, &fleet);
+    let backup = sandbox.path("backup");
+    sandbox.ok(["backup", backup.to_str().unwrap()]);
+    daemon.stop();
+    let weeks = sandbox.weeks();
+    let export = |state: &Path| weeks.iter().map(|week| sandbox.export(state, week)).collect::<String>();
+    let (of_backup, of_state) = (export(&backup), export(&sandbox.state()));
+    let files: Vec<PathBuf> = ["", "checkpoints"]
+        .iter()
+        .flat_map(|dir| fs::read_dir(backup.join(dir)).unwrap().map(|entry| entry.unwrap().path()))
+        .filter(|path| path.is_file())
+        .collect();
+    assert!(files.len() >= 3, "{files:?}");
+    let (mut restored, mut refused) = (0, 0);
+    for path in &files {
+        let whole = fs::read(path).unwrap();
+        let middle = whole.len() / 2;
+        let mut flipped = whole.clone();
+        flipped[middle] ^= 16;
+        let zeroed = [&whole[..middle], &vec![0; whole.len() - middle][..]].concat();
+        let damages = [None, Some(whole[..whole.len() / 10].to_vec()), Some(flipped), Some(zeroed)];
+        for (case, damaged) in damages.into_iter().enumerate() {
+            match damaged {
+                Some(bytes) => fs::write(path, bytes).unwrap(),
+                None => fs::remove_file(path).unwrap(),
+            }
+            let done = sandbox.run(["restore", backup.to_str().unwrap()]);
+            let before = sandbox.path("state.before-restore");
+            if done.status.success() {
+                assert_eq!(export(&sandbox.state()), of_backup, "{path:?}, damage {case}");
+                fs::remove_dir_all(sandbox.state()).unwrap();
+                fs::rename(before, sandbox.state()).unwrap();
+                restored += 1;
+            } else {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                assert!(done.err.contains(name), "{path:?}, damage {case}: {}", done.err);
+                assert!(!before.exists() && export(&sandbox.state()) == of_state, "{path:?}, damage {case}");
+                refused += 1;
+            }
+            fs::write(path, &whole).unwrap();
+        }
+    }
+    // The base is the only file that nothing replaces; if all of it is gone, the database has what it had.
+    assert_eq!((restored, refused), (4 * (files.len() - 1) + 1, 3));
 }
 
 #[test]
