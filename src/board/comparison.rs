@@ -39,9 +39,9 @@ pub struct Comparison<P> {
     /// have the mean of their ranks. `None`: it is not defined, because fewer than two players are on both
     /// boards, or all of them have the same score.
     pub spearman: Option<f64>,
-    /// Players who are in the first ten only after, best first.
+    /// Players who enter the first ten, in order of their new position.
     pub top_entered: Vec<TopChange<P>>,
-    /// Players who are in the first ten only before, best first.
+    /// Players who leave the first ten, in order of their old position.
     pub top_left: Vec<TopChange<P>>,
 }
 
@@ -61,12 +61,12 @@ pub struct TopChange<P> {
 }
 
 impl<P> Comparison<P> {
-    /// Players who are only on the board after.
+    /// Players who are on the new board and not on the old one.
     pub fn gained(&self) -> u32 {
         self.players_after - self.players_both
     }
 
-    /// Players who are only on the board before.
+    /// Players who are on the old board and not on the new one.
     pub fn lost(&self) -> u32 {
         self.players_before - self.players_both
     }

@@ -1,5 +1,5 @@
-//! An engine with its store. The engine handles events, and each commit is on disk before its
-//! effects are visible.
+//! An engine with its store. The engine handles events; a commit shows its changes to readers. When they
+//! are on disk is described in `store`.
 //!
 //! Shared by the daemon, `clqd replay`, the demo and the offline readers.
 

@@ -179,7 +179,7 @@ fn exported_log_equals_the_scan_log() {
             _ => _ = daemon.stop(),
         }
     }
-    // The settings stand at the beginning of each segment.
+    // Each segment begins with the settings.
     let events = |text: &str| {
         let lines = text.lines().filter(|line| !line.contains("\"settings\""));
         lines.map(str::to_owned).collect::<Vec<_>>()

@@ -74,7 +74,7 @@ pub struct BoardReport {
     pub players_before: u32,
     pub players_after: u32,
     pub players_both: u32,
-    /// Players only on the board after, and only on the board before.
+    /// Players who are only on the new board, and players who are only on the old one.
     pub gained: u32,
     pub lost: u32,
     /// Players on both boards whose position differs, and by how many positions.
