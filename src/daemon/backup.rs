@@ -1,5 +1,4 @@
-//! `clqd backup` of a running daemon: the engine thread begins and ends it, another thread
-//! copies in between.
+//! `clqd backup` of a running daemon: the engine thread writes a checkpoint, another thread copies it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +11,7 @@ use super::Shared;
 use crate::api::{BackupRow, Progress};
 use crate::control::{ApiError, ErrorCode, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::Command;
-use crate::store::{BackupTarget, FinalChanges, StoreError};
+use crate::store::StoreError;
 
 /// How often the client's connection is checked.
 const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -37,41 +36,23 @@ impl Shared {
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let _stop = CancelOnDrop(is_cancelled.clone());
-        let Some(source) = self.send_command(|reply| Command::BeginBackup { reply }).await? else {
-            return Err(ApiError::new(ErrorCode::Busy, "another backup is in progress"));
-        };
+        let asking = self.send_command(|reply| Command::BackupSource { reply });
+        let (source, missing) = while_client_connected(asking, replies).await?;
         let path = dir.clone();
         // The backup must not use the space that is reserved for the state, especially while
         // commits are paused.
         let reserve_bytes = if is_same_disk(Path::new(&dir), &state_dir) { disk_free_bytes_min } else { 0 };
-        let target = blocking(move || BackupTarget::create(Path::new(&path), reserve_bytes)).await?;
-        let (mut source, mut target) = (source, target);
-        let (last, pending) = loop {
-            let is_cancelled = is_cancelled.clone();
-            let copying = blocking(move || {
-                source.copy_to(&mut target, &is_cancelled)?;
-                Ok((source, target))
-            });
-            (source, target) = while_client_connected(copying, replies).await?;
-            if let Some(last) = self.end_backup(source.rounds()).await? {
-                break last;
-            }
-        };
-        drop(source);
-        let summary = while_client_connected(blocking(move || target.finish(last)), replies).await?;
+        let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
+        let summary = while_client_connected(writing, replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
         let backup = BackupRow { dir, latest_event_ms: summary.now_ms, bytes: summary.bytes };
         replies.row(Row::Backup(backup)).await?;
         let note = || {
             format!(
-                "{pending} changes wait in memory because the disk of the state is nearly full; they are not in the backup"
+                "{missing} changes wait in memory because the disk of the state is nearly full; they are not in the backup"
             )
         };
-        Ok(ResponseEnd { notes: (pending > 0).then(note).into_iter().collect() })
-    }
-
-    async fn end_backup(&self, rounds: u32) -> Result<Option<(FinalChanges, usize)>, ApiError> {
-        self.send_command(|reply| Command::EndBackup { rounds, reply }).await?.map_err(failed)
+        Ok(ResponseEnd { notes: (missing > 0).then(note).into_iter().collect() })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Opens a state directory and applies the events of the log that it does not contain.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError};
 use crate::config::Config;
 use crate::log::{LogError, LogEvent, LogReader, RecordedSettings, segments};
-use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings};
+use crate::store::{BackupSummary, Store, StoreError, StoreSettings};
 
 /// Events between two commits to memory.
 const EVENTS_PER_COMMIT: u64 = 1_000;
@@ -85,14 +86,12 @@ pub fn open_copy(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -
 
 /// Backs up a state directory that no process has open, with all events of its log.
 pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<BackupSummary, RecoveryError> {
-    store::backup_closed(dir, backup, config.store.cache_bytes, |copy| {
-        let Recovered { mut state, position, .. } = recover(config, copy, dir, &|| false, &mut Err)?;
-        if position.is_some() {
-            // A daemon that starts with the backup begins a log.
-            state.store.write_checkpoint(0)?;
-        }
-        Ok(state.store.meta()?)
-    })
+    let copy = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
+    let Recovered { mut state, position, last_seq, .. } = recover(config, copy, dir, &|| false, &mut Err)?;
+    if position.is_some() {
+        state.store.write_checkpoint(last_seq)?;
+    }
+    Ok(state.store.backup_source()?.write(backup, 0, &AtomicBool::new(false))?)
 }
 
 /// What a repair of the log would do, or has done.

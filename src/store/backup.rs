@@ -1,57 +1,143 @@
-//! Backups: copies a state directory, also while a daemon uses it, and restores such a
+//! Backups: copies the records of a state, also while a daemon uses it, and restores such a
 //! copy. Replaces a state directory by one that is written beside it.
 //!
-//! A backup is an ordinary state directory. If a store is in use, its records are copied
-//! (`online_copy`). If no process has the state directory open, its files are copied.
+//! A backup is a state directory with one checkpoint file, a base with the records of a checkpoint. The
+//! checksums of the file and the number of blocks at its end show any damage.
 
 use std::fs::{self, File, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::fcntl::Flock;
+use nix::fcntl::{Flock, FlockArg};
 
-use super::Store;
+use super::checkpoint::{self, Record, Records};
 use super::error::StoreError;
-use super::online_copy::{self, BackupSource, BackupSummary, BackupTarget, FinalChanges};
+use super::{Store, keys};
 use crate::model::commit::Meta;
 use crate::store::dir::read_copy::{self, WithLog};
 use crate::store::dir::{files, lock};
 
-impl Store {
-    /// Begins a backup. `None`: another one is in progress.
-    pub fn begin_backup(&mut self) -> Result<Option<BackupSource>, StoreError> {
-        self.finish_checkpoint()?;
-        self.compaction.cancel();
-        Ok(BackupSource::begin(&self.tree))
-    }
+/// Summary of a backup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackupSummary {
+    /// Latest time of the state, Unix ms.
+    pub now_ms: i64,
+    /// Size of the files.
+    pub bytes: u64,
+}
 
-    /// Ends a backup between two commits: it equals the current state. `None`: too much has
-    /// changed, it has to catch up first.
-    pub fn end_backup(&mut self, rounds: u32) -> Result<Option<FinalChanges>, StoreError> {
+/// The records of a checkpoint, for another thread. Its files are open: the store may replace them.
+#[derive(Debug)]
+pub struct BackupSource {
+    records: Records,
+    number: u64,
+}
+
+impl Store {
+    /// The records of the last checkpoint.
+    pub fn backup_source(&mut self) -> Result<BackupSource, StoreError> {
         self.finish_checkpoint()?;
-        let mut last = online_copy::final_changes(&self.tree, rounds)?;
-        if self.log_position()?.is_some() {
-            last.iter_mut().for_each(FinalChanges::begin_log);
-        }
-        Ok(last)
+        let files = self.writer.files();
+        Ok(BackupSource { records: files.records()?, number: files.last_number().unwrap_or(1) })
     }
 }
 
-/// Backs up a state directory that no process has open. `complete` gets the copy, adds what the log
-/// has in addition, and returns the values of the state as a whole.
-pub fn backup_closed<E: From<StoreError>>(
-    state: &Path,
-    dir: &Path,
-    cache_bytes: u64,
-    complete: impl FnOnce(Store) -> Result<Meta, E>,
-) -> Result<BackupSummary, E> {
-    let target = BackupTarget::create_partial_dir(dir)?;
-    let copy = &target.partial;
-    read_copy::copy_into(state, copy, WithLog::No, &|| false)?;
-    let store = Store::open_at(copy, copy, cache_bytes, lock::LOCK_TIMEOUT);
-    let meta = complete(store.map_err(|error| error.with_original_path(copy, state))?)?;
-    lock::wait_until_unlocked(copy)?;
-    Ok(target.finish_closed(meta.now_ms)?)
+impl BackupSource {
+    /// Writes a backup. `dir` must not exist, or be empty. Fails rather than leave less than `reserve_bytes`
+    /// free on its disk, and when `is_cancelled` is set.
+    pub fn write(self, dir: &Path, reserve_bytes: u64, is_cancelled: &AtomicBool) -> Result<BackupSummary, StoreError> {
+        let target = BackupTarget::create(dir)?;
+        target.check_space(reserve_bytes)?;
+        let pace = || match is_cancelled.load(Ordering::Relaxed) {
+            true => Err(StoreError::Cancelled { path: dir.to_owned() }),
+            false => target.check_space(reserve_bytes),
+        };
+        let mut now_ms = 0;
+        // A daemon that starts with the backup begins a log.
+        let no_position = postcard::to_stdvec(&0_u64).expect("a number is serialisable");
+        let mut to_backup = |(key, value): Record| {
+            if key == keys::log_position() {
+                return Ok((key, no_position.clone()));
+            }
+            if key == keys::meta() {
+                let meta: Meta = postcard::from_bytes(&value).map_err(|error| StoreError::corrupt(&key, error))?;
+                now_ms = meta.now_ms;
+            }
+            Ok((key, value))
+        };
+        let records = checkpoint::paced(self.records, pace).map(|record| record.and_then(&mut to_backup));
+        let bytes = checkpoint::write_copy(&target.partial, self.number, records)?;
+        target.finish()?;
+        Ok(BackupSummary { now_ms, bytes })
+    }
+}
+
+/// The directory of a backup that is being written, beside its destination. Removed unless it is finished.
+#[derive(Debug)]
+struct BackupTarget {
+    partial: PathBuf,
+    dir: PathBuf,
+    is_finished: bool,
+    /// Of the directory: other processes do not take it for that of a backup that was killed.
+    _lock: Flock<File>,
+}
+
+impl BackupTarget {
+    fn create(dir: &Path) -> Result<BackupTarget, StoreError> {
+        check_absent_or_empty(dir)?;
+        let partial = files::with_suffix(dir, ".partial");
+        files::create_dir(&partial)?;
+        let file = File::open(&partial).map_err(files::io_error("open", &partial))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+            nix::errno::Errno::EWOULDBLOCK => {
+                StoreError::Locked { path: partial.clone(), holder: "another backup".to_owned(), waited_s: 0 }
+            }
+            errno => files::io_error("lock", &partial)(errno.into()),
+        })?;
+        files::remove_state_files(&partial)?;
+        Ok(BackupTarget { partial, dir: dir.to_owned(), is_finished: false, _lock: lock })
+    }
+
+    fn check_space(&self, reserve: u64) -> Result<(), StoreError> {
+        let free = files::free_bytes(&self.partial)?;
+        if free < reserve {
+            let dir = self.dir.parent().unwrap_or(&self.dir).to_owned();
+            return Err(StoreError::NoSpaceForBackup { dir, free, reserve });
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        if self.dir.exists() {
+            fs::remove_dir(&self.dir).map_err(files::io_error("replace", &self.dir))?;
+        }
+        fs::rename(&self.partial, &self.dir).map_err(files::io_error("rename", &self.partial))?;
+        self.is_finished = true;
+        files::sync_parent(&self.dir)
+    }
+}
+
+impl Drop for BackupTarget {
+    fn drop(&mut self) {
+        if !self.is_finished
+            && let Err(error) = files::remove_state_dir(&self.partial)
+        {
+            tracing::warn!("an unfinished backup cannot be removed: {}", error.with_causes());
+        }
+    }
+}
+
+fn check_absent_or_empty(dir: &Path) -> Result<(), StoreError> {
+    match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(files::io_error("list", dir)(error)),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(StoreError::AlreadyExists { path: dir.to_owned() }),
+        },
+    }
 }
 
 /// Result of a restore.
@@ -183,8 +269,6 @@ fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreEr
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::model::commit::{Commit, RowKey, WeekPhase, WeekState};
     use crate::model::packed_row::PackedRow;
@@ -230,51 +314,29 @@ pub(super) mod tests {
         commit
     }
 
+    fn back_up(store: &mut Store, path: &Path) -> BackupSummary {
+        store.backup_source().unwrap().write(path, 0, &AtomicBool::new(false)).unwrap()
+    }
+
     #[test]
-    fn backup_during_commits_equals_the_state_between_two_commits() {
+    fn backup_during_commits_equals_the_state_at_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
-        store.apply(&commit(0, 300_000)).unwrap();
+        store.apply(&commit(0, 100_000)).unwrap();
         for (number, name) in ["first", "second"].into_iter().enumerate() {
-            let (path, never) = (dir.path().join(name), AtomicBool::new(false));
-            let source = store.begin_backup().unwrap().expect("no other backup");
-            assert!(store.begin_backup().unwrap().is_none(), "one at a time");
-            let (target, path) = (BackupTarget::create(&path, 0).unwrap(), &path);
-            let mut n = 1_000 * number as u32;
-            let (copied_tx, copied_rx) = std::sync::mpsc::channel::<(BackupSource, BackupTarget)>();
-            let copying =
-                |mut source: BackupSource, mut target: BackupTarget, copied_tx: std::sync::mpsc::Sender<_>| {
-                    source.copy_to(&mut target, &never).unwrap();
-                    copied_tx.send((source, target)).unwrap();
-                };
-            let (expected, summary) = std::thread::scope(|scope| {
-                scope.spawn({
-                    let copied_tx = copied_tx.clone();
-                    move || copying(source, target, copied_tx)
-                });
-                loop {
-                    n += 1;
-                    store.apply(&commit(n, 300)).unwrap();
-                    // The copy runs during at least some commits.
-                    if n % 1_000 < 20 {
-                        continue;
-                    }
-                    let Ok((source, target)) = copied_rx.try_recv() else { continue };
-                    let Some(last) = store.end_backup(source.rounds()).unwrap() else {
-                        let copied_tx = copied_tx.clone();
-                        scope.spawn(move || copying(source, target, copied_tx));
-                        continue;
-                    };
-                    let expected = records(&store);
-                    // Later commits are not in the backup.
-                    store.apply(&commit(n + 1, 300)).unwrap();
-                    drop(source);
-                    break (expected, target.finish(last).unwrap());
-                }
+            let n = 1_000 * number as u32 + 1;
+            store.apply(&commit(n, 300)).unwrap();
+            let (expected, path) = (records(&store), &dir.path().join(name));
+            let source = store.backup_source().unwrap();
+            let summary = std::thread::scope(|scope| {
+                let writing = scope.spawn(move || source.write(path, 0, &AtomicBool::new(false)).unwrap());
+                // Merges replace the files that the backup reads. Later commits are not in it.
+                (1..100).for_each(|i| store.apply(&commit(n + i, 300)).unwrap());
+                writing.join().unwrap()
             });
             assert_eq!(summary.now_ms, i64::from(n));
-            let backup = Store::open(path, SETTINGS).unwrap();
-            assert!(records(&backup) == expected, "the same records");
+            assert_eq!(files::state_files(path).unwrap().len(), 1, "one file");
+            assert!(records(&Store::open(path, SETTINGS).unwrap()) == expected, "the same records");
             assert!(records(&store) != expected);
         }
     }
@@ -285,23 +347,21 @@ pub(super) mod tests {
         let mut store = Store::open(&dir.path().join("state"), SETTINGS).unwrap();
         store.apply(&commit(0, 30_000)).unwrap();
         let path = dir.path().join("backup");
-        let mut source = store.begin_backup().unwrap().unwrap();
-        let mut target = BackupTarget::create(&path, 0).unwrap();
-        let cancelled = source.copy_to(&mut target, &AtomicBool::new(true));
+        let cancelled = store.backup_source().unwrap().write(&path, 0, &AtomicBool::new(true));
         assert!(matches!(cancelled, Err(StoreError::Cancelled { .. })), "{cancelled:?}");
-        drop((source, target));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the state directory remains");
 
+        let target = BackupTarget::create(&path).unwrap();
+        let other = store.backup_source().unwrap().write(&path, 0, &AtomicBool::new(false));
+        assert!(matches!(other, Err(StoreError::Locked { .. })), "one at a time in one directory: {other:?}");
+        drop(target);
+
         // Left by a killed process.
-        fs::create_dir(dir.path().join("backup.partial")).unwrap();
-        fs::write(dir.path().join("backup.partial/db"), "half").unwrap();
-        let mut source = store.begin_backup().unwrap().unwrap();
-        let mut target = BackupTarget::create(&path, 0).unwrap();
-        source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
-        let last = store.end_backup(source.rounds()).unwrap().unwrap();
-        target.finish(last).unwrap();
+        fs::create_dir_all(dir.path().join("backup.partial/checkpoints")).unwrap();
+        fs::write(dir.path().join("backup.partial/checkpoints/000000000001.base.tmp"), "half").unwrap();
+        back_up(&mut store, &path);
         assert!(records(&Store::open(&path, SETTINGS).unwrap()) == records(&store));
-        let again = BackupTarget::create(&path, 0);
+        let again = store.backup_source().unwrap().write(&path, 0, &AtomicBool::new(false));
         assert!(
             matches!(again, Err(StoreError::AlreadyExists { .. })),
             "another backup is never overwritten: {again:?}"
@@ -318,8 +378,9 @@ pub(super) mod tests {
         // A checkpoint that the database does not have, because the process was killed, is part of the state.
         store.write_only_file(&commit(1, 9_000));
         drop(store);
-        let summary = backup_closed(&state, &backup, SETTINGS.cache_bytes, |store| store.meta()).unwrap();
-        assert_eq!(summary.now_ms, 1);
+        let mut copy = Store::open_read_only(&state, SETTINGS.cache_bytes, &|| false).unwrap();
+        assert_eq!(back_up(&mut copy, &backup).now_ms, 1);
+        drop(copy);
 
         let mut store = Store::open(&state, SETTINGS).unwrap();
         let backed_up = records(&store);

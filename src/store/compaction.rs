@@ -1,4 +1,4 @@
-//! Compaction: rewrites the database file when it has grown.
+//! Compaction: replaces the database when its file has grown.
 //!
 //! Sled 0.34.7 appends every change of a page to a log of segments of 512 KiB. A segment
 //! that is at most half used is queued; when its pages have been moved, the segment is
@@ -10,26 +10,27 @@
 //! blocks sled forever: its segment accountant waits for a truncation of the file while
 //! every thread that could do it waits for the accountant.
 //!
-//! So the store copies its records into a new database, as a backup does (`online_copy`): on
-//! another thread, while commits continue; records that they change are copied again. The
-//! new database is in the directory `db.N` in the state directory. Between two commits the
-//! file `current` is replaced to name it, and all readers and writers continue in it. After
-//! a crash before that the old database is used, after a crash after it the new one; the
-//! next start removes the other.
+//! So another thread loads a new database from the checkpoint files, in the directory `db.N` of the state
+//! directory, while checkpoints continue. The next checkpoint after that gives it the files written
+//! meanwhile, replaces the file `current`, which names the database, and all readers continue in
+//! it. Whenever the process is killed, the next start finds one of the two databases, and removes
+//! the other.
 //!
-//! **The bound:** a compaction begins when the database file has 1.5 times the size that it
-//! had after the last one. With the copy the directory takes 2.5 times the size of the
-//! records, plus what commits add in the meantime. `benches/size.rs` asserts that this is
-//! at most 2.5 times the directory of a replay.
+//! A compaction begins when the database file has 1.5 times the size that it had after the last one: the two
+//! databases take at most 2.5 times the size of the records, plus what checkpoints add in the meantime.
+//! `benches/size.rs` asserts that. One also begins after a name was forgotten, which the old database may
+//! still have in unused segments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use super::checkpoint::{self, CheckpointFiles, Records};
 use super::error::StoreError;
-use super::online_copy::{BackupSource, BackupTarget, FinalChanges, SledChange};
 use super::tree::Tree;
+use super::working_copy;
 use crate::store::dir::database::Database;
 use crate::store::dir::files::{self, CurrentDatabase};
 use crate::store::dir::lock;
@@ -40,10 +41,16 @@ const GROWTH_PERCENT: u64 = 150;
 /// The size at which a failed compaction is retried, in percent of the size at the failure.
 const RETRY_GROWTH_PERCENT: u64 = 125;
 
+/// Page cache of a database that is being loaded, bytes.
+const LOAD_CACHE_BYTES: u64 = 16 << 20;
+
+/// Pause after some hundred kilobytes: a load leaves most of a core, and most of the disk, to others.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// When to compact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactSettings {
-    /// Minimum size of a file to compact, bytes; 0: never compact.
+    /// Minimum size of a file to compact, bytes; 0: only after a name was forgotten.
     pub bytes_min: u64,
     /// Space that must stay free on the disk, bytes.
     pub disk_free_bytes_min: u64,
@@ -52,13 +59,13 @@ pub struct CompactSettings {
 /// The compactions of a store. Dropping it cancels the one in progress.
 #[derive(Debug)]
 pub(super) struct Compaction {
-    settings: CompactSettings,
     dir: PathBuf,
     cache_bytes: u64,
     /// The database in use; `None`: none was compacted yet.
     current: Option<CurrentDatabase>,
     /// File size at which a failed compaction is retried, bytes.
     retry_bytes: u64,
+    is_requested: bool,
     running: Option<CompactionJob>,
     /// Replaced databases that still have readers.
     replaced: Vec<PathBuf>,
@@ -66,83 +73,73 @@ pub(super) struct Compaction {
 
 #[derive(Debug)]
 struct CompactionJob {
+    into: CurrentDatabase,
     is_cancelled: Arc<AtomicBool>,
-    thread: JoinHandle<Result<CompactedDatabase, StoreError>>,
-}
-
-/// A new database with all records but the last changes. Dropping it removes its directory
-/// unless `keep_dir` is set.
-#[derive(Debug)]
-struct CompactedDatabase {
-    source: BackupSource,
-    /// `None`: it is not open yet, or the store has taken it.
-    db: Option<Database>,
-    dir: PathBuf,
-    bytes: u64,
-    /// The file `current` names the directory, or may name it.
-    keep_dir: bool,
+    thread: JoinHandle<Result<Tree, StoreError>>,
 }
 
 impl Compaction {
     pub(super) fn new(dir: &Path, cache_bytes: u64) -> Result<Compaction, StoreError> {
         Ok(Compaction {
-            settings: CompactSettings { bytes_min: 0, disk_free_bytes_min: 0 },
             dir: dir.to_owned(),
             cache_bytes,
             current: files::read_current(dir)?,
             retry_bytes: 0,
+            is_requested: false,
             running: None,
             replaced: Vec::new(),
         })
     }
 
-    pub(super) fn set_settings(&mut self, settings: CompactSettings) {
-        self.settings = settings;
+    /// Begins a compaction soon, whatever the size of the database.
+    pub(super) fn request(&mut self) {
+        // The one in progress may have begun too early.
+        self.cancel();
+        self.is_requested = true;
     }
 
-    /// Begins, continues or ends a compaction. Is called between two commits. After an
-    /// error it is unknown which database is current: the process must end.
-    pub(super) fn step(&mut self, tree: &Tree) -> Result<(), StoreError> {
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Replaces the database of `tree` if a new one is loaded. It then has the changes of all `files`.
+    pub(super) fn switch_if_ready(&mut self, tree: &Tree, files: &CheckpointFiles) -> bool {
         self.remove_replaced();
-        let Some(running) = self.running.take_if(|running| running.thread.is_finished()) else {
-            if self.running.is_none() {
-                self.begin_if_due(tree);
-            }
-            return Ok(());
+        let Some(CompactionJob { mut into, thread, .. }) = self.running.take_if(|job| job.thread.is_finished()) else {
+            return false;
         };
-        let copied = match running.thread.join() {
-            Ok(Ok(copied)) => copied,
-            Ok(Err(error)) => return self.postpone(&error.with_causes()),
-            Err(_) => return self.postpone("its thread panicked"),
+        let loaded = match thread.join() {
+            Ok(loaded) => loaded,
+            Err(_) => return self.postpone(tree, "its thread panicked"),
         };
-        match copied.source.final_changes() {
-            Ok(Some(last)) => self.switch(tree, copied, last),
-            Ok(None) => {
-                self.spawn(move |is_cancelled| copied.catch_up(is_cancelled));
-                Ok(())
-            }
-            Err(error) => self.postpone(&error.with_causes()),
+        let caught_up = loaded.and_then(|new| working_copy::catch_up(&new, files).map(|()| new));
+        into.bytes = caught_up.as_ref().map_or(0, Tree::database_bytes);
+        let switched = caught_up.and_then(|new| {
+            // If this fails, either database may be current: the next start takes it.
+            files::write_current(&self.dir, &into)?;
+            tree.switch_database(&new);
+            Ok(())
+        });
+        if let Err(error) = switched {
+            return self.postpone(tree, &error.with_causes());
         }
+        tracing::debug!(bytes = into.bytes, "the state directory is compacted");
+        self.replaced.push(self.current.as_ref().map_or_else(|| self.dir.clone(), |it| self.dir.join(it.name())));
+        self.current = Some(into);
+        self.retry_bytes = 0;
+        true
     }
 
-    /// Cancels the compaction in progress, and waits until its thread has ended: some 20
-    /// ms, longer while a large database is opened.
-    pub(super) fn cancel(&mut self) {
-        let Some(CompactionJob { is_cancelled, thread }) = self.running.take() else { return };
-        is_cancelled.store(true, Ordering::Relaxed);
-        if thread.join().is_err() {
-            tracing::error!("the thread that compacted the state directory panicked");
-        }
-    }
-
-    fn begin_if_due(&mut self, tree: &Tree) {
-        let CompactSettings { bytes_min, disk_free_bytes_min } = self.settings;
-        if bytes_min == 0 {
+    /// Begins a compaction if the database is large. It has the changes of all `files`.
+    pub(super) fn begin_if_due(&mut self, tree: &Tree, files: &CheckpointFiles, settings: CompactSettings) {
+        let CompactSettings { bytes_min, disk_free_bytes_min } = settings;
+        if self.running.is_some() || bytes_min == 0 && !self.is_requested {
             return;
         }
-        let bytes = self.file_bytes();
+        let bytes = tree.database_bytes();
         let after_last = self.current.as_ref().map_or(0, |current| current.bytes);
-        if bytes < bytes_min.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes) {
+        let is_large = bytes >= bytes_min.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes);
+        if !is_large && !self.is_requested {
             return;
         }
         let free = files::free_bytes(&self.dir).unwrap_or(0);
@@ -157,54 +154,45 @@ impl Compaction {
             self.retry_bytes = bytes / 100 * RETRY_GROWTH_PERCENT;
             return;
         }
-        // No compaction during a backup.
-        let Some(source) = BackupSource::begin(tree) else { return };
-        let (dir, cache_bytes) = (self.dir.join(self.next_database(0).name()), self.cache_bytes);
+        self.is_requested = false;
+        let into = CurrentDatabase { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes: 0 };
+        let (dir, cache_bytes) = (self.dir.join(into.name()), self.cache_bytes);
         tracing::debug!(bytes, into = %dir.display(), "the state directory is being compacted");
-        self.spawn(move |is_cancelled| CompactedDatabase::copy(source, &dir, cache_bytes, is_cancelled));
-    }
-
-    fn spawn(&mut self, work: impl FnOnce(&AtomicBool) -> Result<CompactedDatabase, StoreError> + Send + 'static) {
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let thread_flag = is_cancelled.clone();
-        let thread = std::thread::Builder::new().name("store-compact".to_owned()).spawn(move || work(&thread_flag));
-        match thread {
-            Ok(thread) => self.running = Some(CompactionJob { is_cancelled, thread }),
-            Err(error) => _ = self.postpone(&error.to_string()),
+        let spawned = files.records().and_then(|records| {
+            let number = files.last_number().unwrap_or(0);
+            let load = move || load(records, number, &dir, cache_bytes, &thread_flag);
+            let spawned = std::thread::Builder::new().name("store-compact".to_owned()).spawn(load);
+            spawned.map_err(files::io_error("start a thread for", &self.dir))
+        });
+        match spawned {
+            Ok(thread) => self.running = Some(CompactionJob { into, is_cancelled, thread }),
+            Err(error) => _ = self.postpone(tree, &error.with_causes()),
+        }
+    }
+
+    /// Cancels the compaction in progress, and waits until its thread has ended: some 20
+    /// ms, longer while a large database is opened.
+    fn cancel(&mut self) {
+        let Some(CompactionJob { is_cancelled, thread, .. }) = self.running.take() else { return };
+        is_cancelled.store(true, Ordering::Relaxed);
+        if thread.join().is_err() {
+            tracing::error!("the thread that compacted the state directory panicked");
         }
     }
 
     /// Logs why a compaction failed. It costs nothing but disk space: it is retried when
     /// the file has grown.
-    fn postpone(&mut self, why: &str) -> Result<(), StoreError> {
+    fn postpone(&mut self, tree: &Tree, why: &str) -> bool {
         tracing::warn!("the state directory was not compacted: {why}");
-        self.retry_bytes = self.file_bytes() / 100 * RETRY_GROWTH_PERCENT;
-        Ok(())
-    }
-
-    fn switch(&mut self, tree: &Tree, mut copied: CompactedDatabase, last: FinalChanges) -> Result<(), StoreError> {
-        if let Err(error) = copied.put(last.records()) {
-            return self.postpone(&error.with_causes());
-        }
-        let next = self.next_database(copied.bytes);
-        let old = self.database();
-        // If this fails, either database may be current. The next start removes the other.
-        copied.keep_dir = true;
-        files::write_current(&self.dir, &next)?;
-        tree.switch_database(copied.db.take().expect("database is open until it becomes current"));
-        tracing::debug!(bytes = next.bytes, "the state directory is compacted");
-        self.current = Some(next);
-        self.retry_bytes = 0;
-        self.replaced.push(old);
-        Ok(())
+        self.retry_bytes = tree.database_bytes() / 100 * RETRY_GROWTH_PERCENT;
+        false
     }
 
     /// Removes replaced databases without readers, on another thread: removing a large file
     /// takes a while.
     fn remove_replaced(&mut self) {
-        if self.running.is_some() {
-            return;
-        }
         for old in std::mem::take(&mut self.replaced) {
             match lock::is_database_locked(&old) {
                 Ok(false) if old == self.dir => remove_on_thread(move || files::remove_database_files(&old)),
@@ -213,20 +201,6 @@ impl Compaction {
                 Err(error) => warn_not_removed(&error.with_causes()),
             }
         }
-    }
-
-    /// The database that the next compaction makes current.
-    fn next_database(&self, bytes: u64) -> CurrentDatabase {
-        CurrentDatabase { number: self.current.as_ref().map_or(1, |current| current.number + 1), bytes }
-    }
-
-    /// Size of the database file. An unreadable file counts as empty. Takes 2 us.
-    pub(super) fn file_bytes(&self) -> u64 {
-        std::fs::metadata(self.database().join("db")).map_or(0, |file| file.len())
-    }
-
-    fn database(&self) -> PathBuf {
-        self.current.as_ref().map_or_else(|| self.dir.clone(), |current| self.dir.join(current.name()))
     }
 }
 
@@ -251,65 +225,39 @@ fn warn_not_removed(why: &str) {
     tracing::warn!("an unused database is not removed before the next start: {why}");
 }
 
-impl CompactedDatabase {
-    /// Copies all records into a new database with a small cache, reopens it with the
-    /// store's cache size, and copies the records changed in the meantime, until few
-    /// remain.
-    fn copy(
-        mut source: BackupSource,
-        dir: &Path,
-        cache_bytes: u64,
-        is_cancelled: &AtomicBool,
-    ) -> Result<CompactedDatabase, StoreError> {
-        let mut target = BackupTarget::create(dir, 0)?;
-        source.copy_to(&mut target, is_cancelled)?;
-        let bytes = target.finish_database()?.bytes;
-        let mut copied = CompactedDatabase { source, db: None, dir: dir.to_owned(), bytes, keep_dir: false };
-        copied.db = Some(Database::open(dir, cache_bytes)?);
+/// Loads records into a new database with a small cache, and opens it with the cache of the store. `number`:
+/// of the last checkpoint file that they are from. Removes the database after an error.
+fn load(
+    records: Records,
+    number: u64,
+    dir: &Path,
+    cache_bytes: u64,
+    is_cancelled: &AtomicBool,
+) -> Result<Tree, StoreError> {
+    let pace = || match is_cancelled.load(Ordering::Relaxed) {
+        true => Err(StoreError::Cancelled { path: dir.to_owned() }),
+        false => {
+            std::thread::sleep(PAUSE);
+            Ok(())
+        }
+    };
+    let load = || {
+        if files::metadata_if_exists(dir)?.is_some() {
+            // Left by one that was cancelled.
+            files::remove_database(dir)?;
+        }
+        files::create_dir(dir)?;
+        let tree = Tree::new(Database::open(dir, LOAD_CACHE_BYTES)?);
+        working_copy::load(&tree, checkpoint::paced(records, pace), number)?;
+        drop(tree);
+        let tree = Tree::new(Database::open(dir, cache_bytes)?);
         files::grant_group_read(dir)?;
-        copied.catch_up(is_cancelled)
-    }
-
-    fn catch_up(mut self, is_cancelled: &AtomicBool) -> Result<CompactedDatabase, StoreError> {
-        while !self.source.is_near_end() {
-            if is_cancelled.load(Ordering::Relaxed) {
-                return Err(StoreError::Cancelled { path: self.dir.clone() });
-            }
-            let changed = self.source.next_changes()?;
-            self.put(changed)?;
-        }
-        Ok(self)
-    }
-
-    /// Writes records and waits until they are on disk.
-    fn put(&self, records: Vec<SledChange>) -> Result<(), StoreError> {
-        let db = self.db.as_ref().expect("database is open until it becomes current");
-        let mut batch = sled::Batch::default();
-        let mut bytes = 0;
-        for (key, value) in records {
-            bytes += key.len() + value.as_ref().map_or(0, |value| value.len());
-            match value {
-                Some(value) => batch.insert(key, value),
-                None => batch.remove(key),
-            }
-        }
-        db.apply_batch(batch, bytes)?;
-        db.flush()
-    }
-}
-
-impl Drop for CompactedDatabase {
-    fn drop(&mut self) {
-        if self.keep_dir {
-            return;
-        }
-        drop(self.db.take());
-        let dir = self.dir.clone();
-        remove_on_thread(move || {
-            lock::wait_until_unlocked(&dir)?;
-            files::remove_database(&dir)
-        });
-    }
+        Ok(tree)
+    };
+    load().inspect_err(|_| {
+        let removed = lock::wait_until_unlocked(dir).and_then(|()| files::remove_database(dir));
+        removed.unwrap_or_else(|error| warn_not_removed(&error.with_causes()));
+    })
 }
 
 #[cfg(test)]
@@ -333,7 +281,7 @@ mod tests {
     /// Commits until `compactions` more compactions have finished. Returns the number of
     /// the next commit.
     fn commit_until_compacted(store: &mut Store, mut n: u32, compactions: u64) -> u32 {
-        let number = |store: &Store| store.compaction.current.as_ref().map_or(0, |current| current.number);
+        let number = |store: &mut Store| store.writer.compaction().current.as_ref().map_or(0, |current| current.number);
         let end = number(store) + compactions;
         while number(store) < end {
             store.apply(&commit(n, 300)).unwrap();
@@ -387,6 +335,13 @@ mod tests {
         }
     }
 
+    /// Waits for the new database.
+    fn finish_loading(store: &mut Store) {
+        while !store.writer.compaction().running.as_ref().unwrap().thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     #[test]
     fn kill_at_any_step_leaves_the_state_and_the_next_start_cleans_up() {
         let dir = tempfile::tempdir().unwrap();
@@ -401,46 +356,43 @@ mod tests {
             assert!(records(&reopened) == records(store), "{step}");
             assert_eq!(databases(&copy).len(), 1, "{step}: {:?}", databases(&copy));
         };
-        for dir in ["db.1", "db.2"] {
-            // The parts of `step`, one after another.
-            let source = BackupSource::begin(&store.tree).unwrap();
-            fs::create_dir(state.join(format!("{dir}.partial"))).unwrap();
+        for n in [1, 2] {
+            store.writer.compaction().request();
+            store.apply(&commit(10 * n, 300)).unwrap();
+            assert!(store.writer.compaction().is_running());
             check(&store, "begun");
-            fs::remove_dir(state.join(format!("{dir}.partial"))).unwrap();
-            let never = AtomicBool::new(false);
-            let copied = CompactedDatabase::copy(source, &state.join(dir), SETTINGS.cache_bytes, &never).unwrap();
-            check(&store, "copied");
-            if dir == "db.1" {
-                let last = copied.source.final_changes().unwrap().unwrap();
-                store.compaction.switch(&store.tree, copied, last).unwrap();
-                store.compaction.replaced.clear();
-                store.apply(&commit(1, 300)).unwrap();
-                check(&store, "switched, the old database not removed");
-            }
+            finish_loading(&mut store);
+            check(&store, "loaded");
+            store.apply(&commit(10 * n + 1, 300)).unwrap();
+            assert_eq!(store.writer.compaction().current.as_ref().map(|it| it.number), Some(n.into()));
+            store.writer.compaction().replaced.clear();
+            check(&store, "switched, the old database not removed");
         }
     }
 
+    /// A window that is deleted while the new database is loaded is not in it, also if its records were
+    /// already removed from the old one.
     #[test]
-    fn backup_cancels_a_compaction_and_is_complete() {
+    fn window_deleted_during_a_compaction_stays_deleted() {
+        use crate::model::WeekKey;
+        use crate::model::commit::Commit;
+
         let dir = tempfile::tempdir().unwrap();
-        let mut store = open(&dir.path().join("state"));
-        store.apply(&commit(0, 100_000)).unwrap();
-        let mut n = 1;
-        // On a busy machine a compaction may be over before the commit after it begins.
-        while store.compaction.running.is_none() {
-            store.apply(&commit(n, 300)).unwrap();
-            n += 1;
-        }
-        let mut source = store.begin_backup().unwrap().expect("the compaction is cancelled");
-        let path = dir.path().join("backup");
-        let mut target = BackupTarget::create(&path, 0).unwrap();
-        source.copy_to(&mut target, &AtomicBool::new(false)).unwrap();
-        let last = store.end_backup(source.rounds()).unwrap().unwrap();
-        assert!(store.compaction.running.is_none(), "no compaction begins during a backup");
-        drop(source);
-        target.finish(last).unwrap();
-        assert!(records(&Store::open(&path, SETTINGS).unwrap()) == records(&store));
-        commit_until_compacted(&mut store, n, 1);
+        let mut store = Store::open(dir.path(), SETTINGS).unwrap();
+        store.apply(&commit(0, 3_000)).unwrap();
+        store.writer.compaction().request();
+        store.apply(&commit(1, 300)).unwrap();
+        finish_loading(&mut store);
+        // Commits that begin no compaction and end none.
+        let running = store.writer.compaction().running.take();
+        let deletion = Commit { deleted_windows: vec![WeekKey(1).into()], ..Commit::default() };
+        store.apply(&deletion).unwrap();
+        while store.sweep(1_000).unwrap() {}
+        let expected = records(&store);
+        store.writer.compaction().running = running;
+        store.apply(&Commit::default()).unwrap();
+        assert!(store.writer.compaction().current.is_some(), "the new database is used");
+        assert!(records(&store) == expected);
     }
 
     #[test]
@@ -450,8 +402,8 @@ mod tests {
         store.set_compaction(CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: u64::MAX >> 1 });
         store.apply(&commit(0, 30_000)).unwrap();
         (1..200).for_each(|n| store.apply(&commit(n, 300)).unwrap());
-        assert!(store.compaction.running.is_none() && store.compaction.current.is_none());
-        assert!(store.compaction.retry_bytes > 0);
+        assert!(store.writer.compaction().running.is_none() && store.writer.compaction().current.is_none());
+        assert!(store.writer.compaction().retry_bytes > 0);
     }
 
     #[test]
@@ -459,10 +411,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut store = open(dir.path());
         // Sled refuses to open a database with such a small cache.
-        let cache_bytes = std::mem::replace(&mut store.compaction.cache_bytes, 0);
+        let cache_bytes = std::mem::replace(&mut store.writer.compaction().cache_bytes, 0);
         store.apply(&commit(0, 30_000)).unwrap();
         let mut n = 1;
-        while store.compaction.retry_bytes == 0 {
+        while store.writer.compaction().retry_bytes == 0 {
             store.apply(&commit(n, 300)).unwrap();
             n += 1;
             assert!(n < 100_000, "the compaction fails");
@@ -474,7 +426,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(databases(dir.path()), ["db"], "the new database is removed");
-        store.compaction.cache_bytes = cache_bytes;
+        store.writer.compaction().cache_bytes = cache_bytes;
         commit_until_compacted(&mut store, n, 1);
         assert!(databases(dir.path()).contains(&"db.1".to_owned()));
     }

@@ -9,15 +9,14 @@
 
 mod backup;
 mod checkpoint;
+mod checkpoint_writer;
 mod commit_records;
-mod commit_writer;
 mod compaction;
 mod dir;
 mod error;
 mod keys;
 mod layout;
 mod migrate;
-mod online_copy;
 mod source;
 mod threads;
 mod tree;
@@ -25,22 +24,20 @@ mod working_copy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub use backup::{RestoreSummary, StateReplacement, backup_closed, restore};
+pub use backup::{BackupSource, BackupSummary, RestoreSummary, StateReplacement, restore};
 pub use compaction::CompactSettings;
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;
-pub use online_copy::{BackupSource, BackupSummary, BackupTarget, FinalChanges};
 pub use threads::check_threads;
 
 use crate::engine::LoadedState;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
+use crate::store::checkpoint_writer::CheckpointWriter;
 use crate::store::commit_records::PutFn;
-use crate::store::commit_writer::{CommitWriter, SharedFiles};
 use crate::store::compaction::Compaction;
 use crate::store::dir::{files, lock, read_copy};
 use crate::store::tree::Tree;
@@ -61,9 +58,8 @@ pub struct Store {
     checkpoint: u64,
     /// The directory of the files.
     dir: PathBuf,
-    files: SharedFiles,
-    writer: CommitWriter,
-    compaction: Compaction,
+    writer: CheckpointWriter,
+    compact: CompactSettings,
     /// Commits since the store was opened.
     commits: u64,
     /// The private copy of a read-only store; removed after sled has closed it.
@@ -117,7 +113,7 @@ impl Store {
         let copy = read_copy::create(path, is_cancelled)?;
         let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT)
             .map_err(|error| error.with_original_path(copy.path(), path))?;
-        read_copy::remove_unneeded_files(copy.path())?;
+        files::unlink_databases(copy.path())?;
         store._copy = Some(copy);
         Ok(store)
     }
@@ -125,7 +121,10 @@ impl Store {
     /// Opens the database in `dir`. Errors of the open store name `dir_in_errors` instead.
     fn open_at(dir: &Path, dir_in_errors: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
         let (tree, files) = working_copy::open(dir, dir_in_errors, cache_bytes, wait)?;
+        let compaction = Compaction::new(dir, cache_bytes)?;
         let mut store = Store {
+            writer: CheckpointWriter::new(tree.clone(), files, compaction),
+            compact: CompactSettings::default(),
             tree,
             outbox: BTreeMap::new(),
             next_seq: 1,
@@ -133,9 +132,6 @@ impl Store {
             is_deferring: false,
             checkpoint: 0,
             dir: dir.to_owned(),
-            files: Arc::new(Mutex::new(files)),
-            writer: CommitWriter::default(),
-            compaction: Compaction::new(dir, cache_bytes)?,
             commits: 0,
             _copy: None,
         };
@@ -155,7 +151,7 @@ impl Store {
 
     /// Size of the database file.
     pub fn database_bytes(&self) -> u64 {
-        self.compaction.file_bytes()
+        self.tree.database_bytes()
     }
 
     /// Reads the values of the state as a whole.
@@ -241,31 +237,31 @@ impl Store {
     fn write_changes(&mut self) -> Result<(), StoreError> {
         self.freeze_changes();
         let frozen = self.tree.frozen_changes().expect("changes are frozen");
-        commit_writer::write(&self.tree, &self.files, &frozen)?;
+        self.writer.write(&frozen, self.compact)?;
         self.tree.drop_frozen();
-        self.compaction.step(&self.tree)
+        Ok(())
     }
 
     /// Begins to write the frozen changes. The log is on disk until their position.
     pub fn write_frozen(&mut self) -> Result<(), StoreError> {
         let frozen = self.tree.frozen_changes().expect("changes are frozen");
-        self.writer.begin(&self.tree, &self.files, &self.dir, frozen)
+        self.writer.begin(&self.dir, frozen, self.compact)
     }
 
     /// Returns whether the checkpoint that was being written is on disk since the last call. After an
     /// error the process must end.
     pub fn poll_checkpoint(&mut self) -> Result<bool, StoreError> {
-        let has_ended = self.writer.poll(&self.tree)?;
+        let has_ended = self.writer.poll()?;
         if has_ended {
-            self.compaction.step(&self.tree)?;
+            self.tree.drop_frozen();
         }
         Ok(has_ended)
     }
 
     /// Waits until the checkpoint in progress is on disk.
     pub fn finish_checkpoint(&mut self) -> Result<(), StoreError> {
-        if self.writer.finish(&self.tree)? {
-            self.compaction.step(&self.tree)?;
+        if self.writer.finish()? {
+            self.tree.drop_frozen();
         }
         Ok(())
     }
@@ -310,9 +306,9 @@ impl Store {
         self.unswept.extend(commit.deleted_windows.iter().map(|window| (*window, self.checkpoint + 1)));
     }
 
-    /// Sets when commits compact the database file (`compaction`).
+    /// Sets when checkpoints compact the database file (`compaction`).
     pub fn set_compaction(&mut self, settings: CompactSettings) {
-        self.compaction.set_settings(settings);
+        self.compact = settings;
     }
 
     /// Encodes every record that a commit changes, by kind in order of key.

@@ -13,7 +13,7 @@ impl Store {
         self.freeze_changes();
         let changes = self.tree.frozen_changes().unwrap().to_vec();
         let changes = changes.iter().map(|(key, value)| (&key[..], value.as_deref()));
-        commit_writer::lock(&self.files).write(&[], changes).unwrap();
+        self.writer.files().write(&[], changes).unwrap();
     }
 }
 

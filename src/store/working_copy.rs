@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use super::checkpoint::CheckpointFiles;
+use super::checkpoint::{CheckpointFiles, Record};
 use super::dir::database::Database;
 use super::dir::{files, lock};
 use super::error::StoreError;
@@ -20,6 +20,9 @@ use crate::model::WindowKey;
 
 /// Records between two messages about progress.
 const RECORDS_PER_MESSAGE: u64 = 5_000_000;
+
+/// Sled records that are removed with one write.
+const REMOVED_AT_ONCE: usize = 1_000;
 
 /// Opens the database in `dir` with the records of its checkpoint files. A database without such files
 /// gets a base. Errors name `dir_in_errors` instead of `dir`.
@@ -126,7 +129,7 @@ fn find_doubt(tree: Tree, checkpoints: &mut CheckpointFiles, dir: &Path) -> Resu
         return Ok(Checked::Equal(tree));
     };
     if tree.is_empty()? {
-        load(&tree, checkpoints)?;
+        load(&tree, checkpoints.records()?, last)?;
         return Ok(Checked::Equal(tree));
     }
     migrate::run(&tree, dir, &mut |_| ())?;
@@ -134,10 +137,7 @@ fn find_doubt(tree: Tree, checkpoints: &mut CheckpointFiles, dir: &Path) -> Resu
         Some(number) if number > last => {
             return Err(StoreError::MissingCheckpoint { path: checkpoints.path_of(last + 1) });
         }
-        Some(number) if number >= base => {
-            tree.write_unlogged(checkpoints.changes_after(number))?;
-            tree.set_checkpoint(last)?;
-        }
+        Some(number) if number >= base => catch_up(&tree, checkpoints)?,
         _ => return Ok(Checked::Doubtful("it is older than they are".to_owned())),
     }
     Ok(compare(&tree, checkpoints)?.map_or(Checked::Equal(tree), Checked::Doubtful))
@@ -176,17 +176,37 @@ fn compare(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<Option<String>,
     Ok(difference.map(|key| format!("its record {key} differs")))
 }
 
-/// Fills an empty database.
-fn load(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
+/// Fills an empty database. `number`: of the last file that the records are from.
+pub(super) fn load(
+    tree: &Tree,
+    records: impl Iterator<Item = Result<Record, StoreError>>,
+    number: u64,
+) -> Result<(), StoreError> {
     let mut loaded = 0_u64;
-    let records = checkpoints.records()?.map(|record| {
+    let records = records.map(|record| {
         loaded += 1;
         if loaded.is_multiple_of(RECORDS_PER_MESSAGE) {
-            tracing::info!(records = loaded, "loading the database of the state from the checkpoint files");
+            tracing::info!(records = loaded, "loading a database of the state from the checkpoint files");
         }
         record.map(|(key, value)| (key, Some(value)))
     });
     tree.write_unlogged(records)?;
-    checkpoints.last_number().map_or(Ok(()), |last| tree.set_checkpoint(last))?;
+    tree.set_checkpoint(number)?;
+    tree.write_out()
+}
+
+/// Gives a database the changes of the files after the last one that it has.
+pub(super) fn catch_up(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
+    let (Some(number), Some(last)) = (tree.checkpoint()?, checkpoints.last_number()) else { return Ok(()) };
+    for delta in checkpoints.deltas_after(number) {
+        let delta = delta?;
+        let prefixes = delta.deleted_prefixes().to_vec();
+        for prefix in &prefixes {
+            while tree.remove_batch(prefix, REMOVED_AT_ONCE)? {}
+        }
+        let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        tree.write_unlogged(delta.filter(|change| !matches!(change, Ok((key, _)) if is_deleted(key))))?;
+    }
+    tree.set_checkpoint(last)?;
     tree.write_out()
 }

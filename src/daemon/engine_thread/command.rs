@@ -23,7 +23,7 @@ use crate::model::view::ServerSummary;
 use crate::model::view::history::MapView;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
 use crate::scan::ScanMode;
-use crate::store::{BackupSource, FinalChanges, Reader, StoreError};
+use crate::store::{BackupSource, Reader};
 
 pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 
@@ -75,15 +75,10 @@ pub(in crate::daemon) enum Command {
     Reader {
         reply: oneshot::Sender<Reader>,
     },
-    /// Begins a backup. `None`: another one is in progress.
-    BeginBackup {
-        reply: oneshot::Sender<Option<BackupSource>>,
-    },
-    /// Ends a backup. `None`: the backup has to catch up first. Also returns the number of records
-    /// that the backup lacks, because nothing is written while the disk is nearly full.
-    EndBackup {
-        rounds: u32,
-        reply: oneshot::Sender<Result<Option<(FinalChanges, usize)>, StoreError>>,
+    /// For a backup: the records of a checkpoint that has all events so far. Also returns the number of
+    /// records that it lacks, because nothing is written while the disk is nearly full.
+    BackupSource {
+        reply: oneshot::Sender<(BackupSource, usize)>,
     },
     /// Returns the id of the archive that the state fills.
     ArchiveId {

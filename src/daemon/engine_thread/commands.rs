@@ -81,15 +81,7 @@ impl EngineThread {
                 self.commit()?;
                 _ = reply.send(self.state.store.reader());
             }
-            Command::BeginBackup { reply } => _ = reply.send(self.state.store.begin_backup()?),
-            Command::EndBackup { rounds, reply } => {
-                self.checkpoint()?;
-                let State { engine, store } = &self.state;
-                let pending =
-                    if self.disk.is_paused() { engine.pending_records() + store.changed_records() } else { 0 };
-                let ended = self.state.store.end_backup(rounds);
-                _ = reply.send(ended.map(|last| last.map(|last| (last, pending))));
-            }
+            Command::BackupSource { reply } => self.checkpoints.request_backup(reply),
             Command::PendingJobs { query, reply } => {
                 let jobs = self.pending_jobs(query)?;
                 self.archive_when_synced(reply, jobs);

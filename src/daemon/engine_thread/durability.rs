@@ -19,6 +19,8 @@ use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
 use crate::config::StoreConfig;
 use crate::limits::SCAN_LOG_PENDING_BYTES_MAX;
 use crate::model::view::ClockTrust;
+use crate::state::State;
+use crate::store::BackupSource;
 
 /// A write that takes longer than this is taken for a failure of the disk: the watchdog restarts
 /// the service.
@@ -43,6 +45,15 @@ pub(super) struct Checkpoints {
     in_progress: Option<InProgress>,
     /// When the last one was on disk.
     last_ms: Option<i64>,
+    backups: Vec<WaitingBackup>,
+}
+
+/// A backup that waits for a checkpoint.
+#[derive(Debug)]
+struct WaitingBackup {
+    reply: oneshot::Sender<(BackupSource, usize)>,
+    /// Whether the checkpoint in progress began after the request.
+    is_in_checkpoint: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +67,14 @@ struct InProgress {
 impl Checkpoints {
     pub(super) fn new(config: &StoreConfig, now_ms: i64) -> Checkpoints {
         let interval_ms = config.checkpoint_interval_ms();
-        Checkpoints { interval_ms, began_ms: now_ms, is_requested: false, in_progress: None, last_ms: None }
+        Checkpoints {
+            interval_ms,
+            began_ms: now_ms,
+            is_requested: false,
+            in_progress: None,
+            last_ms: None,
+            backups: Vec::new(),
+        }
     }
 
     pub(super) fn set_interval(&mut self, config: &StoreConfig) {
@@ -66,6 +84,18 @@ impl Checkpoints {
     /// Begins a checkpoint soon.
     pub(super) fn request(&mut self) {
         self.is_requested = true;
+    }
+
+    /// Begins a checkpoint soon, for a backup.
+    pub(super) fn request_backup(&mut self, reply: oneshot::Sender<(BackupSource, usize)>) {
+        self.backups.push(WaitingBackup { reply, is_in_checkpoint: false });
+        self.request();
+    }
+
+    fn begin(&mut self, now_ms: i64) {
+        self.is_requested = false;
+        self.began_ms = now_ms;
+        self.backups.iter_mut().for_each(|backup| backup.is_in_checkpoint = true);
     }
 
     pub(super) fn is_writing(&self) -> bool {
@@ -127,6 +157,10 @@ impl EngineThread {
             }
             _ => {}
         }
+        if self.disk.is_paused() && self.checkpoints.in_progress.is_none() {
+            // No checkpoint begins.
+            self.send_backup_sources(|_| true)?;
+        }
         if self.log.writing_since_ms().is_some() || self.disk.is_paused() {
             return Ok(());
         }
@@ -181,8 +215,7 @@ impl EngineThread {
         if self.disk.is_paused() {
             return Ok(());
         }
-        self.checkpoints.is_requested = false;
-        self.checkpoints.began_ms = now_ms;
+        self.checkpoints.begin(now_ms);
         let scan_log = self.write_scan_log()?;
         self.log.begin_write(scan_log, now_ms)?;
         let position = self.log.last_seq();
@@ -194,11 +227,22 @@ impl EngineThread {
     fn end_checkpoint(&mut self, position: u64) -> anyhow::Result<()> {
         self.checkpoints.in_progress = None;
         self.checkpoints.last_ms = Some(self.clock.now_ms());
+        self.send_backup_sources(|backup| backup.is_in_checkpoint)?;
         // A wrong clock would remove what is not old.
         match self.clock.status().trust {
             ClockTrust::Untrusted => Ok(()),
             _ => Ok(self.log.remove_old(position, self.clock.now_ms())?),
         }
+    }
+
+    fn send_backup_sources(&mut self, is_ready: impl Fn(&WaitingBackup) -> bool) -> anyhow::Result<()> {
+        for WaitingBackup { reply, .. } in self.checkpoints.backups.extract_if(.., |backup| is_ready(backup)) {
+            let State { engine, store } = &mut self.state;
+            let missing = if self.disk.is_paused() { engine.pending_records() + store.changed_records() } else { 0 };
+            let source = store.backup_source().context("cannot read the state")?;
+            _ = reply.send((source, missing));
+        }
+        Ok(())
     }
 
     /// Writes a checkpoint and waits until it is on disk, for changes that are not events of the log.
@@ -218,7 +262,7 @@ impl EngineThread {
         self.log.finish_write()?;
         let position = self.log.last_seq();
         self.state.store.write_checkpoint(position).context("cannot write the state")?;
-        self.checkpoints.began_ms = now_ms;
+        self.checkpoints.begin(now_ms);
         self.end_checkpoint(position)?;
         self.release_synced();
         Ok(())

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use self::file::{Kind, Reader, Writer};
-pub(super) use self::merged::Records;
+pub(super) use self::file::Reader;
+use self::file::{Kind, Writer};
+pub(super) use self::merged::{Record, Records};
 use super::dir::files::{self, io_error};
 use super::error::StoreError;
-use super::tree::RecordChange;
 
 /// The directory of the files in the state directory.
 pub(super) const DIR: &str = "checkpoints";
@@ -33,6 +33,9 @@ const TEMPORARY: &str = ".tmp";
 
 /// With so many deltas they are merged, however small they are.
 const DELTAS_MAX: usize = 32;
+
+/// Records between two calls of `pace`.
+const RECORDS_PER_PACE: u64 = 1_024;
 
 /// Size of the deltas with which they are merged into a base of any size.
 const MERGE_BYTES_MIN: u64 = 1 << 20;
@@ -62,6 +65,18 @@ impl CheckpointFile {
         };
         Some(CheckpointFile { kind, number: number.parse().ok()?, bytes: 0 })
     }
+}
+
+/// Writes all records into a new state directory. Returns the size of the file.
+pub(super) fn write_copy(
+    state_dir: &Path,
+    number: u64,
+    records: impl Iterator<Item = Result<Record, StoreError>>,
+) -> Result<u64, StoreError> {
+    let dir = state_dir.join(DIR);
+    files::create_dir(&dir)?;
+    files::sync_dir(state_dir)?;
+    Ok(write_base(&dir, number, records)?.bytes)
 }
 
 /// The files, and the merge in progress.
@@ -152,16 +167,10 @@ impl CheckpointFiles {
         records(&self.dir, &self.files)
     }
 
-    /// The changes of the files after `number`, oldest first.
-    pub(super) fn changes_after(&self, number: u64) -> impl Iterator<Item = Result<RecordChange, StoreError>> {
+    /// The files after `number`, oldest first.
+    pub(super) fn deltas_after(&self, number: u64) -> impl Iterator<Item = Result<Reader, StoreError>> {
         let files = self.files.iter().filter(move |file| file.number > number);
-        files.flat_map(|file| {
-            let (reader, error) = match Reader::open(&self.dir.join(file.name()), file.kind, file.number) {
-                Ok(reader) => (Some(reader), None),
-                Err(error) => (None, Some(Err(error))),
-            };
-            error.into_iter().chain(reader.into_iter().flatten())
-        })
+        files.map(|file| Reader::open(&self.dir.join(file.name()), file.kind, file.number))
     }
 
     /// The next merge removes what older files have of deleted records.
@@ -184,7 +193,6 @@ impl CheckpointFiles {
             }
             Ok(())
         })?;
-        self.merge_if_due();
         Ok(number)
     }
 
@@ -214,7 +222,8 @@ impl CheckpointFiles {
         Ok(())
     }
 
-    fn merge_if_due(&mut self) {
+    /// Begins to merge the files if the deltas are large, or if it was requested.
+    pub(super) fn merge_if_due(&mut self) {
         let Some((base, deltas)) = self.files.split_first() else { return };
         let delta_bytes: u64 = deltas.iter().map(|file| file.bytes).sum();
         let is_due = deltas.len() >= DELTAS_MAX
@@ -287,14 +296,34 @@ fn records(dir: &Path, files: &[CheckpointFile]) -> Result<Records, StoreError> 
 /// Merges files into a base, and reads it back.
 fn merge(dir: &Path, files: &[CheckpointFile], is_cancelled: &AtomicBool) -> Result<CheckpointFile, StoreError> {
     let number = files.last().expect("a merge has files").number;
-    let cancelled = || StoreError::Cancelled { path: dir.to_owned() };
+    let pace = || match is_cancelled.load(Ordering::Relaxed) {
+        true => Err(StoreError::Cancelled { path: dir.to_owned() }),
+        false => Ok(()),
+    };
+    write_base(dir, number, paced(records(dir, files)?, pace))
+}
+
+/// Records, with a call of `pace` now and then, whose error ends them.
+pub(super) fn paced(
+    records: impl Iterator<Item = Result<Record, StoreError>>,
+    mut pace: impl FnMut() -> Result<(), StoreError>,
+) -> impl Iterator<Item = Result<Record, StoreError>> {
+    records.zip(1_u64..).map(move |(record, n)| match n.is_multiple_of(RECORDS_PER_PACE) {
+        true => pace().and(record),
+        false => record,
+    })
+}
+
+/// Writes all records as a base into a directory, and reads it back.
+fn write_base(
+    dir: &Path,
+    number: u64,
+    records: impl Iterator<Item = Result<Record, StoreError>>,
+) -> Result<CheckpointFile, StoreError> {
     write_file(dir, Kind::Base, number, &[], |writer| {
-        for (record, n) in records(dir, files)?.zip(0_u64..) {
+        for record in records {
             let (key, value) = record?;
             writer.put(&key, Some(&value))?;
-            if n.is_multiple_of(1_024) && is_cancelled.load(Ordering::Relaxed) {
-                return Err(cancelled());
-            }
         }
         Ok(())
     })

@@ -35,6 +35,7 @@ proptest::proptest! {
                 changes.into_iter().map(|(key, len)| (key.into_bytes(), len.map(value))).collect();
             let prefixes: Vec<Vec<u8>> = prefix.into_iter().map(String::into_bytes).collect();
             files.write(&prefixes, changes.iter().map(|(key, value)| (&key[..], value.as_deref()))).unwrap();
+            files.merge_if_due();
             for (key, value) in changes {
                 match value {
                     Some(value) => _ = map.insert(key, value),
@@ -68,6 +69,7 @@ fn merge_while_files_are_written_keeps_their_changes() {
             (0..50_u32).map(|i| ((i * (n % 7 + 1)).to_be_bytes().to_vec(), n.to_be_bytes())).collect();
         let sorted: Map = changes.iter().map(|(key, value)| (key.clone(), value.to_vec())).collect();
         files.write(&[], sorted.iter().map(|(key, value)| (&key[..], Some(&value[..])))).unwrap();
+        files.merge_if_due();
         map.extend(sorted);
     }
     assert!(files.files.len() <= 2 * DELTAS_MAX && files.base_number() > Some(1), "{:?}", files.files);

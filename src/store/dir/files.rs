@@ -188,6 +188,17 @@ pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(
     dirs[1..].iter().try_for_each(|database| remove_database(database))
 }
 
+/// Removes the names of the files that sled has open, so that they are gone when the process is killed. It
+/// opens large records again.
+pub(in crate::store) fn unlink_databases(dir: &Path) -> Result<(), StoreError> {
+    let database = database_dir(dir)?;
+    let is_open = |name: &PathBuf| !name.starts_with(BLOBS);
+    for path in list_database(&database)?.into_iter().filter(is_open).map(|name| database.join(name)) {
+        fs::remove_file(&path).map_err(io_error("remove", &path))?;
+    }
+    Ok(())
+}
+
 /// Removes a database and its directory. Fails if the directory contains other files.
 pub(in crate::store) fn remove_database(dir: &Path) -> Result<(), StoreError> {
     remove_database_files(dir)?;
@@ -208,11 +219,17 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
 
 /// Removes a state directory. Fails if it contains other files.
 pub(in crate::store) fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
-    let directories = directories(dir)?;
+    remove_state_files(dir)?;
+    fs::remove_dir(dir).map_err(io_error("remove", dir))
+}
+
+/// Removes the files and directories in a state directory. Fails if a directory contains other files.
+pub(in crate::store) fn remove_state_files(dir: &Path) -> Result<(), StoreError> {
+    let inner: Vec<PathBuf> = directories(dir)?.into_iter().skip(1).collect();
     for path in state_files(dir)?.into_iter().map(|name| dir.join(name)) {
         fs::remove_file(&path).map_err(io_error("remove", &path))?;
     }
-    for path in directories.into_iter().rev().map(|name| dir.join(name)) {
+    for path in inner.into_iter().rev().map(|name| dir.join(name)) {
         fs::remove_dir(&path).map_err(io_error("remove", &path))?;
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! A private copy of a state directory, for commands that only read.
 //!
-//! Sled opens its files for writing and replaces its snapshot, and a database that differs from the
-//! checkpoint files is loaded again. So a read-only command opens a copy, and the directory itself is never
-//! changed. The copy is a reflink where the file system supports it.
+//! A read-only command copies the checkpoint files, and loads a database from the copy: the directory itself
+//! is never changed. A state of an earlier version has no such files: its database is copied. The copy is a
+//! reflink where the file system supports it.
 //!
 //! No lock is held during the copy: a daemon may start at any time. The copy is accepted
 //! only if no process had the directory open before and after it, and the size, inode and
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{files, lock};
+use crate::store::checkpoint;
 use crate::store::error::StoreError;
 
 /// Directory for copies if `TMPDIR` is not set: it is on disk, whereas `/tmp` may be in
@@ -45,7 +46,7 @@ pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -
     Ok(copy)
 }
 
-/// Whether a copy gets the log, too, which may be as large as the disk.
+/// Whether a copy also gets the log, which may be as large as the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum WithLog {
     Yes,
@@ -79,7 +80,11 @@ pub(in crate::store) fn copy_into(
 /// The stamps of all state files; `None`: a file was removed in the meantime.
 fn file_stamps(dir: &Path, with_log: WithLog) -> Result<Option<Vec<FileStamp>>, StoreError> {
     let mut stamps = Vec::new();
-    let is_copied = |name: &PathBuf| with_log == WithLog::Yes || !name.starts_with(files::LOG);
+    let has_files = !checkpoint::list(dir)?.is_empty();
+    let is_copied = |name: &PathBuf| match name.starts_with(files::LOG) {
+        true => with_log == WithLog::Yes,
+        false => !has_files || name.starts_with(checkpoint::DIR),
+    };
     for name in files::state_files(dir)?.into_iter().filter(is_copied) {
         let Some(file) = files::metadata_if_exists(&dir.join(&name))? else { return Ok(None) };
         let stamp = [
@@ -109,12 +114,9 @@ fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreErro
 
 /// Copies the files. Returns whether all of them still existed.
 fn copy(source: &Path, target: &Path, stamps: &[FileStamp]) -> Result<bool, StoreError> {
-    let has_log = stamps.iter().any(|(name, _)| name.starts_with(files::LOG));
-    for name in files::directories(source)?.into_iter().filter(|name| has_log || !name.starts_with(files::LOG)) {
-        files::create_dir(&target.join(name))?;
-    }
     for (name, _) in stamps {
         let (from, to) = (source.join(name), target.join(name));
+        to.parent().map_or(Ok(()), files::create_dir)?;
         let mut input = match File::open(&from) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             opened => opened.map_err(files::io_error("open", &from))?,
@@ -145,14 +147,4 @@ pub fn temp_root() -> PathBuf {
         None if Path::new(DEFAULT_TMPDIR).is_dir() => DEFAULT_TMPDIR.into(),
         None => std::env::temp_dir(),
     }
-}
-
-/// Removes the files that sled has open or no longer needs, so that little remains where
-/// the process is killed.
-pub(in crate::store) fn remove_unneeded_files(copy: &Path) -> Result<(), StoreError> {
-    let is_blob = |name: &PathBuf| name.parent().is_some_and(|dir| dir.ends_with(files::BLOBS));
-    for name in files::state_files(copy)?.into_iter().filter(|name| !is_blob(name)) {
-        fs::remove_file(copy.join(&name)).map_err(files::io_error("remove", &copy.join(&name)))?;
-    }
-    Ok(())
 }

@@ -14,7 +14,6 @@
 //! A record that is not in a group is a sled record of its own. In this module, a *record*
 //! is a record of the store, and a *sled record* is such a single record or a whole leaf.
 
-pub(in crate::store) mod dirty_keys;
 pub(in crate::store) mod leaf;
 pub(in crate::store) mod mem_table;
 
@@ -27,7 +26,6 @@ use super::error::StoreError;
 use super::keys;
 use super::layout::VERSION;
 use crate::store::dir::database::Database;
-use crate::store::tree::dirty_keys::DirtyKeys;
 use crate::store::tree::mem_table::{MemTable, VisitFn, read_through};
 
 /// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
@@ -43,7 +41,6 @@ pub(super) struct Tree {
     /// lock before they read: a second read lock in the same thread can deadlock when a
     /// writer waits.
     db: Arc<RwLock<Arc<Database>>>,
-    dirty_keys: Arc<DirtyKeys>,
     tables: Arc<RwLock<MemTables>>,
 }
 
@@ -82,7 +79,7 @@ impl SledRecord {
 
 impl Tree {
     pub(super) fn new(db: Database) -> Tree {
-        Tree { db: Arc::new(RwLock::new(Arc::new(db))), dirty_keys: Arc::default(), tables: Arc::default() }
+        Tree { db: Arc::new(RwLock::new(Arc::new(db))), tables: Arc::default() }
     }
 
     /// The current database. An iterator continues in the database in which it began.
@@ -90,9 +87,15 @@ impl Tree {
         self.db.read().expect("database lock poisoned").clone()
     }
 
-    /// Replaces the database in all clones of this tree. `db` must contain the same records.
-    pub(super) fn switch_database(&self, db: Database) {
-        *self.db.write().expect("database lock poisoned") = Arc::new(db);
+    /// Continues in the database of another tree, in all clones of this tree. It must have the same
+    /// records, those of the frozen changes included.
+    pub(super) fn switch_database(&self, other: &Tree) {
+        *self.db.write().expect("database lock poisoned") = other.db();
+    }
+
+    /// Size of the database's file, bytes.
+    pub(super) fn database_bytes(&self) -> u64 {
+        self.db().file_bytes()
     }
 
     /// One lock for both tables: a reader that comes while a table is frozen finds it in one of the
@@ -125,11 +128,6 @@ impl Tree {
     /// The frozen changes are in the database.
     pub(super) fn drop_frozen(&self) {
         self.set_tables(|tables| tables.frozen = None);
-    }
-
-    /// The keys written since the backup in progress began.
-    pub(super) fn dirty_keys(&self) -> &DirtyKeys {
-        &self.dirty_keys
     }
 
     /// Reads and decodes a record.
@@ -284,9 +282,9 @@ impl Tree {
             Ok([(key, Some(record))]) => self.put_sled_record(&key, &record)?,
             Ok([(key, None)]) => self.remove_sled_record(&key)?,
             Err(records) => {
-                let mut batch = Batch::new(self);
+                let mut batch = Batch::default();
                 records.into_iter().for_each(|(key, record)| batch.add(key, record));
-                batch.apply()?;
+                batch.apply(self)?;
             }
         }
         Ok(())
@@ -294,22 +292,18 @@ impl Tree {
 
     /// Writes a sled record. `bytes` include the version byte.
     pub(super) fn put_sled_record(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.db().insert(key, bytes)?;
-        self.dirty_keys.mark(key);
-        Ok(())
+        self.db().insert(key, bytes)
     }
 
     /// Writes two sled records atomically.
     pub(super) fn put_sled_record_pair(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> Result<(), StoreError> {
-        let mut batch = Batch::new(self);
+        let mut batch = Batch::default();
         [one, other].into_iter().for_each(|(key, bytes)| batch.add(key.to_vec(), Some(bytes.to_vec())));
-        batch.apply()
+        batch.apply(self)
     }
 
     pub(super) fn remove_sled_record(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db().remove(key)?;
-        self.dirty_keys.mark(key);
-        Ok(())
+        self.db().remove(key)
     }
 
     pub(super) fn sled_record(&self, key: &[u8]) -> Result<Option<SledRecord>, StoreError> {
@@ -356,14 +350,14 @@ impl Tree {
     /// Removes up to `most` sled records (whole leaves) whose keys begin with `prefix`.
     /// Returns `true` if there may be more.
     pub(super) fn remove_batch(&self, prefix: &[u8], most: usize) -> Result<bool, StoreError> {
-        let mut batch = Batch::new(self);
+        let mut batch = Batch::default();
         let mut n = 0;
         for record in self.db().range(prefix..&prefix_end(prefix)[..]).take(most) {
             let (key, _) = record?;
             batch.add(key.to_vec(), None);
             n += 1;
         }
-        batch.apply()?;
+        batch.apply(self)?;
         Ok(n == most)
     }
 
@@ -461,37 +455,25 @@ fn in_batches(
     }
 }
 
-/// A sled batch. After it is applied, it marks its keys as dirty for the backup in
-/// progress.
-struct Batch<'t> {
-    tree: &'t Tree,
+/// A sled batch.
+#[derive(Default)]
+struct Batch {
     batch: sled::Batch,
     /// Bytes of its keys and records.
     bytes: usize,
-    /// Filled only while a backup is in progress.
-    keys: Vec<Vec<u8>>,
 }
 
-impl Batch<'_> {
-    fn new(tree: &Tree) -> Batch<'_> {
-        Batch { tree, batch: sled::Batch::default(), bytes: 0, keys: Vec::new() }
-    }
-
+impl Batch {
     fn add(&mut self, key: Vec<u8>, record: Option<Vec<u8>>) {
         self.bytes += key.len() + record.as_ref().map_or(0, Vec::len);
-        if self.tree.dirty_keys.is_tracking() {
-            self.keys.push(key.clone());
-        }
         match record {
             Some(record) => self.batch.insert(key, record),
             None => self.batch.remove(key),
         }
     }
 
-    fn apply(self) -> Result<(), StoreError> {
-        self.tree.db().apply_batch(self.batch, self.bytes)?;
-        self.keys.iter().for_each(|key| self.tree.dirty_keys.mark(key));
-        Ok(())
+    fn apply(self, tree: &Tree) -> Result<(), StoreError> {
+        tree.db().apply_batch(self.batch, self.bytes)
     }
 }
 

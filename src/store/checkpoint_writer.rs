@@ -1,0 +1,128 @@
+//! Writes a checkpoint on another thread while the engine continues.
+//!
+//! Its changes are frozen in memory, where reads find them until they are in the database
+//! ([`Tree::freeze`]). They are in order of key, so a page of the database is written once for several
+//! servers.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::checkpoint::CheckpointFiles;
+use super::compaction::{CompactSettings, Compaction};
+use super::dir::files::io_error;
+use super::error::StoreError;
+use super::tree::Tree;
+use super::tree::mem_table::MemTable;
+
+/// What a checkpoint is written to.
+#[derive(Debug)]
+pub(super) struct CheckpointTarget {
+    tree: Tree,
+    files: CheckpointFiles,
+    compaction: Compaction,
+}
+
+impl CheckpointTarget {
+    /// Writes changes to the next file, and when that is on disk, to the database.
+    fn write(&mut self, table: &MemTable, settings: CompactSettings) -> Result<(), StoreError> {
+        let changes = table.to_vec();
+        if table.has_forgotten_names() {
+            self.files.request_merge();
+            self.compaction.request();
+        }
+        let records = changes.iter().map(|(key, value)| (&key[..], value.as_deref()));
+        let number = self.files.write(&table.deleted_prefixes(), records)?;
+        if !self.compaction.switch_if_ready(&self.tree, &self.files) {
+            self.tree.write_slice_unlogged(&changes)?;
+            self.tree.set_checkpoint(number)?;
+            self.tree.write_out()?;
+        }
+        self.compaction.begin_if_due(&self.tree, &self.files, settings);
+        // A compaction needs the files that are written meanwhile.
+        if !self.compaction.is_running() {
+            self.files.merge_if_due();
+        }
+        Ok(())
+    }
+}
+
+/// The target, or the thread that has it.
+#[derive(Debug)]
+pub(super) struct CheckpointWriter {
+    /// `None`: the thread has it, or has panicked with it.
+    target: Option<Box<CheckpointTarget>>,
+    thread: Option<JoinHandle<Written>>,
+}
+
+type Written = (Box<CheckpointTarget>, Result<(), StoreError>);
+
+impl CheckpointWriter {
+    pub(super) fn new(tree: Tree, files: CheckpointFiles, compaction: Compaction) -> CheckpointWriter {
+        CheckpointWriter { target: Some(Box::new(CheckpointTarget { tree, files, compaction })), thread: None }
+    }
+
+    /// Waits until changes are on disk. Nothing else is being written.
+    pub(super) fn write(&mut self, changes: &MemTable, settings: CompactSettings) -> Result<(), StoreError> {
+        self.target().write(changes, settings)
+    }
+
+    /// Begins to write frozen changes. Nothing else is being written.
+    pub(super) fn begin(
+        &mut self,
+        dir: &Path,
+        changes: Arc<MemTable>,
+        settings: CompactSettings,
+    ) -> Result<(), StoreError> {
+        let mut target = self.target.take().expect("one checkpoint at a time");
+        let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn(move || {
+            let result = target.write(&changes, settings);
+            (target, result)
+        });
+        self.thread = Some(thread.map_err(io_error("start a thread for", dir))?);
+        Ok(())
+    }
+
+    /// Whether changes are being written; `poll` and `finish` end that.
+    pub(super) fn is_writing(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// Returns whether the writing has just ended. After an error it is unknown how
+    /// much of it is on disk: the process must end.
+    pub(super) fn poll(&mut self) -> Result<bool, StoreError> {
+        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) { self.finish() } else { Ok(false) }
+    }
+
+    /// Waits until the changes are on disk. Returns whether there was something to wait for.
+    pub(super) fn finish(&mut self) -> Result<bool, StoreError> {
+        let Some(thread) = self.thread.take() else { return Ok(false) };
+        let (target, result) = thread.join().expect("the thread that writes checkpoints does not panic");
+        self.target = Some(target);
+        result.map(|()| true)
+    }
+
+    fn target(&mut self) -> &mut CheckpointTarget {
+        self.target.as_mut().expect("nothing is being written")
+    }
+
+    /// Nothing is being written.
+    pub(super) fn files(&mut self) -> &mut CheckpointFiles {
+        &mut self.target().files
+    }
+
+    #[cfg(test)]
+    pub(super) fn compaction(&mut self) -> &mut Compaction {
+        &mut self.target().compaction
+    }
+}
+
+impl Drop for CheckpointWriter {
+    /// Waits for the checkpoint in progress: the thread holds the database open.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // The thread has already printed its panic message.
+            let _ = thread.join();
+        }
+    }
+}
