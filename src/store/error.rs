@@ -11,7 +11,7 @@ pub enum StoreError {
     Locked { path: PathBuf, holder: String, waited_s: u64 },
     #[error("state directory {path:?} does not exist")]
     MissingStateDir { path: PathBuf },
-    #[error("{path:?} is not a state directory of clqd: it has no file \"db\"")]
+    #[error("{path:?} is not a state directory of clqd: it has no checkpoint file and no file \"db\"")]
     NotAStateDir { path: PathBuf },
     #[error(
         "state record {key} has version {found}, this clqd knows up to {VERSION}: it was written by a newer clqd; \

@@ -372,7 +372,7 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 
 fn file_names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         entries => entries.map_err(io_error("list", dir))?,
     };
     entries.map(|entry| Ok(entry.map_err(io_error("list", dir))?.file_name().into())).collect()

@@ -282,14 +282,17 @@ pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
         Err(error) => return Err(io_error("read the metadata of", dir)(error)),
         Ok(_) => {}
     }
-    for name in ["db", "conf", CURRENT, checkpoint::DIR] {
+    for name in ["db", "conf", CURRENT] {
         match fs::metadata(dir.join(name)) {
             Ok(_) => return Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(io_error("read the metadata of", &dir.join(name))(error)),
         }
     }
-    Err(StoreError::NotAStateDir { path: dir.to_owned() })
+    match checkpoint::list(dir)?.is_empty() {
+        true => Err(StoreError::NotAStateDir { path: dir.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 /// Fails if this process lacks a permission that sled needs; an error of sled names no
