@@ -16,6 +16,7 @@ use crate::master::{ListUrl, check_scheme};
 use crate::model::WindowType;
 use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
+use crate::rank::{RULES_NUMBER, RULES_NUMBER_MIN};
 use crate::scan;
 use crate::web::PublicUrl;
 
@@ -132,6 +133,7 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
     key("scan", "retry_failed_s", whole(0, 2_419_200, "s"), Reload),
+    key("rules", "number", whole(RULES_NUMBER_MIN as i64, RULES_NUMBER as i64, ""), Reload),
     key("names", "ignore", ValueType::Texts(accept_any), Reload),
     key("names", "count_bots", ValueType::Bool, Reload),
     key("names", "ping_zero_is_bot", ValueType::Bool, Reload),

@@ -48,6 +48,7 @@ pub struct Config {
     pub control_socket: PathBuf,
     pub log_filter: String,
     pub scan: ScanConfig,
+    pub rules: RulesConfig,
     pub names: NamesConfig,
     pub rounds: RoundsConfig,
     pub clq2: Clq2Config,
@@ -118,6 +119,12 @@ pub struct NamesConfig {
     pub count_bots: bool,
     pub ping_zero_is_bot: bool,
     pub darkplaces_games: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RulesConfig {
+    pub number: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

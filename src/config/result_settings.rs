@@ -11,7 +11,7 @@ use crate::log::RecordedSettings;
 fn changes_results(key: &KeySpec) -> bool {
     match key.section {
         "" => key.name == "time_zone",
-        "names" | "rounds" | "clq2" | "elo" | "screen" => true,
+        "rules" | "names" | "rounds" | "clq2" | "elo" | "screen" => true,
         "scan" => key.name == "class1_players_min",
         "boards" => matches!(key.name, "low_is_better" | "tie_breakers"),
         _ => false,

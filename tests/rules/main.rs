@@ -3,6 +3,7 @@
 
 mod boards_equal_oracle;
 mod commands;
+mod golden_log;
 mod replay_equals_oracle;
 mod state_equals_oracle;
 mod worked_examples;
