@@ -120,6 +120,24 @@ impl PlayerWindowCache {
 }
 
 impl GlobalState {
+    /// Reads a player window into the cache, if there is one.
+    pub(super) fn cache_player_window<S: StateReader>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        player: PlayerKey,
+    ) -> Result<(), S::Error> {
+        if player >= self.first_uncommitted_player || self.player_windows.get(window, player).is_some() {
+            return Ok(());
+        }
+        if let Some(player_window) = source.player_window(window, player)? {
+            let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: false };
+            self.player_windows.known.entry(window).or_default().insert(player, cached);
+            self.player_windows.len += 1;
+        }
+        Ok(())
+    }
+
     /// A player window as the next commit leaves it.
     pub(super) fn latest_player_window<S: StateReader>(
         &self,

@@ -2,8 +2,10 @@
 //! (docs/rules.md section 8).
 //!
 //! The cache is not stored. An entry is computed from the player's rows on the servers of the
-//! scope and their rating in it. Code that changes a row, for a snapshot or a correction, only
-//! marks the player dirty. So all boards agree. The boards of one window are built together, on
+//! scope and their rating in it. A snapshot has the rows at hand that it changes: the row of a player with
+//! rows on one server without tags gives the entry at once, on the boards whose scores have changed
+//! ([`GlobalState::update_boards`]). Otherwise code that changes a row only marks the player dirty, and a
+//! refresh computes the entries again (`refresh`). The boards of one window are built together, on
 //! another thread if necessary ([`BuildPlan`]); players who change during the build are
 //! refreshed after it.
 //!
@@ -14,7 +16,7 @@ use std::sync::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::build::BuildPlan;
-use super::dirty::{DirtyPlayers, DirtyServer, Groups, add_groups};
+use super::dirty::{DirtyPlayers, DirtyServer, Groups, RankingSet, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
 use crate::engine::{Engine, GlobalState};
 use crate::model::server::PlayerEntry;
@@ -31,7 +33,7 @@ pub(in crate::engine) struct BoardCache {
     dirty_servers: FxHashMap<(WindowKey, ServerKey), Groups>,
     /// The dirty server whose players are being marked, and the last player marked.
     pub(super) expanding: Option<DirtyServer>,
-    /// Groups that were visited to refresh entries.
+    /// Groups that were visited to update entries.
     pub(super) groups_visited: u64,
 }
 
@@ -53,6 +55,18 @@ pub(super) struct CachedWindow {
     last_used: u64,
 }
 
+impl CachedWindow {
+    fn mark_dirty(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
+        if self.boards.is_some() {
+            self.dirty.insert(player, changed, left);
+            self.compacted_bytes = None;
+        }
+        if let Some(dirty) = &mut self.dirty_since_plan {
+            dirty.insert(player, changed, left);
+        }
+    }
+}
+
 impl BoardCache {
     /// A player's rows, rating or servers have changed in a window.
     pub fn mark_dirty(&mut self, window: WindowKey, player: PlayerKey) {
@@ -62,13 +76,7 @@ impl BoardCache {
     /// Marks a player dirty, who may also have left these groups.
     pub fn mark_dirty_leaving(&mut self, window: WindowKey, player: PlayerKey, left: &[Group]) {
         let Some(cached) = self.windows.get_mut(&window) else { return };
-        if cached.boards.is_some() {
-            cached.dirty.insert(player, left);
-            cached.compacted_bytes = None;
-        }
-        if let Some(changed) = &mut cached.dirty_since_plan {
-            changed.insert(player, left);
-        }
+        cached.mark_dirty(player, RankingSet::ALL, left);
     }
 
     /// The rows of a server start or stop counting. `tags_before` are its tags before the
@@ -102,16 +110,6 @@ impl BoardCache {
     pub fn has_dirty_servers(&self, window: WindowKey) -> bool {
         self.expanding.as_ref().is_some_and(|dirty| dirty.window == window)
             || self.dirty_servers.keys().any(|(of, _)| *of == window)
-    }
-
-    /// The players of a list have changed.
-    pub fn mark_list_dirty(&mut self, windows: &[WindowKey], entries: &[PlayerEntry]) {
-        if self.windows.is_empty() {
-            return;
-        }
-        for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
-            windows.iter().for_each(|window| self.mark_dirty(*window, presence.player));
-        }
     }
 
     /// Opens a window that has no rows yet, if the boards of other windows are cached.
@@ -183,6 +181,45 @@ impl BoardCache {
 }
 
 impl GlobalState {
+    /// The players of a list have new rows. The boards of players who have rows on this server only, which has no
+    /// tags, are updated here, where the row is at hand; others are marked dirty.
+    pub(in crate::engine) fn update_boards(
+        &mut self,
+        server: ServerKey,
+        game: GameKey,
+        tags: &[TagKey],
+        entries: &[PlayerEntry],
+        t_ms: i64,
+    ) {
+        if self.board_cache.windows.is_empty() {
+            return;
+        }
+        let (has_tags, mut visited) = (!self.existing_tags(tags).is_empty(), 0);
+        for &window in &self.current_windows.keys {
+            let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
+            for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
+                let (player, Some(row)) = (presence.player, presence.row(window)) else { continue };
+                // A player who has just joined may have had other rows.
+                let changed = match presence.segment_start_ms == t_ms {
+                    true => RankingSet::ALL,
+                    false => RankingSet::changed_at(row, t_ms),
+                };
+                let player_window = self.player_windows.get(window, player).filter(|it| it.servers[..] == [server]);
+                match (player_window, &mut cached.boards) {
+                    (Some(player_window), Some(boards))
+                        if !has_tags && cached.dirty_since_plan.is_none() && !cached.dirty.contains(player) =>
+                    {
+                        boards.put(Group::Game(game), player, row, player_window.game_rating, changed);
+                        cached.compacted_bytes = None;
+                        visited += 1;
+                    }
+                    _ => cached.mark_dirty(player, changed, &[]),
+                }
+            }
+        }
+        self.board_cache.groups_visited += visited;
+    }
+
     /// Updates the orders of boards. Cached boards whose order changes remain available until
     /// they are rebuilt.
     pub(in crate::engine) fn update_board_orders(&mut self) {
@@ -218,14 +255,14 @@ impl Engine {
                 tags.insert(ServerKey(index as u32), server_tags);
             }
             // Rows held by a presence are not among the written rows.
-            present
-                .players
-                .extend(server_state.record.presences().filter(|p| p.row(window).is_some()).map(|p| p.player));
+            let live = server_state.record.presences().filter(|presence| presence.row(window).is_some());
+            live.for_each(|presence| present.insert(presence.player, RankingSet::ALL, &[]));
         }
         // Nor are rows that are pending for the next commit.
         let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
-        present.players.extend(pending.flat_map(|(_, rows)| rows.keys()));
-        present.players.extend(self.global.player_windows.changed_in(window));
+        let pending = pending.flat_map(|(_, rows)| rows.keys().copied());
+        let unwritten = pending.chain(self.global.player_windows.changed_in(window));
+        unwritten.for_each(|player| present.insert(player, RankingSet::ALL, &[]));
         let plan = BuildPlan {
             window,
             orders: self.global.board_cache.orders.clone(),

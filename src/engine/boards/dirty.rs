@@ -1,13 +1,46 @@
 //! What must be refreshed in cached boards.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::group::Group;
+use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey, WindowKey};
 
 /// Groups that a player may have left, without duplicates.
 pub(in crate::engine) type Groups = SmallVec<[Group; 2]>;
+
+/// A set of rankings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct RankingSet(u8);
+
+impl RankingSet {
+    pub const ALL: RankingSet = RankingSet(0b11111);
+
+    /// The rankings in which a row of a player who was there before changed at a time: each score has
+    /// the time at which it was reached. After a round all of them.
+    pub fn changed_at(row: &PlayerRow, t_ms: i64) -> RankingSet {
+        if row.elo_at_ms == t_ms {
+            return RankingSet::ALL;
+        }
+        let changed = [
+            (Ranking::Clq1, row.clq1_segments.at_ms() == Some(t_ms)),
+            (Ranking::Clq2, row.clq2_games.at_ms() == Some(t_ms)),
+            (Ranking::Points, row.points_at_ms == t_ms),
+            (Ranking::Time, row.time_at_ms == t_ms),
+        ];
+        let set = |set, (ranking, is_changed)| if is_changed { set | 1 << ranking as u8 } else { set };
+        RankingSet(changed.into_iter().fold(0, set))
+    }
+
+    pub fn contains(self, ranking: Ranking) -> bool {
+        self.0 & 1 << ranking as u8 != 0
+    }
+
+    fn add(&mut self, other: RankingSet) {
+        self.0 |= other.0;
+    }
+}
 
 /// A dirty server whose players up to `after` are marked dirty.
 #[derive(Debug)]
@@ -21,15 +54,16 @@ pub(super) struct DirtyServer {
 /// Players whose entries must be refreshed.
 #[derive(Debug, Default)]
 pub(super) struct DirtyPlayers {
-    pub(super) players: FxHashSet<PlayerKey>,
+    /// With the rankings that have changed.
+    pub(super) players: FxHashMap<PlayerKey, RankingSet>,
     /// Groups other than their games that players may have left. There are few, and they are rarely
     /// used.
     pub(super) left: FxHashMap<PlayerKey, Groups>,
 }
 
 impl DirtyPlayers {
-    pub fn insert(&mut self, player: PlayerKey, left: &[Group]) {
-        self.players.insert(player);
+    pub fn insert(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
+        self.players.entry(player).or_default().add(changed);
         if !left.is_empty() {
             add_groups(self.left.entry(player).or_default(), left);
         }
@@ -43,16 +77,23 @@ impl DirtyPlayers {
         self.players.is_empty()
     }
 
+    pub fn contains(&self, player: PlayerKey) -> bool {
+        self.players.contains_key(&player)
+    }
+
     /// Takes up to `most` players.
-    pub fn take(&mut self, most: usize) -> Vec<(PlayerKey, Groups)> {
-        let players: Vec<PlayerKey> = self.players.iter().copied().take(most).collect();
-        players
-            .into_iter()
-            .map(|player| {
-                self.players.remove(&player);
-                (player, self.left.remove(&player).unwrap_or_default())
-            })
-            .collect()
+    pub fn take(&mut self, most: usize) -> Vec<(PlayerKey, RankingSet, Groups)> {
+        let players: Vec<(PlayerKey, RankingSet)> = match self.len() <= most {
+            true => self.players.drain().collect(),
+            false => {
+                let some: Vec<_> =
+                    self.players.iter().map(|(player, changed)| (*player, *changed)).take(most).collect();
+                some.iter().for_each(|(player, _)| _ = self.players.remove(player));
+                some
+            }
+        };
+        let with_left = |(player, changed)| (player, changed, self.left.remove(&player).unwrap_or_default());
+        players.into_iter().map(with_left).collect()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Groups of servers, games and tags, and their boards in one window.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
+use super::dirty::RankingSet;
 use crate::board::Board;
 use crate::board::order::{Order, Orders};
-use crate::model::row::{PlayerRow, Ranking};
+use crate::model::row::{PlayerRow, Ranking, Rating};
 use crate::model::{GameKey, PlayerKey, TagKey, WindowKey};
 
 /// A scope of several servers.
@@ -30,8 +32,12 @@ impl Group {
 pub(super) struct GroupBoards(pub(super) [Board; 5]);
 
 impl GroupBoards {
-    pub fn put(&mut self, orders: &Orders, player: PlayerKey, row: &PlayerRow) {
-        for ranking in Ranking::ALL {
+    /// Updates the boards whose rankings, or those that break their ties, have changed.
+    pub fn put(&mut self, orders: &Orders, player: PlayerKey, row: &PlayerRow, changed: RankingSet) {
+        let is_changed = |ranking: &Ranking| {
+            changed.contains(*ranking) || orders.order(*ranking).tie.is_some_and(|(by, _)| changed.contains(by))
+        };
+        for ranking in Ranking::ALL.into_iter().filter(is_changed) {
             let board = &mut self.0[ranking as usize];
             match orders.entry(player, row, ranking) {
                 Some(entry) => _ = board.put(entry),
@@ -106,6 +112,27 @@ impl WindowBoards {
             self.orders = orders.clone();
         }
         all
+    }
+
+    /// Updates the boards of a group with a player's row in it, whose rating there is another one than that on a
+    /// server.
+    pub(super) fn put(
+        &mut self,
+        group: Group,
+        player: PlayerKey,
+        row: &PlayerRow,
+        rating: Option<Rating>,
+        changed: RankingSet,
+    ) {
+        let mut row = Cow::Borrowed(row);
+        let orders = self.orders.for_group(group);
+        let has_tie_breaker = |ranking: Ranking| {
+            orders.order(ranking).tie.is_some_and(|(by, _)| ranking == Ranking::Elo || by == Ranking::Elo)
+        };
+        if changed.contains(Ranking::Elo) || Ranking::ALL.into_iter().any(has_tie_breaker) {
+            row.to_mut().set_rating(rating.unwrap_or(Rating::UNRATED));
+        }
+        self.boards_mut(group).put(&orders, player, &row, changed);
     }
 
     pub(super) fn boards_mut(&mut self, group: Group) -> &mut GroupBoards {

@@ -5,11 +5,11 @@
 //! player leaves a tag only by a change of a server or by a correction, which names the tags in
 //! question.
 
-use super::dirty::{DirtyServer, Groups, add_groups};
+use super::dirty::{DirtyServer, Groups, RankingSet, add_groups};
 use super::group::{Group, WindowBoards};
 use crate::engine::rows::RowPage;
 use crate::engine::{Engine, ServerState, StateReader};
-use crate::model::row::{PlayerRow, Rating};
+use crate::model::row::PlayerRow;
 use crate::model::{PlayerKey, WindowKey};
 
 impl Engine {
@@ -35,8 +35,8 @@ impl Engine {
             let batch = changed.take(left);
             left -= batch.len();
             let mut visited = 0;
-            for (player, left) in batch {
-                visited += self.refresh_player(source, &mut boards, player, left)?;
+            for (player, changed, left) in batch {
+                visited += self.refresh_player(source, &mut boards, player, changed, left)?;
             }
             self.global.board_cache.groups_visited += visited;
             let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
@@ -51,16 +51,18 @@ impl Engine {
 
     /// Returns the number of groups visited.
     fn refresh_player<S: StateReader>(
-        &self,
+        &mut self,
         source: &S,
         boards: &mut WindowBoards,
         player: PlayerKey,
+        changed: RankingSet,
         mut left: Groups,
     ) -> Result<u64, S::Error> {
         let window = boards.window;
-        let player_window = self.global.latest_player_window(source, window, player)?;
+        self.global.cache_player_window(source, window, player)?;
+        let player_window = self.global.player_windows.get(window, player);
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
-        if let Some(player_window) = &player_window {
+        if let Some(player_window) = player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);
             for &server in &player_window.servers {
                 let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
@@ -72,11 +74,9 @@ impl Engine {
                 add(&mut merged, Group::Game(player_window.game), row);
             }
         }
-        for (group, row) in &mut merged {
-            let rating = player_window.as_ref().and_then(|player_window| player_window.rating(group.tag()));
-            row.set_rating(rating.unwrap_or(Rating::UNRATED));
-            let orders = boards.orders.for_group(*group);
-            boards.boards_mut(*group).put(&orders, player, row);
+        for (group, row) in &merged {
+            let rating = player_window.and_then(|player_window| player_window.rating(group.tag()));
+            boards.put(*group, player, row, rating, changed);
         }
         left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
         for group in &left {
@@ -123,12 +123,11 @@ mod tests {
         state.handle(Event::Replayed { url, outcome }).unwrap();
     }
 
-    /// Groups visited by refreshing the boards of the week.
+    /// Groups visited since the last call, refreshing the boards of the week included.
     fn visited(state: &mut State) -> u64 {
         state.commit().unwrap();
-        let before = state.engine.global.board_cache.groups_visited;
         while state.engine.refresh_boards(&state.store, 1).unwrap() {}
-        state.engine.global.board_cache.groups_visited - before
+        std::mem::take(&mut state.engine.global.board_cache.groups_visited)
     }
 
     #[test]

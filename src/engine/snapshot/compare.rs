@@ -141,7 +141,7 @@ impl GlobalState {
                 )?;
             }
             self.enqueue_changed_rows(week, server);
-            self.board_cache.mark_list_dirty(&self.current_windows.keys, &list.entries);
+            self.update_boards(server, game, &record.tags, &list.entries, t_ms);
         }
 
         let player_list::PlayerList { entries, by_name, .. } = list;

@@ -56,8 +56,12 @@ impl GlobalState {
         let (start, segment) = (&mut presence.segment_start_ms, &mut presence.segment_points);
         let complete = clq1::spread_gain(start, segment, gain, gap.from_ms, gap.to_ms);
         let has_points = now.points.is_some();
-        let mut saturated = false;
-        for (_, row) in self.current_rows(source, server, game, &mut presence, gap.to_ms)? {
+        let (player, mut saturated) = (presence.player, false);
+        for (window, row) in self.current_rows(source, server, game, &mut presence, gap.to_ms)? {
+            if has_points && !row.has_points {
+                // The player is on all boards from now on.
+                self.board_cache.mark_dirty(*window, player);
+            }
             row.measured_ms += gap.ms() as u64;
             row.time_est_ms += gap.ms() as u64;
             row.time_at_ms = gap.to_ms;
