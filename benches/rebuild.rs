@@ -149,7 +149,6 @@ impl EngineLoop {
         let place = RebuildPaths {
             log: recovery::log_dir(&state_dir),
             log_lock: Default::default(),
-            scan_log: None,
             cache_bytes: store.cache_bytes,
             state_dir,
         };
@@ -233,7 +232,7 @@ impl EngineLoop {
             if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
                 self.state.engine.reload(after.clone());
-                println!("{}", plan_window_types(&mut self.state.engine, &self.place.log, None).join("; "));
+                println!("{}", plan_window_types(&mut self.state.engine, &self.place.log).join("; "));
                 self.commit()?;
                 let position = self.log.builder.last_seq();
                 self.rebuilder.begin(&mut self.state.engine, &self.place, position);

@@ -12,7 +12,7 @@
 //!    returns a probe.
 //! 2. [`scan`] sends the query, within rate limits, and receives the reply.
 //! 3. [`proto`] decodes it: bytes in, a [`model::Snapshot`] out. No reply is a miss.
-//!    [`scan_log`] can record either, and a replay reads them again.
+//!    [`log`] records either, and a replay reads them again.
 //! 4. [`engine`] screens the list and compares it with the previous snapshot, using
 //!    [`rank`] (presence, rounds, scores), [`board`] (order and positions) and [`series`]
 //!    (players over time). The changes are collected in a [`model::commit::Commit`].

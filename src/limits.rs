@@ -91,10 +91,9 @@ pub const REOPENABLE_WEEKS_MAX: u32 = 4;
 pub const CONCURRENT_WINDOWS_MAX: i64 = 32;
 
 /// Most changed rows and players that stay in memory while the disk is nearly full (some
-/// 160 bytes each: 80 MB), and most pending bytes of the scan log. Above either limit
-/// results of scans are discarded. 500,000 is a day's rows of 10,000 players.
+/// 160 bytes each: 80 MB). Above it, results of scans are discarded. 500,000 is a day's rows of 10,000
+/// players.
 pub const PENDING_RECORDS_MAX: usize = 500_000;
-pub const SCAN_LOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
 /// Most bytes of captures that the daemon writes in a day. With the default `capture.share`,
 /// 2,000 scans/s are 172,800 captures a day; a reply of 1 KiB is a line of 1.5 KiB.

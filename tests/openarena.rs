@@ -105,7 +105,7 @@ fn round_end_scans_show_more_final_lists() {
     let rounds: usize = std::env::var("CLQD_OPENARENA_ROUNDS").map_or(10, |n| n.parse().expect("a number"));
     let rounds = rounds.max(ROUNDS_LEARNED + 1);
     let daemons = [0.0, 0.15].map(|share| {
-        let (sandbox, record) = Sandbox::recording("[names]\ncount_bots = true\nping_zero_is_bot = false");
+        let sandbox = Sandbox::new("[names]\ncount_bots = true\nping_zero_is_bot = false");
         let config = std::fs::read_to_string(sandbox.config()).unwrap();
         let intervals = format!(
             "interval_class1_s = {SPARSE_INTERVAL_S}\ninterval_class2_s = {SPARSE_INTERVAL_S}\nround_end_share = {share:?}"
@@ -113,7 +113,7 @@ fn round_end_scans_show_more_final_lists() {
         let config = config.replace("interval_class1_s = 1\ninterval_class2_s = 2", &intervals);
         std::fs::write(sandbox.config(), config).unwrap();
         let daemon = sandbox.start();
-        (share, sandbox, record, daemon)
+        (share, sandbox, daemon)
     });
     let pairs = ["first", "second", "third"].map(|name| Servers::start_with(&daemons[0].1.path(name), 2));
     let server = |n: usize| (&pairs[n / 2], n % 2);
@@ -141,9 +141,9 @@ fn round_end_scans_show_more_final_lists() {
 
     println!("{:<14} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7}", "", "scans", "rounds", "whole", "winner", "three", "lost");
     let mut scans = Vec::new();
-    for (share, _sandbox, record, daemon) in daemons {
+    for (share, sandbox, daemon) in daemons {
         daemon.stop();
-        let lists = Lists::read(&record);
+        let lists = Lists::read(&sandbox.log_lines());
         let mut found = Found::default();
         for ((url, log), starts) in urls.iter().zip(&logs).zip(&began_ms) {
             for at in ROUNDS_LEARNED..rounds {
@@ -196,13 +196,12 @@ impl Found {
     }
 }
 
-/// The lists of a scan log: time, server, points by name.
+/// The lists of a log: time, server, points by name.
 struct Lists(Vec<(i64, String, BTreeMap<String, i64>)>);
 
 impl Lists {
-    fn read(record: &Path) -> Lists {
-        let text = std::fs::read_to_string(record).expect("a scan log");
-        let lines = rows(&text).into_iter().filter(|line| line["players"].is_array());
+    fn read(log: &str) -> Lists {
+        let lines = rows(log).into_iter().filter(|line| line["players"].is_array());
         let list = |line: Value| {
             let points = |player: &Value| {
                 let name = normalise(player["name"].as_str().expect("a name"), ColourCodes::Quake3);

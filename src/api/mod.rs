@@ -17,5 +17,5 @@ pub use self::protocol::{
 };
 pub use self::request::{Request, RescanSelector, ServerFilter};
 pub use self::row::{BackupRow, ChangeOutcome, RestoredRow, Row, ScanResult, ScanRow, ServerChange, ServersNext};
-pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, ScanLogFault, ScanLogStatus, Status, StoreStatus};
+pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, LogFault, LogStatus, Status, StoreStatus};
 pub use self::validate::{ROWS_PER_RESPONSE_MAX, URLS_PER_REQUEST_MAX, check_tag};

@@ -24,7 +24,7 @@ pub struct Status {
     pub store: Option<StoreStatus>,
     /// Absent if scans are not recorded, or the state directory was read without a daemon.
     #[serde(default)]
-    pub scan_log: Option<ScanLogStatus>,
+    pub log: Option<LogStatus>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     pub counters: BTreeMap<String, u64>,
 }
@@ -84,8 +84,7 @@ pub struct ArchiveFault {
 /// Whether the daemon can write to disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {
-    /// Free space of the state directory's or the scan log's file system, whichever is
-    /// less.
+    /// Free space of the state directory's file system.
     pub disk_free_bytes: u64,
     /// The setting; 0: no limit.
     pub disk_free_bytes_min: u64,
@@ -107,19 +106,19 @@ pub struct StoreStatus {
     pub database_bytes: u64,
 }
 
-/// Whether the scan log contains names of forgotten players.
+/// Whether the log contains names of forgotten players.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScanLogStatus {
-    /// Forgotten names that files of the scan log may still contain. They are being removed.
+pub struct LogStatus {
+    /// Forgotten names that segments of the log may still contain. They are being removed.
     pub names_pending: u64,
-    /// Closed files that are not checked yet; 0 until the number is known.
+    /// Segments that are not checked yet; 0 until the number is known.
     pub files_pending: u64,
     /// Why names cannot be removed, until all are.
-    pub fault: Option<ScanLogFault>,
+    pub fault: Option<LogFault>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScanLogFault {
+pub struct LogFault {
     /// `disk_full`, `unreadable` or `write_failed`.
     pub kind: String,
     pub since_ms: i64,

@@ -111,8 +111,6 @@ fn print_ok(out: &mut impl Write, file: &Path, config: &Config, notes: &[String]
     writeln!(out, "  weeks     begin in {}", config.time_zone)?;
     let archive = if config.archive.is_enabled() { config.archive.url_without_password() } else { "none".to_owned() };
     writeln!(out, "  archive   {archive}")?;
-    let scan_log = config.scan_log.path.display().to_string();
-    writeln!(out, "  scan log  {}", if scan_log.is_empty() { "none" } else { &scan_log })?;
     let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
     writeln!(out, "  changed   {changed}")?;
     for note in notes {

@@ -11,9 +11,11 @@ use serde_json::json;
 use crate::cli::context::CliContext;
 use crate::cli::output::format::{bytes, group_digits, time_utc};
 use crate::cli::output::table::{Align, Table};
-use crate::cli::stdio::{Output, note};
-use crate::log::{self, Cut, LogEvent, LogReader, SegmentSummary};
+use crate::cli::recorded_logs::{CheckedLogs, RecordedLogs};
+use crate::cli::stdio::Output;
+use crate::log::{self, Cut, SegmentSummary};
 use crate::scan_log;
+use crate::state::log_import::{self, ImportSummary};
 use crate::state::recovery::{self, Repair};
 
 #[derive(Debug, Subcommand)]
@@ -22,10 +24,15 @@ pub enum LogCommand {
     ///
     /// A daemon may run meanwhile.
     Check(LogArgs),
-    /// Print the log as JSON lines, in the format of a scan log
+    /// Print the log as a scan log: JSON lines
     ///
     /// `clqd replay` and `clqd recompute` read them. A daemon may run meanwhile.
     Export(LogArgs),
+    /// Put the events of scan logs into a log
+    ///
+    /// For a state whose daemon has not begun its log yet, such as that of an earlier version, which wrote a
+    /// scan log. Windows can then be rebuilt from it. The daemon must be stopped.
+    Import(ImportArgs),
     /// Give up what a damaged log no longer has
     ///
     /// For a daemon that does not start because of the log. Prints the damage and what is lost. With
@@ -41,6 +48,18 @@ pub struct RepairArgs {
     /// Change the state; without this, nothing is changed
     #[arg(long)]
     accept_loss: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    log: LogArgs,
+    /// Scan logs, plain or .zst; all files of one scan log, in any order
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Skip damaged lines and report them, instead of refusing the files
+    #[arg(long)]
+    salvage: bool,
 }
 
 #[derive(Debug, Args)]
@@ -63,6 +82,7 @@ pub fn run(command: &LogCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
         LogCommand::Check(args) => check(args, app),
         LogCommand::Export(args) => export(args, app),
+        LogCommand::Import(args) => import(args, app),
         LogCommand::Repair(args) => repair(args, app),
     }
 }
@@ -98,7 +118,7 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         writeln!(
             out,
             "The state {verb} {} events of the log after its last checkpoint, until {} UTC.\n\
-             Later events are lost. Windows are rebuilt only from later scans, or from a scan log.",
+             Later events are lost. Windows are rebuilt only from later scans.",
             group_digits(events),
             time_utc(now_ms)
         )?;
@@ -187,21 +207,30 @@ fn print_table(out: &mut Output, segments: &[SegmentSummary], cut: Option<&Cut>)
 }
 
 fn export(args: &LogArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let mut reader = LogReader::open(&args.dir(app)?)?;
     let mut out = Output::ending();
-    let mut lines = Vec::new();
-    let put = |event: LogEvent, lines: &mut Vec<u8>| {
-        // A reader of the lines closes weeks by the times of the scans.
-        if !matches!(event, LogEvent::Tick { .. }) {
-            scan_log::write_event(lines, &event);
-        }
-    };
-    while reader.read_batch(|event| put(event, &mut lines))?.is_some() {
-        out.write_all(&lines)?;
-        lines.clear();
-    }
-    if let Some(cut) = reader.cut() {
-        note(format_args!("the log ends with an incomplete batch ({} bytes)", cut.bytes));
+    let mut line = Vec::new();
+    RecordedLogs::Log(args.dir(app)?).each_event(&mut |event| {
+        line.clear();
+        scan_log::write_event(&mut line, &event);
+        Ok(out.write_all(&line)?)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(args: &ImportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let config = app.config()?;
+    let dir = args.log.state.as_deref().unwrap_or(&config.state_dir);
+    let logs = RecordedLogs::Files(CheckedLogs::check(&args.files, args.salvage)?);
+    let ImportSummary { events, applied } = log_import::import(&config, dir, &|each| logs.each_event(each))?;
+    let mut out = Output::ending();
+    match app.json() {
+        true => writeln!(out, "{}", json!({"kind": "log_import", "events": events, "applied": applied}))?,
+        false => writeln!(
+            out,
+            "{} events are in the log now; {} of them were new to the state and have been applied.",
+            group_digits(events),
+            group_digits(applied)
+        )?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -32,6 +32,7 @@ pub mod output;
 pub mod player;
 pub mod query;
 pub mod recompute;
+pub mod recorded_logs;
 pub mod replay;
 mod rescan_progress;
 mod restore;
@@ -119,11 +120,11 @@ pub enum Command {
     Restore(restore::RestoreArgs),
     /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
-    /// Check or print the log in the state directory
+    /// Check, print, repair or import the log in the state directory
     #[command(hide = true)]
     #[command(subcommand)]
     Log(log::LogCommand),
-    /// Replay scan logs into a state directory
+    /// Replay a log into a state directory
     #[command(hide = true)]
     Replay(replay::ReplayArgs),
     #[command(hide = true)]
@@ -142,7 +143,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether this process may create a state, a backup or a scan log.
+    /// Whether this process may create a state or a backup.
     fn writes_state(&self) -> bool {
         matches!(
             self,

@@ -54,7 +54,7 @@ enum PlayerCommand {
     ///
     /// Rows, positions and the name are deleted, here and in MySQL; ratings of other players are unchanged. A hash of
     /// the name is kept to recognise it: a player with that name is counted, but not ranked or named. The name is removed
-    /// from the scan log in the background; `clqd status` shows whether it is done. This cannot be undone.
+    /// from the log in the background; `clqd status` shows whether it is done. This cannot be undone.
     Forget {
         /// A name, or a player's key such as #123
         #[arg(value_parser = player_name)]

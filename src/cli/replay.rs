@@ -1,30 +1,23 @@
-//! `clqd replay`: applies scan logs to a state directory with the daemon's engine.
-//!
-//! All logs are checked before anything is applied. A crash or a power cut can leave the end of the
-//! last log incomplete. The incomplete part is skipped with a warning. Logs with other damage are
-//! refused, unless `--salvage` is given.
+//! `clqd replay`: applies recorded events to a state directory with the daemon's engine.
 
-use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
-use std::io::Seek;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 
+use crate::cli::recorded_logs::RecordedLogs;
 use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::engine::CacheLimits;
 use crate::log::{LogEvent, RecordedSettings};
-use crate::scan_log::{self, Damage, LogError, LogSummary, LossyReader};
+use crate::scan_log::{self, LossyReader};
 use crate::state::recovery;
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// Scan logs, plain or .zst; several files of one log, in any order
+    /// A state directory with a log, or scan logs, plain or .zst; several files of one scan log, in any order
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
     /// State directory; created if missing
@@ -34,7 +27,7 @@ pub struct ReplayArgs {
     /// [default: a third of the machine's]. More memory means fewer commits
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
-    /// Skip damaged lines and report them, instead of refusing the logs
+    /// Skip damaged lines of scan logs and report them, instead of refusing the logs
     #[arg(long)]
     pub salvage: bool,
 }
@@ -69,12 +62,12 @@ pub fn default_memory_bytes() -> u64 {
     (all / 3).max(MEMORY_BYTES_MIN)
 }
 
-/// Counts of one log file that was replayed.
+/// Counts of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
-    /// All readable lines with scans, including the skipped ones.
-    pub lines: u64,
-    /// Skipped lines: not newer than the last scan of the server, or in a week that is being
+    /// All readable scans, including the skipped ones.
+    pub scans: u64,
+    /// Skipped scans: not newer than the last scan of the server, or in a week that is being
     /// closed or is closed.
     pub skipped: u64,
     /// Commands of admins that were applied.
@@ -84,10 +77,21 @@ pub struct ReplaySummary {
     pub commands_skipped: u64,
 }
 
+impl ReplaySummary {
+    fn since(self, before: ReplaySummary) -> ReplaySummary {
+        ReplaySummary {
+            scans: self.scans - before.scans,
+            skipped: self.skipped - before.skipped,
+            commands: self.commands - before.commands,
+            commands_skipped: self.commands_skipped - before.commands_skipped,
+        }
+    }
+}
+
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let checked = CheckedLogs::check(&args.logs, args.salvage)?;
+    let logs = RecordedLogs::open(&args.logs, args.salvage)?;
     // The time zone cannot change later.
-    let config = match checked.first()? {
+    let config = match logs.first()? {
         Some(LogEvent::Settings { settings, .. }) => {
             let obeyed = obey(config, &settings)?;
             if obeyed.time_zone != config.time_zone {
@@ -100,156 +104,20 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let mut state = recovery::open_without_log(config, &args.state).context("cannot open the state directory")?;
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
-    for log in &checked.0 {
-        let (done, path) = (replay.apply_events(log.events()?)?, &log.path);
-        note(format_args!(
-            "{}: {} lines, {} of them skipped (older than the state)",
-            path.display(),
-            done.lines,
-            done.skipped
-        ));
+    for log in logs.parts() {
+        let before = replay.summary();
+        log.each_event(&mut |event| replay.apply(event))?;
+        let (done, path) = (replay.summary().since(before), log.path().display());
+        note(format_args!("{path}: {} scans, {} of them skipped (older than the state)", done.scans, done.skipped));
         if done.commands + done.commands_skipped > 0 {
             note(format_args!(
-                "{}: {} commands of admins, and {} skipped (the state contains them, or what they name is not known)",
-                path.display(),
-                done.commands,
-                done.commands_skipped
+                "{path}: {} commands of admins, and {} skipped (the state contains them, or what they name is not known)",
+                done.commands, done.commands_skipped
             ));
         }
     }
     replay.finish()?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A log file and the result of its check.
-struct CheckedLog {
-    path: PathBuf,
-    /// The file itself: a daemon that rotates its log renames the files and deletes one.
-    file: File,
-    span: LogSummary,
-    damage: Damage,
-}
-
-impl CheckedLog {
-    /// The readable lines that were checked. A daemon may have appended others since the check.
-    fn events(&self) -> Result<impl Iterator<Item = Result<LogEvent, LogError>> + use<>, LogError> {
-        let failed = |source| LogError::Io { path: self.path.clone(), source };
-        let mut file = self.file.try_clone().map_err(failed)?;
-        file.rewind().map_err(failed)?;
-        let lines = LossyReader::new(scan_log::from_file(&self.path, file)?);
-        Ok(lines.take(usize::try_from(self.span.lines).unwrap_or(usize::MAX)))
-    }
-}
-
-/// The checked files of a scan log, in order of time.
-pub struct CheckedLogs(Vec<CheckedLog>);
-
-impl CheckedLogs {
-    /// Checks all files completely. Prints a warning for damage that is skipped. Error: a file is not a
-    /// scan log, two files are not of one log, or there is damage that is not skipped without `salvage`.
-    pub fn check(files: &[PathBuf], salvage: bool) -> anyhow::Result<CheckedLogs> {
-        let checked = check_and_sort_logs(files)?;
-        report_damage(&checked, salvage)?;
-        Ok(CheckedLogs(checked))
-    }
-
-    /// The first readable line.
-    fn first(&self) -> Result<Option<LogEvent>, LogError> {
-        let first = self.0.iter().find(|log| log.span.lines > 0);
-        first.map(CheckedLog::events).transpose()?.and_then(|mut events| events.next()).transpose()
-    }
-
-    /// Passes on all readable lines of all files.
-    pub fn each_event(&self, mut each: impl FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        for log in &self.0 {
-            log.events()?.try_for_each(|event| each(event?))?;
-        }
-        Ok(())
-    }
-}
-
-/// Checks all logs completely and sorts them by time. Error: a file is not a scan log, or the
-/// times of two files overlap.
-fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog>> {
-    let logs = select_files(logs)?;
-    let mut checked = Vec::with_capacity(logs.len());
-    for path in logs {
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let (span, damage) = scan_log::check(path)?;
-        let is_same = identity(&file.metadata()?) == identity(&fs::metadata(path)?);
-        ensure!(is_same, "{} was renamed or replaced while it was checked: run the command again", path.display());
-        if let (0, Some(first)) = (span.lines, damage.ranges.first()) {
-            bail!("{} is not a scan log: {first}", path.display());
-        }
-        checked.push(CheckedLog { path: path.to_owned(), file, span, damage });
-    }
-    // Files of one log have numbers. Their times do not show the order after recorded time was set back.
-    let places: Vec<_> = checked.iter().map(|log| scan_log::place_in_log(&log.path)).collect();
-    match places.iter().all(|(log, _)| *log == places[0].0) {
-        true => checked.sort_by_key(|log| scan_log::place_in_log(&log.path).1),
-        false => checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms)),
-    }
-    for pair in checked.windows(2) {
-        let [earlier, later] = pair else { unreachable!("windows of two") };
-        ensure!(
-            later.span.first_ms >= earlier.span.last_ms || later.span.begins_with_clock,
-            "{} begins before {} ends: they are not files of one scan log",
-            later.path.display(),
-            earlier.path.display()
-        );
-    }
-    Ok(checked)
-}
-
-/// Selects the files to read. A recorder that is killed while it compresses a file can leave a
-/// second copy of that file: only the complete one is read. Error: a file is given twice, or is
-/// not a regular file.
-fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
-    let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
-    let mut read = Vec::with_capacity(logs.len());
-    for path in logs {
-        let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-        ensure!(found.is_file(), "{} is not a file; a scan log is read twice", path.display());
-        match files.insert(identity(&found), path) {
-            Some(other) if other == path => bail!("{} is given twice", path.display()),
-            Some(other) => bail!("{} and {} are the same file", other.display(), path.display()),
-            None => {}
-        }
-        match scan_log::complete_copy(path) {
-            Some(whole) => note(format_args!("{}: skipped; {} contains all of it", path.display(), whole.display())),
-            None => read.push(path.as_path()),
-        }
-    }
-    Ok(read)
-}
-
-/// Device and inode number.
-fn identity(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
-}
-
-/// Prints a warning for all damage that will be skipped. Error: `--salvage` is not given, and
-/// there is damage other than an incomplete end of the last log.
-fn report_damage(logs: &[CheckedLog], salvage: bool) -> anyhow::Result<()> {
-    // Empty files may follow the last log.
-    let last = logs.iter().rposition(|log| log.span.lines > 0 || log.damage.truncation.is_some());
-    for (index, log) in logs.iter().enumerate() {
-        let Damage { ranges, range_count, lines, bytes, truncation, .. } = &log.damage;
-        if let (Some(first), false) = (ranges.first(), salvage) {
-            let noun = if *range_count == 1 { "range" } else { "ranges" };
-            let all = format!("{lines} damaged lines, {bytes} bytes, in {range_count} {noun}");
-            bail!("{first}. In all {all}; --salvage skips them and replays the others");
-        }
-        if let (Some(truncation), Some(next), false) = (truncation, logs.get(index + 1), salvage || Some(index) == last)
-        {
-            let next = next.path.display();
-            bail!("{truncation}, and {next} continues after it; use --salvage to replay the readable part");
-        }
-        for sentence in log.damage.messages() {
-            note(format_args!("clqd: warning: {sentence}"));
-        }
-    }
-    Ok(())
 }
 
 /// A running replay. It skips scans that the state already contains, so an interrupted replay
@@ -281,30 +149,25 @@ impl Replay<'_> {
         Replay { config: Some(config), ..self }
     }
 
-    /// Applies all lines of a log file. The files of one log are applied in order of time.
+    /// Applies all lines of a file of a scan log. The files of one log are applied in order of time.
     /// Unreadable lines are skipped; [`scan_log::check`] reports them.
     pub fn apply_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
-        self.apply_events(LossyReader::new(scan_log::open(log)?))
+        let before = self.summary();
+        LossyReader::new(scan_log::open(log)?).try_for_each(|event| self.apply(event?))?;
+        Ok(self.summary().since(before))
     }
 
-    fn apply_events(
-        &mut self,
-        events: impl Iterator<Item = Result<LogEvent, LogError>>,
-    ) -> anyhow::Result<ReplaySummary> {
-        let (scans_before, out_of_order_before) = (self.feed.scans(), self.state.engine.counts().out_of_order);
-        let (commands_before, skipped_before) = (self.feed.commands(), self.feed.commands_skipped());
-        for event in events {
-            self.apply(event?)?;
+    /// Counts since the beginning.
+    fn summary(&self) -> ReplaySummary {
+        ReplaySummary {
+            scans: self.feed.scans(),
+            skipped: self.state.engine.counts().out_of_order,
+            commands: self.feed.commands(),
+            commands_skipped: self.feed.commands_skipped(),
         }
-        Ok(ReplaySummary {
-            lines: self.feed.scans() - scans_before,
-            skipped: self.state.engine.counts().out_of_order - out_of_order_before,
-            commands: self.feed.commands() - commands_before,
-            commands_skipped: self.feed.commands_skipped() - skipped_before,
-        })
     }
 
-    /// Applies the next line of a log. Periodically closes the weeks that have ended before it.
+    /// Applies the next event of a log. Periodically closes the weeks that have ended before it.
     pub fn apply(&mut self, event: LogEvent) -> anyhow::Result<()> {
         let t_ms = event.t_ms();
         while let Some(forgotten_ms) = self.feed.next_forgotten_ms().filter(|&it| it < t_ms) {
@@ -376,25 +239,5 @@ mod tests {
             assert!(parse_size(invalid).is_err(), "{invalid}");
         }
         assert!(default_memory_bytes() >= MEMORY_BYTES_MIN);
-    }
-
-    #[test]
-    fn checked_lines_are_read_after_rotation() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("scan.jsonl");
-        let miss = |t_ms: i64| format!("{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}}\n");
-        fs::write(&log, miss(1) + &miss(2)).unwrap();
-        let checked = CheckedLogs::check(std::slice::from_ref(&log), false).unwrap();
-        fs::rename(&log, scan_log::rotated_file(&log)).unwrap();
-        fs::write(&log, miss(3)).unwrap();
-        for _ in 0..2 {
-            let mut times = Vec::new();
-            let note = |event: LogEvent| {
-                times.push(event.t_ms());
-                Ok(())
-            };
-            checked.each_event(note).unwrap();
-            assert_eq!(times, [1, 2]);
-        }
     }
 }

@@ -42,7 +42,7 @@ pub struct RestoreArgs {
     /// Do not compare the backup with the archive in MySQL
     ///
     /// Without this option, a backup that is older than the archive is refused, and so is any backup while the
-    /// archive cannot be reached. With it, replay the scan log before you start the daemon, or set archive.url to an
+    /// archive cannot be reached. With it, replay the log before you start the daemon, or set archive.url to an
     /// empty database: else archiving stops with the fault key_mismatch.
     #[arg(long, conflicts_with = "from_mysql")]
     pub ignore_archive: bool,
@@ -108,7 +108,7 @@ fn advice(config: &Config, dir: &Path, newer: &ArchiveIsNewer) -> anyhow::Error 
          clqd restore --from-mysql\n    \
          builds the state from the archive, which keeps all that it has\n  \
          clqd restore {dir} --ignore-archive\n    \
-         restores the backup. Before you start the daemon, run `clqd replay` with the scan log of the time since then,\n    \
+         restores the backup. Before you start the daemon, run `clqd replay` with the log of the time since then,\n    \
          or set archive.url to an empty database; else archiving stops with the fault key_mismatch"
     )
 }
@@ -160,7 +160,7 @@ fn not_restored(report: &RestoreReport) -> Vec<String> {
     let mut lines: Vec<String> = counted.map(|(count, what)| format!("{} {what}", group_digits(count))).collect();
     lines.extend(
         [
-            "windows other than weeks, such as days and months: rebuilt from a scan log if there is one, else empty",
+            "windows other than weeks, such as days and months: they begin empty",
             "forgotten names: repeat `clqd player forget`, or they are stored again when they are seen",
             "former names of merged players: each becomes a player again when it is seen",
             "exemptions from screening (`clqd servers trust`), and what screening has learned",

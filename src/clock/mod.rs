@@ -137,11 +137,6 @@ impl Clock {
         })
     }
 
-    /// Number of large jumps that were adopted.
-    pub fn adopted_jumps(&self) -> u64 {
-        self.with_state(|state| state.adopted_jumps)
-    }
-
     /// Applies new settings.
     pub fn reload(&self, settings: ClockSettings) {
         self.with_state(|state| state.settings = settings);

@@ -28,7 +28,6 @@ pub(super) struct ClockState {
     pub(super) synchronised: Option<bool>,
     /// The last jump of the system clock, ms, and the recorded time of the jump.
     pub(super) jump: Option<(i64, i64)>,
-    pub(super) adopted_jumps: u64,
     /// Whether it was logged that recorded time is ahead.
     pub(super) ahead_reported: bool,
 }
@@ -54,7 +53,6 @@ impl ClockState {
             trust: Trust::Untrusted(first.monotonic_ms),
             synchronised: None,
             jump: None,
-            adopted_jumps: 0,
             ahead_reported: false,
         }
     }
@@ -109,7 +107,6 @@ impl ClockState {
         );
         (self.now_ms, self.now_at_monotonic_ms, self.ahead_since_ms) =
             (self.last_reading.system_ms, self.last_reading.monotonic_ms, None);
-        self.adopted_jumps += 1;
         // After this the clock must earn trust again.
         self.trust = Trust::Untrusted(self.last_reading.monotonic_ms);
     }

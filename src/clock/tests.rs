@@ -113,7 +113,7 @@ fn unsynchronised_large_jump_that_ends_is_not_adopted() {
     fake.pass(&clock, 66_000);
     assert_eq!(clock.now_ms(), START + 66_000);
     assert!(!may_close(&clock));
-    assert_eq!((clock.status().pending_jump_ms, clock.adopted_jumps()), (WEEK_MS, 0));
+    assert_eq!(clock.status().pending_jump_ms, WEEK_MS);
     fake.step(-WEEK_MS);
     fake.synchronise(true);
     fake.pass(&clock, 2_000);
@@ -130,7 +130,7 @@ fn adopted_unsynchronised_jump_blocks_week_close_until_trusted() {
     fake.pass(&clock, 9 * MINUTE_MS);
     assert_eq!(clock.now_ms(), START + 9 * MINUTE_MS);
     fake.pass(&clock, MINUTE_MS + 2_000);
-    assert_eq!((clock.now_ms(), clock.adopted_jumps()), (START + WEEK_MS + 10 * MINUTE_MS + 2_000, 1));
+    assert_eq!(clock.now_ms(), START + WEEK_MS + 10 * MINUTE_MS + 2_000);
     assert!(!may_close(&clock));
     fake.pass(&clock, 9 * MINUTE_MS);
     assert!(!may_close(&clock), "the clock must earn trust again");

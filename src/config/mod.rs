@@ -59,7 +59,6 @@ pub struct Config {
     pub store: StoreConfig,
     pub archive: ArchiveConfig,
     pub log: LogConfig,
-    pub scan_log: ScanLogConfig,
     pub capture: CaptureConfig,
     pub web: WebConfig,
     /// Scheduled imports; the shipped file has none.
@@ -257,16 +256,6 @@ impl fmt::Debug for ArchiveConfig {
 pub struct LogConfig {
     pub keep_days: u32,
     pub bytes_max: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScanLogConfig {
-    /// Empty: no scan log.
-    pub path: PathBuf,
-    pub rotate_bytes: u64,
-    /// 0: all.
-    pub keep_files: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

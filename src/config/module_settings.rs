@@ -15,7 +15,6 @@ use crate::model::calendar::DAY_MS;
 use crate::model::calendar::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::{self, ScanSettings};
-use crate::scan_log::RecorderSettings;
 use crate::schedule::Intervals;
 use crate::store::CompactSettings;
 use crate::web::WebSettings;
@@ -199,16 +198,6 @@ impl Config {
             bytes_max: self.log.bytes_max,
             free_bytes_min: 2 * self.store.disk_free_bytes_min,
         }
-    }
-
-    /// `None`: no scan log.
-    pub fn recorder_settings(&self) -> Option<RecorderSettings> {
-        let path = self.scan_log.path.clone();
-        (!path.as_os_str().is_empty()).then_some(RecorderSettings {
-            path,
-            rotate_bytes: self.scan_log.rotate_bytes,
-            keep_files: self.scan_log.keep_files,
-        })
     }
 }
 

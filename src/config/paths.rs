@@ -8,7 +8,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
-use crate::scan_log::{self, RecordError};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
 /// nowhere else. It is not part of the state, and is deleted at every start.
@@ -38,9 +37,6 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     let mut found = PathReport { problems: conflicts_with(config, canonical), notes: Vec::new() };
     found.add("state_dir", directory(&config.state_dir));
     found.add("control_socket", control_socket(&config.control_socket));
-    if !config.scan_log.path.as_os_str().is_empty() {
-        found.add("scan_log.path", scan_log_path(&config.scan_log.path));
-    }
     if config.capture.is_enabled() {
         found.add("capture.dir", directory(&config.capture.dir));
     }
@@ -75,7 +71,6 @@ impl PathReport {
 fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Finding> {
     let mut found = Vec::new();
     let (state, socket) = (place(&config.state_dir), place(&config.control_socket));
-    let log = (!config.scan_log.path.as_os_str().is_empty()).then(|| place(&config.scan_log.path));
     let rebuild = rebuild_dir(&state);
     let shown = |path: &Path| path.display().to_string();
     if socket == state {
@@ -100,25 +95,7 @@ fn conflicts_with(config: &Config, place: impl Fn(&Path) -> PathBuf) -> Vec<Find
             ));
         } else if dir.starts_with(&socket) {
             found.push(("capture.dir", format!("{} is control_socket; name a directory", shown(&socket))));
-        } else if let Some(log) = log.as_ref().filter(|log| dir.starts_with(log)) {
-            found.push(("capture.dir", format!("{} is scan_log.path; name a directory", shown(log))));
         }
-    }
-    let Some(log) = log else { return found };
-    if log.extension().is_some_and(|end| end == "zst") {
-        found.push(("scan_log.path", RecordError::Compressed(log).to_string()));
-    } else if log.starts_with(&state) {
-        let state = shown(&state);
-        found.push((
-            "scan_log.path",
-            format!("{} is inside state_dir, {state}, where only clqd may write; name a file outside it", shown(&log)),
-        ));
-    } else if state.starts_with(&log) {
-        let state = shown(&state);
-        found.push(("scan_log.path", format!("{} is a directory: state_dir, {state}, is inside it", shown(&log))));
-    } else if log.starts_with(&socket) || socket.starts_with(&log) {
-        let socket = shown(&socket);
-        found.push(("scan_log.path", format!("{} and control_socket, {socket}, cannot both be files", shown(&log))));
     }
     found
 }
@@ -140,21 +117,6 @@ fn control_socket(path: &Path) -> Result<(), PathError> {
         }
         _ => Ok(()),
     }
-}
-
-fn scan_log_path(path: &Path) -> Result<(), PathError> {
-    match scan_log::check_log_path(path) {
-        Ok(()) => {}
-        Err(RecordError::Io { what, path, source }) => return Err(unusable(what, &path, source)),
-        Err(RecordError::NotALog { path, source }) => {
-            let path = path.display();
-            return Err(PathError::Problem(format!(
-                "{path} exists and is not a scan log ({source}); name another file"
-            )));
-        }
-        Err(error) => return Err(PathError::Problem(error.to_string())),
-    }
-    path.parent().map_or(Ok(()), directory)
 }
 
 /// Whether this machine has the address. It binds any free port, because the daemon may use the

@@ -1,10 +1,9 @@
-//! The former names of settings and of their values. A file that has one is refused with
-//! the name to write instead.
+//! The former names of settings and of their values, and removed settings. A file that has one is refused
+//! with what to write instead.
 
 /// Keys: the path of the former name, and that of the setting.
 const RENAMED_KEYS: &[(&str, &str)] = &[
     ("log", "log_filter"),
-    ("record", "scan_log.path"),
     ("scan.per_second_max", "scan.packets_per_second_max"),
     ("scan.per_address_per_second_max", "scan.address_packets_per_second_max"),
     ("scan.per_address_burst", "scan.address_burst_packets"),
@@ -25,8 +24,17 @@ const RENAMED_KEYS: &[(&str, &str)] = &[
 /// Values: the path of the key, the former value, and the value.
 const RENAMED_VALUES: &[(&str, &str, &str)] = &[("clock.synchronised", "ask", "auto")];
 
-/// The message about a key, if it is a former name.
+/// Keys and sections that no longer exist, and why.
+const REMOVED_KEYS: &[(&str, &str)] = &[("record", NO_SCAN_LOG), ("scan_log", NO_SCAN_LOG)];
+
+const NO_SCAN_LOG: &str = "there is no scan log any more, because the log in state_dir has every scan (log.keep_days); \
+                           remove this. `clqd log import FILES` puts an old scan log into the log";
+
+/// The message about a key, if it is a former name or was removed.
 pub(super) fn key_message(path: &str) -> Option<String> {
+    if let Some((_, why)) = REMOVED_KEYS.iter().find(|(old, _)| *old == path) {
+        return Some((*why).to_owned());
+    }
     let (_, new) = RENAMED_KEYS.iter().find(|(old, _)| *old == path)?;
     let section = |path: &str| path.split_once('.').map_or(String::new(), |(section, _)| section.to_owned());
     Some(match new.split_once('.') {
@@ -83,6 +91,14 @@ mod tests {
             }
             let (text, _) = file_with(new, &default_of(new));
             assert_eq!(Config::parse(&text).unwrap(), Config::default());
+        }
+    }
+
+    #[test]
+    fn every_removed_key_is_refused_with_its_line_and_the_reason() {
+        for (text, removed) in [("\nrecord = \"/a\"\n", "record"), ("\n[scan_log]\npath = \"/a\"\n", "scan_log")] {
+            let want = Problem { line: 2, key: removed.to_owned(), message: NO_SCAN_LOG.to_owned() };
+            assert_eq!(Config::parse(text).unwrap_err(), [want]);
         }
     }
 

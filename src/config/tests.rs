@@ -319,55 +319,20 @@ fn invalid_utf8_error_names_line_and_column() {
 #[test]
 fn conflicting_paths_are_refused() {
     let state = "state_dir = \"/var/lib/clqd\"\n";
-    let refused = |text: &str, key: &str, want: &str| {
-        let line = if key == "scan_log.path" { 4 } else { 2 };
-        let text = match key {
-            "scan_log.path" => format!("{state}control_socket = \"/run/clqd.sock\"\n[scan_log]\npath = {text:?}\n"),
-            _ => format!("{state}control_socket = {text:?}\n"),
-        };
-        problems(&text, &[&format!("{line}: {key}: {want}")]);
+    let refused = |text: &str, want: &str| {
+        problems(&format!("{state}control_socket = {text:?}\n"), &[&format!("2: control_socket: {want}")]);
     };
-    let inside = "is inside state_dir, /var/lib/clqd, where only clqd may write; name a file outside it";
-    for log in ["/var/lib/clqd/scans.jsonl", "/var/lib/x/../clqd/./a/scans.jsonl", "/var/lib/clqd", "/var/lib/clqd/"] {
-        let plain = log.replace("x/../clqd/./a", "clqd/a");
-        refused(log, "scan_log.path", &format!("{} {inside}", plain.trim_end_matches('/')));
-    }
-    refused(
-        "/var/log/scans.zst",
-        "scan_log.path",
-        "/var/log/scans.zst ends in .zst, as compressed scan logs do; the active one is plain text",
-    );
-    refused("/var/lib", "scan_log.path", "/var/lib is a directory: state_dir, /var/lib/clqd, is inside it");
-    refused(
-        "/run/clqd.sock",
-        "scan_log.path",
-        "/run/clqd.sock and control_socket, /run/clqd.sock, cannot both be files",
-    );
-    refused(
-        "/run/clqd.sock/x",
-        "scan_log.path",
-        "/run/clqd.sock/x and control_socket, /run/clqd.sock, cannot both be files",
-    );
     problems(
         "state_dir = \"/var/lib/clqd\"\n[capture]\ndir = \"/var/lib/clqd/captures\"\n",
         &[
             "3: capture.dir: /var/lib/clqd/captures is inside state_dir, /var/lib/clqd, where only clqd may write; name a directory outside it",
         ],
     );
-    problems(
-        "[scan_log]\npath = \"/var/log/clqd/x\"\n[capture]\ndir = \"/var/log/clqd/x\"\n",
-        &["4: capture.dir: /var/log/clqd/x is scan_log.path; name a directory"],
-    );
-    refused("/var/lib/clqd", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
-    refused("/var/lib//clqd/.", "control_socket", "/var/lib/clqd is state_dir, a directory; name a file");
-    refused(
-        "/var/lib/clqd/rebuild/x",
-        "control_socket",
-        "/var/lib/clqd/rebuild/x is inside /var/lib/clqd/rebuild, which clqd deletes",
-    );
-    refused("/var", "control_socket", "/var is a directory: state_dir, /var/lib/clqd, is inside it");
-    let beside =
-        "control_socket = \"/var/lib/clqd/control.sock\"\n[scan_log]\npath = \"/var/lib/clqd-scans/scans.jsonl\"\n";
+    refused("/var/lib/clqd", "/var/lib/clqd is state_dir, a directory; name a file");
+    refused("/var/lib//clqd/.", "/var/lib/clqd is state_dir, a directory; name a file");
+    refused("/var/lib/clqd/rebuild/x", "/var/lib/clqd/rebuild/x is inside /var/lib/clqd/rebuild, which clqd deletes");
+    refused("/var", "/var is a directory: state_dir, /var/lib/clqd, is inside it");
+    let beside = "control_socket = \"/var/lib/clqd/control.sock\"\n[capture]\ndir = \"/var/lib/clqd-captures\"\n";
     assert!(Config::parse(&format!("{state}{beside}")).is_ok());
 }
 
@@ -391,11 +356,9 @@ fn check_config_checks_named_files() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().canonicalize().expect("it is there");
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
-    let good = "state_dir = \"DIR/state\"\ncontrol_socket = \"DIR/sock\"\n[scan_log]\npath = \"DIR/scans.jsonl\"\n[archive]\n\
+    let good = "state_dir = \"DIR/state\"\ncontrol_socket = \"DIR/sock\"\n[capture]\ndir = \"DIR/captures\"\n[archive]\n\
         password_file = \"DIR/password\"\n";
     write("password", "secret\n");
-    assert_eq!(check_messages(&dir, good), Vec::<String>::new());
-    write("scans.jsonl", "{\"t\":1,\"server\":\"quake3://h:1\",\"miss\":true}\n{\"t\":1");
     assert_eq!(check_messages(&dir, good), Vec::<String>::new());
 
     let instead = |old: &str, new: &str| check_messages(&dir, &good.replace(old, new));
@@ -405,20 +368,9 @@ fn check_config_checks_named_files() {
     );
     assert_eq!(instead("DIR/password", "DIR"), ["6: archive.password_file: DIR is a directory"]);
     write("notes", "hello\n");
-    assert_eq!(
-        instead("DIR/scans.jsonl", "DIR/notes"),
-        ["4: scan_log.path: DIR/notes exists and is not a scan log (DIR/notes:1); name another file"]
-    );
     std::fs::create_dir_all(dir.join("logs/state")).expect("made");
-    assert_eq!(
-        instead("DIR/scans.jsonl", "DIR/logs"),
-        ["4: scan_log.path: DIR/logs is not a file; name a file that the scan log is written to"]
-    );
-    assert_eq!(instead("DIR/scans.jsonl", "DIR/none/x.jsonl"), Vec::<String>::new(), "the daemon creates it");
-    assert_eq!(
-        instead("DIR/scans.jsonl", "DIR/notes/x.jsonl"),
-        ["4: scan_log.path: cannot read the metadata of DIR/notes/x.jsonl: Not a directory (os error 20)"]
-    );
+    assert_eq!(instead("DIR/captures", "DIR/notes"), ["4: capture.dir: DIR/notes is not a directory"]);
+    assert_eq!(instead("DIR/captures", "DIR/none/x"), Vec::<String>::new(), "the daemon creates it");
     assert_eq!(instead("DIR/sock", "DIR/logs"), ["2: control_socket: DIR/logs is a directory; name a file in it"]);
     assert_eq!(
         instead("DIR/sock", "DIR/notes"),
@@ -428,9 +380,9 @@ fn check_config_checks_named_files() {
     // A link to the state directory.
     std::os::unix::fs::symlink(dir.join("logs/state"), dir.join("link")).expect("a link");
     assert_eq!(
-        check_messages(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/scans", "DIR/link/scans")),
+        check_messages(&dir, &good.replace("DIR/state", "DIR/logs/state").replace("DIR/captures", "DIR/link/captures")),
         [
-            "4: scan_log.path: DIR/logs/state/scans.jsonl is inside state_dir, DIR/logs/state, where only clqd may write; name a file outside it"
+            "4: capture.dir: DIR/logs/state/captures is inside state_dir, DIR/logs/state, where only clqd may write; name a directory outside it"
         ]
     );
 }
@@ -457,11 +409,10 @@ fn every_invalid_element_of_a_list_is_a_problem_on_its_line() {
 
 #[test]
 fn relative_paths_are_refused() {
-    let text = "state_dir = \"state\"\ncontrol_socket = \"./control.sock\"\n[scan_log]\npath = \"scans.jsonl\"\n\
-                [capture]\ndir = \"captures\"\n[archive]\npassword_file = \"password\"\n";
+    let text = "state_dir = \"state\"\ncontrol_socket = \"./control.sock\"\n[capture]\ndir = \"captures\"\n[archive]\npassword_file = \"password\"\n";
     let found = Config::parse(text).expect_err("relative paths");
     let keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(keys, ["state_dir", "control_socket", "scan_log.path", "capture.dir", "archive.password_file"]);
+    assert_eq!(keys, ["state_dir", "control_socket", "capture.dir", "archive.password_file"]);
     let want = "is a relative path, which is another file for each directory that clqd is started in; write the path \
                 from / on";
     assert!(found.iter().all(|problem| problem.message.ends_with(want)), "{found:?}");

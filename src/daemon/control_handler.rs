@@ -8,7 +8,6 @@ use crate::api::validate::validate;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::{Command, StartedRescan};
-use crate::daemon::log_rewriting::LogRewriterStatus;
 use crate::daemon::name_search::NameSearch;
 use crate::state::answer::add_stored_sizes;
 
@@ -65,7 +64,7 @@ impl Shared {
             if let Row::Status(status) = row {
                 status.daemon = Some(self.daemon_status());
                 status.archive = self.archive_status(status.engine.archive_complete_ms);
-                status.scan_log = self.scan_log.as_ref().map(LogRewriterStatus::get);
+                status.log = Some(self.log_rewriter.get());
                 status.counters = self.counters();
             }
         }

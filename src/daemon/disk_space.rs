@@ -12,7 +12,7 @@ use nix::sys::statvfs::statvfs;
 
 use crate::api::StoreStatus;
 use crate::control::{ApiError, ErrorCode};
-use crate::limits::{PENDING_RECORDS_MAX, SCAN_LOG_PENDING_BYTES_MAX};
+use crate::limits::PENDING_RECORDS_MAX;
 
 /// Share of the minimum that must be free in addition before commits resume (a sixteenth):
 /// without it they would pause and resume again and again at the boundary.
@@ -23,21 +23,15 @@ const RESUME_MARGIN_DIVISOR: u64 = 16;
 const BYTES_PER_RECORD: u64 = 400;
 
 pub(super) struct DiskSpace {
-    /// The state directory, and the directory of the scan log if there is one.
-    paths: Vec<PathBuf>,
+    state_dir: PathBuf,
     min_bytes: u64,
     paused_since_ms: Option<i64>,
     discarded: u64,
 }
 
 impl DiskSpace {
-    pub(super) fn new(state_dir: &Path, log: Option<&Path>, min_bytes: u64) -> DiskSpace {
-        let log_dir = log.map(|log| match log.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        });
-        let paths = [state_dir.to_owned()].into_iter().chain(log_dir).collect();
-        DiskSpace { paths, min_bytes, paused_since_ms: None, discarded: 0 }
+    pub(super) fn new(state_dir: &Path, min_bytes: u64) -> DiskSpace {
+        DiskSpace { state_dir: state_dir.to_owned(), min_bytes, paused_since_ms: None, discarded: 0 }
     }
 
     pub(super) fn min_bytes(&self) -> u64 {
@@ -58,12 +52,12 @@ impl DiskSpace {
         if self.min_bytes == 0 && self.paused_since_ms.is_none() {
             return true;
         }
-        let (path, free) = self.free();
+        let free = self.free();
         let min_bytes = self.min_bytes;
         match self.paused_since_ms {
             None if free < min_bytes => {
                 tracing::error!(
-                    path = %path.display(), free, min_bytes,
+                    path = %self.state_dir.display(), free, min_bytes,
                     "the disk is nearly full: nothing is written until there is space again; scanning continues, and its \
                      changes stay in memory. Free some space, or lower store.disk_free_bytes_min and reload"
                 );
@@ -84,29 +78,28 @@ impl DiskSpace {
         self.paused_since_ms.is_none()
     }
 
-    /// Whether changed records and bytes of the scan log may be written although the disk is nearly full:
-    /// the space kept free is reserved for them.
-    pub(super) fn has_space_for(&self, records: usize, log_bytes: usize) -> bool {
-        self.free().1 > records as u64 * BYTES_PER_RECORD + log_bytes as u64
+    /// Whether changed records may be written although the disk is nearly full: the space kept free is
+    /// reserved for them.
+    pub(super) fn has_space_for(&self, records: usize) -> bool {
+        self.free() > records as u64 * BYTES_PER_RECORD
     }
 
-    /// Whether the result of a scan must be discarded, with that many records and bytes
-    /// pending.
-    pub(super) fn discards_scan(&mut self, records: usize, log_bytes: usize) -> bool {
-        let is_overflow = self.is_paused() && (records > PENDING_RECORDS_MAX || log_bytes > SCAN_LOG_PENDING_BYTES_MAX);
+    /// Whether the result of a scan must be discarded, with that many records pending.
+    pub(super) fn discards_scan(&mut self, records: usize) -> bool {
+        let is_overflow = self.is_paused() && records > PENDING_RECORDS_MAX;
         self.discarded += u64::from(is_overflow);
         is_overflow
     }
 
     /// The error returned for a request that would change something.
     pub(super) fn refusal(&self) -> ApiError {
-        let (path, free) = self.free();
+        let free = self.free();
         ApiError::new(
             ErrorCode::Refused,
             format!(
                 "the disk is nearly full and nothing is written: {} has {free} bytes free, \
                  store.disk_free_bytes_min is {}; free some space and try again",
-                path.display(),
+                self.state_dir.display(),
                 self.min_bytes
             ),
         )
@@ -114,7 +107,7 @@ impl DiskSpace {
 
     pub(super) fn status(&self, pending_records: usize) -> StoreStatus {
         StoreStatus {
-            disk_free_bytes: self.free().1,
+            disk_free_bytes: self.free(),
             disk_free_bytes_min: self.min_bytes,
             paused_since_ms: self.paused_since_ms,
             pending_records: pending_records as u64,
@@ -123,14 +116,9 @@ impl DiskSpace {
         }
     }
 
-    /// The directory with the least free space, and that space, bytes. A file system that
-    /// reports none counts as free: writing to it then fails with the reason.
-    fn free(&self) -> (&Path, u64) {
-        let free = |path: &PathBuf| match statvfs(path) {
-            Ok(stat) => stat.blocks_available() * stat.fragment_size(),
-            Err(_) => u64::MAX,
-        };
-        let paths = self.paths.iter().map(|path| (path.as_path(), free(path)));
-        paths.min_by_key(|(_, free)| *free).expect("there is a state directory")
+    /// Free space, bytes. A file system that reports none counts as free: writing to it then fails with the
+    /// reason.
+    fn free(&self) -> u64 {
+        statvfs(&self.state_dir).map_or(u64::MAX, |stat| stat.blocks_available() * stat.fragment_size())
     }
 }

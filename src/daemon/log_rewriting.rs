@@ -1,9 +1,8 @@
-//! Removes forgotten names from the log and the scan log, on a thread of its own that works in short
-//! steps.
+//! Removes forgotten names from the log, on a thread of its own that works in short steps.
 //!
-//! The names and the times of the requests are in the state. A [`DoneRecord`] of each log has the
-//! requests that are done, so after a restart the work continues. It ends when no file contains a
-//! name: then the record is written.
+//! The names and the times of the requests are in the state. A [`DoneRecord`] has the requests that are
+//! done, so after a restart the work continues. It ends when no segment contains a name: then the record is
+//! written.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,15 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-
-use super::engine_thread::Command;
-use crate::api::{ScanLogFault, ScanLogStatus};
+use crate::api::{LogFault, LogStatus};
 use crate::clock::Clock;
-use crate::log::{LogFileLock, SegmentRewriteError, SegmentRewriting};
+use crate::log::{DoneRecord, ForgottenNames, LogFileLock, SegmentRewriteError, SegmentRewriting};
 use crate::model::NameHash;
 use crate::rank::NameRules;
-use crate::scan_log::{DoneRecord, ForgottenNames, LogRewriting, RewriteError};
 
 /// Time from a fault to the next attempt, which reads only the files that are not done.
 const RETRY: Duration = Duration::from_secs(60);
@@ -39,43 +34,23 @@ pub(super) struct LogRewriter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A log whose files have names: the directory of the log, or the path of the scan log.
-#[derive(Clone, Debug)]
-pub(super) struct RewrittenLog {
-    pub path: PathBuf,
-    pub lock: LogFileLock,
-}
-
 struct Shared {
-    log: RewrittenLog,
-    scan_log: Option<RewrittenLog>,
+    /// The directory of the log.
+    log: PathBuf,
+    lock: LogFileLock,
     is_stopping: AtomicBool,
-    status: Mutex<ScanLogStatus>,
+    status: Mutex<LogStatus>,
     /// Number of the newest order.
     newest: AtomicU64,
     clock: Arc<Clock>,
 }
 
-/// Why a name may remain in a log.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error(transparent)]
-    Log(#[from] SegmentRewriteError),
-    #[error(transparent)]
-    ScanLog(#[from] RewriteError),
-    #[error("the daemon stops")]
-    Stopped,
-}
-
-impl Fault {
-    /// The kind as shown by `clqd status`.
-    fn kind(&self) -> &'static str {
-        match self {
-            Fault::Log(SegmentRewriteError::DiskFull { .. }) => "disk_full",
-            Fault::Log(_) => "unreadable",
-            Fault::ScanLog(error) => error.kind(),
-            Fault::Stopped => "stopped",
-        }
+/// The kind of an error as shown by `clqd status`.
+fn kind(error: &SegmentRewriteError) -> &'static str {
+    match error {
+        SegmentRewriteError::DiskFull { .. } => "disk_full",
+        SegmentRewriteError::Log(_) => "unreadable",
+        SegmentRewriteError::Stopped => "stopped",
     }
 }
 
@@ -93,7 +68,6 @@ struct Work {
     forgotten: Vec<(NameHash, i64)>,
     names: ForgottenNames,
     segments: SegmentRewriting,
-    scan_log: Option<LogRewriting>,
 }
 
 /// Reads the status from other threads.
@@ -101,25 +75,17 @@ struct Work {
 pub(super) struct LogRewriterStatus(Arc<Shared>);
 
 impl LogRewriterStatus {
-    pub(super) fn get(&self) -> ScanLogStatus {
+    pub(super) fn get(&self) -> LogStatus {
         self.0.status.lock().expect("status lock poisoned").clone()
     }
 }
 
 impl LogRewriter {
-    /// Starts the thread, which waits for names. Deletes what an earlier process left. `commands`
-    /// is weak because the engine thread owns the rewriter: the queue is closed when every other
-    /// sender is dropped.
-    pub(super) fn start(
-        log: RewrittenLog,
-        scan_log: Option<RewrittenLog>,
-        commands: mpsc::WeakSender<Command>,
-        clock: Arc<Clock>,
-    ) -> std::io::Result<LogRewriter> {
-        scan_log.iter().for_each(|log| LogRewriting::delete_leftover(&log.path));
+    /// Starts the thread, which waits for names.
+    pub(super) fn start(log: PathBuf, lock: LogFileLock, clock: Arc<Clock>) -> std::io::Result<LogRewriter> {
         let shared = Arc::new(Shared {
             log,
-            scan_log,
+            lock,
             is_stopping: AtomicBool::new(false),
             status: Mutex::default(),
             newest: AtomicU64::new(0),
@@ -127,7 +93,7 @@ impl LogRewriter {
         });
         let (orders, received) = channel();
         let of_thread = shared.clone();
-        let work = move || of_thread.run(&received, &commands);
+        let work = move || of_thread.run(&received);
         let thread = std::thread::Builder::new().name("clqd-forget".to_owned()).spawn(work)?;
         Ok(LogRewriter { shared, orders: Some(orders), thread: Some(thread) })
     }
@@ -136,10 +102,10 @@ impl LogRewriter {
         LogRewriterStatus(self.shared.clone())
     }
 
-    /// The names that no log may contain: all forgotten ones, each with the time of the request,
-    /// Unix ms. The scans until then must be in files.
+    /// The names that the log may not contain: all forgotten ones, each with the time of the request,
+    /// Unix ms. The newest segment begins after it.
     pub(super) fn set_forgotten(&self, forgotten: Vec<(NameHash, i64)>, rules: NameRules, free_bytes_min: u64) {
-        let pending = self.shared.records().map(|record| record.pending(&forgotten)).max().unwrap_or(0);
+        let pending = DoneRecord::read(&self.shared.log).pending(&forgotten);
         let number = self.shared.update(|status| {
             status.names_pending = pending as u64;
             self.shared.newest.fetch_add(1, Ordering::Relaxed) + 1
@@ -159,7 +125,7 @@ impl Drop for LogRewriter {
 }
 
 impl Shared {
-    fn run(&self, orders: &Receiver<Order>, commands: &mpsc::WeakSender<Command>) {
+    fn run(&self, orders: &Receiver<Order>) {
         let mut work: Option<Work> = None;
         loop {
             let newest = match work {
@@ -172,12 +138,12 @@ impl Shared {
                 Ok(order) => work = Some(self.work_of(order)),
             }
             let Some(current) = &mut work else { continue };
-            match self.remove_names(current, commands) {
+            match self.remove_names(current) {
                 Ok(()) => {
                     self.finish(current.number);
                     work = None;
                 }
-                Err(Fault::Stopped) => return,
+                Err(SegmentRewriteError::Stopped) => return,
                 Err(error) => self.report(&error),
             }
         }
@@ -185,25 +151,12 @@ impl Shared {
 
     fn work_of(&self, Order { number, forgotten, rules, free_bytes_min }: Order) -> Work {
         let names = ForgottenNames::new(forgotten.clone(), rules);
-        let rewriting =
-            |log: &RewrittenLog| LogRewriting::new(&log.path, names.clone(), log.lock.clone(), free_bytes_min);
-        let scan_log = self.scan_log.as_ref().map(rewriting);
-        let segments = SegmentRewriting::new(&self.log.path, self.log.lock.clone(), free_bytes_min);
-        Work { number, forgotten, names, segments, scan_log }
+        let segments = SegmentRewriting::new(&self.log, self.lock.clone(), free_bytes_min);
+        Work { number, forgotten, names, segments }
     }
 
-    /// Where the records of the logs are.
-    fn record_paths(&self) -> impl Iterator<Item = PathBuf> {
-        let scan_log = self.scan_log.as_ref().map(|log| log.path.clone());
-        [self.log.path.join("log")].into_iter().chain(scan_log)
-    }
-
-    fn records(&self) -> impl Iterator<Item = DoneRecord> {
-        self.record_paths().map(|path| DoneRecord::read(&path))
-    }
-
-    fn remove_names(&self, work: &mut Work, commands: &mpsc::WeakSender<Command>) -> Result<(), Fault> {
-        if self.records().all(|record| record.pending(&work.forgotten) == 0) {
+    fn remove_names(&self, work: &mut Work) -> Result<(), SegmentRewriteError> {
+        if DoneRecord::read(&self.log).pending(&work.forgotten) == 0 {
             return Ok(());
         }
         let mut batches = 0_u64;
@@ -215,49 +168,9 @@ impl Shared {
             !self.is_stopping.load(Ordering::Relaxed)
         };
         let mut pending = |files| self.update(|status| status.files_pending = files);
-        let done = work.segments.run(&|event| work.names.replace_in(event), &mut step, &mut pending);
-        if matches!(done, Err(SegmentRewriteError::Stopped)) {
-            return Err(Fault::Stopped);
-        }
-        if let Some(rewriting) = &mut work.scan_log {
-            match self.rewrite_scan_log(rewriting, commands) {
-                Err(RewriteError::Stopped) => return Err(Fault::Stopped),
-                done => done?,
-            }
-        }
-        let segments = done?;
+        let segments = work.segments.run(&|event| work.names.replace_in(event), &mut step, &mut pending)?;
         tracing::info!(segments, "forgotten names are removed from the log");
-        let record = DoneRecord::new(work.names.times_ms());
-        for path in self.record_paths() {
-            record.write(&path).map_err(|source| RewriteError::Write { path, source })?;
-        }
-        Ok(())
-    }
-
-    fn rewrite_scan_log(
-        &self,
-        rewriting: &mut LogRewriting,
-        commands: &mpsc::WeakSender<Command>,
-    ) -> Result<(), RewriteError> {
-        let mut pause = |duration| {
-            std::thread::sleep(duration);
-            !self.is_stopping.load(Ordering::Relaxed)
-        };
-        if rewriting.active_has_name(&mut pause)? {
-            let (reply, rotated) = oneshot::channel();
-            // Error: the engine thread has ended.
-            let commands = commands.upgrade().ok_or(RewriteError::Stopped)?;
-            commands.blocking_send(Command::RotateLog { reply }).map_err(|_| RewriteError::Stopped)?;
-            drop(commands);
-            if !rotated.blocking_recv().map_err(|_| RewriteError::Stopped)? {
-                return Err(RewriteError::NotRotated(rewriting.path().to_owned()));
-            }
-        }
-        let mut pending = |files| self.update(|status| status.files_pending = files);
-        let done = rewriting.rewrite_closed_files(&mut pause, &mut pending)?;
-        let (files, lines, lines_unreadable) = (done.files, done.lines, done.lines_unreadable);
-        tracing::info!(files, lines, lines_unreadable, "forgotten names are removed from the scan log");
-        Ok(())
+        Ok(DoneRecord::new(work.names.times_ms()).write(&self.log)?)
     }
 
     fn finish(&self, number: u64) {
@@ -269,18 +182,18 @@ impl Shared {
             status.fault.take()
         });
         if fault.is_some() {
-            tracing::info!("the fault of the scan log is over");
+            tracing::info!("the fault of the log is over");
         }
     }
 
     /// Logs a fault when it begins and when its kind changes.
-    fn report(&self, error: &Fault) {
-        let (kind, now_ms) = (error.kind(), self.clock.now_ms());
+    fn report(&self, error: &SegmentRewriteError) {
+        let (kind, now_ms) = (kind(error), self.clock.now_ms());
         let message = anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
         let is_new = self.update(|status| {
             let since_ms = status.fault.as_ref().map_or(now_ms, |fault| fault.since_ms);
             let is_new = status.fault.as_ref().is_none_or(|fault| fault.kind != kind);
-            status.fault = Some(ScanLogFault { kind: kind.to_owned(), since_ms, message: message.clone() });
+            status.fault = Some(LogFault { kind: kind.to_owned(), since_ms, message: message.clone() });
             is_new
         });
         if is_new {
@@ -288,7 +201,7 @@ impl Shared {
         }
     }
 
-    fn update<T>(&self, change: impl FnOnce(&mut ScanLogStatus) -> T) -> T {
+    fn update<T>(&self, change: impl FnOnce(&mut LogStatus) -> T) -> T {
         change(&mut self.status.lock().expect("status lock poisoned"))
     }
 }

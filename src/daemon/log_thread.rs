@@ -1,8 +1,6 @@
 //! The thread that writes the log. The engine fills the next batch meanwhile, and never waits for
 //! the disk except at rare commands.
 
-use std::fs::File;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
@@ -22,17 +20,21 @@ const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
 pub(super) enum LogThreadError {
     #[error("cannot write the log")]
     Log(#[from] LogError),
-    #[error("cannot sync the scan log")]
-    ScanLog(#[source] std::io::Error),
     #[error("the thread that writes the log has ended")]
     Ended,
 }
 
 enum Work {
-    /// `scan_log`: is synced before the batch is written.
-    Write { batch: Batch, scan_log: Option<Arc<File>>, now_ms: i64 },
+    Write {
+        batch: Batch,
+        now_ms: i64,
+    },
     /// Removes old segments. A start needs the batches after `position`.
-    RemoveOld { position: u64, now_ms: i64, retention: Retention },
+    RemoveOld {
+        position: u64,
+        now_ms: i64,
+        retention: Retention,
+    },
 }
 
 pub(super) struct LogThread {
@@ -135,31 +137,24 @@ impl LogThread {
         self.builder.bytes() > UNSYNCED_BYTES_MAX
     }
 
-    /// Hands the events over, and the file of the scan log with the same events. No batch is being
-    /// written.
-    pub(super) fn begin_write(&mut self, scan_log: Option<Arc<File>>, now_ms: i64) -> Result<(), LogThreadError> {
+    /// Hands the events over. No batch is being written.
+    pub(super) fn begin_write(&mut self, now_ms: i64) -> Result<(), LogThreadError> {
         let batch = self.builder.take(now_ms);
-        self.send(batch, scan_log, now_ms)
+        self.send(batch, now_ms)
     }
 
     /// As `begin_write`, and ends the segment.
-    pub(super) fn begin_write_and_end_segment(
-        &mut self,
-        scan_log: Option<Arc<File>>,
-        now_ms: i64,
-    ) -> Result<(), LogThreadError> {
+    pub(super) fn begin_write_and_end_segment(&mut self, now_ms: i64) -> Result<(), LogThreadError> {
         let batch = self.builder.take_and_end_segment(now_ms);
-        self.send(batch, scan_log, now_ms)
+        self.send(batch, now_ms)
     }
 
-    fn send(&mut self, batch: Option<Batch>, scan_log: Option<Arc<File>>, now_ms: i64) -> Result<(), LogThreadError> {
+    fn send(&mut self, batch: Option<Batch>, now_ms: i64) -> Result<(), LogThreadError> {
         assert!(self.writing_since_ms.is_none(), "one batch at a time");
         self.write_due_ms = None;
-        let Some(batch) = batch else {
-            return scan_log.map_or(Ok(()), |file| file.sync_data().map_err(LogThreadError::ScanLog));
-        };
+        let Some(batch) = batch else { return Ok(()) };
         self.writing_since_ms = Some(now_ms);
-        self.work.send(Work::Write { batch, scan_log, now_ms }).map_err(|_| LogThreadError::Ended)
+        self.work.send(Work::Write { batch, now_ms }).map_err(|_| LogThreadError::Ended)
     }
 
     /// Waits until the batch that is being written is on disk; for ever, if there is none.
@@ -219,10 +214,9 @@ impl Drop for LogThread {
 /// Returns the batch that is on disk, or an error, if the caller waits for it.
 fn perform(writer: &mut LogWriter, work: Work, lock: &LogFileLock) -> Option<Result<u64, LogThreadError>> {
     match work {
-        Work::Write { batch, scan_log, now_ms } => {
+        Work::Write { batch, now_ms } => {
             let seq = batch.last_seq();
-            let synced = scan_log.map_or(Ok(()), |file| file.sync_data().map_err(LogThreadError::ScanLog));
-            Some(synced.and_then(|()| Ok(writer.write(batch, now_ms)?)).map(|()| seq))
+            Some(writer.write(batch, now_ms).map(|()| seq).map_err(LogThreadError::Log))
         }
         Work::RemoveOld { position, now_ms, retention } => {
             if let Err(error) = retention.apply(writer.dir(), lock, position, now_ms) {

@@ -32,29 +32,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::{CaptureCounters, CaptureFiles};
-use crate::clock::{self, Clock, SystemClocks, TimeSource};
+use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
-use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus, RewrittenLog};
+use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
-use crate::log::{BatchBuilder, Cut, LogEvent, LogWriter, WriterSettings};
+use crate::log::{BatchBuilder, Cut, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
-use crate::model::AdminCommand;
-use crate::model::view::ClockTrust;
 use crate::scan::{ScanCounters, Scanner};
-use crate::scan_log::{self, Recorder};
 use crate::shutdown;
+use crate::state::State;
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 use crate::state::recovery::{self, Recovered};
-use crate::state::{ReplayFeed, State};
 use crate::store;
 use crate::web::{self, WebLimits};
 
@@ -65,10 +62,6 @@ const COMMAND_QUEUE_MAX: usize = 256;
 /// Threads of a daemon with every optional part. If they cannot be created, the start fails at
 /// once, because some libraries panic or wait for ever without threads.
 const THREADS_MIN: usize = 24;
-
-/// A segment of the log ends at this size and age.
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
-const SEGMENT_MS_MAX: i64 = 3_600_000;
 
 /// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -101,8 +94,7 @@ struct Shared {
     /// `None`: the web interface is off.
     web_address: Option<SocketAddr>,
     captures: Arc<CaptureCounters>,
-    /// `None`: scans are not recorded.
-    scan_log: Option<LogRewriterStatus>,
+    log_rewriter: LogRewriterStatus,
     /// Results of rescans that their clients did not read in time.
     rescans_dropped: rescan_results::DropCounter,
     /// `None`: searches are off.
@@ -172,7 +164,7 @@ impl Daemon {
         let web_address = web.as_ref().map(web::Listener::address);
         let web = web.map(|listener| listener.start(WebLimits::default()));
         let for_state = config.clone();
-        let (state, log_thread, recorder, clock) = blocking(move || open_state(&for_state, time)).await?;
+        let (state, log_thread, clock) = blocking(move || open_state(&for_state, time)).await?;
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
@@ -188,21 +180,16 @@ impl Daemon {
             let config = &config.capture;
             CaptureFiles::open(config.dir.clone(), config.keep_days, clock.now_ms(), capture_counters.clone())
         });
-        let log_files =
-            RewrittenLog { path: recovery::log_dir(&config.state_dir), lock: log_thread.file_lock().clone() };
-        let scan_log_files = recorder
-            .as_ref()
-            .map(|recorder| RewrittenLog { path: config.scan_log.path.clone(), lock: recorder.file_lock().clone() });
-        let log_rewriter = LogRewriter::start(log_files, scan_log_files, commands.downgrade(), clock.clone());
-        let log_rewriter = log_rewriter.context("cannot start a thread")?;
-        let scan_log = Some(log_rewriter.status());
+        let (log_dir, log_lock) = (recovery::log_dir(&config.state_dir), log_thread.file_lock().clone());
+        let log_rewriter = LogRewriter::start(log_dir, log_lock, clock.clone()).context("cannot start a thread")?;
+        let log_rewriter_status = log_rewriter.status();
         let control = match config.control_socket.as_os_str().is_empty() {
             true => None,
             false => Some(open_control_socket(&config.control_socket)?),
         };
         let thread = EngineThread::new(
             state,
-            Recorders { log: log_thread, scan_log: recorder, log_rewriter, captures },
+            Recorders { log: log_thread, log_rewriter, captures },
             clock.clone(),
             probes,
             &config,
@@ -231,7 +218,7 @@ impl Daemon {
             control: Arc::default(),
             web_address,
             captures: capture_counters,
-            scan_log,
+            log_rewriter: log_rewriter_status,
             rescans_dropped,
             name_search,
             history,
@@ -358,12 +345,9 @@ impl StateInUseCheck {
     }
 }
 
-type OpenedState = (State, LogThread, Option<Recorder>, Arc<Clock>);
-
 /// Opens the log for writing. The state contains its events.
 fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(LogWriter, BatchBuilder)> {
-    let dir = recovery::log_dir(&config.state_dir);
-    let settings = WriterSettings { dir, segment_bytes_max: SEGMENT_BYTES_MAX, segment_ms_max: SEGMENT_MS_MAX };
+    let settings = WriterSettings::new(recovery::log_dir(&config.state_dir));
     let (writer, builder, cut) = LogWriter::open(&settings, first_seq, now_ms).context("cannot open the log")?;
     if let Some(Cut { path, position, bytes, last_ms }) = cut {
         let (path, last) = (path.display(), crate::model::calendar::utc(last_ms));
@@ -375,8 +359,8 @@ fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(Log
     Ok((writer, builder))
 }
 
-/// Opens the state and the logs, and applies their ends. Takes up to minutes.
-fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<OpenedState> {
+/// Opens the state and its log, and applies what the state does not have. Takes up to minutes.
+fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(State, LogThread, Arc<Clock>)> {
     create_parent(&config.state_dir, "state_dir")?;
     let failed = || format!("cannot open the state directory {}", config.state_dir.display());
     let Recovered { mut state, position, events, .. } =
@@ -391,33 +375,12 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<Open
     let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, time.read().system_ms)?;
     let log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
         .context("cannot start a thread")?;
-    let mut recorder = None;
-    let log_dir = &recovery::log_dir(&config.state_dir);
-    if let Some(settings) = config.recorder_settings() {
-        let path = settings.path.clone();
-        create_parent(&path, "scan_log.path")?;
-        let mut opened = Recorder::open(settings).context("cannot record scans (setting scan_log.path)")?;
-        opened.set_settings(config.result_settings());
-        recorder = Some(opened);
-        window_rebuild::plan_window_types(&mut state.engine, log_dir, Some(&path));
-        apply_log_tail(&mut state, &path)?;
-    } else {
-        window_rebuild::plan_window_types(&mut state.engine, log_dir, None);
-    }
+    window_rebuild::plan_window_types(&mut state.engine, &recovery::log_dir(&config.state_dir));
     state.commit().with_context(failed)?;
     state.store.write_checkpoint(log.synced()).with_context(failed)?;
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
     state.engine.reschedule_all(clock.now_ms());
-    // Scans recorded under a clock that may turn out to be wrong get their own file.
-    let since_stop_ms = clock.now_ms().saturating_sub(state.engine.now_ms());
-    if let Some(recorder) = &mut recorder
-        && clock.status().trust == ClockTrust::Untrusted
-        && since_stop_ms > clock::LARGE_JUMP_MS
-    {
-        let is_new = recorder.start_new_file().context("cannot start a new scan log file")?;
-        ensure!(is_new, "the system clock is not trusted, and the scan log cannot begin a new file");
-    }
-    Ok((state, log, recorder, clock))
+    Ok((state, log, clock))
 }
 
 fn open_control_socket(path: &Path) -> anyhow::Result<Listener> {
@@ -430,42 +393,6 @@ fn create_parent(path: &Path, setting: &str) -> anyhow::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     std::fs::create_dir_all(parent)
         .with_context(|| format!("cannot create the directory {} (setting {setting})", parent.display()))
-}
-
-/// Applies the scans and commands that are in the scan log and not in the state. The log is written just
-/// before each commit, and a crash may occur between the two. With these scans and commands, a replay of
-/// the log always yields the recorded state.
-///
-/// Reads only the current file: a file is closed when all its scans are committed. Older
-/// files may have later times than the state, if an admin has set recorded time back.
-fn apply_log_tail(state: &mut State, log: &Path) -> anyhow::Result<()> {
-    let began_ms = state.engine.now_ms();
-    let is_new = |state: &State, event: &LogEvent| match event {
-        LogEvent::Scan { server, outcome } => state.engine.is_newer(server, outcome.t_ms()),
-        // The file begins with this command. The state contains it, because it was committed before
-        // the answer.
-        LogEvent::Command { command: AdminCommand::Clock {}, .. } => false,
-        LogEvent::Command { t_ms, .. } => *t_ms > began_ms,
-        // The settings of the config apply.
-        LogEvent::Settings { .. } | LogEvent::Tick { .. } => true,
-    };
-    let mut tail = scan_log::read_tail(log, |event| is_new(state, event))?;
-    let mut feed = ReplayFeed::background();
-    while let Some(event) = tail.next_new(|event| is_new(state, event))? {
-        feed.observe(state, event)?;
-    }
-    if tail.damaged() > 0 {
-        let (log, damaged) = (log.display(), tail.damaged());
-        tracing::warn!(damaged, %log, "lines at the end of the scan log cannot be read and are skipped");
-    }
-    if feed.scans() > 0 || feed.commands() > 0 {
-        tracing::info!(
-            scans = feed.scans(),
-            commands = feed.commands(),
-            "the last scans of the scan log were not in the state and have been applied"
-        );
-    }
-    Ok(())
 }
 
 /// Whether the next start could open the state that a new config names.

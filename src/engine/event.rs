@@ -9,7 +9,7 @@ use crate::model::{ForgottenPlaceholder, ServerKey, ServerUrl, Snapshot};
 pub enum Event {
     /// A scan that the engine requested has ended.
     Scanned { server: ServerKey, id: u64, sent_ms: Option<i64>, outcome: Outcome },
-    /// A scan from a scan log, in order of time. An unknown server is added. Scans of removed servers
+    /// A scan from a log, in order of time. An unknown server is added. Scans of removed servers
     /// do not belong here: see [`State::replay_scan`](crate::state::State::replay_scan).
     Replayed { url: ServerUrl, outcome: Outcome },
     /// Time passes. Sent once in every [`Engine::tick_interval_ms`](super::Engine::tick_interval_ms).
@@ -39,7 +39,7 @@ impl Outcome {
         self
     }
 
-    /// Marks names that look like the placeholder of a forgotten player, for the scan log. A
+    /// Marks names that look like the placeholder of a forgotten player, for the log. A
     /// replay normalises them to the same names.
     pub fn with_marked_names(mut self) -> Outcome {
         if let Outcome::Snapshot(snapshot) = &mut self {
@@ -49,7 +49,7 @@ impl Outcome {
     }
 
     /// Clamps the time of the outcome to `least_ms..=most_ms`. Outcomes arrive over several
-    /// sockets, and one that timed out has the time of its last datagram, but a scan log must
+    /// sockets, and one that timed out has the time of its last datagram, but a log must
     /// be in order of time. After the clock was set back, outcomes in flight may have future
     /// times.
     pub fn clamped_to(mut self, least_ms: i64, most_ms: i64) -> Outcome {

@@ -36,7 +36,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    pub(super) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> LogError {
+    pub fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> LogError {
         let path = path.to_owned();
         move |source| LogError::Io { what, path, source }
     }

@@ -45,6 +45,9 @@ impl LogEvent {
     }
 }
 
+/// Passes on all events of a source, in the order in which they were applied.
+pub type EachEvent<'e> = &'e dyn Fn(&mut dyn FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()>;
+
 /// Settings that change a result, by their keys in the config file, such as `elo.k`. They hold from
 /// this event on; the other settings do not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -8,10 +8,14 @@
 
 mod batch;
 mod decode;
+mod done_record;
 mod encode;
 mod error;
 mod event;
 mod file_lock;
+mod forgotten_names;
+mod history_writer;
+mod replayed;
 mod retention;
 mod rewriting;
 mod segment;
@@ -25,10 +29,14 @@ use std::fs::File;
 use std::path::Path;
 
 pub use self::decode::{DecodeError, Decoder};
+pub use self::done_record::DoneRecord;
 pub use self::encode::Encoder;
 pub use self::error::LogError;
-pub use self::event::{LogEvent, RecordedSettings};
+pub use self::event::{EachEvent, LogEvent, RecordedSettings};
 pub use self::file_lock::{LogFileLock, ReadingGuard};
+pub use self::forgotten_names::ForgottenNames;
+pub use self::history_writer::HistoryWriter;
+pub use self::replayed::ReplayedEvents;
 pub use self::retention::Retention;
 pub use self::rewriting::{SegmentRewriteError, SegmentRewriting};
 pub use self::segment::{Cut, LogReader, SegmentSummary, check, position_before, segments};

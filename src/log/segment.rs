@@ -8,6 +8,7 @@
 //! power cut stopped the writing of a batch, whose events were never acknowledged. Anything else
 //! that is not valid is an error.
 
+use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use super::LogEvent;
 use super::batch::{BODY_BYTES_MAX, BatchHeader, SEGMENT_HEADER_BYTES, SegmentHeader, VERSION};
 use super::decode::Decoder;
 use super::error::LogError;
+use crate::model::calendar::utc;
 
 const EXTENSION: &str = "log";
 
@@ -31,6 +33,17 @@ pub struct Cut {
     pub bytes: u64,
     /// Time of the last event before it, Unix ms; 0 if the log has none.
     pub last_ms: i64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cut { path, position, bytes, last_ms } = self;
+        let (path, last) = (path.display(), utc(*last_ms));
+        write!(
+            f,
+            "{path}: the log ends with an incomplete batch at byte {position}, {bytes} bytes, after the events of {last}"
+        )
+    }
 }
 
 /// The file of a segment.

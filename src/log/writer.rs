@@ -26,6 +26,13 @@ pub struct WriterSettings {
     pub segment_ms_max: i64,
 }
 
+impl WriterSettings {
+    /// A segment ends after an hour or 64 MiB.
+    pub fn new(dir: PathBuf) -> WriterSettings {
+        WriterSettings { dir, segment_bytes_max: 64 << 20, segment_ms_max: 3_600_000 }
+    }
+}
+
 /// Events that are written and synced together.
 #[derive(Debug)]
 pub struct Batch {

@@ -1,29 +1,19 @@
-//! The scan log: one JSON object per line, in time order (docs/rules.md section 13): scans, commands
-//! of admins, and settings.
-//!
-//! The interface between scanning and ranking: the engine does not know whether an
-//! outcome came from its own scanner, a file or another machine.
+//! Scan logs: the events of a log as JSON lines, one object a line, in order of time (docs/rules.md
+//! section 13). `clqd log export` prints them, and `clqd replay`, `clqd recompute` and `clqd log import`
+//! read them, from files of other programs, too.
 
-mod active_file;
 mod damage;
 mod error;
 mod fast_path;
-mod forgetting;
+mod file_names;
 mod line;
 mod lossy_reader;
 mod raw_line;
 mod reader;
-mod recorder;
-mod rotation;
-mod tail;
 
-pub use self::active_file::{RecordError, check_log_path};
 pub use self::damage::{Damage, DamagedRange};
 pub use self::error::{LogError, Truncation};
-pub use self::forgetting::{DoneRecord, ForgottenNames, LogRewriting, RewriteError, RewritingSummary};
+pub use self::file_names::{complete_copy, place_in_log};
 pub use self::line::{LineError, check as check_line, parse, parse_scan, write, write_event};
 pub use self::lossy_reader::{LogSummary, LossyReader, check};
 pub use self::reader::{LogReader, from_file, open};
-pub use self::recorder::{Recorder, RecorderSettings};
-pub use self::rotation::{complete_copy, compressed_files, place_in_log, rotated_file};
-pub use self::tail::{LogTail, read_tail};

@@ -7,13 +7,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use memchr::memmem;
-
 use super::error::{LogError, Truncation};
 use super::line::{self, LineError, LineTime, parse};
 use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
-use crate::log::{LogEvent, RecordedSettings};
-use crate::model::AdminCommand;
+use crate::log::LogEvent;
 
 /// The lines of one file; empty lines are skipped. After an error in one line the next
 /// line follows. After any other error the iterator ends.
@@ -79,11 +76,6 @@ pub(super) struct ParsedLine<T> {
 }
 
 impl LogReader {
-    /// The last line read, truncated to the maximum length.
-    pub(super) fn buffer(&self) -> &[u8] {
-        &self.buffer
-    }
-
     /// Reads the next line that is not empty. `None` at the end of the file.
     pub(super) fn read_line(&mut self) -> Result<Option<LineEnd>, LogError> {
         while !self.ended {
@@ -207,51 +199,6 @@ impl LogReader {
         // Zeros may also replace only the line feed.
         let is_padded = written.len() < self.buffer.len() && line::check(text).is_ok();
         self.rest_is_zeros && (is_padded || line::is_truncated_line(text))
-    }
-}
-
-impl LogReader {
-    /// The commands of the log with their times, Unix ms. Other lines are not parsed. Error: the file
-    /// cannot be read.
-    pub fn commands(self) -> impl Iterator<Item = Result<(i64, AdminCommand), LogError>> {
-        self.marked(b",\"command\":\"").filter_map(|event| match event {
-            Ok(LogEvent::Command { t_ms, command }) => Some(Ok((t_ms, command))),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        })
-    }
-
-    /// The settings that apply at the end of the log: those of its first line, and later changes. Empty:
-    /// there are none.
-    pub(super) fn last_settings(self) -> Result<RecordedSettings, LogError> {
-        let mut settings = RecordedSettings::default();
-        for event in self.marked(b",\"settings\":{") {
-            if let LogEvent::Settings { settings: later, .. } = event? {
-                settings.update(later);
-            }
-        }
-        Ok(settings)
-    }
-
-    /// The readable lines with a mark, which no string contains: quotes in strings are escaped.
-    fn marked(mut self, mark: &'static [u8]) -> impl Iterator<Item = Result<LogEvent, LogError>> {
-        let mark = memmem::Finder::new(mark);
-        std::iter::from_fn(move || {
-            loop {
-                match self.read_line() {
-                    Ok(Some(_)) => {}
-                    Ok(None) => return None,
-                    Err(error) => return Some(Err(error)),
-                }
-                if mark.find(&self.buffer).is_none() {
-                    continue;
-                }
-                let line = std::str::from_utf8(&self.buffer).ok().and_then(|text| parse(text.trim_ascii()).ok());
-                if let Some(event) = line {
-                    return Some(Ok(event));
-                }
-            }
-        })
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod check;
 pub mod history;
+pub mod log_import;
 pub mod name_index;
 pub mod recovery;
 pub mod restore;

@@ -20,7 +20,7 @@ pub enum StoreError {
     NewerVersion { key: String, found: u8 },
     #[error(
         "state record {key} has version {found}, this clqd migrates version {OLDEST} and later: open the state \
-         directory once with a clqd between the two, or replay the scan log into another state directory"
+         directory once with a clqd between the two, or replay a log into another state directory"
     )]
     UnsupportedVersion { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]
@@ -42,12 +42,12 @@ pub enum StoreError {
     #[error("{path:?} is in use by {holder}: another restore is in progress; wait for it, or stop that process")]
     RestoreInProgress { path: PathBuf, holder: String },
     #[error(
-        "state file {path:?} is damaged{at}: restore a backup (clqd restore), replay the scan log into another state \
+        "state file {path:?} is damaged{at}: restore a backup (clqd restore), replay a log into another state \
          directory, or restore from MySQL (clqd restore --from-mysql)"
     )]
     Damaged { path: PathBuf, at: String },
     #[error(
-        "checkpoint file {path:?} is missing: put it back, restore a backup (clqd restore), replay a scan log into \
+        "checkpoint file {path:?} is missing: put it back, restore a backup (clqd restore), replay a log into \
          another state directory, or restore from MySQL (clqd restore --from-mysql)"
     )]
     MissingCheckpoint { path: PathBuf },

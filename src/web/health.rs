@@ -74,11 +74,11 @@ fn store_fault(status: &Status) -> Option<Finding> {
 /// Messages of faults stay in the log and in `clqd status`: they name hosts and files.
 fn warnings(status: &Status) -> Vec<Finding> {
     let archive = status.archive.as_ref().and_then(|archive| archive.fault.as_ref());
-    let scan_log = status.scan_log.as_ref().and_then(|scan_log| scan_log.fault.as_ref());
+    let log = status.log.as_ref().and_then(|log| log.fault.as_ref());
     let finding = |code, kind: &str, since_ms| Finding { code, detail: format!("{kind}, since {since_ms} (Unix ms)") };
     let archive = archive.map(|fault| finding("archive_fault", &fault.kind, fault.since_ms));
-    let scan_log = scan_log.map(|fault| finding("scan_log_fault", &fault.kind, fault.since_ms));
-    archive.into_iter().chain(scan_log).collect()
+    let log = log.map(|fault| finding("log_fault", &fault.kind, fault.since_ms));
+    archive.into_iter().chain(log).collect()
 }
 
 #[cfg(test)]

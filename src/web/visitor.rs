@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, ScanLogFault, ScanLogStatus, Status, StoreStatus};
+use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, LogFault, LogStatus, Status, StoreStatus};
 use crate::model::view::{
     ClockStatus, EngineStatus, ListedPlayer, MapShare, RecentSeriesView, ResyncProgress, RoundEndView, ScreenedView,
     SeriesView, ServerDetail, ServerSummary,
@@ -28,8 +28,8 @@ pub(super) struct VisitorStatus<'a> {
     archive: Option<VisitorArchive<'a>>,
     /// The state directory.
     store: Option<VisitorStore>,
-    /// The scan log; `null` if scans are not recorded.
-    scan_log: Option<VisitorScanLog<'a>>,
+    /// The log; `null` in a status without a daemon.
+    log: Option<VisitorLog<'a>>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     counters: &'a BTreeMap<String, u64>,
 }
@@ -78,20 +78,20 @@ struct VisitorStore {
     database_bytes: u64,
 }
 
-/// The scan log.
+/// The log.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ScanLogStatus)]
-struct VisitorScanLog<'a> {
+#[schema(as = LogStatus)]
+struct VisitorLog<'a> {
     /// Why forgotten names cannot be removed from it, until all are.
     fault: Option<VisitorFault<'a>>,
 }
 
-/// A fault of the archive or of the scan log.
+/// A fault of the archive or of the log.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Fault)]
 struct VisitorFault<'a> {
     /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
-    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. A fault of the scan log is `disk_full`,
+    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. A fault of the log is `disk_full`,
     /// `unreadable` or `write_failed`.
     kind: &'a str,
     /// Since when, Unix ms.
@@ -100,7 +100,7 @@ struct VisitorFault<'a> {
 
 impl<'a> From<&'a Status> for VisitorStatus<'a> {
     fn from(status: &'a Status) -> VisitorStatus<'a> {
-        let Status { daemon, engine, clock, outbox_entries, archive, store, scan_log, counters } = status;
+        let Status { daemon, engine, clock, outbox_entries, archive, store, log, counters } = status;
         VisitorStatus {
             daemon: daemon.as_ref().map(VisitorDaemon::from),
             engine,
@@ -108,7 +108,7 @@ impl<'a> From<&'a Status> for VisitorStatus<'a> {
             outbox_entries: *outbox_entries,
             archive: archive.as_ref().map(VisitorArchive::from),
             store: store.as_ref().map(VisitorStore::from),
-            scan_log: scan_log.as_ref().map(VisitorScanLog::from),
+            log: log.as_ref().map(VisitorLog::from),
             counters,
         }
     }
@@ -166,12 +166,12 @@ impl From<&StoreStatus> for VisitorStore {
     }
 }
 
-impl<'a> From<&'a ScanLogStatus> for VisitorScanLog<'a> {
-    fn from(scan_log: &'a ScanLogStatus) -> VisitorScanLog<'a> {
-        let ScanLogStatus { names_pending: _, files_pending: _, fault } = scan_log;
+impl<'a> From<&'a LogStatus> for VisitorLog<'a> {
+    fn from(log: &'a LogStatus) -> VisitorLog<'a> {
+        let LogStatus { names_pending: _, files_pending: _, fault } = log;
         let visible =
-            |ScanLogFault { kind, since_ms, message: _ }: &'a ScanLogFault| VisitorFault { kind, since_ms: *since_ms };
-        VisitorScanLog { fault: fault.as_ref().map(visible) }
+            |LogFault { kind, since_ms, message: _ }: &'a LogFault| VisitorFault { kind, since_ms: *since_ms };
+        VisitorLog { fault: fault.as_ref().map(visible) }
     }
 }
 

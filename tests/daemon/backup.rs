@@ -26,7 +26,7 @@ fn start_with_players(sandbox: &Sandbox, fleet: &clqd::fleet::Fleet) -> Daemon {
 
 #[test]
 fn online_backup_equals_state_at_one_time() {
-    let (sandbox, record) = Sandbox::recording("");
+    let sandbox = Sandbox::new("");
     let fleet = fleet(8, 31, 60.0, FaultShares::NONE);
     let daemon = start_with_players(&sandbox, &fleet);
     let backup = sandbox.path("backup");
@@ -51,8 +51,8 @@ fn online_backup_equals_state_at_one_time() {
     assert!(of_backup.concat().lines().count() > 20, "{of_backup:?}");
     let mut found = false;
     let mut feed = ReplayFeed::background();
-    for line in clqd::scan_log::open(&record).unwrap() {
-        let event = line.unwrap();
+    for line in sandbox.log_lines().lines() {
+        let event = clqd::scan_log::parse(line).unwrap();
         let t_ms = event.t_ms();
         feed.observe(&mut opened, event).unwrap();
         if (t_ms - backup_ms).abs() > 5_000 || found {
@@ -76,7 +76,7 @@ fn online_backup_equals_state_at_one_time() {
     assert!(restored != now);
     let before = sandbox.path("state.before-restore");
     assert_eq!(now, weeks.iter().map(|week| sandbox.export(&before, week)).collect::<Vec<_>>());
-    sandbox.replay(&record, &sandbox.state());
+    sandbox.replay(&before, &sandbox.state());
     assert_eq!(now, weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect::<Vec<_>>());
     let daemon = sandbox.start();
     assert_eq!(sandbox.list(&[]).len(), 8);
@@ -157,21 +157,19 @@ fn offline_backup_can_be_restored() {
 }
 
 /// Sets the minimum of free bytes.
-fn configure(sandbox: &Sandbox, record: &Path, min_bytes: u64) {
-    let scan_log = format!("[scan_log]\npath = {record:?}");
-    sandbox.configure_store(&format!("disk_free_bytes_min = {min_bytes}"), &scan_log);
+fn configure(sandbox: &Sandbox, min_bytes: u64) {
+    sandbox.configure_store(&format!("disk_free_bytes_min = {min_bytes}"), "");
 }
 
 #[test]
 fn nearly_full_disk_stops_only_writes() {
     let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    configure(&sandbox, &record, 1 << 20);
+    configure(&sandbox, 1 << 20);
     let fleet = fleet(6, 33, 60.0, FaultShares::NONE);
     let daemon = start_with_players(&sandbox, &fleet);
     let known = players(&sandbox);
     // More than the disk has.
-    configure(&sandbox, &record, 1 << 50);
+    configure(&sandbox, 1 << 50);
     sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("the disk is nearly full");
     let lines = |log: &str| log.matches("the disk is nearly full").count();
@@ -190,19 +188,23 @@ fn nearly_full_disk_stops_only_writes() {
         assert!(refused.err.contains("nearly full"), "{}", refused.err);
     }
     // Nothing is written.
-    let sizes = || (fs::metadata(&record).unwrap().len(), fs::metadata(sandbox.state().join("db")).unwrap().len());
+    let log_bytes = || {
+        let files = fs::read_dir(sandbox.state().join("log")).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let sizes = || (log_bytes(), fs::metadata(sandbox.state().join("db")).unwrap().len());
     let (before, known) = (sizes(), players(&sandbox));
     wait_until("scanning continues", || players(&sandbox) > known);
     assert_eq!(sizes(), before);
 
-    configure(&sandbox, &record, 0);
+    configure(&sandbox, 0);
     sandbox.ok(["reload"]);
     let log = daemon.wait_for_log("writing resumes");
     assert_eq!(lines(&log), 1, "reported once: {log}");
     wait_until("writing has resumed", || sandbox.status()["store"]["paused_since_ms"].is_null());
     sandbox.ok(["servers", "add", "quake3://127.0.0.1:1"]);
     // Nearly full again, then stopped: pending records are written to the reserved space.
-    configure(&sandbox, &record, 1 << 50);
+    configure(&sandbox, 1 << 50);
     daemon.signal(Signal::SIGHUP);
     wait_until("writing is paused again", || sandbox.status()["store"]["paused_since_ms"].is_i64());
     let known = players(&sandbox);
@@ -211,7 +213,7 @@ fn nearly_full_disk_stops_only_writes() {
     daemon.stop();
     assert!(players(&sandbox) >= known, "everything that was reported is stored");
     let (weeks, fresh) = (sandbox.weeks(), sandbox.path("fresh"));
-    sandbox.replay(&record, &fresh);
+    sandbox.replay(&sandbox.state(), &fresh);
     for week in weeks {
         assert_eq!(
             sandbox.export(&sandbox.state(), &week),
@@ -245,7 +247,7 @@ fn writes_stop_before_disk_is_full() {
         }
     }
     let _unmount = Unmount(&small);
-    configure(&sandbox, &small.join("scans.jsonl"), 8 << 20);
+    configure(&sandbox, 8 << 20);
     let text = fs::read_to_string(sandbox.config()).unwrap();
     fs::write(sandbox.config(), text.replace(&format!("{:?}", sandbox.state()), &format!("{:?}", small.join("state"))))
         .unwrap();

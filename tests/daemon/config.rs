@@ -108,8 +108,8 @@ fn reload_refuses_what_the_next_start_refuses() {
     for (text, want) in [
         (
             // The file of the config is no directory.
-            format!("{good}[scan_log]\npath = {:?}\n", sandbox.config().join("scans.jsonl")),
-            "scan_log.path: cannot read the metadata of ",
+            format!("{good}[capture]\ndir = {:?}\n", sandbox.config().join("captures")),
+            "capture.dir: cannot read the metadata of ",
         ),
         // An address for documentation: no machine has it.
         (good.replace("listen = \"\"", "listen = \"192.0.2.1:8480\""), "web.listen: cannot listen at 192.0.2.1: "),

@@ -32,7 +32,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::database::Database;
-use crate::sandbox::{self, Sandbox, closed_port_url, fleet, rows, scan_logs, send_request, wait_for};
+use crate::sandbox::{self, Sandbox, closed_port_url, fleet, rows, send_request, wait_for};
 use clqd::api::{RescanSelector, ScanResult, ServerFilter};
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::engine::Outcome;
@@ -77,12 +77,7 @@ fn random_kills_neither_lose_nor_duplicate_data() {
         "silent=0.05,slow=0.1,lossy=0.1,duplicating=0.05,spoofed=0.05,malformed=0.05,partial=0.15".parse().unwrap();
     let fleet = fleet((12 + crashes / 4) as u32, seed, 60.0, faults);
     let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    let extra = format!(
-        "[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n\
-         [scan_log]\npath = {record:?}\nrotate_bytes = 262144\nkeep_files = 0",
-        database.url()
-    );
+    let extra = format!("[archive]\nurl = {:?}\ninterval_s = 10\ndrain_timeout_s = 300\n", database.url());
     // The state is small and is compacted continuously.
     sandbox.configure_store("compact_bytes_min = 1", &extra);
     sandbox.ok(["migrate"]);
@@ -108,7 +103,7 @@ fn random_kills_neither_lose_nor_duplicate_data() {
         observer.check(&mut client, &format!("run {kills} of seed {seed}"));
         let kill_time = KillTime::choose(&mut rng);
         *kill_times.entry(kill_time.name()).or_insert(0) += 1;
-        let (pid, log, state, socket) = (daemon.pid(), record.clone(), sandbox.state(), sandbox.socket());
+        let (pid, log, state, socket) = (daemon.pid(), sandbox.state().join("log"), sandbox.state(), sandbox.socket());
         let killer = std::thread::spawn(move || {
             kill_time.wait(&log, &state, &socket);
             kill(pid, Signal::SIGKILL).expect("a child process");
@@ -144,7 +139,7 @@ fn random_kills_neither_lose_nor_duplicate_data() {
     assert!(!log.contains("ERROR") && !log.contains("could not be brought up to date"), "{log}");
 
     let compared = runtime.block_on(check_archive_equals_state(&sandbox, &database));
-    let lines = check_replay_equals_state(&sandbox, &record);
+    let lines = check_replay_equals_state(&sandbox);
     print_always!("MySQL has the {compared} rows of the state; {lines} recorded scans replay to the same state");
     assert!(compared as u64 > 20, "there are enough rows");
 }
@@ -205,7 +200,9 @@ impl KillTime {
             KillTime::After(wait) | KillTime::Early(wait) => std::thread::sleep(*wait),
             KillTime::BetweenLogAndCommit(wait) => {
                 std::thread::sleep(*wait);
-                let len = || std::fs::metadata(log).map_or(0, |file| file.len());
+                let files =
+                    || std::fs::read_dir(log).into_iter().flatten().filter_map(|file| file.ok()?.metadata().ok());
+                let len = || files().map(|file| file.len()).sum::<u64>();
                 let (before, began) = (len(), Instant::now());
                 // Without servers nothing is scanned.
                 while len() == before && began.elapsed() < Duration::from_secs(3) {
@@ -755,13 +752,13 @@ fn exact(line: &str, field: &str) -> String {
 }
 
 /// Compares the state with a replay of the log. Returns the number of lines of the log.
-fn check_replay_equals_state(sandbox: &Sandbox, record: &Path) -> usize {
+fn check_replay_equals_state(sandbox: &Sandbox) -> usize {
     let fresh = sandbox.path("replayed");
-    sandbox.replay(record, &fresh);
+    sandbox.replay(&sandbox.state(), &fresh);
     for week in sandbox.weeks() {
         let (live, replayed) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&fresh, &week));
         let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
         assert!(live == replayed, "{week}: the log does not replay to the state: {different:?}");
     }
-    scan_logs(record).iter().map(|log| scan_log::open(log).expect("a log").count()).sum()
+    sandbox.log_lines().lines().count()
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use clqd::fleet::FaultShares;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Sandbox, fleet, rows, scan_logs, wait_until};
+use crate::sandbox::{Sandbox, fleet, rows, wait_until};
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 1_440 * MINUTE_MS;
@@ -213,9 +213,9 @@ fn figures_equal_those_of_two_replays() {
     let time = printed.iter().find(|row| row["ranking"] == "time").expect("a board");
     assert_eq!((&time["scope"], players(time)), (&json!("game:baseq3"), [30, 20, 0]));
 
-    let docs = include_str!("../../docs/scan-log.md");
+    let docs = include_str!("../../docs/log.md");
     for field in printed.iter().flat_map(|row| row.as_object().expect("an object").keys()) {
-        assert!(field == "kind" || docs.contains(&format!("`{field}`")), "docs/scan-log.md does not name {field}");
+        assert!(field == "kind" || docs.contains(&format!("`{field}`")), "docs/log.md does not name {field}");
     }
 
     // As text, and with options that do not fit the log.
@@ -250,32 +250,29 @@ fn unchanged_settings_are_reported_and_nothing_is_replayed() {
 
 #[test]
 fn log_of_a_running_daemon_is_recomputed() {
-    let (sandbox, record) = Sandbox::recording("");
+    let sandbox = Sandbox::new("");
     let fleet = fleet(6, 5, 60.0, FaultShares::default());
     let daemon = sandbox.start();
     sandbox.add_servers(&fleet);
     wait_until("rounds have ended", || sandbox.status()["engine"]["counts"]["rounds"].as_u64() > Some(4));
-    sandbox.configure(&format!("[elo]\nk = 90.0\n[clq2]\nquarter = \"exact\"\n[scan_log]\npath = {record:?}\n"));
+    sandbox.configure("[elo]\nk = 90.0\n[clq2]\nquarter = \"exact\"\n");
     let printed = sandbox.json(["recompute", "--weeks", "1"]);
     assert_eq!(printed[0]["settings"][0]["key"], "clq2.quarter");
     assert!(printed.iter().any(|row| row["kind"] == "recompute_board"), "{printed:?}");
     daemon.stop();
 
-    // The log in the state directory has the same events.
-    let mut of_scan_log = sandbox.json(["recompute", "--weeks", "1"]);
-    sandbox.configure("[elo]\nk = 90.0\n[clq2]\nquarter = \"exact\"\n");
-    let mut of_state_log = sandbox.json(["recompute", "--weeks", "1"]);
-    // Each begins with settings, at the time of its first event.
-    for rows in [&mut of_scan_log, &mut of_state_log] {
-        rows[1]["first_ms"].take();
-    }
-    assert_eq!(of_state_log, of_scan_log);
+    // The exported log has the same events.
+    let lines = sandbox.log_lines();
+    let exported = sandbox.path("exported.jsonl");
+    fs::write(&exported, &lines).expect("written");
+    let exported = exported.to_str().expect("UTF-8");
+    let of_lines = sandbox.json(["recompute", "--weeks", "1", "--log", exported]);
+    assert_eq!(sandbox.json(["recompute", "--weeks", "1"]), of_lines);
 
-    let logs: String = scan_logs(&record).iter().map(|log| fs::read_to_string(log).expect("text")).collect();
     let stripped = sandbox.path("stripped.jsonl");
-    fs::write(&stripped, without_settings(&logs)).expect("written");
+    fs::write(&stripped, without_settings(&lines)).expect("written");
     let (before, after) = (sandbox.path("before"), sandbox.path("after"));
-    sandbox.replay(&record, &before);
+    sandbox.replay(&sandbox.state(), &before);
     sandbox.replay(&stripped, &after);
     fleet.urls().iter().for_each(|url| _ = check_server(&sandbox, &["--weeks", "1"], url, [&before, &after]));
 }

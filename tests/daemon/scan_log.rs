@@ -1,12 +1,11 @@
-//! Scan logs after a crash, a power cut or a disk failure: what the daemon writes before each
-//! commit, and how `clqd replay` handles damaged logs.
+//! How `clqd replay` handles damaged scan logs, and what the log records.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::sandbox::{CommandOutput, Sandbox, fleet, scan_logs, wait_for, wait_until};
+use crate::sandbox::{CommandOutput, Sandbox, fleet, wait_for, wait_until};
 use clqd::fleet::FaultShares;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -160,7 +159,7 @@ fn duplicate_or_non_file_argument_is_refused() {
     assert_eq!(replays.refused(&[&log, &link], &[]), "clqd: g.jsonl and link.jsonl are the same file\n");
     let dir = replays.sandbox.path("dir");
     fs::create_dir(&dir).expect("a directory");
-    assert_eq!(replays.refused(&[&dir], &[]), "clqd: dir is not a file; a scan log is read twice\n");
+    assert_eq!(replays.refused(&[&dir], &[]), "clqd: dir is neither a state directory with a log, nor a log\n");
     let error = replays.refused(&[&log, &dir.join("none.jsonl")], &[]);
     assert_eq!(error, "clqd: cannot read dir/none.jsonl: No such file or directory (os error 2)\n");
 }
@@ -215,51 +214,12 @@ fn miss_with_any_reason_replays_to_same_state() {
     }
 }
 
-#[test]
-fn existing_other_file_is_refused_and_unchanged() {
-    let sandbox = Sandbox::new("");
-    let record = sandbox.path("notes.txt");
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
-    let text = "first line\nsecond line, without a line feed";
-    fs::write(&record, text).expect("written");
-    for command in ["run", "check-config"] {
-        let done = sandbox.run([command]);
-        assert_eq!(done.status.code(), Some(1), "{command}: {}", done.err);
-        let printed = done.out + &done.err;
-        assert!(printed.contains("notes.txt exists and is not a scan log"), "{command}: {printed}");
-        assert_eq!(fs::read_to_string(&record).expect("the file"), text);
-    }
-}
-
-#[test]
-fn daemon_truncates_torn_line_and_appends() {
-    let fleet = fleet(2, 20, 60.0, FaultShares::NONE);
-    let (sandbox, record) = Sandbox::recording("");
-    let daemon = sandbox.start();
-    sandbox.add_servers(&fleet);
-    wait_until("scans are recorded", || fs::read_to_string(&record).is_ok_and(|log| log.lines().count() > 4));
-    daemon.stop();
-    for end in ["{\"t\":17", "\0\0\0\0", "{\"t\":1764064800000,\"server\":\"quake3://10.0.0.1:1\",\"ga\0\0\0"] {
-        let whole = fs::read_to_string(&record).expect("the log");
-        fs::write(&record, whole.clone() + end).expect("written");
-        let daemon = sandbox.start();
-        daemon.wait_for_log("the last line of the scan log is incomplete");
-        wait_until("recording continues", || fs::metadata(&record).expect("the log").len() > whole.len() as u64 + 100);
-        daemon.stop();
-        let now = fs::read_to_string(&record).expect("the log");
-        assert!(now.starts_with(&whole));
-        for line in now.lines() {
-            clqd::scan_log::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        }
-    }
-}
-
 /// What an admin does, with kills right after it and other settings after a restart. A replay gives the
 /// same rankings.
 #[test]
 fn commands_and_settings_are_recorded_and_replayed() {
     let fleet = fleet(16, 33, 60.0, FaultShares::NONE);
-    let (sandbox, record) = Sandbox::recording("");
+    let sandbox = Sandbox::new("");
     let daemon = sandbox.start();
     sandbox.add_servers(&fleet);
     let players = |url: &str| sandbox.top(url, "time");
@@ -277,13 +237,13 @@ fn commands_and_settings_are_recorded_and_replayed() {
     sandbox.ok(["player", "merge", &from, &into, "--game", &game]);
     daemon.kill();
     // After the kill the daemon has other settings.
-    sandbox.configure(&format!("[scan_log]\npath = {record:?}\n[elo]\nk = 31.0\n[clq2]\nquarter = \"exact\"\n"));
+    sandbox.configure("[elo]\nk = 31.0\n[clq2]\nquarter = \"exact\"\n");
     let daemon = sandbox.start();
     assert_eq!(sandbox.list(&["--greylisted"]).len(), 1);
     sandbox.ok(["servers", "remove", &urls[3]]);
     sandbox.ok(["servers", "trust", &urls[1], "--except", "frozen_list"]);
     sandbox.ok(["player", "forget", &forgotten, "--game", &game, "--yes"]);
-    wait_until("the name is removed from the log", || sandbox.status()["scan_log"]["names_pending"] == 0);
+    wait_until("the name is removed from the log", || sandbox.status()["log"]["names_pending"] == 0);
     daemon.kill();
     let daemon = sandbox.start();
     sandbox.ok(["greylist", &urls[0], "--lift"]);
@@ -295,22 +255,16 @@ fn commands_and_settings_are_recorded_and_replayed() {
     }
     daemon.stop();
 
-    let lines: Vec<serde_json::Value> = scan_logs(&record)
-        .iter()
-        .flat_map(|file| {
-            let text = fs::read(file).expect("a log");
-            let text = if file == &record { text } else { zstd::decode_all(&text[..]).expect("a closed file") };
-            String::from_utf8(text).expect("JSON").lines().map(str::to_owned).collect::<Vec<_>>()
-        })
-        .map(|line| serde_json::from_str(&line).expect("JSON"))
-        .collect();
+    let exported = sandbox.log_lines();
+    let lines: Vec<serde_json::Value> =
+        exported.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let commands: Vec<&str> = lines.iter().filter_map(|line| line["command"].as_str()).collect();
     for command in ["add", "greylist", "tag", "merge", "remove", "trust", "forget", "lift"] {
         assert!(commands.contains(&command), "{command}: {commands:?}");
     }
     assert!(lines.iter().any(|line| line["settings"]["elo.k"] == 31.0));
     assert!(!lines.iter().any(|line| line.to_string().contains(&format!("{forgotten:?}"))), "{forgotten}");
-    sandbox.assert_replay_equals_state(&record);
+    sandbox.assert_replay_equals_state();
 }
 
 /// A daemon whose system calls are recorded.
@@ -381,47 +335,4 @@ fn change_is_synced_before_the_answer() {
         }
     }
     assert!(answers >= 5 && writes >= 5, "{answers} answers, {writes} writes:\n{calls}");
-}
-
-/// Checks the order of the daemon's system calls: the log of the state directory is written only when
-/// all of the scan log and the names of its files are on disk. So after a power cut at any time the scan
-/// log contains every scan of the state.
-#[test]
-fn scan_log_is_synced_before_the_log_of_the_state() {
-    let fleet = fleet(24, 21, 60.0, FaultShares::NONE);
-    let (sandbox, record) = Sandbox::recording("rotate_bytes = 65536");
-    let mut traced = TracedDaemon::start(&sandbox, "trace=write,pwrite64,fsync,fdatasync,/^rename");
-    sandbox.add_servers(&fleet);
-    wait_until("the log has several files", || scan_logs(&record).len() >= 3);
-    let calls = traced.stop();
-    let dir = record.parent().expect("a directory");
-    let (log, dir) = (format!("<{}>", record.display()), format!("<{}>", dir.display()));
-    let state_log = format!("<{}/0", sandbox.state().join("log").display());
-    let (mut written, mut renamed) = (0, 0);
-    let (mut log_syncs, mut rotations, mut state_writes) = (0, 0, 0);
-    // Calls whose trace is interrupted by calls of other threads, by thread.
-    let mut unfinished: HashMap<&str, &str> = HashMap::new();
-    for line in calls.lines() {
-        let (thread, call) = line.split_once(' ').expect("a thread and a call");
-        let call = call.trim_start();
-        let succeeded = call.ends_with("= 0");
-        let is_end = call.starts_with("<... ");
-        let call = if is_end { unfinished.remove(thread).unwrap_or_default() } else { call };
-        if call.ends_with("<unfinished ...>") && !is_end {
-            unfinished.insert(thread, call);
-        }
-        if call.starts_with("write(") && call.contains(&log) {
-            written += 1;
-        } else if call.starts_with("fdatasync(") && call.contains(&log) && succeeded {
-            (log_syncs, written) = (log_syncs + 1, 0);
-        } else if call.starts_with("rename") && call.contains(".1.packing\"") && !is_end {
-            renamed += 1;
-        } else if call.starts_with("fsync(") && call.contains(&dir) && succeeded {
-            (rotations, renamed) = (rotations + renamed, 0);
-        } else if call.starts_with("write(") && call.contains(&state_log) && !is_end {
-            state_writes += 1;
-            assert_eq!((written, renamed), (0, 0), "the scan log is not on disk before the log of the state: {line}");
-        }
-    }
-    assert!(log_syncs > 5 && rotations >= 2 && state_writes > 5, "{log_syncs} {rotations} {state_writes}");
 }

@@ -18,10 +18,10 @@ use crate::sandbox::{Daemon, Sandbox, wait_for};
 /// A sandbox whose daemon has every optional part on.
 fn with_every_part(extra: &str) -> Sandbox {
     let sandbox = Sandbox::new("");
-    let (log, captures) = (sandbox.path("log/scans.jsonl"), sandbox.path("captures"));
+    let captures = sandbox.path("captures");
     let web = if extra.contains("[web]") { "" } else { "[web]\nlisten = \"127.0.0.1:0\"\n" };
     sandbox.configure(&format!(
-        "[scan_log]\npath = {log:?}\n[capture]\ndir = {captures:?}\n\
+        "[capture]\ndir = {captures:?}\n\
          [archive]\nurl = \"mysql://clqd@127.0.0.1:1/clqd\"\n{web}{extra}"
     ));
     sandbox
@@ -49,8 +49,14 @@ fn start_that_fails_at_any_step_ends_with_status_1() {
     let steps: &[(&str, Spoil, &str)] = &[
         ("state is a file", &|it| file(it, "state"), "state_dir"),
         ("state is damaged", &|it| fs::create_dir_all(it.state().join("db")).unwrap(), "state"),
-        ("log is a directory", &|it| fs::create_dir_all(it.path("log/scans.jsonl")).unwrap(), "is not a file"),
-        ("directory of the log is a file", &|it| file(it, "log"), "scan_log.path"),
+        (
+            "log is a file",
+            &|it| {
+                fs::create_dir_all(it.state()).unwrap();
+                fs::write(it.state().join("log"), "a file").unwrap();
+            },
+            "log",
+        ),
         ("socket is a file", &|it| file(it, "control.sock"), "control_socket"),
         (
             "socket of another daemon",
@@ -279,9 +285,9 @@ fn check_modes(path: &Path) {
 #[test]
 fn files_and_directories_are_not_for_others() {
     let sandbox = Sandbox::new("");
-    let names = ["a/b/state", "c/d/control.sock", "e/f/scans.jsonl", "g/h/captures"].map(|name| sandbox.path(name));
-    let [state, socket, log, captures] = &names;
-    sandbox.configure(&format!("[scan_log]\npath = {log:?}\n[capture]\ndir = {captures:?}\n"));
+    let names = ["a/b/state", "c/d/control.sock", "g/h/captures"].map(|name| sandbox.path(name));
+    let [state, socket, captures] = &names;
+    sandbox.configure(&format!("[capture]\ndir = {captures:?}\n"));
     let config = fs::read_to_string(sandbox.config()).unwrap();
     let config = config.replace(&format!("{:?}", sandbox.state()), &format!("{state:?}"));
     fs::write(sandbox.config(), config.replace(&format!("{:?}", sandbox.socket()), &format!("{socket:?}"))).unwrap();

@@ -3,9 +3,9 @@
 //! window and scope equals, bit for bit, that of a new replay of the log with the new config.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::sandbox::{Daemon, Sandbox, fleet, scan_logs, wait_for, wait_until};
+use crate::sandbox::{Daemon, Sandbox, fleet, wait_for, wait_until};
 use clqd::board::window;
 use clqd::clock::system_ms;
 use clqd::config::Config;
@@ -24,10 +24,8 @@ const TAGGED: usize = 4;
 /// Age of the first line of the log: more than a day before some windows start.
 const PAST_MS: i64 = 36 * HOUR_MS;
 
-fn config(record: &Path, windows: &[String]) -> String {
-    format!(
-        "time_zone = \"America/Havana\"\n[boards]\nwindows = {windows:?}\n[scan_log]\npath = {record:?}\nrotate_bytes = 65536\n"
-    )
+fn config(windows: &[String]) -> String {
+    format!("time_zone = \"America/Havana\"\n[boards]\nwindows = {windows:?}\n")
 }
 
 /// A custom window type whose current window started `minutes_ago`.
@@ -75,21 +73,16 @@ fn boards(state: &mut State) -> Boards {
     boards
 }
 
-/// Replays these logs into the sandbox's state with `clqd replay`.
-fn replay(sandbox: &Sandbox, logs: &[PathBuf], tagged: &[String]) {
-    // Tags are not in the log.
+/// Adds tags that are not in the log.
+fn add_tags(sandbox: &Sandbox, tagged: &[String]) {
     let mut state = open(sandbox);
     for url in tagged {
         state.engine.add_server(ServerUrl::parse(url).unwrap(), vec!["some".to_owned()], 0).expect("a new server");
     }
     state.commit().expect("a store");
-    drop(state);
-    let mut args: Vec<_> = ["replay".into(), "--state".into(), sandbox.state().into_os_string()].into();
-    args.extend(logs.iter().map(|log| log.clone().into_os_string()));
-    wait_for("the state is closed", || sandbox.run(&args).status.success().then_some(()));
 }
 
-/// A busy fleet whose earlier scans are written to the log.
+/// A busy fleet whose earlier scans are written to a scan log.
 fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
     let start_ms = 1_763_683_200_000;
     let live_from_ms = start_ms + PAST_MS;
@@ -121,8 +114,8 @@ fn fleet_with_past(log: &Path, now_ms: i64) -> Fleet {
     fleet
 }
 
-/// A daemon that has recorded several files of scans of a busy fleet.
-fn start_and_record(sandbox: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<String>) {
+/// A daemon that has recorded scans of a busy fleet.
+fn start_and_record(sandbox: &Sandbox) -> (Daemon, Fleet, Vec<String>) {
     let fleet = fleet(12, 7, 40.0, FaultShares::default());
     let daemon = sandbox.start();
     let urls = fleet.urls();
@@ -130,8 +123,12 @@ fn start_and_record(sandbox: &Sandbox, record: &Path) -> (Daemon, Fleet, Vec<Str
     sandbox
         .ok([&["servers", "add", "--tag", "some"], &tagged.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     sandbox.ok([&["servers", "add"], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    wait_until("the log has several files", || scan_logs(record).len() >= 3);
+    wait_until("scans are recorded", || scans(sandbox) > 300);
     (daemon, fleet, urls)
+}
+
+fn scans(sandbox: &Sandbox) -> u64 {
+    sandbox.status()["engine"]["counts"]["snapshots"].as_u64().expect("a number")
 }
 
 fn is_rebuilt(sandbox: &Sandbox, kind: &str) -> bool {
@@ -141,16 +138,15 @@ fn is_rebuilt(sandbox: &Sandbox, kind: &str) -> bool {
 }
 
 #[test]
-fn windows_with_new_boundaries_are_rebuilt_from_scan_log() {
+fn windows_with_new_boundaries_are_rebuilt_from_log() {
     let now_ms = system_ms();
     let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
-    let (daemon, fleet, urls) = start_and_record(&sandbox, &record);
+    sandbox.configure(&config(&[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    let (daemon, fleet, urls) = start_and_record(&sandbox);
     assert!(is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "13"), "without a past nothing is rebuilt");
 
     let windows = [custom(12, 7, now_ms), custom(13, 2, now_ms), "day keep=3".to_owned(), "all-time".to_owned()];
-    sandbox.configure(&config(&record, &windows));
+    sandbox.configure(&config(&windows));
     daemon.signal(Signal::SIGHUP);
     let log = daemon.wait_for_log("are being rebuilt from the log");
     assert!(log.contains("windows of type all-time, day, 12 are being rebuilt"), "{log}");
@@ -163,19 +159,21 @@ fn windows_with_new_boundaries_are_rebuilt_from_scan_log() {
     assert!(!reloaded.contains("rebuilt"), "the same settings change nothing: {reloaded}");
 
     // New scans are credited to the rebuilt windows.
-    let seen = scan_logs(&record).len();
-    wait_until("recording continues", || scan_logs(&record).len() > seen);
+    let seen = scans(&sandbox);
+    wait_until("scans continue", || scans(&sandbox) > seen + 100);
     let log = daemon.stop();
     assert_eq!(log.matches("windows were rebuilt").count(), 1, "{log}");
     drop(fleet);
     assert!(!sandbox.state().join("rebuild").exists());
-    check_equals_replay(&sandbox, &record, &windows, &urls);
+    check_equals_replay(&sandbox, &windows, &urls);
 }
 
 /// Checks that the boards of a sandbox whose daemon has ended equal those of a new replay.
-fn check_equals_replay(sandbox: &Sandbox, record: &Path, windows: &[String], urls: &[String]) -> (State, Boards) {
-    let fresh = Sandbox::new(&config(record, windows));
-    replay(&fresh, &scan_logs(record), &urls[..TAGGED]);
+fn check_equals_replay(sandbox: &Sandbox, windows: &[String], urls: &[String]) -> (State, Boards) {
+    let fresh = Sandbox::new(&config(windows));
+    add_tags(&fresh, &urls[..TAGGED]);
+    let args = ["replay".into(), "--state".into(), fresh.state().into_os_string(), sandbox.state().into_os_string()];
+    wait_for("the state is closed", || fresh.run(&args).status.success().then_some(()));
     let mut state = open(sandbox);
     let (rebuilt, want) = (boards(&mut state), boards(&mut open(&fresh)));
     for (name, board) in &want {
@@ -191,32 +189,36 @@ fn windows_with_long_presences_are_rebuilt_exactly() {
     let now_ms = system_ms();
     let sandbox = Sandbox::new("");
     let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&config(&record, &[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
+    sandbox.configure(&config(&[custom(12, 1, now_ms), custom(13, 2, now_ms)]));
     let fleet = fleet_with_past(&record, now_ms);
     let urls = fleet.urls();
-    replay(&sandbox, std::slice::from_ref(&record), &urls[..TAGGED]);
+    add_tags(&sandbox, &urls[..TAGGED]);
+    wait_for("the state is closed", || {
+        sandbox.run(["log".as_ref(), "import".as_ref(), record.as_os_str()]).status.success().then_some(())
+    });
+    let refused = sandbox.run(["log".as_ref(), "import".as_ref(), record.as_os_str()]);
+    assert!(refused.err.contains("has events already"), "{}", refused.err);
     let daemon = sandbox.start();
     // First only the part of the past that the windows and the day before them need is replayed;
     // then all of it.
     let late = format!("12 base={} duration=2h every=1h keep=0", rfc3339(now_ms - 3 * HOUR_MS - 600_000));
     let windows = [late, custom(13, 2, now_ms)];
-    sandbox.configure(&config(&record, &windows));
+    sandbox.configure(&config(&windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type 12 are being rebuilt");
     daemon.wait_for_log("windows were rebuilt from the log");
     let all = ["hour keep=0", "day keep=0", "month keep=0", "all-time"].map(str::to_owned);
     let windows = [&windows[..], &all].concat();
-    sandbox.configure(&config(&record, &windows));
+    sandbox.configure(&config(&windows));
     daemon.signal(Signal::SIGHUP);
     daemon.wait_for_log("windows of type all-time, hour, day, month are being rebuilt");
     wait_until("the windows are rebuilt", || daemon.log().matches("windows were rebuilt").count() == 2);
-    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64().expect("a number");
-    let seen = scans();
-    wait_until("scans continue", || scans() > seen + 20);
+    let seen = scans(&sandbox);
+    wait_until("scans continue", || scans(&sandbox) > seen + 20);
     daemon.stop();
     drop(fleet);
 
-    let (state, boards) = check_equals_replay(&sandbox, &record, &windows, &urls);
+    let (state, boards) = check_equals_replay(&sandbox, &windows, &urls);
     for ranking in Ranking::ALL {
         for kind in ["12", "13", "hour", "day", "month", "all-time"] {
             let matches = |(label, scope, name): &&(String, String, &str)| {
@@ -242,12 +244,11 @@ fn rfc3339(t_ms: i64) -> String {
 fn rebuild_after_restart_and_crash_equals_replay() {
     let now_ms = system_ms();
     let sandbox = Sandbox::new("");
-    let record = sandbox.path("scans.jsonl");
-    sandbox.configure(&config(&record, &[custom(12, 1, now_ms)]));
-    let (daemon, fleet, urls) = start_and_record(&sandbox, &record);
+    sandbox.configure(&config(&[custom(12, 1, now_ms)]));
+    let (daemon, fleet, urls) = start_and_record(&sandbox);
     daemon.stop();
     let windows = [custom(12, 7, now_ms), "all-time".to_owned()];
-    sandbox.configure(&config(&record, &windows));
+    sandbox.configure(&config(&windows));
     // The daemon is killed as soon as it logs the rebuild: the next one starts the rebuild again,
     // or finds it complete.
     let daemon = sandbox.spawn();
@@ -261,13 +262,13 @@ fn rebuild_after_restart_and_crash_equals_replay() {
     wait_until("the windows are rebuilt", || is_rebuilt(&sandbox, "12") && is_rebuilt(&sandbox, "all-time"));
     daemon.stop();
     drop(fleet);
-    check_equals_replay(&sandbox, &record, &windows, &urls);
+    check_equals_replay(&sandbox, &windows, &urls);
 }
 
 /// The log has every scan since the first start: the all-time window becomes equal to a window that
 /// began before it.
 #[test]
-fn without_scan_log_windows_are_rebuilt_from_the_log() {
+fn windows_of_two_segments_are_rebuilt() {
     let now_ms = system_ms();
     let long = custom(12, 60, now_ms);
     let sandbox = Sandbox::new(&format!("[boards]\nwindows = {:?}\n", [&long]));

@@ -8,12 +8,13 @@ use crate::scans;
 use clqd::cli::replay::Replay;
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
+use clqd::log::ForgottenNames;
 use clqd::log::LogEvent;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::outbox::OutboxKey;
 use clqd::model::server::ScreenReason;
 use clqd::model::{AdminCommand, ArchiveJob, Completeness, ServerKey, ServerUrl};
-use clqd::scan_log::{self, ForgottenNames};
+use clqd::scan_log;
 use clqd::state::State;
 
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC

@@ -6,11 +6,10 @@ use crate::scans;
 use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
-use clqd::log::LogEvent;
+use clqd::log::{HistoryWriter, LogEvent, WriterSettings};
 use clqd::model::calendar::Calendar;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
-use clqd::scan_log;
 use clqd::state::{State, recovery};
 use clqd::store::StoreSettings;
 
@@ -23,8 +22,8 @@ struct Fixture {
     dir: tempfile::TempDir,
     state: Option<State>,
     rebuilder: Option<Rebuilder>,
-    /// The scan log.
-    log: Vec<u8>,
+    /// The events so far.
+    log: Vec<LogEvent>,
     step: u32,
 }
 
@@ -80,19 +79,15 @@ impl Fixture {
         self.state.as_mut().expect("it is open")
     }
 
-    fn log(&self) -> std::path::PathBuf {
-        self.dir.path().join("scans.jsonl")
-    }
-
     /// One scan of each server.
     fn play(&mut self) {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
             let snapshot = scans::snapshot(t_ms, list(server, self.step));
             let outcome = Outcome::Snapshot(Snapshot { map: format!("m{}", self.step / 20), slots: 64, ..snapshot });
-            scan_log::write(&mut self.log, &url(server), &outcome);
+            self.log.push(LogEvent::Scan { server: url(server), outcome: outcome.clone() });
             if let Some(rebuilder) = &mut self.rebuilder {
-                rebuilder.record(1, &LogEvent::Scan { server: url(server), outcome: outcome.clone() });
+                rebuilder.record(u64::MAX, &LogEvent::Scan { server: url(server), outcome: outcome.clone() });
             }
             self.state().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
         }
@@ -101,23 +96,26 @@ impl Fixture {
 
     /// Starts a rebuild, like the daemon after a change of the windows or at its start.
     fn begin(&mut self) {
-        std::fs::write(self.log(), &self.log).expect("the log");
+        let log = recovery::log_dir(&self.dir.path().join("state"));
+        // The log of the rebuild before.
+        _ = std::fs::remove_dir_all(&log);
+        let mut writer = HistoryWriter::create(&WriterSettings::new(log), FROM_MS).expect("a log");
+        self.log.iter().for_each(|event| writer.append(event).expect("a log"));
+        let position = writer.finish().expect("a log");
         let paths = RebuildPaths {
             state_dir: self.dir.path().join("state"),
             log: recovery::log_dir(&self.dir.path().join("state")),
             log_lock: Default::default(),
-            scan_log: Some((self.log(), Default::default())),
             cache_bytes: 16 << 20,
         };
-        let scan_log = self.log();
-        plan_window_types(&mut self.state().engine, &paths.log, Some(&scan_log));
+        plan_window_types(&mut self.state().engine, &paths.log);
         self.state().commit().expect("a store");
         let mut rebuilder = Rebuilder::new(&paths);
-        rebuilder.begin(&mut self.state().engine, &paths, 0);
+        rebuilder.begin(&mut self.state().engine, &paths, position);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         while !rebuilder.is_ready() {
             let event = runtime.block_on(rebuilder.next_event());
-            if let Some(send) = rebuilder.handle_event(event, 0) {
+            if let Some(send) = rebuilder.handle_event(event, position) {
                 send();
             }
         }

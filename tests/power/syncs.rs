@@ -171,30 +171,12 @@ fn website_is_answered_during_slow_syncs_and_changes_wait_for_them() {
     disk.stop();
 }
 
-/// The engine thread itself syncs the scan log, so scans are applied between the syncs and not during
-/// them.
-#[test]
-#[ignore = "it needs a C compiler: bash tests/run --power"]
-fn website_is_answered_and_scans_go_on_with_slow_syncs_of_scan_log() {
-    let sandbox = Sandbox::new("");
-    let dir = sandbox.path("log");
-    let record = dir.join("scans.jsonl");
-    sandbox.configure(&format!("{WEB_WITHOUT_RATE_LIMIT}[scan_log]\npath = {record:?}"));
-    let disk = SlowDisk::start(&sandbox, &dir);
-    for path in ["/", "/servers", "/api/v1/servers", "/readyz", "/metrics"] {
-        assert_eq!(http::get(&disk.address, path).status, 200, "{path}");
-    }
-    disk.stop();
-}
-
 #[test]
 #[ignore = "it needs a C compiler: bash tests/run --power"]
 fn failed_write_or_sync_ends_the_process_and_loses_no_acknowledged_change() {
-    for (dir, call) in [("state", "write"), ("state", "sync"), ("log", "write"), ("log", "sync")] {
+    for call in ["write", "sync"] {
         let sandbox = Sandbox::new("");
-        let record = sandbox.path("log/scans.jsonl");
-        sandbox.configure(&format!("[scan_log]\npath = {record:?}"));
-        let shim = Shim::new(&sandbox.path(dir));
+        let shim = Shim::new(&sandbox.state());
         let mut daemon = sandbox.start_with_env(&as_strs(&shim.env(&[("SHIM_FAIL", call)])));
         let mut client = daemon.client().expect("a connection");
         let mut acknowledged = Vec::new();
@@ -209,19 +191,19 @@ fn failed_write_or_sync_ends_the_process_and_loses_no_acknowledged_change() {
         }
         shim.fail();
         wait_for("a change is not acknowledged", || add().err());
-        assert!(shim.has_failed(), "{call} in {dir}");
+        assert!(shim.has_failed(), "{call}");
         let status = daemon.wait();
         let log = daemon.log();
-        assert!(!status.success() && log.contains("Input/output error"), "{call} in {dir}: {status}: {log}");
+        assert!(!status.success() && log.contains("Input/output error"), "{call}: {status}: {log}");
 
         let daemon = sandbox.start();
         let listed = sandbox.list(&[]);
         for url in &acknowledged {
             let is_listed = listed.iter().any(|row| row["url"] == url.as_str());
-            assert!(is_listed, "{call} in {dir}: {url} is lost: {listed:?}");
+            assert!(is_listed, "{call}: {url} is lost: {listed:?}");
         }
         daemon.stop();
-        sandbox.replay(&record, &sandbox.path("replayed"));
+        sandbox.replay(&sandbox.state(), &sandbox.path("replayed"));
     }
 }
 

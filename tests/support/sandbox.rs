@@ -61,15 +61,6 @@ impl Sandbox {
         sandbox
     }
 
-    /// A sandbox whose daemon records its scans, and the path of the scan log. `extra` is TOML:
-    /// further keys of `[scan_log]`, then sections other than `[scan]` and `[store]`.
-    pub fn recording(extra: &str) -> (Sandbox, PathBuf) {
-        let sandbox = Sandbox::new("");
-        let record = sandbox.path("scans.jsonl");
-        sandbox.configure(&format!("[scan_log]\npath = {record:?}\n{extra}"));
-        (sandbox, record)
-    }
-
     pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Sandbox {
         self.env.push((name.to_owned(), value.into()));
         self
@@ -192,19 +183,23 @@ impl Sandbox {
         weeks.map(|week| week["week"].as_str().expect("a label").to_owned()).collect()
     }
 
-    /// Replays all of a scan log into a state directory.
+    /// Replays a log, which is a state directory or a file, into a state directory.
     #[track_caller]
-    pub fn replay(&self, record: &Path, state: &Path) {
-        let mut args = vec!["replay".into(), "--state".into(), state.as_os_str().to_owned()];
-        args.extend(scan_logs(record).into_iter().map(PathBuf::into_os_string));
-        self.ok(args);
+    pub fn replay(&self, log: &Path, state: &Path) {
+        self.ok(["replay".as_ref(), "--state".as_ref(), state.as_os_str(), log.as_os_str()]);
     }
 
-    /// Compares the state of a stopped daemon with a replay of its scan log.
+    /// The log of the state directory as JSON lines.
     #[track_caller]
-    pub fn assert_replay_equals_state(&self, record: &Path) {
+    pub fn log_lines(&self) -> String {
+        self.ok(["log", "export"])
+    }
+
+    /// Compares the state of a stopped daemon with a replay of its log.
+    #[track_caller]
+    pub fn assert_replay_equals_state(&self) {
         let fresh = self.path("replayed");
-        self.replay(record, &fresh);
+        self.replay(&self.state(), &fresh);
         let weeks = self.weeks();
         assert!(!weeks.is_empty());
         for week in weeks {
@@ -410,13 +405,4 @@ pub fn silent_socket() -> (std::net::UdpSocket, String) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let url = format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port());
     (socket, url)
-}
-
-/// Scan logs of `scan_log.path = FILE`, oldest first: `FILE.n.zst` ... `FILE.1.zst`, `FILE`.
-pub fn scan_logs(file: &Path) -> Vec<PathBuf> {
-    let name = |n: usize| PathBuf::from(format!("{}.{n}.zst", file.display()));
-    let mut logs: Vec<PathBuf> = (1..).map(name).take_while(|log| log.exists()).collect();
-    logs.reverse();
-    logs.push(file.to_owned());
-    logs
 }

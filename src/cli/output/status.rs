@@ -115,16 +115,16 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
             line("", format!("{scans} scans were discarded while the disk was nearly full"))?;
         }
     }
-    if let Some(log) = status.scan_log.as_ref().filter(|log| log.names_pending > 0 || log.fault.is_some()) {
+    if let Some(log) = status.log.as_ref().filter(|log| log.names_pending > 0 || log.fault.is_some()) {
         let noun = if log.names_pending == 1 { "name" } else { "names" };
         let names = format!("{} forgotten {noun} being removed", group_digits(log.names_pending));
         match &log.fault {
             Some(fault) => {
                 let age = duration(now_ms.saturating_sub(fault.since_ms).max(0).unsigned_abs());
-                line("scan log", format!("{names}, FAULT for {age}"))?;
+                line("log", format!("{names}, FAULT for {age}"))?;
                 line("", sanitize(&fault.message))?;
             }
-            None => line("scan log", format!("{names}, {} files left", group_digits(log.files_pending)))?,
+            None => line("log", format!("{names}, {} files left", group_digits(log.files_pending)))?,
         }
     }
     let waiting = format!("{} waiting", group_digits(status.outbox_entries));

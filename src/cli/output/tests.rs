@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::api::{
-    ArchiveDifference, ArchiveFault, ArchiveStatus, DaemonStatus, DifferenceKind, ResendRow, ScanLogFault,
-    ScanLogStatus, Status, StoreStatus, VerifyRow, WeekRange,
+    ArchiveDifference, ArchiveFault, ArchiveStatus, DaemonStatus, DifferenceKind, LogFault, LogStatus, ResendRow,
+    Status, StoreStatus, VerifyRow, WeekRange,
 };
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
@@ -527,14 +527,10 @@ fn status_prints_every_line() {
             scans_discarded: 5,
             ..StoreStatus::default()
         }),
-        scan_log: Some(ScanLogStatus {
+        log: Some(LogStatus {
             names_pending: 2,
             files_pending: 1_200,
-            fault: Some(ScanLogFault {
-                kind: "disk_full".into(),
-                since_ms: NOW_MS - 120_000,
-                message: "no space".into(),
-            }),
+            fault: Some(LogFault { kind: "disk_full".into(), since_ms: NOW_MS - 120_000, message: "no space".into() }),
         }),
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
     };
@@ -561,7 +557,7 @@ rounds    0
 disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_bytes_min is 536,870,912
           writing stopped 1 min ago; 1,234 changes wait in memory; free some space
           5 scans were discarded while the disk was nearly full
-scan log  2 forgotten names being removed, FAULT for 2 min
+log       2 forgotten names being removed, FAULT for 2 min
           no space
 archive   mysql://clqd@db/clqd, FAULT for 1 min 15 s, last complete 1 min ago, 4,096 waiting
           2 s ago: refused
@@ -573,15 +569,15 @@ counters  scan.packets_sent  1,000
 }
 
 #[test]
-fn status_prints_the_scan_log_only_while_names_are_being_removed() {
+fn status_prints_the_log_only_while_names_are_being_removed() {
     let printed_status = |names_pending| {
-        let scan_log = Some(ScanLogStatus { names_pending, files_pending: 1_200, fault: None });
+        let log = Some(LogStatus { names_pending, files_pending: 1_200, fault: None });
         let mut out = Vec::new();
-        status::print(&mut out, &Status { scan_log, ..Status::default() }).expect("written");
+        status::print(&mut out, &Status { log, ..Status::default() }).expect("written");
         String::from_utf8(out).expect("text")
     };
-    assert!(printed_status(1).contains("\nscan log  1 forgotten name being removed, 1,200 files left\n"));
-    assert!(!printed_status(0).contains("scan log"));
+    assert!(printed_status(1).contains("\nlog       1 forgotten name being removed, 1,200 files left\n"));
+    assert!(!printed_status(0).contains("forgotten"));
 }
 
 #[test]

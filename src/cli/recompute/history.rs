@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::events::RecordedEvents;
 use crate::cli::replay::obey;
 use crate::config::Config;
-use crate::log::{LogEvent, RecordedSettings};
+use crate::log::{EachEvent, LogEvent, RecordedSettings};
 use crate::model::WeekKey;
 use crate::model::calendar::Calendar;
 
@@ -33,9 +32,9 @@ pub struct ChangedSetting {
 
 impl RecordedHistory {
     /// Reads all events. `None`: there is none.
-    pub fn read(events: &dyn RecordedEvents) -> anyhow::Result<Option<RecordedHistory>> {
+    pub fn read(each_event: EachEvent) -> anyhow::Result<Option<RecordedHistory>> {
         let mut found: Option<RecordedHistory> = None;
-        events.each(&mut |event| {
+        each_event(&mut |event| {
             found.get_or_insert_with(|| RecordedHistory::beginning(event.t_ms())).add(event);
             Ok(())
         })?;
@@ -116,14 +115,6 @@ mod tests {
     use crate::engine::Outcome;
     use crate::model::ServerUrl;
 
-    struct Events(Vec<LogEvent>);
-
-    impl RecordedEvents for Events {
-        fn each(&self, each: &mut dyn FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()> {
-            self.0.iter().cloned().try_for_each(each)
-        }
-    }
-
     fn settings(t_ms: i64, settings: Value) -> LogEvent {
         LogEvent::Settings { t_ms, settings: serde_json::from_value(settings).unwrap() }
     }
@@ -136,7 +127,7 @@ mod tests {
     }
 
     fn history(events: Vec<LogEvent>) -> RecordedHistory {
-        RecordedHistory::read(&Events(events)).unwrap().unwrap()
+        RecordedHistory::read(&|each| events.iter().cloned().try_for_each(each)).unwrap().unwrap()
     }
 
     fn changed(key: &str, before: Vec<Value>, after: Value) -> ChangedSetting {
@@ -187,6 +178,6 @@ mod tests {
 
     #[test]
     fn log_without_events_has_no_history() {
-        assert!(RecordedHistory::read(&Events(Vec::new())).unwrap().is_none());
+        assert!(RecordedHistory::read(&|_| Ok(())).unwrap().is_none());
     }
 }

@@ -4,7 +4,6 @@
 //! Both replays are in temporary directories. A command that also adopts the new rankings would begin
 //! with [`Recomputation::after`]: that state contains them completely.
 
-mod events;
 mod history;
 mod report;
 mod text;
@@ -16,16 +15,17 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 
-use self::events::RecordedEvents;
 use self::history::RecordedHistory;
 use self::report::{BoardReport, LogReport, Report, SettingReport, SettingsReport, StateTotals, TotalsReport};
 use super::admin::{parse_tag, parse_url};
 use super::replay::{Replay, default_memory_bytes, parse_size};
 use crate::board::comparison::{Comparison, NamedPlayer, Placing, compare};
 use crate::cli::context::CliContext;
+use crate::cli::recorded_logs::RecordedLogs;
 use crate::cli::stdio::{Output, note};
 use crate::config::Config;
 use crate::engine::ViewError;
+use crate::log::EachEvent;
 use crate::model::calendar::{Calendar, week_label};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -36,12 +36,13 @@ use crate::store::{StoreError, temp_root};
 
 /// Show how other settings of the rules would change the rankings
 ///
-/// Applies the scans and commands of a scan log twice, with the settings that it records and with those
+/// Applies the scans and commands of the log twice, with the settings that it records and with those
 /// of the configuration file (`--config`), and compares the boards of each week. The state is not read
 /// and not changed.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RecomputeArgs {
-    /// A file of the scan log, plain or .zst; may be repeated [default: all files of scan_log.path, else the log in state_dir]
+    /// A state directory with a log, or a file of a scan log, plain or .zst, which may be repeated
+    /// [default: as configured]
     #[arg(long = "log", value_name = "PATH")]
     pub logs: Vec<PathBuf>,
     /// Compare the last N weeks of the log, also those of which it has only a part [default: all
@@ -83,8 +84,12 @@ impl ScopeArgs {
 
 pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
-    let events = events::open(&args.logs, args.salvage, &config)?;
-    let Some(history) = RecordedHistory::read(events.as_ref())? else { bail!("the log has no events") };
+    let logs = match &args.logs[..] {
+        [] => RecordedLogs::of_state(&config.state_dir)?,
+        logs => RecordedLogs::open(logs, args.salvage)?,
+    };
+    let each_event: EachEvent = &|each| logs.each_event(each);
+    let Some(history) = RecordedHistory::read(each_event)? else { bail!("the log has no events") };
     let changed = history.changed_settings(&config);
     match &history.missing_settings()[..] {
         [] => {}
@@ -117,7 +122,7 @@ pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     })?;
 
     let mut recomputed =
-        Recomputation::run(events.as_ref(), &before, &config, args.memory.unwrap_or_else(default_memory_bytes))?;
+        Recomputation::run(each_event, &before, &config, args.memory.unwrap_or_else(default_memory_bytes))?;
     report.totals(&TotalsReport { before: recomputed.before.totals(), after: recomputed.after.totals() })?;
     let scope = args.scope.scope();
     for &week in &weeks {
@@ -203,11 +208,11 @@ struct Recomputed {
 impl Recomputation {
     /// `before`: the settings that apply until the log has others. `memory`: bytes for uncommitted changes
     /// of both states.
-    fn run(events: &dyn RecordedEvents, before: &Config, after: &Config, memory: u64) -> anyhow::Result<Recomputation> {
+    fn run(each_event: EachEvent, before: &Config, after: &Config, memory: u64) -> anyhow::Result<Recomputation> {
         let mut recomputed = Recomputation { before: Recomputed::open(before)?, after: Recomputed::open(after)? };
         let mut recorded = Replay::new(&mut recomputed.before.state, memory / 2).with_config(before.clone());
         let mut changed = Replay::new(&mut recomputed.after.state, memory / 2);
-        events.each(&mut |event| {
+        each_event(&mut |event| {
             recorded.apply(event.clone())?;
             changed.apply(event)
         })?;

@@ -1,4 +1,4 @@
-//! The rows that `clqd recompute` prints, as JSON lines or as text. docs/scan-log.md describes them.
+//! The rows that `clqd recompute` prints, as JSON lines or as text. docs/log.md describes them.
 
 use std::io::{self, Write};
 

@@ -173,7 +173,7 @@ pub(in crate::daemon) enum Command {
     },
     Reload {
         engine: Box<EngineSettings>,
-        /// The settings that the logs record.
+        /// The settings that the log records.
         recorded: RecordedSettings,
         store: config::StoreConfig,
         log: Retention,
@@ -181,11 +181,6 @@ pub(in crate::daemon) enum Command {
         capture_keep_days: u32,
         /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,
-    },
-    /// Closes the active file of the scan log. Replies whether it was closed. It is not closed
-    /// while the disk is nearly full, or while a closed file cannot be renamed or removed.
-    RotateLog {
-        reply: oneshot::Sender<bool>,
     },
     /// Stops sending probes; outcomes are still applied.
     StopScanning,

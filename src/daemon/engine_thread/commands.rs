@@ -8,7 +8,7 @@ use super::requests::admin_error;
 use crate::api::{ApiError, RescanSelector, Row};
 use crate::archive::OutboxQuery;
 use crate::config::StoreConfig;
-use crate::daemon::window_rebuild::{self, RebuildPaths};
+use crate::daemon::window_rebuild;
 use crate::engine::{EngineSettings, RescanTarget, ViewError};
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk};
 use crate::model::calendar::week_label;
@@ -162,21 +162,15 @@ impl EngineThread {
             }
             Command::Reload { engine, recorded, store, log, allow_private, capture_keep_days, reply } => {
                 let notes = self.reload(*engine, &store)?;
-                self.log.set_settings(self.state.engine.now_ms(), recorded.clone());
+                self.log.set_settings(self.state.engine.now_ms(), recorded);
                 self.checkpoints.set_interval(&store);
                 self.log.set_retention(log);
-                self.recorder.iter_mut().for_each(|recorder| recorder.set_settings(recorded.clone()));
                 _ = reply.send(notes);
                 self.queue_outdated_boards();
                 self.commit_interval_ms = store.commit_interval_ms as i64;
                 self.allow_private = allow_private;
                 self.captures.iter_mut().for_each(|captures| captures.set_keep_days(capture_keep_days));
                 self.remove_names_from_log();
-            }
-            Command::RotateLog { reply } => {
-                self.commit()?;
-                let is_rotated = !self.disk.is_paused() && self.begin_log_file()?;
-                _ = reply.send(is_rotated);
             }
             Command::StopScanning => self.probes = None,
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),
@@ -224,11 +218,7 @@ impl EngineThread {
         if !self.state.engine.has_changed_types() {
             return Ok(Vec::new());
         }
-        let notes = {
-            let RebuildPaths { log, scan_log, .. } = &self.rebuild_paths;
-            let scan_log = scan_log.as_ref().map(|(path, _)| path.as_path());
-            window_rebuild::plan_window_types(&mut self.state.engine, log, scan_log)
-        };
+        let notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
         self.rebuild()?;
         Ok(notes)
     }

@@ -9,15 +9,11 @@
 //!
 //! A start applies the events after the position of the last checkpoint.
 
-use std::fs::File;
-use std::sync::Arc;
-
 use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
 use crate::config::StoreConfig;
-use crate::limits::SCAN_LOG_PENDING_BYTES_MAX;
 use crate::model::view::ClockTrust;
 use crate::state::State;
 use crate::store::BackupSource;
@@ -115,7 +111,7 @@ impl EngineThread {
         if !self.disk.check(now_ms) {
             // What was committed until now must not wait in memory for hours.
             let changed = self.state.store.changed_records() + self.state.engine.pending_records();
-            if self.state.store.changed_records() > 0 && self.disk.has_space_for(changed, 0) {
+            if self.state.store.changed_records() > 0 && self.disk.has_space_for(changed) {
                 self.state.commit().context("cannot write the state")?;
                 self.write_checkpoint_now()?;
             }
@@ -170,8 +166,7 @@ impl EngineThread {
         let is_due = !self.unsynced.is_empty() || now_ms - self.written_ms >= self.commit_interval_ms;
         if is_due && (self.log.has_unwritten(now_ms) || self.log.synced() < self.first_unsynced()) {
             self.written_ms = now_ms;
-            let scan_log = self.write_scan_log()?;
-            self.log.begin_write(scan_log, now_ms)?;
+            self.log.begin_write(now_ms)?;
         }
         Ok(())
     }
@@ -216,8 +211,7 @@ impl EngineThread {
             return Ok(());
         }
         self.checkpoints.begin(now_ms);
-        let scan_log = self.write_scan_log()?;
-        self.log.begin_write(scan_log, now_ms)?;
+        self.log.begin_write(now_ms)?;
         let position = self.log.last_seq();
         self.state.store.freeze(position);
         self.checkpoints.in_progress = Some(InProgress { position, is_writing: false });
@@ -257,8 +251,7 @@ impl EngineThread {
     fn write_checkpoint_now(&mut self) -> anyhow::Result<()> {
         self.log.finish_write()?;
         let now_ms = self.clock.now_ms();
-        let scan_log = self.write_scan_log()?;
-        self.log.begin_write_and_end_segment(scan_log, now_ms)?;
+        self.log.begin_write_and_end_segment(now_ms)?;
         self.log.finish_write()?;
         let position = self.log.last_seq();
         self.state.store.write_checkpoint(position).context("cannot write the state")?;
@@ -271,21 +264,16 @@ impl EngineThread {
     /// Waits until every event so far is on disk.
     pub(super) fn sync(&mut self) -> anyhow::Result<()> {
         self.log.finish_write()?;
-        let scan_log = self.write_scan_log()?;
-        self.log.begin_write(scan_log, self.clock.now_ms())?;
+        self.log.begin_write(self.clock.now_ms())?;
         self.log.finish_write()?;
         self.release_synced();
         Ok(())
     }
 
-    fn write_scan_log(&mut self) -> anyhow::Result<Option<Arc<File>>> {
-        self.recorder.as_mut().map_or(Ok(None), |it| it.write_out()).context("cannot write the scan log")
-    }
-
     /// The last checkpoint of a daemon that stops.
     pub(super) fn last_checkpoint(&mut self) -> anyhow::Result<()> {
         let pending = self.state.engine.pending_records();
-        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending, SCAN_LOG_PENDING_BYTES_MAX) {
+        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
             self.state.commit().context("cannot write the state")?;
             return self.write_checkpoint_now();
         }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn other_command() -> Command {
-        Command::RotateLog { reply: oneshot::channel().0 }
+        Command::LastKeys { reply: oneshot::channel().0 }
     }
 
     /// Begins to wait and cancels it, as when another event comes first.

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
@@ -40,7 +40,6 @@ use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
-use crate::scan_log::Recorder;
 use crate::state::{State, recovery};
 
 /// Interval at which due scans are passed to the scanner, which sends them together.
@@ -59,10 +58,9 @@ const BOARD_POLL_MS: i64 = 50;
 /// What records scans.
 pub(super) struct Recorders {
     pub(super) log: LogThread,
-    /// This and the others are `None` if they are off.
-    pub(super) scan_log: Option<Recorder>,
-    /// Removes forgotten names from the scan log.
+    /// Removes forgotten names from the log.
     pub(super) log_rewriter: LogRewriter,
+    /// `None`: off.
     pub(super) captures: Option<CaptureFiles>,
 }
 
@@ -72,7 +70,6 @@ pub(super) struct EngineThread {
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
     checkpoints: Checkpoints,
-    recorder: Option<Recorder>,
     log_rewriter: LogRewriter,
     /// `None`: off.
     captures: Option<CaptureFiles>,
@@ -101,8 +98,6 @@ pub(super) struct EngineThread {
     /// Phases of the weeks, and the week whose closing the clock blocks, as last logged.
     logged_weeks: Vec<WeekState>,
     blocked_week: Option<WeekKey>,
-    /// Clock jumps after which the scan log has begun a new file.
-    adopted_jumps: u64,
     boards: BoardBuilder,
     rebuilder: Rebuilder,
     rebuild_paths: RebuildPaths,
@@ -130,15 +125,13 @@ impl EngineThread {
         heartbeat: Arc<Heartbeat>,
         dropped: DropCounter,
     ) -> EngineThread {
-        let Recorders { log, scan_log: recorder, log_rewriter, captures } = recorders;
+        let Recorders { log, log_rewriter, captures } = recorders;
         state.store.set_compaction(config.store.compaction());
-        let scan_log = recorder.is_some().then(|| config.scan_log.path.clone());
-        let disk = DiskSpace::new(&config.state_dir, scan_log.as_deref(), config.store.disk_free_bytes_min);
+        let disk = DiskSpace::new(&config.state_dir, config.store.disk_free_bytes_min);
         let rebuild_paths = RebuildPaths {
             state_dir: config.state_dir.clone(),
             log: recovery::log_dir(&config.state_dir),
             log_lock: log.file_lock().clone(),
-            scan_log: scan_log.zip(recorder.as_ref().map(|recorder| recorder.file_lock().clone())),
             cache_bytes: config.store.cache_bytes,
         };
         EngineThread {
@@ -153,9 +146,7 @@ impl EngineThread {
             outcomes_queued: 0,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
-            adopted_jumps: clock.adopted_jumps(),
             state,
-            recorder,
             log_rewriter,
             captures,
             clock,
@@ -233,7 +224,7 @@ impl EngineThread {
                 self.import_rebuilt_windows()?;
             }
             if let Some(batch) = batch {
-                let now_ms = self.now_ms()?;
+                let now_ms = self.clock.now_ms();
                 for outcome in batch {
                     self.apply_outcome(outcome, now_ms)?;
                 }
@@ -243,7 +234,7 @@ impl EngineThread {
             }
             match command {
                 Some(Command::Shutdown) => {
-                    let now_ms = self.now_ms()?;
+                    let now_ms = self.clock.now_ms();
                     while let Some(batch) = inbox.next_queued_batch() {
                         for outcome in batch {
                             self.apply_outcome(outcome, now_ms)?;
@@ -331,29 +322,7 @@ impl EngineThread {
         });
     }
 
-    /// The current time for recorded outcomes. After a clock jump the scan log begins a new
-    /// file.
-    fn now_ms(&mut self) -> anyhow::Result<i64> {
-        let now_ms = self.clock.now_ms();
-        let adopted_jumps = self.clock.adopted_jumps();
-        if adopted_jumps > self.adopted_jumps {
-            self.adopted_jumps = adopted_jumps;
-            if !self.begin_log_file()? {
-                bail!("the system clock has jumped, and the scan log cannot begin a new file");
-            }
-        }
-        Ok(now_ms)
-    }
-
-    /// Returns false if the closed files cannot be renamed or removed.
-    fn begin_log_file(&mut self) -> anyhow::Result<bool> {
-        self.commit()?;
-        self.sync()?;
-        let begun = self.recorder.as_mut().map_or(Ok(true), Recorder::start_new_file);
-        begun.context("cannot start a new scan log file")
-    }
-
-    /// Removes the forgotten names from the logs, in the background. All recorded scans and
+    /// Removes the forgotten names from the log, in the background. All recorded scans and
     /// the names must be on disk.
     fn remove_names_from_log(&self) {
         let engine = &self.state.engine;

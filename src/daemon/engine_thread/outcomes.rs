@@ -8,7 +8,6 @@ use crate::log::LogEvent;
 use crate::model::view::ServerSummary;
 use crate::model::{AdminCommand, ServerUrl};
 use crate::scan::{MissReason, ScanOutcome};
-use crate::scan_log::Recorder;
 use crate::store::StoreError;
 
 impl EngineThread {
@@ -47,8 +46,7 @@ impl EngineThread {
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
-        let log_bytes = self.recorder.as_ref().map_or(0, Recorder::buffered_bytes);
-        let discarded = match self.disk.discards_scan(self.state.engine.pending_records(), log_bytes) {
+        let discarded = match self.disk.discards_scan(self.state.engine.pending_records()) {
             true => Some("discarded: the disk is nearly full"),
             false => self.is_disk_behind().then_some("discarded: the disk is too slow"),
         };
@@ -65,8 +63,8 @@ impl EngineThread {
         Ok(())
     }
 
-    /// The time of a command of an admin. It is later than every event before it, so that the next
-    /// start can determine which commands of the scan log the state contains.
+    /// The time of a command of an admin. It is later than every event before it, so that a replay can
+    /// determine which commands a state contains.
     pub(super) fn begin_command(&mut self, now_ms: i64) -> i64 {
         self.last_outcome_ms = self.state.engine.begin_command(now_ms.max(self.last_outcome_ms));
         self.last_outcome_ms
@@ -80,9 +78,6 @@ impl EngineThread {
     fn record(&mut self, event: &LogEvent) {
         self.log.append(event);
         self.rebuilder.record(self.log.last_seq(), event);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.add_event(event);
-        }
     }
 
     /// Writes the capture of a scan, if it has one. While the disk is nearly full, captures are

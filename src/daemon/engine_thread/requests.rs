@@ -6,11 +6,11 @@ use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
 use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::engine::{AdminError, CorrectionError, ForgetResult, MergeResult, ReopenError, TimeReset};
+use crate::log::ForgottenNames;
 use crate::model::calendar::{parse_week_label, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::model::{AdminCommand, NameHash};
-use crate::scan_log::ForgottenNames;
 use crate::state::State;
 use crate::state::answer::{respond, view_error};
 use crate::store::StoreError;
@@ -107,7 +107,7 @@ impl EngineThread {
     }
 
     /// Records that names were forgotten: one command for each, with the placeholder that replaces the
-    /// name in the scan log.
+    /// name in the log.
     fn record_forgotten(&mut self, t_ms: i64, game: &str, hashes: &[NameHash]) {
         let engine = &self.state.engine;
         let names = ForgottenNames::new(engine.forgotten(), engine.name_rules().clone());
@@ -153,8 +153,7 @@ impl EngineThread {
         })
     }
 
-    /// Sets recorded time back to the system clock. The scan log begins a new file first,
-    /// so that the next start does not take older lines for new ones.
+    /// Sets recorded time back to the system clock. Everything before that is on disk first.
     fn reset_clock(&mut self, force: bool) -> anyhow::Result<RequestResult> {
         let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
         let clock = self.clock.status();
@@ -168,7 +167,8 @@ impl EngineThread {
                 clock.ahead_ms / 1_000
             ));
         }
-        self.begin_log_file()?;
+        self.commit()?;
+        self.sync()?;
         if self.disk.is_paused() {
             // The disk has just become full. Scans that wait to be written would be later than the new
             // time.

@@ -1,9 +1,8 @@
 //! Rebuilds windows from the log in parallel with the engine's work. A second engine on its own
 //! thread, with its own state inside the state directory, replays the recorded scans while scans
-//! continue and requests are answered. If the scan log reaches further back than the log, it replays
-//! the scan log until the beginning of the rebuild.
+//! continue and requests are answered.
 //!
-//! The rebuild thread then asks again and again until which batch the log is on disk, and replays it
+//! The rebuild thread asks again and again until which batch the log is on disk, and replays it
 //! until there, until it has caught up. Then the engine thread continues in small steps between its
 //! other work: it imports the rows, replays the events recorded in the meantime, and imports the rows
 //! they changed. Each round is shorter than the one before; the last one is a single step. After a
@@ -11,7 +10,6 @@
 
 mod import;
 mod replay_job;
-mod scan_log_files;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,8 +21,7 @@ use anyhow::{Context, anyhow};
 use tokio::sync::mpsc;
 
 use self::import::{ActiveRebuild, ImportStage};
-use self::replay_job::{History, ReplayJob};
-use self::scan_log_files::ScanLogFiles;
+use self::replay_job::ReplayJob;
 use crate::board::window::type_name;
 use crate::config::rebuild_dir;
 use crate::engine::Engine;
@@ -40,21 +37,18 @@ pub struct RebuildPaths {
     pub log: PathBuf,
     /// Keeps files of the log from being removed or rewritten while they are read.
     pub log_lock: LogFileLock,
-    /// The scan log and its lock, if there is one.
-    pub scan_log: Option<(PathBuf, LogFileLock)>,
     pub cache_bytes: u64,
 }
 
 /// Starts the rebuild of window types that are new, have changed boundaries, or were being
 /// rebuilt; without recorded scans they start empty. Returns messages for the admin.
-pub fn plan_window_types(engine: &mut Engine, log: &Path, scan_log: Option<&Path>) -> Vec<String> {
+pub fn plan_window_types(engine: &mut Engine, log: &Path) -> Vec<String> {
     let types = engine.types_to_rebuild();
     if types.is_empty() {
         return Vec::new();
     }
     let names = types.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
-    let recorded = [replay_job::first_scan_ms(log), scan_log.and_then(scan_log_files::first_scan_ms)];
-    let note = match recorded.into_iter().flatten().min() {
+    let note = match replay_job::first_scan_ms(log) {
         Some(from_ms) => {
             engine.start_rebuild(from_ms);
             format!("windows of type {names} are being rebuilt from the log, which begins at {}", utc(from_ms))
@@ -113,14 +107,6 @@ impl Rebuilder {
 
     fn start_job(&self, engine: &mut Engine, paths: &RebuildPaths, position: u64) -> anyhow::Result<ActiveRebuild> {
         let dir = create_job_dir(&paths.state_dir)?;
-        let in_log_ms = replay_job::first_scan_ms(&paths.log).unwrap_or(i64::MAX);
-        let is_older = |(path, _): &&(PathBuf, LogFileLock)| {
-            scan_log_files::first_scan_ms(path).is_some_and(|first_ms| first_ms < in_log_ms)
-        };
-        let history = match paths.scan_log.as_ref().filter(is_older) {
-            Some((path, lock)) => History::ScanLog(ScanLogFiles::open(path, lock, &dir)?),
-            None => History::Log,
-        };
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let job = ReplayJob {
             dir: dir.clone(),
@@ -128,7 +114,6 @@ impl Rebuilder {
             settings: engine.rebuild_settings(),
             servers: engine.rebuilt_servers(),
             from_ms: engine.replay_from_ms(),
-            history,
             log: paths.log.clone(),
             position,
             _log_reading: paths.log_lock.begin_reading(),

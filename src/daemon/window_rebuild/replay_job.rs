@@ -1,5 +1,5 @@
 //! The thread of a rebuild. It replays the recorded scans into a separate state: first those until its
-//! beginning, from the scan log or the log, then those recorded in the meantime, until few are left.
+//! beginning, then those recorded in the meantime, until few are left.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-use super::scan_log_files::ScanLogFiles;
 use crate::engine::{EngineSettings, RebuiltServer};
 use crate::log::{self, LogEvent, ReadingGuard};
 use crate::model::{AdminCommand, ServerUrl};
@@ -18,12 +17,6 @@ use crate::store::{StoreError, StoreSettings};
 /// With fewer events left the thread has caught up.
 const CAUGHT_UP_EVENTS_MAX: u64 = 1_000;
 
-/// Where the events until the beginning of a rebuild are.
-pub(super) enum History {
-    Log,
-    ScanLog(ScanLogFiles),
-}
-
 /// The input of the thread.
 pub(super) struct ReplayJob {
     pub dir: PathBuf,
@@ -31,7 +24,6 @@ pub(super) struct ReplayJob {
     pub settings: EngineSettings,
     pub servers: Vec<RebuiltServer>,
     pub from_ms: i64,
-    pub history: History,
     /// The directory of the log.
     pub log: PathBuf,
     /// The last batch of the log at the beginning, which is on disk.
@@ -52,7 +44,6 @@ impl ReplayJob {
         let mut replay =
             Replay { feed: ReplayFeed::background(), from_ms: self.from_ms, greylisted: self.greylisted_before()? };
         self.each_of_history(&mut |event| replay.apply(&mut state, event))?;
-        self.history = History::Log;
         loop {
             state.commit()?;
             let until = next_position().context("the daemon is stopping")?;
@@ -71,19 +62,11 @@ impl ReplayJob {
 
     /// Passes on the events until the beginning of the rebuild, from `from_ms` on.
     fn each_of_history(&self, each: &mut dyn FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        match &self.history {
-            History::ScanLog(files) => files.each(self.from_ms, &mut |event| {
-                self.check_cancelled()?;
-                each(event)
-            }),
-            History::Log => {
-                let after = log::position_before(&self.log, self.from_ms)?;
-                self.each_of_log(after, self.position, &mut |event| match is_needed(&event, self.from_ms) {
-                    true => each(event),
-                    false => Ok(()),
-                })
-            }
-        }
+        let after = log::position_before(&self.log, self.from_ms)?;
+        self.each_of_log(after, self.position, &mut |event| match is_needed(&event, self.from_ms) {
+            true => each(event),
+            false => Ok(()),
+        })
     }
 
     /// Passes on the events of some batches of the log.
@@ -122,13 +105,7 @@ impl ReplayJob {
             }
             Ok(())
         };
-        match &self.history {
-            History::ScanLog(files) => files.each_command(self.from_ms, &mut |event| {
-                self.check_cancelled()?;
-                note(event)
-            })?,
-            History::Log => self.each_of_history(&mut note)?,
-        }
+        self.each_of_history(&mut note)?;
         for server in self.servers.iter().filter(|server| server.is_greylisted) {
             is_greylisted.entry(server.url.clone()).or_insert(true);
         }
@@ -151,8 +128,9 @@ pub(super) fn is_needed(event: &LogEvent, from_ms: i64) -> bool {
 struct Replay {
     feed: ReplayFeed,
     from_ms: i64,
-    /// The servers that were greylisted before the log. Version 1.0 recorded neither commands nor
-    /// settings, and no lists of greylisted servers. So this applies from the first event with settings.
+    /// The servers that were greylisted before the log. Scan logs of the first versions have neither
+    /// commands nor settings, and no lists of greylisted servers. So this applies from the first event with
+    /// settings.
     greylisted: Vec<ServerUrl>,
 }
 

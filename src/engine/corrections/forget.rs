@@ -37,7 +37,7 @@ impl Engine {
         Ok(ForgetResult { player, hashes, rows })
     }
 
-    /// Forgets the placeholder of a forgotten player in a scan log, as [`Engine::forget_player`]
+    /// Forgets the placeholder of a forgotten player in a log, as [`Engine::forget_player`]
     /// forgot the player. The placeholder is not the name of a person, so no hash is kept.
     pub fn forget_placeholder<S: StateReader>(
         &mut self,

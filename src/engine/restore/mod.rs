@@ -224,7 +224,7 @@ impl StateRestore {
                 self.report.reject(&rejected("server", row(), format!("the {column} is not in table {column}")));
             }
         }
-        // A scan that is in the rows must not be applied again from the scan log.
+        // A scan that is in the rows must not be applied again from the log.
         let last_row_ms = last_row_ms.filter(|t_ms| (0..TIME_MS_MAX).contains(t_ms));
         server.last_scan_ms = server.last_scan_ms.max(last_row_ms);
         server.last_seen_ms = server.last_seen_ms.max(last_row_ms);

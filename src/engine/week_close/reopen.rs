@@ -26,13 +26,13 @@ pub(in crate::engine) struct Reopening {
 pub enum ReopenError {
     #[error(
         "the state has no rows of week {} (store.keep_weeks deleted them, or there were none); weeks with rows: {weeks_kept}. \
-         To compute an older week again use `clqd replay` with the scan log of that week and a new state directory",
+         To compute an older week again use `clqd replay` with a log of that week and a new state directory",
         week_label(*.week)
     )]
     RowsDeleted { week: WeekKey, weeks_kept: String },
     #[error(
         "week {} is too old: only the newest closed week, {}, and the {REOPENABLE_WEEKS_MAX} weeks before it can be \
-         reopened, because older best positions are not kept. To compute it again use `clqd replay` with the scan log of \
+         reopened, because older best positions are not kept. To compute it again use `clqd replay` with a log of \
          that week and a new state directory",
         week_label(*.week),
         week_label(*.newest)

@@ -1,5 +1,5 @@
 //! Window types that are new, or whose boundaries changed: a second engine rebuilds their past
-//! from the scan log, and this engine imports it (docs/rules.md section 8).
+//! from the log, and this engine imports it (docs/rules.md section 8).
 //!
 //! Until then nothing is credited to windows of such a type that do not exist already, and
 //! queries of their boards return an error. The driver of the engine decides whether there is a

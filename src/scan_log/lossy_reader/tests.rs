@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use super::*;
 use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
 use crate::scan_log::damage::DamagedRange;
-use crate::scan_log::read_tail;
 
 fn line(t_ms: i64) -> String {
     format!(
@@ -175,18 +174,4 @@ fn flipped_bit_in_compressed_data_ends_the_log_with_an_error() {
         let all: Vec<_> = open(&log.path()).unwrap().take(20_000).collect();
         assert!(all.len() < 20_000 && all.iter().any(Result::is_err), "reading ends: {at}");
     }
-}
-
-#[test]
-fn tail_counts_damage_among_new_lines_only() {
-    let log = Log::new("x.jsonl");
-    let text = [line(1), "old\n".into(), line(2), "x\n\0\0\n".into(), line(3), "y".into(), line(4)].concat();
-    std::fs::write(log.path(), text + &line(5) + "{\"t\":6").unwrap();
-    let is_new = |event: &LogEvent| event.t_ms() > 2;
-    let mut tail = read_tail(&log.path(), is_new).unwrap();
-    let mut times = Vec::new();
-    while let Some(event) = tail.next_new(is_new).unwrap() {
-        times.push(event.t_ms());
-    }
-    assert_eq!((times, tail.damaged()), (vec![3, 5], 4));
 }

@@ -30,9 +30,9 @@ pub(super) fn register(registry: &mut Registry, status: &Status) {
     if let Some(store) = &status.store {
         register_store(registry, store, status.engine.now_ms);
     }
-    if let Some(scan_log) = &status.scan_log {
-        let help = "1 while forgotten names cannot be removed from the scan log";
-        fault(registry, "scan_log_fault", help, scan_log.fault.as_ref().map(|fault| fault.kind.as_str()));
+    if let Some(log) = &status.log {
+        let help = "1 while forgotten names cannot be removed from the log";
+        fault(registry, "log_fault", help, log.fault.as_ref().map(|fault| fault.kind.as_str()));
     }
     if let Some(clock) = &status.clock {
         let is_trusted = clock.trust != ClockTrust::Untrusted;
@@ -118,7 +118,7 @@ fn register_store(registry: &mut Registry, store: &StoreStatus, now_ms: i64) {
     counter(registry, "scans_discarded", help, store.scans_discarded);
     for (name, help, value) in [
         ("database_bytes", "Size of the database file", store.database_bytes as f64),
-        ("disk_free_bytes", "Free space of the state directory or the scan log", store.disk_free_bytes as f64),
+        ("disk_free_bytes", "Free space of the state directory", store.disk_free_bytes as f64),
         ("disk_free_bytes_min", "Nothing is written while less is free; 0: no limit", {
             store.disk_free_bytes_min as f64
         }),

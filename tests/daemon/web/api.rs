@@ -22,7 +22,7 @@ fn status_is_that_of_the_command_without_files() {
     assert_eq!((answer.status, &status["kind"]), (200, &"status".into()));
     assert_eq!(status["daemon"]["version"], env!("CARGO_PKG_VERSION"));
     let of_command = site.sandbox.status();
-    for field in ["engine", "clock", "outbox_entries", "archive", "store", "scan_log", "counters"] {
+    for field in ["engine", "clock", "outbox_entries", "archive", "store", "log", "counters"] {
         assert!(status.get(field).is_some() && of_command.get(field).is_some(), "{field}");
     }
     assert!(!answer.text().contains(site.sandbox.state().to_str().expect("UTF-8")), "{status}");

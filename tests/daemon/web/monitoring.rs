@@ -191,11 +191,10 @@ fn metric_names(expression: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn prometheus_evaluates_every_expression() {
     let sandbox = Sandbox::new("");
-    let log = sandbox.path("scans.jsonl");
     // All optional parts; nothing answers at the address of the database.
-    sandbox.configure(&format!(
-        "[web]\nlisten = \"127.0.0.1:0\"\n[scan_log]\npath = {log:?}\n[archive]\nurl = \"mysql://clqd@127.0.0.1:1/clqd\"\ndrain_timeout_s = 0\n"
-    ));
+    sandbox.configure(
+        "[web]\nlisten = \"127.0.0.1:0\"\n[archive]\nurl = \"mysql://clqd@127.0.0.1:1/clqd\"\ndrain_timeout_s = 0\n",
+    );
     let daemon = sandbox.start();
     let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
     let healthy = fleet(3, 91, 60.0, FaultShares::NONE);

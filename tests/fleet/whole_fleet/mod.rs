@@ -501,7 +501,7 @@ impl Finished {
         let mut replay = Replay::new(&mut state, 1 << 30);
         let done = replay.apply_log(&log).expect("a valid log");
         replay.finish().expect("a store");
-        assert_eq!((done.lines, done.skipped), (self.oracle.lines.len() as u64, 0));
+        assert_eq!((done.scans, done.skipped), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
             let replayed = export_of(&state, *week);
             assert!(replayed == *live, "week {}: the replay differs from the run", week_label(*week));

@@ -1,10 +1,10 @@
-//! Recognises forgotten names in the lines of a log, by the rule that the engine uses for new
+//! Recognises forgotten names in the events of a log, by the rule that the engine uses for new
 //! scans, and replaces them.
 
 use rustc_hash::FxHashMap;
 
+use super::LogEvent;
 use crate::engine::Outcome;
-use crate::log::LogEvent;
 use crate::model::name::Name;
 use crate::model::{AdminCommand, ForgottenPlaceholder, NameHash, ServerUrl};
 use crate::rank::NameRules;
@@ -79,5 +79,77 @@ impl ForgottenNames {
             };
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::snapshot::{Completeness, Player, Snapshot};
+
+    fn list(t_ms: i64, game: &str, names: &[&str]) -> LogEvent {
+        let player = |name: &&str| Player {
+            name: Name::from(*name),
+            points: Some(3),
+            ping: None,
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        let snapshot = Snapshot {
+            t_ms,
+            game: game.to_owned(),
+            map: "q3dm17".to_owned(),
+            hostname: "Visor".to_owned(),
+            slots: 16,
+            players: names.iter().map(player).collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        };
+        let server = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
+        LogEvent::Scan { server, outcome: Outcome::Snapshot(snapshot) }
+    }
+
+    fn names_of(event: &LogEvent) -> Vec<&str> {
+        let LogEvent::Scan { outcome: Outcome::Snapshot(snapshot), .. } = event else { panic!("a list") };
+        snapshot.players.iter().map(|player| player.name.as_str()).collect()
+    }
+
+    #[test]
+    fn names_are_replaced_as_the_engine_reads_them() {
+        let names = ForgottenNames::new(vec![(NameHash::of("baseq3", "Visor"), 5_000)], NameRules::default());
+        for (t_ms, game, listed, kept) in [
+            (
+                10,
+                "baseq3",
+                &["Klesk", "^1Vis^2or", "  Visor "][..],
+                &["Klesk", "forgotten-5000-1", "forgotten-5000-1"][..],
+            ),
+            (5_000, "baseq3", &["Visor"], &["forgotten-5000-1"]),
+            (5_001, "baseq3", &["Visor", "Klesk"], &["", "Klesk"]),
+            (10, "baseoa", &["Visor"], &["Visor"]),
+            (10, "baseq3", &["visor", "Visor2", ""], &["visor", "Visor2", ""]),
+        ] {
+            let mut event = list(t_ms, game, listed);
+            assert_eq!(names.replace_in(&mut event), listed != kept, "{listed:?}");
+            assert_eq!(names_of(&event), kept);
+        }
+        let (game, from, into) = ("baseq3".to_owned(), "Visor".to_owned(), "Klesk".to_owned());
+        let mut merge = LogEvent::Command { t_ms: 1, command: AdminCommand::Merge { game, from, into } };
+        assert!(names.replace_in(&mut merge));
+        assert!(format!("{merge:?}").contains("forgotten-5000-1"), "{merge:?}");
+    }
+
+    #[test]
+    fn names_of_one_request_have_different_placeholders() {
+        let hash = |name, forgotten_ms| (NameHash::of("baseq3", name), forgotten_ms);
+        let names = ForgottenNames::new(vec![hash("a", 7), hash("b", 7), hash("c", 9)], NameRules::default());
+        let mut event = list(1, "baseq3", &["a", "b", "c", "d"]);
+        assert!(names.replace_in(&mut event));
+        let mut found = names_of(&event);
+        found.sort_unstable();
+        assert_eq!(found, ["d", "forgotten-7-1", "forgotten-7-2", "forgotten-9-1"]);
+        assert_eq!(names.times_ms(), [7, 7, 9]);
     }
 }

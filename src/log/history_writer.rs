@@ -1,0 +1,59 @@
+//! Writes recorded events as a log, before a daemon begins its own.
+
+use std::path::Path;
+
+use super::error::LogError;
+use super::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};
+use super::{LogEvent, RecordedSettings};
+
+/// A batch ends at this size.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Its segments have the times of the events.
+#[derive(Debug)]
+pub struct HistoryWriter {
+    writer: LogWriter,
+    builder: BatchBuilder,
+    settings: RecordedSettings,
+    last_ms: i64,
+}
+
+impl HistoryWriter {
+    /// The directory of the log must not exist. `first_ms`: the time of the first event, Unix ms.
+    pub fn create(settings: &WriterSettings, first_ms: i64) -> Result<HistoryWriter, LogError> {
+        let (writer, builder, _) = LogWriter::open(settings, 1, first_ms)?;
+        Ok(HistoryWriter { writer, builder, settings: RecordedSettings::default(), last_ms: first_ms })
+    }
+
+    pub fn append(&mut self, event: &LogEvent) -> Result<(), LogError> {
+        self.last_ms = event.t_ms();
+        match event {
+            LogEvent::Settings { settings, .. } => self.settings.update(settings.clone()),
+            _ if self.builder.is_at_segment_start() && !self.settings.is_empty() => {
+                self.builder.append(&LogEvent::Settings { t_ms: self.last_ms, settings: self.settings.clone() });
+            }
+            _ => {}
+        }
+        self.builder.append(event);
+        if self.builder.bytes() >= BATCH_BYTES {
+            let batch = self.builder.take(self.last_ms);
+            self.write(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the last batch. The log is on disk.
+    pub fn finish(mut self) -> Result<u64, LogError> {
+        let batch = self.builder.take(self.last_ms);
+        self.write(batch)?;
+        Ok(self.builder.last_seq())
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.writer.dir()
+    }
+
+    fn write(&mut self, batch: Option<Batch>) -> Result<(), LogError> {
+        batch.map_or(Ok(()), |batch| self.writer.write(batch, self.last_ms))
+    }
+}
