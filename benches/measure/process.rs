@@ -1,5 +1,7 @@
 //! Processes of clqd that a bench starts and watches.
 
+#![allow(dead_code, reason = "each bench that includes this module uses its part of it")]
+
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -19,6 +21,10 @@ pub struct Running(Child);
 impl Running {
     pub fn start(command: &mut Command) -> anyhow::Result<Running> {
         Ok(Running(command.spawn()?))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
     }
 
     /// User and system time so far, seconds (proc_pid_stat(5), 100 ticks a second).
