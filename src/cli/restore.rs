@@ -17,8 +17,11 @@ use crate::cli::output::format::group_digits;
 use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::Row;
+use crate::model::NameHash;
 use crate::model::commit::Meta;
 use crate::model::restore::{ArchiveFacts, RestoreReport};
+use crate::state::forget_again::{forget_again, forgotten_names};
+use crate::state::recovery::RecoveryError;
 use crate::state::restore::{ArchiveIsNewer, RestoreLimits, Restored, compare_with_archive, restore_from_archive};
 use crate::store;
 
@@ -51,15 +54,20 @@ pub struct RestoreArgs {
 pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let state = without_trailing_slash(&config.state_dir);
+    // The previous state is locked while it is replaced.
+    let requests = state.exists().then(|| forgotten_names(&config, &state));
     let before = match &args.dir {
         Some(dir) => {
             let refused = || format!("cannot restore {} to {}; nothing was changed", dir.display(), state.display());
             let archived = if args.ignore_archive { None } else { archive_facts(&config).with_context(refused)? };
-            let check = |backup: &Meta| match &archived {
-                Some(facts) => compare_with_archive(backup, facts).map_err(|newer| advice(&config, dir, &newer)),
-                None => Ok(()),
+            let prepare = |backup: &Meta, new: &Path| -> anyhow::Result<()> {
+                if let Some(facts) = &archived {
+                    compare_with_archive(backup, facts).map_err(|newer| advice(&config, dir, &newer))?;
+                }
+                forget_again_in(new, &config, requests);
+                Ok(())
             };
-            let restored = store::restore(dir, &state, config.store.cache_bytes, check).with_context(refused)?;
+            let restored = store::restore(dir, &state, config.store.cache_bytes, prepare).with_context(refused)?;
             print(app, row(&state, restored.summary))?;
             restored.before
         }
@@ -68,7 +76,7 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             if app.connect().is_ok() {
                 bail!("the daemon is running: stop it first, such as with `systemctl stop clqd`");
             }
-            let Restored { directory, report } = from_mysql(app, &state)
+            let Restored { directory, report } = from_mysql(app, &state, requests)
                 .with_context(|| format!("cannot restore {} from the archive", state.display()))?;
             print(app, restored_row(&state, directory.summary, report))?;
             directory.before
@@ -78,6 +86,32 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         note(format_args!("clqd: the old state is kept in {}", before.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The requests to forget of the state that is replaced, which the restored one may lack.
+type Requests = Result<Vec<(NameHash, i64)>, RecoveryError>;
+
+/// Applies them to the restored state.
+fn forget_again_in(new: &Path, config: &Config, requests: Option<Requests>) {
+    let Some(requests) = requests else {
+        return note(
+            "clqd: if names were forgotten after the time of this state, repeat `clqd player forget` for them",
+        );
+    };
+    match requests.and_then(|requests| forget_again(config, new, requests)) {
+        Ok(0) => {}
+        Ok(1) => note("clqd: 1 name that was forgotten later is forgotten in the restored state, too"),
+        Ok(names) => {
+            note(format_args!(
+                "clqd: {names} names that were forgotten later are forgotten in the restored state, too"
+            ));
+        }
+        Err(error) => note(format_args!(
+            "clqd: warning: the requests to forget players in the old state cannot be applied; repeat `clqd player forget` \
+             for those that are later than the restored state: {:#}",
+            anyhow::Error::new(error)
+        )),
+    }
 }
 
 /// What the configured archive has. `None`: no archive is configured, or it has no tables yet.
@@ -117,7 +151,7 @@ fn runtime() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
 }
 
-fn from_mysql(app: &CliContext, state: &Path) -> anyhow::Result<Restored> {
+fn from_mysql(app: &CliContext, state: &Path, requests: Option<Requests>) -> anyhow::Result<Restored> {
     let config = app.config()?;
     let settings = config.engine_settings().context("time_zone or boards.windows")?;
     let bar = if stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -129,6 +163,7 @@ fn from_mysql(app: &CliContext, state: &Path) -> anyhow::Result<Restored> {
         config.store.cache_bytes,
         RestoreLimits::default(),
         &mut progress,
+        |new| forget_again_in(new, &config, requests),
     ));
     bar.finish_and_clear();
     Ok(restored?)
@@ -161,7 +196,7 @@ fn not_restored(report: &RestoreReport) -> Vec<String> {
     lines.extend(
         [
             "windows other than weeks, such as days and months: they begin empty",
-            "forgotten names: repeat `clqd player forget`, or they are stored again when they are seen",
+            "forgotten names, if the old state is missing: repeat `clqd player forget`, or they are stored again when they are seen",
             "former names of merged players: each becomes a player again when it is seen",
             "exemptions from screening (`clqd servers trust`), and what screening has learned",
             "tags without a server, and the order of the tags of a server",

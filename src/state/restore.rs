@@ -60,7 +60,7 @@ impl From<RejectedRow> for RestoreArchiveError {
 
 /// Replaces a state directory by one that is built from the archive, and renames the previous one to
 /// `STATE.before-restore`. No process may have the state open. `progress` is called with a table's
-/// name and the rows that were read from it.
+/// name and the rows that were read from it. `prepare` gets the directory of the new state.
 pub async fn restore_from_archive(
     archive: &ArchiveSettings,
     settings: &EngineSettings,
@@ -68,6 +68,7 @@ pub async fn restore_from_archive(
     cache_bytes: u64,
     limits: RestoreLimits,
     progress: &mut dyn FnMut(&str, u64),
+    prepare: impl FnOnce(&Path),
 ) -> Result<Restored, RestoreArchiveError> {
     let mut archive = Archive::connect_to_read(archive).await?;
     let facts = archive.begin_restore().await?;
@@ -91,6 +92,7 @@ pub async fn restore_from_archive(
     // A state that the daemon would refuse must not replace another one.
     Engine::new(settings.clone(), store.load()?)?;
     drop(store);
+    prepare(replacement.dir());
     Ok(Restored { directory: replacement.finish(now_ms)?, report })
 }
 

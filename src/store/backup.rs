@@ -149,16 +149,17 @@ pub struct RestoreSummary {
 }
 
 /// Replaces a state directory by a copy of a backup and renames the previous one to
-/// `STATE.before-restore`. No process may have the state open. Nothing is replaced if `check` fails.
+/// `STATE.before-restore`. No process may have the state open. `prepare` gets the values of the backup and the
+/// directory of the copy, which it may change; nothing is replaced if it fails.
 pub fn restore<E: From<StoreError>>(
     backup: &Path,
     state: &Path,
     cache_bytes: u64,
-    check: impl FnOnce(&Meta) -> Result<(), E>,
+    prepare: impl FnOnce(&Meta, &Path) -> Result<(), E>,
 ) -> Result<RestoreSummary, E> {
     let replacement = StateReplacement::begin(state)?;
     let meta = copy_checked(backup, &replacement.new, cache_bytes)?;
-    check(&meta)?;
+    prepare(&meta, &replacement.new)?;
     Ok(replacement.finish(meta.now_ms)?)
 }
 
@@ -205,6 +206,11 @@ impl StateReplacement {
         }
         files::create_dir(&new)?;
         Ok(StateReplacement { state: state.to_owned(), new, kept, before, is_finished: false, _lock: lock })
+    }
+
+    /// The directory of the new state. No process may have it open at `finish`.
+    pub fn dir(&self) -> &Path {
+        &self.new
     }
 
     /// Opens the new state, which is empty. Drop it before `finish`.

@@ -140,7 +140,7 @@ async fn restore_with(
     dir: &Path,
     settings: EngineSettings,
 ) -> Result<Restored, RestoreArchiveError> {
-    restore_from_archive(&database.settings(), &settings, dir, CACHE_BYTES, LIMITS, &mut |_, _| ()).await
+    restore_from_archive(&database.settings(), &settings, dir, CACHE_BYTES, LIMITS, &mut |_, _| (), |_| ()).await
 }
 
 /// The archived values of all kept weeks.
@@ -677,11 +677,11 @@ async fn archive_that_cannot_be_restored_is_refused_and_nothing_changes() {
     }
     let mut far = database.settings();
     far.url = "mysql://clqd@127.0.0.1:1/clqd".to_owned();
-    let error = restore_from_archive(&far, &settings(), &state_dir, CACHE_BYTES, LIMITS, &mut |_, _| ()).await;
+    let error = restore_from_archive(&far, &settings(), &state_dir, CACHE_BYTES, LIMITS, &mut |_, _| (), |_| ()).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("cannot be reached"), "{error}");
     far.url = String::new();
-    let error = restore_from_archive(&far, &settings(), &state_dir, CACHE_BYTES, LIMITS, &mut |_, _| ()).await;
+    let error = restore_from_archive(&far, &settings(), &state_dir, CACHE_BYTES, LIMITS, &mut |_, _| (), |_| ()).await;
     assert!(error.unwrap_err().to_string().contains("no archive is configured"));
     assert!(matches!(clqd::engine::StateRestore::new(settings(), &Default::default()), Err(RestoreError::Empty)));
     restore(&database, &state_dir).await.unwrap();
@@ -799,9 +799,10 @@ async fn restore_of_many_rows_is_measured() {
     };
     let state = dir.path().join("state");
     let limits = RestoreLimits::default();
-    let restored = restore_from_archive(&database.settings(), &settings(), &state, 256 << 20, limits, &mut progress)
-        .await
-        .unwrap();
+    let restored =
+        restore_from_archive(&database.settings(), &settings(), &state, 256 << 20, limits, &mut progress, |_| ())
+            .await
+            .unwrap();
     let seconds = began.elapsed().as_secs_f64();
     assert_eq!((restored.report.player_rows, restored.report.best_players), (2 * rows, rows));
     let memory = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::corrections::Server;
 use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
 use clqd::fleet::FaultShares;
 use clqd::state::{ReplayFeed, State};
@@ -80,6 +81,39 @@ fn online_backup_equals_state_at_one_time() {
     assert_eq!(now, weeks.iter().map(|week| sandbox.export(&sandbox.state(), week)).collect::<Vec<_>>());
     let daemon = sandbox.start();
     assert_eq!(sandbox.list(&[]).len(), 8);
+    daemon.stop();
+}
+
+/// Who was forgotten after the backup stays forgotten: also a name that the backup does not have.
+#[test]
+fn restore_applies_later_requests_to_forget() {
+    let one = Server::start(&["Visor", "Klesk", "Sarge"]);
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    sandbox.ok(["servers", "add", &one.url]);
+    let is_known = |name: &str| sandbox.run(["player", name]).status.success();
+    wait_until("the players are known", || is_known("Visor") && is_known("Sarge"));
+    let backup = sandbox.path("backup");
+    sandbox.ok(["backup".as_ref(), backup.as_os_str()]);
+    one.set_list(&["Visor", "Klesk", "Sarge", "Hunter"]);
+    wait_until("the player is known", || is_known("Hunter"));
+    for name in ["Visor", "Hunter"] {
+        sandbox.ok(["player", "forget", name, "--game", "baseq3", "--yes"]);
+    }
+    let requests = sandbox.json(["player", "forgotten"]);
+    assert_eq!(requests.len(), 2, "{requests:?}");
+    daemon.stop();
+    assert!(sandbox.export(&backup, &sandbox.weeks()[0]).contains("Visor"));
+
+    let done = sandbox.run(["restore".as_ref(), backup.as_os_str()]);
+    assert!(done.status.success() && done.err.contains("2 names that were forgotten later"), "{}", done.err);
+    assert_eq!(sandbox.json(["player", "forgotten"]), requests);
+    assert!(is_known("Klesk") && !is_known("Visor"));
+    let daemon = sandbox.start();
+    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64();
+    let seen = scans();
+    wait_until("the server is scanned", || scans() > seen.map(|seen| seen + 3));
+    assert!(is_known("Klesk") && !is_known("Visor") && !is_known("Hunter"));
     daemon.stop();
 }
 

@@ -51,7 +51,8 @@ fn busiest(fleet: &Fleet) -> String {
 #[test]
 fn week_closed_by_wrong_clock_resumes_after_reset() {
     let library = faketime_library();
-    let sandbox = Sandbox::new("[clock]\nsynchronised = \"never\"");
+    // The wrong clock must not make the log too old to keep.
+    let sandbox = Sandbox::new("[clock]\nsynchronised = \"never\"\n[log]\nkeep_days = 30\n");
     let fleet = fleet(8, 3, 60.0, FaultShares::NONE);
     let url = busiest(&fleet);
     let week = week_label(Calendar::default().week(clqd::clock::system_ms()));

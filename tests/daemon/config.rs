@@ -109,7 +109,7 @@ fn reload_refuses_what_the_next_start_refuses() {
         (
             // The file of the config is no directory.
             format!("{good}[capture]\ndir = {:?}\n", sandbox.config().join("captures")),
-            "capture.dir: cannot read the metadata of ",
+            "capture.dir: cannot look at ",
         ),
         // An address for documentation: no machine has it.
         (good.replace("listen = \"\"", "listen = \"192.0.2.1:8480\""), "web.listen: cannot listen at 192.0.2.1: "),

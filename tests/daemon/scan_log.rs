@@ -90,7 +90,7 @@ fn truncated_last_line_is_dropped_with_warning() {
             "clqd: warning: cut.jsonl:11: the last line is incomplete ({cut} bytes of this line are in the file): dropped\n"
         );
         assert!(printed.starts_with(&warning), "{printed}");
-        assert!(printed.contains("cut.jsonl: 10 lines"), "{printed}");
+        assert!(printed.contains("cut.jsonl: 10 scans"), "{printed}");
     }
     let packed = zst(&(before.clone() + &last));
     for cut in (0..packed.len()).step_by(packed.len() / 6) {
@@ -116,7 +116,7 @@ fn damaged_lines_are_refused_without_salvage() {
     let (rows, printed) = replays.rows(&[&damaged], &["--salvage"]);
     assert_eq!(rows, want);
     assert!(printed.starts_with("clqd: warning: damaged.jsonl:6: not a line"), "{printed}");
-    assert!(printed.contains("(lines 6 to 7, 16 bytes): skipped\ndamaged.jsonl: 10 lines"), "{printed}");
+    assert!(printed.contains("(lines 6 to 7, 16 bytes): skipped\ndamaged.jsonl: 10 scans"), "{printed}");
 
     let other = replays.log("notes.txt", "not a log\n");
     let refused = replays.refused(&[&whole, &other], &["--salvage"]);

@@ -3,6 +3,8 @@
 //!
 //! Ratings of other players do not change.
 
+use std::collections::BTreeMap;
+
 use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
 use crate::model::commit::RowKey;
 use crate::model::name::Name;
@@ -35,6 +37,12 @@ impl Engine {
         let corrections = &mut self.global.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         Ok(ForgetResult { player, hashes, rows })
+    }
+
+    /// Notes that names were forgotten, with the times of the requests, Unix ms.
+    pub fn note_forgotten(&mut self, names: &BTreeMap<NameHash, i64>) {
+        self.global.forgotten.extend(names);
+        self.global.pending.corrections.forgotten.extend(names.iter().map(|(hash, ms)| (*hash, *ms)));
     }
 
     /// Forgets the placeholder of a forgotten player in a log, as [`Engine::forget_player`]
@@ -74,6 +82,11 @@ impl Engine {
         let mut all: Vec<(NameHash, i64)> = self.global.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
         all.sort_unstable_by_key(|&(hash, ms)| (ms, hash));
         all
+    }
+
+    /// The name of a game; `None`: the key is not known.
+    pub fn game_name(&self, game: GameKey) -> Option<&str> {
+        self.global.games.has_name(game.0).then(|| self.global.games.name(game.0))
     }
 
     /// How names are read from lists.
