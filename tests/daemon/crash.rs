@@ -28,11 +28,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::database::Database;
-use crate::sandbox::{self, Sandbox, closed_port_url, fleet, rows, send_request, wait_for};
+use crate::sandbox::{self, Sandbox, closed_port_url, fleet, number, rows, seed, send_request, wait_for};
 use clqd::api::{RescanSelector, ScanResult, ServerFilter};
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::engine::Outcome;
@@ -52,15 +51,6 @@ macro_rules! print_always {
     ($($arg:tt)*) => {
         writeln!(std::io::stderr(), $($arg)*).expect("standard error")
     };
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
-}
-
-fn seed() -> u64 {
-    let random = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as u64 % 1_000_000;
-    number("CLQD_SEED", random)
 }
 
 // Kills at random times ---------------------------------------------------
@@ -554,8 +544,7 @@ fn kills_during_week_close_change_no_result() {
     let log = killed.path("past.jsonl");
     let weeks = write_past(&log, SERVERS, seed);
     killed.ok(["replay".as_ref(), "--state".as_ref(), killed.state().as_os_str(), log.as_os_str()]);
-    let copied = Command::new("cp").arg("-a").arg(killed.state()).arg(uninterrupted.state()).status().unwrap();
-    assert!(copied.success());
+    sandbox::copy(&killed.state(), &uninterrupted.state());
     assert_eq!(
         phase(&killed.status(), &weeks[1]).as_deref(),
         Some("running"),

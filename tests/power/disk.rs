@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::load::Position;
 use clqd::fleet::rng::{RngExt, SplitMix64};
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -85,10 +86,6 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = Piece> {
         (part > 0).then_some(piece)
     })
 }
-
-/// A moment in a recording: the number of writes and flushes before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position(pub usize);
 
 enum Event {
     Write { offset: u64, data: Box<[u8]> },

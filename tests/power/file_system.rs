@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::sandbox::{run, try_run};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     Ext4,
@@ -69,31 +71,5 @@ impl Drop for Mount {
         if self.is_mounted && !unmount(&["--quiet"]).is_ok_and(|status| status.success()) {
             let _ = unmount(&["--lazy"]);
         }
-    }
-}
-
-/// Copies a file or a directory to a path that does not exist, or over a file.
-#[track_caller]
-pub fn copy(from: &Path, to: &Path) {
-    run(Command::new("cp").arg("-a").arg(from).arg(to));
-}
-
-/// Runs a command that must succeed.
-#[track_caller]
-pub fn run(command: &mut Command) {
-    try_run(command).unwrap_or_else(|error| panic!("{error}"));
-}
-
-/// Error: the command, its status and its output.
-fn try_run(command: &mut Command) -> Result<(), String> {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!(
-            "{command:?}: {}: {}{}",
-            output.status,
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        )),
     }
 }

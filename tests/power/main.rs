@@ -27,10 +27,13 @@ mod file_system;
 mod fuse;
 #[path = "../support/http.rs"]
 mod http;
+#[path = "../support/load.rs"]
 mod load;
 mod namespace;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
+#[path = "../support/shim.rs"]
+mod shim;
 mod syncs;
 
 use std::ffi::OsStr;
@@ -41,12 +44,12 @@ use std::time::{Duration, Instant};
 
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{FaultShares, Fleet};
-use disk::{Position, Recording, Survival};
-use file_system::{FileSystem, Mount, copy, run};
+use disk::{Recording, Survival};
+use file_system::{FileSystem, Mount};
 use fuse::{DiskFile, SharedDisk};
-use load::{CLOSED_WEEKS, History, Load};
-use sandbox::{Sandbox, fleet, wait_until};
-use syncs::Shim;
+use load::{CLOSED_WEEKS, History, Load, Position, prepare};
+use sandbox::{Sandbox, copy, fleet, number, run, seed};
+use shim::Shim;
 
 /// Cuts of one run of the daemon.
 const CUTS_PER_RUN: usize = 15;
@@ -59,15 +62,6 @@ const CHANGES_MIN: usize = 30;
 
 /// One of this number of cuts is followed by a replay.
 const CUTS_PER_REPLAY: usize = 3;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
-}
-
-fn seed() -> u64 {
-    let random = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as u64 % 1_000_000;
-    number("CLQD_SEED", random)
-}
 
 fn file_systems() -> Vec<FileSystem> {
     let only = std::env::var("CLQD_POWER_FILE_SYSTEM").ok();
@@ -123,7 +117,7 @@ impl Setup {
         let sandbox = Sandbox::new("").with_state("disk/state");
         std::fs::create_dir(sandbox.path("disk")).expect("a directory");
         let prepared = sandbox.path("prepared");
-        Setup::prepare(&prepared);
+        prepare(&prepared);
         // The state is small and is compacted continuously. The disk is smaller than what should be
         // free. A week stays reopened, because the clock is not trusted to close it.
         sandbox.configure_store(
@@ -131,23 +125,6 @@ impl Setup {
             "[clock]\nsynchronised = \"never\"\ntrust_after_s = 86400\n",
         );
         Setup { sandbox, prepared, fleet: fleet(40, seed, 60.0, faults) }
-    }
-
-    /// Writes the state of two closed weeks.
-    fn prepare(state: &Path) {
-        let sandbox = Sandbox::new("");
-        // The servers of the log do not exist.
-        sandbox.configure_scan("opt_out = [\"127.0.0.0/8\"]", "[clock]\nsynchronised = \"always\"");
-        let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
-        sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-        let daemon = sandbox.start();
-        wait_until("the weeks are closed", || {
-            let status = sandbox.status();
-            let weeks = status["engine"]["weeks"].as_array().expect("weeks");
-            CLOSED_WEEKS.iter().all(|label| weeks.iter().any(|it| it["week"] == *label && it["phase"] == "closed"))
-        });
-        daemon.stop();
-        copy(&sandbox.state(), state);
     }
 
     fn mount_dir(&self) -> PathBuf {
@@ -162,10 +139,12 @@ impl Setup {
         let daemon = self.sandbox.start_with_env(env);
         let client = daemon.client().expect("a connection");
         let rng = SplitMix64::from_parts(&[rng.bits()]);
-        let mut load = Load::new(&self.sandbox, recorded.disk.clone(), client, &self.fleet, rng);
+        let disk = recorded.disk.clone();
+        let now = Box::new(move || disk.lock().position());
+        let mut load = Load::new(&self.sandbox, now, client, &self.fleet, rng);
         let began = Instant::now();
         while began.elapsed() < RUN_MIN || load.changes() < CHANGES_MIN {
-            load.step();
+            load.step().expect("a response");
         }
         let recording = recorded.disk.lock().stop_recording();
         daemon.kill();

@@ -1,100 +1,19 @@
-//! Slow and failing disks: a library for `LD_PRELOAD` ([`shim.c`](shim.c)) delays syncs of the daemon, or fails
+//! Slow and failing disks: a library for `LD_PRELOAD` ([`Shim`]) delays syncs of the daemon, or fails
 //! one of its calls with EIO.
 //!
 //! The tests compare the order of events, never times: the library notes where each sync begins and
 //! ends, and an answer came during a sync if the same sync was in progress before and after it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use clqd::control::{ClientError, Request};
 use clqd::fleet::{FaultShares, Fleet};
 
-use crate::file_system::{copy, run};
 use crate::http;
 use crate::sandbox::{
-    Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, closed_port_url, fleet, send_request, wait_for, wait_until,
+    Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, closed_port_url, copy, fleet, send_request, wait_for, wait_until,
 };
-
-/// The library, and what it reports.
-pub struct Shim {
-    dir: tempfile::TempDir,
-    /// Only calls on files below it are changed.
-    below: PathBuf,
-}
-
-impl Shim {
-    /// Builds the library.
-    pub fn new(below: &Path) -> Shim {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/power/shim.c");
-        let library = dir.path().join("shim.so");
-        run(Command::new("cc")
-            .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-o"])
-            .arg(library)
-            .args([source, "-ldl"]));
-        Shim { dir, below: below.to_owned() }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.dir.path().join(name).to_str().expect("UTF-8").to_owned()
-    }
-
-    /// The environment of a process that uses it, with further variables.
-    pub fn env(&self, variables: &[(&str, &str)]) -> Vec<(String, String)> {
-        let own = [
-            ("LD_PRELOAD", self.path("shim.so")),
-            ("SHIM_DIR", self.below.to_str().expect("UTF-8").to_owned()),
-            ("SHIM_LOG", self.path("log")),
-            ("SHIM_FAIL_WHEN", self.path("fail")),
-        ];
-        let further = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
-        own.into_iter().chain(further).map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
-    /// Lets the next call fail.
-    fn fail(&self) {
-        std::fs::write(self.path("fail"), "").expect("a file");
-    }
-
-    /// Whether the call has failed.
-    fn has_failed(&self) -> bool {
-        !Path::new(&self.path("fail")).exists()
-    }
-
-    fn log(&self) -> Vec<(String, u32)> {
-        let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
-        let line = |line: &str| {
-            let (what, number) = line.split_once(' ').expect("a word and a number");
-            (what.to_owned(), number.parse().expect("a number"))
-        };
-        log.lines().map(line).collect()
-    }
-
-    /// The syncs that have begun and not ended.
-    fn in_progress(&self) -> Vec<u32> {
-        let log = self.log();
-        let has_ended = |number: u32| log.iter().any(|(what, ended)| what == "end" && *ended == number);
-        log.iter().filter(|(what, number)| what == "begin" && !has_ended(*number)).map(|(_, number)| *number).collect()
-    }
-
-    /// The result of `act`, if one sync was in progress from before its begin until after its end.
-    fn during_sync<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
-        let before = self.in_progress();
-        let result = act();
-        let after = self.in_progress();
-        before.iter().any(|number| after.contains(number)).then_some(result)
-    }
-
-    /// The last sync that has begun, and the last that has ended; 0: none.
-    fn last(&self, what: &str) -> u32 {
-        self.log().into_iter().filter(|(it, _)| it == what).map(|(_, number)| number).max().unwrap_or(0)
-    }
-}
-
-fn as_strs(env: &[(String, String)]) -> Vec<(&str, &str)> {
-    env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-}
+use crate::shim::{Shim, as_strs};
 
 /// The delay of a sync, ms: longer than it takes to answer a few requests.
 const SYNC_MS: &str = "1000";
@@ -230,18 +149,10 @@ fn failed_read_at_start_loses_nothing() {
         let after = reads.to_string();
         let env = shim.env(&[("SHIM_FAIL", "read"), ("SHIM_FAIL_AFTER", &after)]);
         let mut daemon = sandbox.spawn_with_env(&as_strs(&env));
-        let has_started = wait_for("the daemon responds or ends", || match daemon.exit_status() {
-            Some(status) => {
-                assert!(!status.success(), "read {reads}: {}", daemon.log());
-                Some(false)
-            }
-            None => {
-                let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
-                status.is_ok().then_some(true)
-            }
-        });
-        if has_started {
-            daemon.stop();
+        let has_started = daemon.becomes_ready();
+        match has_started {
+            true => _ = daemon.stop(),
+            false => assert!(!daemon.wait().success(), "read {reads}: {}", daemon.log()),
         }
         if !shim.has_failed() {
             break;

@@ -42,6 +42,43 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
 }
 
+/// The number in an environment variable.
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
+}
+
+/// The seed of a random test.
+pub fn seed() -> u64 {
+    let random = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as u64 % 1_000_000;
+    number("CLQD_SEED", random)
+}
+
+/// Copies a file or a directory to a path that does not exist, or over a file.
+#[track_caller]
+pub fn copy(from: &Path, to: &Path) {
+    run(Command::new("cp").arg("-a").arg(from).arg(to));
+}
+
+/// Runs a command that must succeed.
+#[track_caller]
+pub fn run(command: &mut Command) {
+    try_run(command).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Error: the command, its status and its output.
+pub fn try_run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "{command:?}: {}: {}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
+}
+
 /// A temporary directory with the files of a daemon.
 pub struct Sandbox {
     dir: tempfile::TempDir,
@@ -131,7 +168,16 @@ impl Sandbox {
     }
 
     pub fn run<I: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = I>) -> CommandOutput {
-        CommandOutput::of(self.command(args).output().expect("clqd starts"))
+        self.run_with_env(args, &[])
+    }
+
+    /// Runs a command with additional environment variables.
+    pub fn run_with_env<I: AsRef<std::ffi::OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = I>,
+        env: &[(&str, &str)],
+    ) -> CommandOutput {
+        CommandOutput::of(self.command(args).envs(env.iter().copied()).output().expect("clqd starts"))
     }
 
     /// Runs a command that must succeed. Returns its standard output.
@@ -298,6 +344,17 @@ impl Daemon {
             assert!(began.elapsed() < WAIT_MAX, "the daemon does not respond: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Waits until it responds or ends. Returns whether it responds.
+    pub fn becomes_ready(&mut self) -> bool {
+        wait_for("the daemon responds or ends", || match self.exit_status() {
+            Some(_) => Some(false),
+            None => {
+                let status = self.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
+                status.is_ok().then_some(true)
+            }
+        })
     }
 
     /// A connection to its control socket.

@@ -1,11 +1,15 @@
-//! A client that changes and reads the state of a daemon, and what must be true after a power cut.
+//! A client that changes and reads the state of a daemon, and what must be true after a power cut or a
+//! kill.
 //!
-//! A change is noted with the position of the recording before its request and after its response.
-//! After a cut at a position, a subject has the value of the last change whose response came
-//! before that position, or of a change that had been requested by then. What a response
-//! has shown counts as acknowledged, too: times of scans and points of players only grow.
+//! A change is noted with the position before its request and after its response. After a cut at a
+//! position, a subject has the value of the last change whose response came before that position, or of
+//! a change that had been requested by then. What a response has shown counts as acknowledged, too:
+//! times of scans and points of players only grow.
+
+#![allow(dead_code, reason = "each test program uses a part of this module")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
 use clqd::fleet::Fleet;
@@ -15,16 +19,35 @@ use clqd::model::commit::WeekPhase;
 use clqd::model::row::Ranking;
 use clqd::model::view::board::PlayerSelector;
 
-use crate::disk::Position;
-use crate::fuse::SharedDisk;
-use crate::sandbox::{Sandbox, closed_port_url, send_request};
+use crate::sandbox::{Sandbox, closed_port_url, copy, send_request, wait_until};
 
 /// The game and the closed weeks of `tests/fixtures/scan-log.jsonl`.
 const GAME: &str = "baseq3";
 pub const CLOSED_WEEKS: [&str; 2] = ["2025-W47", "2025-W48"];
 
 /// Backups of one run.
-const BACKUPS_MAX: usize = 2;
+pub const BACKUPS_MAX: usize = 2;
+
+/// A moment, such as the number of writes and flushes of a disk before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(pub usize);
+
+/// Writes the state of two closed weeks.
+pub fn prepare(state: &Path) {
+    let sandbox = Sandbox::new("");
+    // The servers of the log do not exist.
+    sandbox.configure_scan("opt_out = [\"127.0.0.0/8\"]", "[clock]\nsynchronised = \"always\"");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    let daemon = sandbox.start();
+    wait_until("the weeks are closed", || {
+        let status = sandbox.status();
+        let weeks = status["engine"]["weeks"].as_array().expect("weeks");
+        CLOSED_WEEKS.iter().all(|label| weeks.iter().any(|it| it["week"] == *label && it["phase"] == "closed"))
+    });
+    daemon.stop();
+    copy(&sandbox.state(), state);
+}
 
 /// Something that a client changes, and that has one value at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,16 +116,14 @@ impl History {
     /// Compares a daemon that was started after a cut. Returns what is lost.
     pub fn losses(&self, sandbox: &Sandbox, client: &mut Client, cut: Position) -> Vec<String> {
         let mut losses = Vec::new();
-        let now = Snapshot::read(client);
+        let now = Snapshot::read(client).expect("a response");
         for (subject, changes) in &self.changes {
             let possible = History::possible(changes, cut);
-            let found = match subject {
-                // A backup that is being written is of no use, but does no harm.
-                Subject::Backup(_) if possible.len() > 1 || possible.contains(ABSENT) => continue,
-                Subject::Backup(dir) => export_of_backup(sandbox, dir),
-                Subject::Player(name) => resolve(client, name),
-                _ => now.value(subject),
-            };
+            // A backup that is being written is of no use, but does no harm.
+            if matches!(subject, Subject::Backup(_)) && (possible.len() > 1 || possible.contains(ABSENT)) {
+                continue;
+            }
+            let found = now.find(subject, sandbox, client).expect("a response");
             if !possible.contains(found.as_str()) {
                 losses.push(format!("{subject:?} is {found:.200}, not one of {possible:.200?}"));
             }
@@ -120,7 +141,7 @@ impl History {
                 Growing::LastSeen(url) => server(url).and_then(|it| it.last_seen_ms).map(|ms| ms as f64),
                 Growing::Points(url, week, player) => tops
                     .entry((url.clone(), week.clone()))
-                    .or_insert_with(|| points(client, url, Some(week)).map(|(_, points)| points).unwrap_or_default())
+                    .or_insert_with(|| points(client, url, Some(week)).expect("a response").unwrap_or_default().1)
                     .get(player)
                     .copied(),
             };
@@ -139,17 +160,26 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn read(client: &mut Client) -> Snapshot {
-        let list = send_request(client, &Request::ServersList { filter: Default::default() }).expect("a list");
+    fn read(client: &mut Client) -> Result<Snapshot, ClientError> {
+        let list = send_request(client, &Request::ServersList { filter: Default::default() })?;
         let servers = list.into_iter().filter_map(|row| match row {
             Row::Server(row) => Some((row.url.clone(), row)),
             _ => None,
         });
         let servers = servers.collect();
-        let status = send_request(client, &Request::Status {}).expect("a status");
+        let status = send_request(client, &Request::Status {})?;
         let Some(Row::Status(status)) = status.into_iter().next() else { panic!("no status") };
         let closed = status.engine.weeks.iter().map(|week| (week.week.clone(), week.phase == WeekPhase::Closed));
-        Snapshot { servers, closed: closed.collect() }
+        Ok(Snapshot { servers, closed: closed.collect() })
+    }
+
+    /// The value of any subject.
+    fn find(&self, subject: &Subject, sandbox: &Sandbox, client: &mut Client) -> Result<String, ClientError> {
+        match subject {
+            Subject::Backup(dir) => Ok(export_of_backup(sandbox, dir)),
+            Subject::Player(name) => resolve(client, name),
+            _ => Ok(self.value(subject)),
+        }
     }
 
     fn value(&self, subject: &Subject) -> String {
@@ -171,29 +201,32 @@ impl Snapshot {
 }
 
 /// The key that a name leads to.
-fn resolve(client: &mut Client, name: &str) -> String {
+fn resolve(client: &mut Client, name: &str) -> Result<String, ClientError> {
     let rows = match send_request(client, &Request::Player { name: name.to_owned() }) {
-        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => return ABSENT.to_owned(),
-        rows => rows.expect("a response"),
+        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => return Ok(ABSENT.to_owned()),
+        rows => rows?,
     };
     let key = rows.iter().find_map(|row| match row {
         Row::Player(player) if player.game == GAME => Some(player.player_key),
         _ => None,
     });
-    key.map_or_else(|| ABSENT.to_owned(), |key| format!("player {key}"))
+    Ok(key.map_or_else(|| ABSENT.to_owned(), |key| format!("player {key}")))
 }
 
+/// A week, and the points of players by key.
+type Points = (String, BTreeMap<u32, f64>);
+
 /// The week and the points of all players of a server.
-fn points(client: &mut Client, url: &str, week: Option<&str>) -> Option<(String, BTreeMap<u32, f64>)> {
+fn points(client: &mut Client, url: &str, week: Option<&str>) -> Result<Option<Points>, ClientError> {
     let server = ServerUrl::parse(url).expect("a URL");
     let week = week.map(str::to_owned);
     let request = Request::Top { server, ranking: Ranking::Points, week, count: 10_000 };
     match send_request(client, &request) {
         // Nobody has points yet.
-        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => None,
-        rows => match rows.expect("a response").pop() {
+        Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => Ok(None),
+        rows => match rows?.pop() {
             Some(Row::Top(top)) => {
-                Some((top.week, top.rows.into_iter().map(|row| (row.player_key, row.score)).collect()))
+                Ok(Some((top.week, top.rows.into_iter().map(|row| (row.player_key, row.score)).collect())))
             }
             other => panic!("{other:?}"),
         },
@@ -208,10 +241,13 @@ fn export_of_backup(sandbox: &Sandbox, dir: &str) -> String {
     }
 }
 
-/// A client of a daemon whose state is on a recorded disk.
+/// The present position.
+type Now<'a> = Box<dyn Fn() -> Position + 'a>;
+
+/// A client of a daemon.
 pub struct Load<'a> {
     sandbox: &'a Sandbox,
-    disk: SharedDisk,
+    now: Now<'a>,
     client: Client,
     history: History,
     rng: SplitMix64,
@@ -227,10 +263,10 @@ pub struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    pub fn new(sandbox: &'a Sandbox, disk: SharedDisk, client: Client, fleet: &Fleet, rng: SplitMix64) -> Load<'a> {
+    pub fn new(sandbox: &'a Sandbox, now: Now<'a>, client: Client, fleet: &Fleet, rng: SplitMix64) -> Load<'a> {
         let mut load = Load {
             sandbox,
-            disk,
+            now,
             client,
             history: History::default(),
             rng,
@@ -246,7 +282,7 @@ impl<'a> Load<'a> {
     }
 
     fn note_beginning(&mut self) {
-        let now = Snapshot::read(&mut self.client);
+        let now = Snapshot::read(&mut self.client).expect("a response");
         let urls = self.not_added.iter().chain([&self.greylist_url, &self.removal_url]).chain(now.servers.keys());
         let mut subjects: Vec<Subject> = CLOSED_WEEKS.map(|week| Subject::Week(week.to_owned())).to_vec();
         for url in urls {
@@ -267,11 +303,34 @@ impl<'a> Load<'a> {
             }
         }
         for name in names {
-            let value = resolve(&mut self.client, &name);
+            let value = resolve(&mut self.client, &name).expect("a response");
             self.begin(Subject::Player(name.clone()), value);
             self.names.push(name);
         }
         assert!(self.names.len() > 10, "the fixture has players: {:?}", self.names);
+    }
+
+    /// Continues with a daemon that was started after a kill. Returns what is lost.
+    pub fn reconnect(&mut self, mut client: Client) -> Vec<String> {
+        self.history.read.clear();
+        let losses = self.history.losses(self.sandbox, &mut client, (self.now)());
+        let now = Snapshot::read(&mut client).expect("a response");
+        self.history.changes.retain(|subject, _| match subject {
+            // It was compared.
+            Subject::Backup(dir) => {
+                _ = std::fs::remove_dir_all(dir);
+                false
+            }
+            _ => true,
+        });
+        self.backups = 0;
+        for (subject, changes) in &mut self.history.changes {
+            let value = now.find(subject, self.sandbox, &mut client).expect("a response");
+            let requested = (self.now)();
+            *changes = vec![Change { value, requested, acknowledged: Some(requested) }];
+        }
+        self.client = client;
+        losses
     }
 
     fn begin(&mut self, subject: Subject, value: String) {
@@ -295,11 +354,11 @@ impl<'a> Load<'a> {
     }
 
     /// Sends a request that gives these subjects these values.
-    fn change(&mut self, request: &Request, values: Vec<(Subject, String)>) -> Vec<Row> {
-        let requested = self.disk.lock().position();
+    fn change(&mut self, request: &Request, values: Vec<(Subject, String)>) -> Result<(), ClientError> {
+        let requested = (self.now)();
         let shown_before = std::mem::take(&mut self.history.read);
-        let rows = send_request(&mut self.client, request).unwrap_or_else(|error| panic!("{request:?}: {error}"));
-        let acknowledged = Some(self.disk.lock().position());
+        let response = send_request(&mut self.client, request);
+        let acknowledged = response.is_ok().then(|| (self.now)());
         for (subject, value) in values {
             self.history.changes.entry(subject).or_default().push(Change { value, requested, acknowledged });
         }
@@ -307,11 +366,11 @@ impl<'a> Load<'a> {
         for (what, value) in shown_before {
             self.history.growing.entry(what).or_default().extend(acknowledged.map(|position| (position, value)));
         }
-        rows
+        response.map(|_| ())
     }
 
     /// Sends one or two requests.
-    pub fn step(&mut self) {
+    pub fn step(&mut self) -> Result<(), ClientError> {
         match self.rng.below(16) {
             0..3 => self.add(),
             3..5 if !self.added.is_empty() => self.tag(),
@@ -326,7 +385,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn add(&mut self) {
+    fn add(&mut self) -> Result<(), ClientError> {
         let Some(url) = self.not_added.pop() else { return self.read_servers() };
         let request = Request::ServersAdd { urls: vec![url.clone()], tags: vec!["power".to_owned()] };
         let values = vec![
@@ -334,11 +393,12 @@ impl<'a> Load<'a> {
             (Subject::Tags(url.clone()), "power".to_owned()),
             (Subject::GreylistReason(url.clone()), format!("{:?}", None::<String>)),
         ];
-        self.change(&request, values);
+        self.change(&request, values)?;
         self.added.push(url);
+        Ok(())
     }
 
-    fn tag(&mut self) {
+    fn tag(&mut self) -> Result<(), ClientError> {
         let url = self.added[self.rng.below(self.added.len())].clone();
         let subject = Subject::Tags(url.clone());
         // The daemon lists tags in the order in which they were added.
@@ -354,10 +414,10 @@ impl<'a> Load<'a> {
         };
         let request = Request::ServersTag { urls, add, remove };
         let value = tags.join(",");
-        self.change(&request, vec![(subject, value)]);
+        self.change(&request, vec![(subject, value)])
     }
 
-    fn greylist(&mut self) {
+    fn greylist(&mut self) -> Result<(), ClientError> {
         let url = self.greylist_url.clone();
         let subject = Subject::GreylistReason(url.clone());
         let none = format!("{:?}", None::<String>);
@@ -367,15 +427,15 @@ impl<'a> Load<'a> {
                 (Subject::Tags(url.clone()), String::new()),
                 (subject.clone(), none.clone()),
             ];
-            self.change(&Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() }, values);
+            self.change(&Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() }, values)?;
         }
         let reason = (self.value(&subject) == none).then(|| format!("reason {}", self.rng.bits()));
         let value = format!("{reason:?}");
         let request = Request::Greylist { url: ServerUrl::parse(&url).expect("a URL"), reason };
-        self.change(&request, vec![(subject, value)]);
+        self.change(&request, vec![(subject, value)])
     }
 
-    fn toggle_presence(&mut self) {
+    fn toggle_presence(&mut self) -> Result<(), ClientError> {
         let urls = vec![self.removal_url.clone()];
         let [listed, tags, reason] =
             [Subject::Listed, Subject::Tags, Subject::GreylistReason].map(|subject| subject(self.removal_url.clone()));
@@ -386,57 +446,61 @@ impl<'a> Load<'a> {
             ),
             _ => (Request::ServersRemove { urls }, [ABSENT; 3].map(str::to_owned)),
         };
-        self.change(&request, [listed, tags, reason].into_iter().zip(values).collect());
+        self.change(&request, [listed, tags, reason].into_iter().zip(values).collect())
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self) -> Result<(), ClientError> {
         let Some(name) = self.take_name() else { return self.read_servers() };
         let request = Request::PlayerForget { player: PlayerSelector::Name(name.clone()), game: GAME.to_owned() };
-        self.change(&request, vec![(Subject::Player(name), ABSENT.to_owned())]);
+        self.change(&request, vec![(Subject::Player(name), ABSENT.to_owned())])
     }
 
-    fn merge(&mut self) {
+    fn merge(&mut self) -> Result<(), ClientError> {
         let (Some(from), Some(into)) = (self.take_name(), self.take_name()) else { return self.read_servers() };
         let key = self.value(&Subject::Player(into.clone())).to_owned();
         let [from_player, into_player] = [from.clone(), into].map(PlayerSelector::Name);
         let request = Request::PlayerMerge { from: from_player, into: into_player, game: GAME.to_owned() };
-        self.change(&request, vec![(Subject::Player(from), key)]);
+        self.change(&request, vec![(Subject::Player(from), key)])
     }
 
     /// A name that no request has changed.
     fn take_name(&mut self) -> Option<String> {
-        let index = self.rng.below(self.names.len());
-        (!self.names.is_empty()).then(|| self.names.swap_remove(index))
-    }
-
-    fn back_up(&mut self) {
-        self.backups += 1;
-        let name = format!("disk/backup-{}", self.backups);
-        let dir = self.sandbox.path(&name).to_str().expect("UTF-8").to_owned();
-        let subject = Subject::Backup(dir.clone());
-        self.begin(subject.clone(), ABSENT.to_owned());
-        self.change(&Request::Backup { dir: dir.clone() }, vec![(subject.clone(), String::new())]);
-        let export = export_of_backup(self.sandbox, &dir);
-        assert!(export.lines().count() > 10, "the backup {dir}: {export}");
-        self.history.changes.get_mut(&subject).expect("a backup").last_mut().expect("a change").value = export;
-    }
-
-    fn reopen(&mut self) {
-        let week = CLOSED_WEEKS[self.rng.below(2)].to_owned();
-        let request = Request::WeekReopen { week: week.clone() };
-        self.change(&request, vec![(Subject::Week(week), "open".to_owned())]);
-    }
-
-    fn read_points(&mut self) {
-        let url = self.added[self.rng.below(self.added.len())].clone();
-        let Some((week, points)) = points(&mut self.client, &url, None) else { return };
-        for (player, points) in points {
-            self.history.read.push((Growing::Points(url.clone(), week.clone(), player), points));
+        match self.names.len() {
+            0 => None,
+            count => Some(self.names.swap_remove(self.rng.below(count))),
         }
     }
 
-    fn read_servers(&mut self) {
-        let now = Snapshot::read(&mut self.client);
+    fn back_up(&mut self) -> Result<(), ClientError> {
+        self.backups += 1;
+        let dir = self.sandbox.state().with_file_name(format!("backup-{}", self.backups));
+        let dir = dir.to_str().expect("UTF-8").to_owned();
+        let subject = Subject::Backup(dir.clone());
+        self.begin(subject.clone(), ABSENT.to_owned());
+        self.change(&Request::Backup { dir: dir.clone() }, vec![(subject.clone(), String::new())])?;
+        let export = export_of_backup(self.sandbox, &dir);
+        assert!(export.lines().count() > 10, "the backup {dir}: {export}");
+        self.history.changes.get_mut(&subject).expect("a backup").last_mut().expect("a change").value = export;
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), ClientError> {
+        let week = CLOSED_WEEKS[self.rng.below(2)].to_owned();
+        let request = Request::WeekReopen { week: week.clone() };
+        self.change(&request, vec![(Subject::Week(week), "open".to_owned())])
+    }
+
+    fn read_points(&mut self) -> Result<(), ClientError> {
+        let url = self.added[self.rng.below(self.added.len())].clone();
+        let Some((week, points)) = points(&mut self.client, &url, None)? else { return Ok(()) };
+        for (player, points) in points {
+            self.history.read.push((Growing::Points(url.clone(), week.clone(), player), points));
+        }
+        Ok(())
+    }
+
+    fn read_servers(&mut self) -> Result<(), ClientError> {
+        let now = Snapshot::read(&mut self.client)?;
         for url in &self.added {
             let server = &now.servers[url];
             let times = [
@@ -447,6 +511,7 @@ impl<'a> Load<'a> {
                 self.history.read.extend(ms.map(|ms| (what, ms as f64)));
             }
         }
+        Ok(())
     }
 }
 
