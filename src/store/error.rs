@@ -85,8 +85,10 @@ impl StoreError {
 
     /// The same error, naming `original` instead of its copy.
     pub(super) fn with_original_path(mut self, copy: &Path, original: &Path) -> StoreError {
-        if let StoreError::File { path, .. } | StoreError::Damaged { path, .. } | StoreError::Sled { path, .. } =
-            &mut self
+        if let StoreError::File { path, .. }
+        | StoreError::Damaged { path, .. }
+        | StoreError::MissingCheckpoint { path }
+        | StoreError::Sled { path, .. } = &mut self
             && let Ok(name) = path.strip_prefix(copy)
         {
             *path = original.join(name);

@@ -170,13 +170,19 @@ pub(in crate::store) fn remove_other_databases(dir: &Path) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Removes all databases of a state directory, in any condition. Waits until this process has closed them.
-pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(), StoreError> {
+/// The directories with databases of a state directory, itself first.
+pub(in crate::store) fn database_dirs(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut dirs = vec![dir.to_owned()];
     dirs.extend(file_names(dir)?.into_iter().filter_map(|name| {
         let is_database = name.to_str().and_then(database_number).is_some();
         is_database.then(|| dir.join(name))
     }));
+    Ok(dirs)
+}
+
+/// Removes all databases of a state directory, in any condition. Waits until this process has closed them.
+pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(), StoreError> {
+    let dirs = database_dirs(dir)?;
     for database in &dirs {
         lock::retry_until_unlocked(database, wait, || Ok((!lock::is_database_locked(database)?).then_some(())))?;
     }

@@ -64,7 +64,13 @@ pub(in crate::store) fn retry_unless_cancelled<T>(
 /// lock and releases it at once; a process that opens the directory in the meantime
 /// retries.
 pub(in crate::store) fn is_locked(dir: &Path) -> Result<bool, StoreError> {
-    is_database_locked(&super::files::database_dir(dir)?)
+    match super::files::database_dir(dir) {
+        // It is loaded again, unless a process has any of them open.
+        Err(StoreError::Damaged { .. }) => super::files::database_dirs(dir)?
+            .iter()
+            .try_fold(false, |locked, dir| Ok(locked || is_database_locked(dir)?)),
+        database => is_database_locked(&database?),
+    }
 }
 
 /// Like [`is_locked`], for the directory of a database.
