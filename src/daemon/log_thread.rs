@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::log::{Batch, BatchBuilder, LogError, LogEvent, LogFileLock, LogWriter, RecordedSettings, Retention};
+use crate::model::calendar::DAY_MS;
 
 /// Size of the next batch at which scans are discarded. The batch that is being written is at most as
 /// large.
@@ -43,6 +44,9 @@ pub(super) struct LogThread {
     write_due_ms: Option<i64>,
     /// The settings that hold now. Each segment begins with them.
     settings: RecordedSettings,
+    /// The last day of which a segment was begun, and whether its known servers are to be added.
+    day: i64,
+    needs_servers: bool,
     retention: Retention,
     file_lock: LogFileLock,
     work: Sender<Work>,
@@ -81,6 +85,8 @@ impl LogThread {
             builder,
             write_due_ms: None,
             settings,
+            day: i64::MIN,
+            needs_servers: false,
             retention,
             file_lock,
             work,
@@ -96,6 +102,8 @@ impl LogThread {
         if self.builder.is_at_segment_start() {
             let settings = LogEvent::Settings { t_ms: event.t_ms(), settings: self.settings.clone() };
             self.builder.append(&settings);
+            let day = event.t_ms().div_euclid(DAY_MS);
+            self.needs_servers |= std::mem::replace(&mut self.day, day) != day;
         }
         self.builder.append(event);
         match event {
@@ -111,6 +119,11 @@ impl LogThread {
             self.append(&LogEvent::Settings { t_ms, settings: changed });
         }
         self.settings = settings;
+    }
+
+    /// Whether a day's first segment has begun since the last call: all known servers are to be added.
+    pub(super) fn take_needs_servers(&mut self) -> bool {
+        std::mem::take(&mut self.needs_servers)
     }
 
     /// The batch of the last event.

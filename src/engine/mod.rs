@@ -66,7 +66,6 @@ pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
-pub use self::windows::rebuild::RebuiltServer;
 use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;

@@ -2,8 +2,8 @@
 
 use super::LogEvent;
 use super::encode::{
-    ENTRY_AT, FIRST_NAME, KIND_COMMAND, KIND_MERGE, KIND_MISS, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK, LastSnapshot,
-    ListEntry, NEXT_ENTRY, expected_connected_ms, player_flag, snapshot_flag,
+    ENTRY_AT, FIRST_NAME, KIND_COMMAND, KIND_KNOWN, KIND_MERGE, KIND_MISS, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK,
+    LastSnapshot, ListEntry, NEXT_ENTRY, expected_connected_ms, player_flag, snapshot_flag,
 };
 use super::varint::Cursor;
 use crate::engine::Outcome;
@@ -55,6 +55,7 @@ impl Decoder {
         Ok(match kind {
             KIND_COMMAND => LogEvent::Command { t_ms, command: json("a command", cursor)? },
             KIND_SETTINGS => LogEvent::Settings { t_ms, settings: json("a list of settings", cursor)? },
+            KIND_KNOWN => LogEvent::Known { t_ms, server: json("a server", cursor)? },
             KIND_TICK => {
                 let until_ms = cursor.i64().ok_or(DecodeError::Truncated)?;
                 LogEvent::Tick { t_ms, close_until_ms: t_ms.wrapping_sub(until_ms) }

@@ -13,9 +13,9 @@
 //!
 //! | part | code |
 //! |---|---|
-//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge), time difference, and what follows |
+//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server), time difference, and what follows |
 //! | miss | server, reason |
-//! | command, settings | length and bytes of JSON: they are rare |
+//! | command, settings, known server | length and bytes of JSON: they are rare |
 //! | merge | game, and two names: they are in the table of names, so that they can be replaced |
 //! | snapshot | server, flags (below), then what the flags announce, then the list |
 //! | list, same names | a player for each entry of the list before |
@@ -38,6 +38,7 @@ pub(super) const KIND_COMMAND: u8 = 3;
 pub(super) const KIND_SETTINGS: u8 = 4;
 pub(super) const KIND_MERGE: u8 = 5;
 pub(super) const KIND_TICK: u8 = 6;
+pub(super) const KIND_KNOWN: u8 = 7;
 
 /// Flags of a snapshot.
 pub(super) mod snapshot_flag {
@@ -135,6 +136,10 @@ impl Encoder {
             LogEvent::Settings { t_ms, settings } => {
                 self.put_head(KIND_SETTINGS, *t_ms, out);
                 put_json(settings, out);
+            }
+            LogEvent::Known { t_ms, server } => {
+                self.put_head(KIND_KNOWN, *t_ms, out);
+                put_json(server, out);
             }
             LogEvent::Tick { t_ms, close_until_ms } => {
                 self.put_head(KIND_TICK, *t_ms, out);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::Outcome;
-use crate::model::{AdminCommand, ServerUrl};
+use crate::model::{AdminCommand, KnownServer, ServerUrl};
 
 /// One event of a log, in the order in which the engine applied it.
 #[derive(Clone, Debug)]
@@ -22,6 +22,12 @@ pub enum LogEvent {
         t_ms: i64,
         settings: RecordedSettings,
     },
+    /// What is known of a server. Each day's first segment has all servers, so that a replay can begin there.
+    /// It changes nothing in a state that has the events before it.
+    Known {
+        t_ms: i64,
+        server: KnownServer,
+    },
     /// Time passes: windows begin, weeks that end until `close_until_ms` are closed, in steps. The JSON
     /// lines have none: their reader closes weeks by the times of the scans.
     Tick {
@@ -35,7 +41,10 @@ impl LogEvent {
     pub fn t_ms(&self) -> i64 {
         match self {
             LogEvent::Scan { outcome, .. } => outcome.t_ms(),
-            LogEvent::Command { t_ms, .. } | LogEvent::Settings { t_ms, .. } | LogEvent::Tick { t_ms, .. } => *t_ms,
+            LogEvent::Command { t_ms, .. }
+            | LogEvent::Settings { t_ms, .. }
+            | LogEvent::Known { t_ms, .. }
+            | LogEvent::Tick { t_ms, .. } => *t_ms,
         }
     }
 

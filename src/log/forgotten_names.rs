@@ -45,7 +45,9 @@ impl ForgottenNames {
                 let replaced = [self.replace_name(game, from), self.replace_name(game, into)];
                 replaced.contains(&true)
             }
-            LogEvent::Command { .. } | LogEvent::Settings { .. } | LogEvent::Tick { .. } => false,
+            LogEvent::Command { .. } | LogEvent::Settings { .. } | LogEvent::Known { .. } | LogEvent::Tick { .. } => {
+                false
+            }
         }
     }
 

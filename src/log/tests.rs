@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::Outcome;
 use crate::model::server::ScreenReason;
-use crate::model::{AdminCommand, Completeness, NameHash, Player, ServerUrl, Snapshot};
+use crate::model::{AdminCommand, Completeness, KnownServer, NameHash, Player, ServerUrl, Snapshot};
 
 const T_MS: i64 = 1_763_683_200_000;
 
@@ -151,7 +151,11 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
     let scan = (0..3_u16, any_outcome()).prop_map(|(server, outcome)| scan(server, outcome));
     let tick = (any::<i64>(), any::<i64>());
     let tick = tick.prop_map(|(t_ms, close_until_ms)| LogEvent::Tick { t_ms, close_until_ms });
-    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick]
+    let known = (any::<i64>(), prop::option::of(".{0,9}")).prop_map(|(t_ms, greylist_reason)| {
+        let (tags, exempt) = (vec!["ctf".to_owned()], vec![ScreenReason::FrozenList]);
+        LogEvent::Known { t_ms, server: KnownServer { url: url(1), tags, exempt, greylist_reason } }
+    });
+    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick, 1 => known]
 }
 
 proptest! {

@@ -10,6 +10,7 @@ pub mod calendar;
 pub mod commit;
 pub mod forgotten_placeholder;
 pub mod keys;
+pub mod known_server;
 pub mod name;
 pub mod name_hash;
 pub mod outbox;
@@ -39,4 +40,5 @@ pub use window::{WindowKey, WindowType};
 
 pub use crate::model::forgotten_placeholder::ForgottenPlaceholder;
 pub use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
+pub use crate::model::known_server::KnownServer;
 pub use crate::model::name_hash::NameHash;

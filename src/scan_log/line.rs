@@ -269,7 +269,7 @@ fn check_len(field: &'static str, text: &str, max: usize) -> Result<(), LineErro
     }
 }
 
-/// Writes one line, including the line feed. Nothing for a tick.
+/// Writes one line, including the line feed. Nothing for a tick and a known server.
 pub fn write_event(out: &mut Vec<u8>, event: &LogEvent) {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -283,7 +283,8 @@ pub fn write_event(out: &mut Vec<u8>, event: &LogEvent) {
         LogEvent::Scan { server, outcome } => return write(out, server, outcome),
         LogEvent::Command { t_ms, command } => Line { t: *t_ms, command: Some(command), settings: None },
         LogEvent::Settings { t_ms, settings } => Line { t: *t_ms, command: None, settings: Some(settings) },
-        LogEvent::Tick { .. } => return,
+        // A reader of the log gives them as commands.
+        LogEvent::Known { .. } | LogEvent::Tick { .. } => return,
     };
     serde_json::to_writer(&mut *out, &line).expect("a line is serialisable and a Vec accepts every write");
     out.push(b'\n');

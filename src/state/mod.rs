@@ -262,7 +262,7 @@ impl ReplayFeed {
                 Ok(())
             }
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms),
-            LogEvent::Settings { .. } => Ok(()),
+            LogEvent::Settings { .. } | LogEvent::Known { .. } => Ok(()),
         }
     }
 

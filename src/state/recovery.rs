@@ -300,6 +300,7 @@ impl Tail {
             LogEvent::Scan { server, outcome } => state.replay_scan(server, outcome)?,
             LogEvent::Command { t_ms, command } => _ = state.apply_command(t_ms, &command)?,
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms)?,
+            LogEvent::Known { .. } => {}
             LogEvent::Settings { settings, .. } => {
                 let obeyed = obey(&self.config, &settings)?;
                 if obeyed != self.config {

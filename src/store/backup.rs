@@ -284,7 +284,7 @@ pub(super) mod tests {
     pub const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
 
     fn restore_unchecked(backup: &Path, state: &Path) -> Result<RestoreSummary, StoreError> {
-        restore(backup, state, SETTINGS.cache_bytes, |_| Ok(()))
+        restore(backup, state, SETTINGS.cache_bytes, |_, _| Ok(()))
     }
 
     pub fn records(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -160,6 +160,43 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     daemon.stop();
 }
 
+/// A log whose beginning is gone, as after `log.keep_days`, has tags, greylisting and exemptions.
+#[test]
+fn replay_of_the_end_of_a_log_knows_the_servers() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 53, 60.0, FaultShares::default());
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    let urls = fleet.urls();
+    sandbox.ok(["servers", "tag", &urls[0], "--add", "ctf"]);
+    sandbox.ok(["greylist", &urls[1], "--reason", "a test"]);
+    sandbox.ok(["servers", "trust", &urls[2], "--except", "frozen_list"]);
+    sandbox.ok(["servers", "remove", &urls[3]]);
+    daemon.stop();
+    let daemon = sandbox.start();
+    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64();
+    wait_until("servers are scanned", || scans() > Some(20));
+    daemon.stop();
+    let segments = clqd::log::segments(&sandbox.state().join("log")).unwrap();
+    fs::remove_file(&segments[0].path).unwrap();
+
+    let other = Sandbox::new("");
+    other.replay(&sandbox.state(), &other.state());
+    let facts = |of: &Sandbox, n: usize| {
+        let shown = of.json(["servers", "show", &urls[n]]).remove(0);
+        ["tags", "greylist_reason", "exempt_checks", "game"].map(|field| shown[field].clone())
+    };
+    for n in 0..3 {
+        assert_eq!(facts(&other, n), facts(&sandbox, n));
+    }
+    let facts = [0, 1, 2].map(|n| facts(&sandbox, n));
+    assert_eq!(
+        (&facts[0][0][0], &facts[1][1], &facts[2][2][0]),
+        (&"ctf".into(), &"a test".into(), &"frozen_list".into())
+    );
+    assert!(other.list(&[]).iter().all(|row| row["url"] != urls[3].as_str()));
+}
+
 /// The exported log has what the daemon did, over several segments, and replays to the same rows as the log.
 #[test]
 fn exported_log_has_all_events() {

@@ -52,6 +52,9 @@ const SWEEP_MS: i64 = 1_000;
 /// Before a query of a board is answered, all its entries are updated. An update takes a few us.
 const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
 
+/// Known servers that are added to the log in one tick: 5 ms.
+const SERVERS_PER_TICK: usize = 1_000;
+
 /// Interval at which requests that wait for boards are checked again.
 const BOARD_POLL_MS: i64 = 50;
 
@@ -70,6 +73,8 @@ pub(super) struct EngineThread {
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
     checkpoints: Checkpoints,
+    /// The next known server to be added to the log; `None`: all are there.
+    next_known: Option<ServerKey>,
     log_rewriter: LogRewriter,
     /// `None`: off.
     captures: Option<CaptureFiles>,
@@ -144,6 +149,7 @@ impl EngineThread {
             unsynced: VecDeque::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
+            next_known: None,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             state,
@@ -256,6 +262,7 @@ impl EngineThread {
                     self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
                 }
                 self.log_weeks();
+                self.log_known_servers();
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
@@ -327,6 +334,22 @@ impl EngineThread {
     fn remove_names_from_log(&self) {
         let engine = &self.state.engine;
         self.log_rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
+    }
+
+    /// Adds what is known of servers to the first segment of a day, in steps.
+    fn log_known_servers(&mut self) {
+        if self.log.take_needs_servers() {
+            self.next_known = Some(ServerKey(0));
+        }
+        let Some(from) = self.next_known.filter(|_| !self.disk.is_paused()) else { return };
+        // No scan that follows is earlier.
+        let t_ms = self.last_outcome_ms;
+        let engine = &self.state.engine;
+        for server in engine.servers_for_log(from, SERVERS_PER_TICK) {
+            self.log.append(&LogEvent::Known { t_ms, server });
+        }
+        let next = ServerKey(from.0 + SERVERS_PER_TICK as u32);
+        self.next_known = (next < engine.next_server()).then_some(next);
     }
 
     /// Logs the phases of weeks that have changed, and a week whose closing the clock

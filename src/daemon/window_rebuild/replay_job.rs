@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-use crate::engine::{EngineSettings, RebuiltServer};
+use crate::engine::EngineSettings;
 use crate::log::{self, LogEvent, ReadingGuard};
-use crate::model::{AdminCommand, ServerUrl};
+use crate::model::{AdminCommand, KnownServer, ServerUrl};
 use crate::state::{ReplayFeed, State};
 use crate::store::{StoreError, StoreSettings};
 
@@ -22,7 +22,7 @@ pub(super) struct ReplayJob {
     pub dir: PathBuf,
     pub store: StoreSettings,
     pub settings: EngineSettings,
-    pub servers: Vec<RebuiltServer>,
+    pub servers: Vec<KnownServer>,
     pub from_ms: i64,
     /// The directory of the log.
     pub log: PathBuf,
@@ -106,7 +106,7 @@ impl ReplayJob {
             Ok(())
         };
         self.each_of_history(&mut note)?;
-        for server in self.servers.iter().filter(|server| server.is_greylisted) {
+        for server in self.servers.iter().filter(|server| server.greylist_reason.is_some()) {
             is_greylisted.entry(server.url.clone()).or_insert(true);
         }
         let greylisted = is_greylisted.into_iter().filter(|(_, is_greylisted)| *is_greylisted);

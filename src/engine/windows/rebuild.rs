@@ -7,27 +7,26 @@
 
 use crate::board::window::{Shape, WindowTypes};
 use crate::engine::windows::CurrentWindows;
-use crate::engine::{Engine, EngineSettings, GlobalState};
+use crate::engine::{Engine, EngineSettings, GlobalState, ServerState};
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};
-use crate::model::server::ScreenReason;
-use crate::model::{ServerUrl, TagKey, WindowKey, WindowType};
+use crate::model::{KnownServer, ServerKey, TagKey, WindowKey, WindowType};
 
 /// A replay begins this long before the oldest window. Segments start at the time of the first
 /// sighting, so presences must be known from their beginning; hardly any is longer than a day.
 const REPLAY_LEAD_MS: i64 = DAY_MS;
 
-/// What the second engine knows of a server before it replays scans.
-#[derive(Clone, Debug)]
-pub struct RebuiltServer {
-    pub url: ServerUrl,
-    pub tags: Vec<String>,
-    /// The checks that the server is exempt from.
-    pub exempt: Vec<ScreenReason>,
-    pub is_greylisted: bool,
-}
-
 impl GlobalState {
+    fn known_server(&self, server_state: &ServerState) -> KnownServer {
+        let record = &server_state.record;
+        KnownServer {
+            url: record.url.clone(),
+            tags: self.tag_names(&record.tags),
+            exempt: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
+            greylist_reason: record.greylist_reason.clone(),
+        }
+    }
+
     /// Compares the window types of the settings with those in the state. The driver decides
     /// what happens to changed types, so these are not recorded yet. In a state without any
     /// event no type has a past.
@@ -136,16 +135,21 @@ impl Engine {
     /// The servers that the second engine knows at its start: those with tags, because it computes
     /// ratings for the current tags, those that are exempt from checks, and greylisted ones. A tag that is deleted and
     /// added again during the rebuild is a different tag.
-    pub fn rebuilt_servers(&mut self) -> Vec<RebuiltServer> {
+    pub fn rebuilt_servers(&mut self) -> Vec<KnownServer> {
         self.rebuild_tag_limit = TagKey(self.global.meta.next_tag);
-        let records = self.servers.iter().flatten().map(|server_state| &server_state.record);
-        let servers = records.map(|record| RebuiltServer {
-            url: record.url.clone(),
-            tags: self.global.tag_names(&record.tags),
-            exempt: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
-            is_greylisted: record.greylist_reason.is_some(),
-        });
-        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.is_greylisted).collect()
+        let servers = self.servers.iter().flatten().map(|it| self.global.known_server(it));
+        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
+    }
+
+    /// What is known of the servers that are not removed, of at most `most` keys.
+    pub fn servers_for_log(&self, from: ServerKey, most: usize) -> impl Iterator<Item = KnownServer> {
+        let servers = self.servers.iter().skip(from.0 as usize).take(most).flatten();
+        servers.filter(|it| !it.record.removed).map(|it| self.global.known_server(it))
+    }
+
+    /// The key that the next new server gets.
+    pub fn next_server(&self) -> ServerKey {
+        ServerKey(self.servers.len() as u32)
     }
 
     pub(super) fn finish_rebuild(&mut self) {

@@ -1,0 +1,34 @@
+//! What an admin has decided about a server.
+
+use serde::{Deserialize, Serialize};
+
+use super::server::ScreenReason;
+use super::{AdminCommand, ServerUrl};
+
+/// A server with what the commands of admins have made of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownServer {
+    pub url: ServerUrl,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The checks that the server is exempt from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exempt: Vec<ScreenReason>,
+    /// `None`: it is not greylisted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub greylist_reason: Option<String>,
+}
+
+impl KnownServer {
+    /// The commands that give a new server the same.
+    pub fn commands(self) -> impl Iterator<Item = AdminCommand> {
+        let KnownServer { url: server, tags, exempt, greylist_reason } = self;
+        let trust = (!exempt.is_empty()).then(|| AdminCommand::Trust {
+            server: server.clone(),
+            except: exempt,
+            revoke: Vec::new(),
+        });
+        let greylist = greylist_reason.map(|reason| AdminCommand::Greylist { server: server.clone(), reason });
+        [Some(AdminCommand::Add { server, tags }), trust, greylist].into_iter().flatten()
+    }
+}
