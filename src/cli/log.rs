@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::context::CliContext;
+use crate::cli::offline::warn_of_cut;
 use crate::cli::output::format::{bytes, group_digits, time_utc};
 use crate::cli::output::table::{Align, Table};
 use crate::cli::recorded_logs::{CheckedLogs, RecordedLogs};
@@ -91,8 +92,8 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let dir = args.log.state.as_deref().unwrap_or(&config.state_dir);
     let repair = match args.accept_loss {
-        true => recovery::repair(&config, dir),
-        false => recovery::plan_repair(&config, dir),
+        true => recovery::repair(&config, dir, &warn_of_cut),
+        false => recovery::plan_repair(&config, dir, &warn_of_cut),
     };
     let mut out = Output::ending();
     let Some(Repair { damage, events, now_ms, moved_to }) = repair? else {
@@ -199,7 +200,7 @@ fn print_table(out: &mut Output, segments: &[SegmentSummary], cut: Option<&Cut>)
     if let Some(cut) = cut {
         writeln!(
             out,
-            "It ends with an incomplete batch ({} bytes): a daemon is writing it, or was stopped while\nwriting it. Nothing in it was acknowledged.",
+            "It ends with an incomplete batch ({} bytes): a daemon is writing it, or was stopped while\nwriting it. Unless the disk is damaged, nothing in it was acknowledged.",
             cut.bytes
         )?;
     }

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use crate::api::ArchiveStatus;
 use crate::cli::export::{self, ExportError};
+use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
+use crate::log::Cut;
 use crate::state::State;
 use crate::state::answer::{respond_once, view_error};
 use crate::state::recovery::{self, RecoveryError};
@@ -18,12 +20,15 @@ pub trait Reader {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
 }
 
-/// Opens a state directory for reading, without changing anything. Prints the store's
-/// notes. Waits while another process has the directory open, until `should_give_up`
+/// Prints a warning about the incomplete end of a log.
+pub fn warn_of_cut(cut: &Cut) {
+    note(format_args!("clqd: warning: {cut}"));
+}
+
+/// Opens a state directory for reading, without changing anything. Waits while another process has the directory open, until `should_give_up`
 /// returns true.
 pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
-    let state = recovery::open_copy(config, dir, should_give_up)?;
-    Ok(state)
+    recovery::open_copy(config, dir, should_give_up, &warn_of_cut)
 }
 
 /// The archive that the configuration names; `None`: none.

@@ -97,13 +97,28 @@ impl LogThread {
         })
     }
 
+    /// Writes the settings as the first batch of a new log. The first checkpoint refers to it, so a start
+    /// notices if the log is lost.
+    pub(super) fn begin_if_new(&mut self, now_ms: i64) -> Result<(), LogThreadError> {
+        if self.builder.last_seq() > 0 {
+            return Ok(());
+        }
+        self.append_settings(now_ms);
+        self.begin_write(now_ms)?;
+        self.finish_write()
+    }
+
+    /// The beginning of a segment.
+    fn append_settings(&mut self, t_ms: i64) {
+        let day = t_ms.div_euclid(DAY_MS);
+        self.needs_servers |= std::mem::replace(&mut self.day, day) != day;
+        self.builder.append(&LogEvent::Settings { t_ms, settings: self.settings.clone() });
+    }
+
     /// Adds an event to the next batch.
     pub(super) fn append(&mut self, event: &LogEvent) {
         if self.builder.is_at_segment_start() {
-            let settings = LogEvent::Settings { t_ms: event.t_ms(), settings: self.settings.clone() };
-            self.builder.append(&settings);
-            let day = event.t_ms().div_euclid(DAY_MS);
-            self.needs_servers |= std::mem::replace(&mut self.day, day) != day;
+            self.append_settings(event.t_ms());
         }
         self.builder.append(event);
         match event {

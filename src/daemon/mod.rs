@@ -45,7 +45,7 @@ use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, Re
 use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
-use crate::log::{BatchBuilder, Cut, LogWriter, WriterSettings};
+use crate::log::{BatchBuilder, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
 use crate::scan::{ScanCounters, Scanner};
 use crate::shutdown;
@@ -349,12 +349,8 @@ impl StateInUseCheck {
 fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(LogWriter, BatchBuilder)> {
     let settings = WriterSettings::new(recovery::log_dir(&config.state_dir));
     let (writer, builder, cut) = LogWriter::open(&settings, first_seq, now_ms).context("cannot open the log")?;
-    if let Some(Cut { path, position, bytes, last_ms }) = cut {
-        let (path, last) = (path.display(), crate::model::calendar::utc(last_ms));
-        tracing::warn!(
-            %path, position, bytes, last,
-            "the log ends with an incomplete batch, probably after a crash; it is removed. Nothing in it was acknowledged"
-        );
+    if let Some(cut) = cut {
+        tracing::warn!("{cut}; it is removed");
     }
     Ok((writer, builder))
 }
@@ -372,10 +368,16 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
         // A state with a position and without a log has lost it.
         state.store.write_checkpoint(0).with_context(failed)?;
     }
-    let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, time.read().system_ms)?;
-    let log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
+    let system_ms = time.read().system_ms;
+    let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, system_ms)?;
+    let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
         .context("cannot start a thread")?;
     window_rebuild::plan_window_types(&mut state.engine, &recovery::log_dir(&config.state_dir));
+    let began_ms = match state.engine.now_ms() {
+        0 => system_ms,
+        now_ms => now_ms,
+    };
+    log.begin_if_new(began_ms).context("cannot begin the log")?;
     state.commit().with_context(failed)?;
     state.store.write_checkpoint(log.synced()).with_context(failed)?;
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));

@@ -41,7 +41,8 @@ impl fmt::Display for Cut {
         let (path, last) = (path.display(), utc(*last_ms));
         write!(
             f,
-            "{path}: the log ends with an incomplete batch at byte {position}, {bytes} bytes, after the events of {last}"
+            "{path}: the log ends with an incomplete batch at byte {position}, {bytes} bytes, after the events of {last}. \
+             Unless the disk is damaged, nothing in it was acknowledged"
         )
     }
 }

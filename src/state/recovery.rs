@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError};
 use crate::config::Config;
-use crate::log::{LogError, LogEvent, LogReader, RecordedSettings, segments};
+use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, segments};
 use crate::store::{BackupSummary, Store, StoreError, StoreSettings};
 
 /// Events between two commits to memory.
@@ -58,6 +58,8 @@ pub struct Recovered {
     pub events: u64,
     /// The last batch of the log.
     pub last_seq: u64,
+    /// The incomplete end of the log.
+    pub cut: Option<Cut>,
 }
 
 /// Opens the state directory that the config names.
@@ -66,10 +68,14 @@ pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Res
     recover(config, Store::open(dir, store)?, dir, is_cancelled, &mut Err)
 }
 
+/// Gets the incomplete end of a log, which may be damage.
+pub type OnCut<'c> = dyn Fn(&Cut) + 'c;
+
 /// Opens a state directory for a command that writes to it without a log. All events of its log are in
 /// the state on disk.
-pub fn open_without_log(config: &Config, dir: &Path) -> Result<State, RecoveryError> {
-    let Recovered { mut state, position, last_seq, .. } = open(config, dir, &|| false)?;
+pub fn open_without_log(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<State, RecoveryError> {
+    let Recovered { mut state, position, last_seq, cut, .. } = open(config, dir, &|| false)?;
+    cut.iter().for_each(on_cut);
     if position.is_some() {
         state.store.write_checkpoint(last_seq)?;
     }
@@ -79,15 +85,28 @@ pub fn open_without_log(config: &Config, dir: &Path) -> Result<State, RecoveryEr
 
 /// Opens a private copy of a state directory, for a command that only reads; see
 /// [`Store::open_read_only`].
-pub fn open_copy(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
+pub fn open_copy(
+    config: &Config,
+    dir: &Path,
+    is_cancelled: &dyn Fn() -> bool,
+    on_cut: &OnCut<'_>,
+) -> Result<State, RecoveryError> {
     let store = Store::open_read_only(dir, config.store.cache_bytes, is_cancelled)?;
-    Ok(recover(config, store, dir, is_cancelled, &mut Err)?.state)
+    let Recovered { state, cut, .. } = recover(config, store, dir, is_cancelled, &mut Err)?;
+    cut.iter().for_each(on_cut);
+    Ok(state)
 }
 
 /// Backs up a state directory that no process has open, with all events of its log.
-pub fn backup_closed(config: &Config, dir: &Path, backup: &Path) -> Result<BackupSummary, RecoveryError> {
+pub fn backup_closed(
+    config: &Config,
+    dir: &Path,
+    backup: &Path,
+    on_cut: &OnCut<'_>,
+) -> Result<BackupSummary, RecoveryError> {
     let copy = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
-    let Recovered { mut state, position, last_seq, .. } = recover(config, copy, dir, &|| false, &mut Err)?;
+    let Recovered { mut state, position, last_seq, cut, .. } = recover(config, copy, dir, &|| false, &mut Err)?;
+    cut.iter().for_each(on_cut);
     if position.is_some() {
         state.store.write_checkpoint(last_seq)?;
     }
@@ -108,17 +127,17 @@ pub struct Repair {
 }
 
 /// Finds out what damage of the log costs. `None`: it has none.
-pub fn plan_repair(config: &Config, dir: &Path) -> Result<Option<Repair>, RecoveryError> {
+pub fn plan_repair(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<Option<Repair>, RecoveryError> {
     let store = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
-    Ok(recover_what_is_readable(config, store, dir)?.1)
+    Ok(recover_what_is_readable(config, store, dir, on_cut)?.1)
 }
 
 /// Accepts the loss that damage of the log causes: the state gets the events until there, and the log is
 /// moved away, so that a daemon begins another one. `None`: it has no damage.
-pub fn repair(config: &Config, dir: &Path) -> Result<Option<Repair>, RecoveryError> {
+pub fn repair(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<Option<Repair>, RecoveryError> {
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
     let (Recovered { mut state, last_seq, .. }, repair) =
-        recover_what_is_readable(config, Store::open(dir, store)?, dir)?;
+        recover_what_is_readable(config, Store::open(dir, store)?, dir, on_cut)?;
     let Some(mut repair) = repair else { return Ok(None) };
     // Without the log, the state must not refer to it. Killed in between, it is repaired again.
     state.store.write_checkpoint(last_seq)?;
@@ -138,6 +157,7 @@ fn recover_what_is_readable(
     config: &Config,
     store: Store,
     dir: &Path,
+    on_cut: &OnCut<'_>,
 ) -> Result<(Recovered, Option<Repair>), RecoveryError> {
     let mut damage = None;
     let note = &mut |error| {
@@ -145,6 +165,7 @@ fn recover_what_is_readable(
         Ok(())
     };
     let recovered = recover(config, store, dir, &|| false, note)?;
+    recovered.cut.iter().for_each(on_cut);
     let has_log = recovered.position.is_some_and(|position| position > 0);
     // Older segments are kept for rebuilds.
     let damage = damage.or_else(|| if has_log { crate::log::check(&log_dir(dir)).err() } else { None });
@@ -201,7 +222,7 @@ fn recover(
     store.defer_commits();
     let engine = obeyed.engine_settings().map_err(StateError::from)?;
     let mut state = State::with_store(store, engine)?;
-    let mut tail = Tail { config: obeyed, events: 0 };
+    let mut tail = Tail { config: obeyed, events: 0, cut: None };
     let last_seq = match reader {
         Some(reader) => tail.apply(&mut state, reader, log, position.unwrap_or(0), is_cancelled, on_damage)?,
         None => position.unwrap_or(0),
@@ -210,7 +231,7 @@ fn recover(
         state.commit()?;
         state.engine.reload(config.engine_settings().map_err(StateError::from)?);
     }
-    Ok(Recovered { state, position, events: tail.events, last_seq })
+    Ok(Recovered { state, position, events: tail.events, last_seq, cut: tail.cut })
 }
 
 /// The settings that held for the first event after a position.
@@ -247,6 +268,7 @@ struct Tail {
     /// The settings in effect.
     config: Config,
     events: u64,
+    cut: Option<Cut>,
 }
 
 impl Tail {
@@ -288,6 +310,7 @@ impl Tail {
             }
         }
         state.commit()?;
+        self.cut = reader.cut().cloned();
         let last = reader.next_seq().map_or(0, |next| next - 1);
         if last < position {
             on_damage(LogError::Behind { dir: log.to_owned(), last, position })?;

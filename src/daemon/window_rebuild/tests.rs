@@ -170,7 +170,7 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     // The files are as a daemon leaves them that is killed now.
     drop(state);
     let backup = dir.path().join("backup");
-    crate::state::recovery::backup_closed(&crate::config::Config::default(), &state_dir, &backup).unwrap();
+    crate::state::recovery::backup_closed(&crate::config::Config::default(), &state_dir, &backup, &|_| ()).unwrap();
     assert!(running.exists() && !rebuild_dir(&backup).exists());
     let opened = State::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
     assert_eq!(opened.engine.now_ms(), START_MS + 98 * 60_000);
