@@ -12,9 +12,11 @@ mod config;
 mod control_socket;
 mod corrections;
 mod crash;
+mod damages;
 mod exit_codes;
 mod forgotten_log;
 mod import;
+mod kills;
 mod log;
 mod recompute;
 mod restore;
@@ -27,5 +29,9 @@ mod window_rebuild;
 
 #[path = "../support/database/mod.rs"]
 mod database;
+#[path = "../support/load.rs"]
+mod load;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
+#[path = "../support/shim.rs"]
+mod shim;
