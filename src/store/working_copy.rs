@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use super::checkpoint::{CheckpointFiles, Record};
@@ -20,6 +21,10 @@ use crate::model::WindowKey;
 
 /// Records between two messages about progress.
 const RECORDS_PER_MESSAGE: u64 = 5_000_000;
+
+/// Records of the files that are read at a time, and how many times as many are read ahead.
+const CHUNK_RECORDS: usize = 4_096;
+const CHUNKS_AHEAD: usize = 4;
 
 /// Sled records that are removed with one write.
 const REMOVED_AT_ONCE: usize = 1_000;
@@ -143,16 +148,41 @@ fn find_doubt(tree: Tree, checkpoints: &mut CheckpointFiles, dir: &Path) -> Resu
     Ok(compare(&tree, checkpoints)?.map_or(Checked::Equal(tree), Checked::Doubtful))
 }
 
-/// The first difference between the database and the files.
+/// The first difference between the database and the files. Another thread reads the files meanwhile.
 fn compare(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<Option<String>, StoreError> {
     let kept = kept_windows(tree)?;
-    let is_compared = |record: &Result<(Vec<u8>, Vec<u8>), StoreError>| {
-        record.as_ref().map_or(true, |(key, _)| is_in_files(&kept, key))
-    };
-    let mut records = checkpoints.records()?.filter(is_compared);
+    let records = checkpoints.records()?;
+    std::thread::scope(|scope| {
+        let (chunks, received) = sync_channel(CHUNKS_AHEAD);
+        scope.spawn(move || send_in_chunks(records, &chunks));
+        compare_with(tree, &kept, &mut received.into_iter().flatten())
+    })
+}
+
+/// Ends early if nobody receives the chunks any more.
+fn send_in_chunks(
+    records: impl Iterator<Item = Result<Record, StoreError>>,
+    chunks: &SyncSender<Vec<Result<Record, StoreError>>>,
+) {
+    let mut records = records.peekable();
+    while records.peek().is_some() {
+        if chunks.send(records.by_ref().take(CHUNK_RECORDS).collect()).is_err() {
+            return;
+        }
+    }
+}
+
+fn compare_with(
+    tree: &Tree,
+    kept: &BTreeSet<WindowKey>,
+    records: &mut dyn Iterator<Item = Result<Record, StoreError>>,
+) -> Result<Option<String>, StoreError> {
+    let is_compared =
+        |record: &Result<Record, StoreError>| record.as_ref().map_or(true, |(key, _)| is_in_files(kept, key));
+    let mut records = records.filter(is_compared);
     let (mut difference, mut compared) = (None, 0_u64);
     tree.for_each_encoded(Vec::new()..vec![u8::MAX], |key, value| {
-        if !is_in_files(&kept, key) {
+        if !is_in_files(kept, key) {
             return Ok(ControlFlow::Continue(()));
         }
         compared += 1;
