@@ -105,7 +105,10 @@ impl EngineThread {
             }
             Command::ClaimArchive { found, fresh, reply } => {
                 let id = self.state.engine.check_archive_id(found, fresh);
-                self.checkpoint()?;
+                // The state claims the archive anew.
+                if found != Some(id) {
+                    self.checkpoint()?;
+                }
                 _ = reply.send(id);
             }
             Command::NextResyncChunk { from, reply } => {
