@@ -556,7 +556,8 @@ fn kills_during_week_close_change_no_result() {
     let began = Instant::now();
     loop {
         let mut daemon = killed.spawn();
-        std::thread::sleep(Duration::from_millis(rng.below(700) as u64));
+        // Longer and longer: a busy machine needs more time for a start.
+        std::thread::sleep(Duration::from_millis(rng.below(700 + 10 * kills) as u64));
         // Checks whether the close is complete. A daemon that does not respond is killed.
         let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
         if let Ok([Row::Status(status)]) = status.as_deref() {
