@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::{State, StateError};
 use crate::config::Config;
 use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, segments};
-use crate::store::{BackupSummary, Store, StoreError, StoreSettings};
+use crate::store::{BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
 
 /// Events between two commits to memory.
 const EVENTS_PER_COMMIT: u64 = 1_000;
@@ -62,10 +62,29 @@ pub struct Recovered {
     pub cut: Option<Cut>,
 }
 
-/// Opens the state directory that the config names.
+/// Opens the state directory that the config names. If a delta of its checkpoint files is damaged or missing,
+/// the log replaces it, if it reaches back so far.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
-    let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
-    recover(config, Store::open(dir, store)?, dir, is_cancelled, &mut Err)
+    let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
+    let store = Store::open(dir, settings).or_else(|error| match UnusableDeltas::of(dir, &error)? {
+        Some(deltas) if has_log_after(&log_dir(dir), deltas.position()) => {
+            tracing::warn!("{}", error.with_causes());
+            deltas.set_aside()?;
+            Store::open(dir, settings)
+        }
+        _ => Err(error),
+    })?;
+    recover(config, store, dir, is_cancelled, &mut Err)
+}
+
+/// Whether a log has all batches after a position.
+fn has_log_after(log: &Path, position: u64) -> bool {
+    let read_all = || {
+        let mut reader = LogReader::open_after(log, position)?;
+        while reader.read_batch(|_| ())?.is_some() {}
+        Ok::<_, LogError>(reader.cut().is_none())
+    };
+    read_all().is_ok_and(|has_end| has_end)
 }
 
 /// Gets the incomplete end of a log, which may be damage.

@@ -79,7 +79,7 @@ impl StoreError {
     }
 
     /// The message and those of its causes, for a log line.
-    pub(super) fn with_causes(&self) -> String {
+    pub fn with_causes(&self) -> String {
         anyhow::Chain::new(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use backup::{BackupSource, BackupSummary, RestoreSummary, StateReplacement, restore};
+pub use checkpoint::UnusableDeltas;
 pub use compaction::CompactSettings;
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;

@@ -160,6 +160,57 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     daemon.stop();
 }
 
+/// A damaged or missing delta is replaced by the log; a damaged base is refused.
+#[test]
+fn log_replaces_a_damaged_or_missing_delta() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 54, 60.0, FaultShares::default());
+    for start in 0..3 {
+        let daemon = sandbox.start();
+        if start == 0 {
+            sandbox.add_servers(&fleet);
+        }
+        sandbox.ok(["servers", "tag", &fleet.urls()[0], "--add", &format!("start{start}")]);
+        let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64();
+        let before = scans();
+        wait_until("servers are scanned", || scans() > before.map(|before| before + 10));
+        daemon.stop();
+    }
+    sandbox.configure_scan("opt_out = [\"127.0.0.0/8\"]", "");
+    let files = |kind: &str| {
+        let listed = fs::read_dir(sandbox.state().join("checkpoints")).unwrap().map(|file| file.unwrap().path());
+        let mut found: Vec<PathBuf> = listed.filter(|path| path.extension().is_some_and(|end| end == kind)).collect();
+        found.sort();
+        found
+    };
+    let exported =
+        || -> Vec<String> { sandbox.weeks().iter().map(|week| sandbox.export(&sandbox.state(), week)).collect() };
+    let tags = || sandbox.list(&[]).iter().map(|row| (row["url"].clone(), row["tags"].clone())).collect::<Vec<_>>();
+    let (rows, listed) = (exported(), tags());
+    assert!(rows.concat().lines().count() > 5 && files("delta").len() >= 3, "{:?}", files("delta"));
+    let flip = |path: &Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 4;
+        fs::write(path, bytes).unwrap();
+    };
+    let missing = |path: &Path| fs::remove_file(path).unwrap();
+    for damage in [&flip as &dyn Fn(&Path), &missing] {
+        let deltas = files("delta");
+        let path = &deltas[deltas.len() / 2];
+        damage(path);
+        let refused = sandbox.run(["list"]);
+        assert!(refused.err.contains(path.file_name().unwrap().to_str().unwrap()), "{}", refused.err);
+        let daemon = sandbox.start();
+        let log = daemon.stop();
+        assert!(log.contains("the log since then replaces them"), "{log}");
+        assert_eq!((exported(), tags()), (rows.clone(), listed.clone()));
+    }
+    flip(&files("base")[0]);
+    let failed = sandbox.run(["run"]);
+    assert!(failed.status.code() == Some(1) && failed.err.contains(".base"), "{}", failed.err);
+}
+
 /// A log whose beginning is gone, as after `log.keep_days`, has tags, greylisting and exemptions.
 #[test]
 fn replay_of_the_end_of_a_log_knows_the_servers() {

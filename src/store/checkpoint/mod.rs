@@ -11,6 +11,7 @@
 
 mod file;
 mod merged;
+mod set_aside;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -22,6 +23,7 @@ use std::thread::JoinHandle;
 pub(super) use self::file::Reader;
 use self::file::{Kind, Writer};
 pub(super) use self::merged::{Record, Records};
+pub use self::set_aside::UnusableDeltas;
 use super::dir::files::{self, io_error};
 use super::error::StoreError;
 
@@ -100,13 +102,11 @@ impl CheckpointFiles {
     /// Lists the files of a state directory. It need not have any. Error: a file is missing.
     pub(super) fn open(state_dir: &Path) -> Result<CheckpointFiles, StoreError> {
         let dir = state_dir.join(DIR);
-        let mut found = Vec::new();
-        for name in file_names(&dir)? {
-            let Some(file) = name.to_str().and_then(CheckpointFile::parse) else { continue };
-            let bytes = files::metadata_if_exists(&dir.join(&name))?.map_or(0, |metadata| metadata.len());
-            found.push(CheckpointFile { bytes, ..file });
-        }
-        found.sort_by_key(|file| (file.number, file.kind == Kind::Base));
+        let files = listed(&dir)?;
+        CheckpointFiles::of(dir, files)
+    }
+
+    fn of(dir: PathBuf, found: Vec<CheckpointFile>) -> Result<CheckpointFiles, StoreError> {
         let mut opened = CheckpointFiles { dir, files: found, merge: None, is_merge_requested: false };
         // What is before the newest base was merged into it.
         let base = opened.files.iter().rposition(|file| file.kind == Kind::Base);
@@ -286,6 +286,18 @@ impl Drop for CheckpointFiles {
             }
         }
     }
+}
+
+/// All checkpoint files in a directory, in order.
+fn listed(dir: &Path) -> Result<Vec<CheckpointFile>, StoreError> {
+    let mut found = Vec::new();
+    for name in file_names(dir)? {
+        let Some(file) = name.to_str().and_then(CheckpointFile::parse) else { continue };
+        let bytes = files::metadata_if_exists(&dir.join(&name))?.map_or(0, |metadata| metadata.len());
+        found.push(CheckpointFile { bytes, ..file });
+    }
+    found.sort_by_key(|file| (file.number, file.kind == Kind::Base));
+    Ok(found)
 }
 
 fn records(dir: &Path, files: &[CheckpointFile]) -> Result<Records, StoreError> {
