@@ -44,6 +44,9 @@ mod process;
 #[path = "measure/process_sampler.rs"]
 mod process_sampler;
 
+/// Interval of scans while the replayed weeks are archived, s.
+const QUIET_INTERVAL_S: u64 = 3_600;
+
 /// Interval of the archive in an installation, and while a state is prepared, s.
 const ARCHIVE_INTERVAL_S: u64 = 600;
 const FIRST_ARCHIVE_INTERVAL_S: u64 = 60;
@@ -132,14 +135,25 @@ fn main() -> anyhow::Result<()> {
     let mut table = Table::default();
     let mut installations = Vec::new();
     for (name, binary) in &args.builds {
-        let of_state = |state: StateKind| Installation::new(&args, name, binary, &dir.path().join(name), state);
+        println!("{name}: {}", binary.display());
         for &state in &args.states {
-            let mut installation = of_state(state)?;
-            if let (StateKind::Real, Some(archive)) = (state, &archive) {
-                installation.prepare(archive, &log, &mut table)?;
-            }
-            installations.push(installation);
+            installations.push(Installation::new(&args, name, binary, &dir.path().join(name), state)?);
         }
+    }
+    if let Some(archive) = &archive {
+        let is_real = |it: &&mut Installation| it.state == StateKind::Real;
+        // At the same time: mostly they wait for MariaDB.
+        std::thread::scope(|scope| {
+            let log = &log;
+            let real = installations.iter_mut().filter(is_real);
+            let threads: Vec<_> = real
+                .map(|it| (format!("{}, prepared", it.name), scope.spawn(move || it.prepare(archive, log))))
+                .collect();
+            for (column, thread) in threads {
+                table.add(&column, thread.join().expect("no panic")?);
+            }
+            anyhow::Ok(())
+        })?;
     }
     for round in 0..args.rounds {
         for &interval_s in &args.intervals {
@@ -338,20 +352,29 @@ impl Installation {
     }
 
     /// Replays the log, archives the result, and scans each server once.
-    fn prepare(&mut self, archive: &ArchiveServer, log: &Path, table: &mut Table) -> anyhow::Result<()> {
+    fn prepare(&mut self, archive: &ArchiveServer, log: &Path) -> anyhow::Result<Vec<(String, f64)>> {
         self.archive_url = Some(archive.create(&self.name));
-        self.write_config(self.first_interval_s, FIRST_ARCHIVE_INTERVAL_S)?;
+        // Few scans: their rows would be archived over and over again.
+        self.write_config(QUIET_INTERVAL_S, FIRST_ARCHIVE_INTERVAL_S)?;
         let began = Instant::now();
         self.run(&["migrate"])?;
         self.run(&["replay", &log.display().to_string(), "--state", &self.path("state").display().to_string()])?;
         let replayed_s = began.elapsed().as_secs_f64();
         let daemon = self.start()?;
-        self.wait_until_scanned()?;
+        // It connects, and finds out that the database is empty.
+        std::thread::sleep(Duration::from_secs(5));
         wait_until("the archive", || {
             let status = self.status()?;
-            let is_open = status.pointer("/clock/week_pending_close").is_none_or(Value::is_null);
-            Ok(is_open && status.pointer("/archive/last_complete_ms").is_some_and(Value::is_number))
+            let is_null = |path| status.pointer(path).is_none_or(Value::is_null);
+            let is_archived = is_null("/archive/resync") && status.pointer("/archive/connected") == Some(&true.into());
+            // Some servers are always being scanned.
+            let is_idle = number(&status, "/outbox_entries") <= self.servers as f64 / 20.0;
+            Ok(is_archived && is_idle && is_null("/clock/week_pending_close"))
         })?;
+        daemon.stop()?;
+        self.write_config(self.first_interval_s, ARCHIVE_INTERVAL_S)?;
+        let daemon = self.start()?;
+        self.wait_until_scanned()?;
         let players = number(&self.status()?, "/engine/players_known");
         daemon.stop()?;
         println!(
@@ -359,12 +382,10 @@ impl Installation {
             self.title(),
             began.elapsed().as_secs_f64()
         );
-        table.notes.push(format!("{}: {}", self.name, self.binary.display()));
         let mut rows = Rows::default();
         rows.add("players known", players);
         self.add_sizes(&mut rows, Some(archive))?;
-        table.add(&format!("{}, prepared", self.name), rows.0);
-        Ok(())
+        Ok(rows.0)
     }
 
     /// Sizes of the state and of the archive.
@@ -538,7 +559,6 @@ impl Rows {
 /// The values of all rounds, by row and column.
 #[derive(Default)]
 struct Table {
-    notes: Vec<String>,
     columns: Vec<String>,
     rows: Vec<(String, BTreeMap<String, Vec<f64>>)>,
 }
@@ -563,9 +583,6 @@ impl Table {
 
     /// Medians, as a table in Markdown.
     fn print(&self) {
-        for note in &self.notes {
-            println!("{note}");
-        }
         println!("| | {} |", self.columns.join(" | "));
         println!("|---|{}", "---|".repeat(self.columns.len()));
         for (name, values) in &self.rows {
