@@ -47,9 +47,12 @@ mod process_sampler;
 /// Interval of scans while the replayed weeks are archived, s.
 const QUIET_INTERVAL_S: u64 = 3_600;
 
-/// Interval of the archive in an installation, and while a state is prepared, s.
-const ARCHIVE_INTERVAL_S: u64 = 600;
-const FIRST_ARCHIVE_INTERVAL_S: u64 = 60;
+/// Settings of the archive: while the log is replayed, while the result is archived, and later. A
+/// replay fills the outbox. The archive would write all of that, and then everything once more,
+/// because its database is new.
+const ARCHIVE_OF_REPLAY: &str = "outbox_entries_max = 1000";
+const ARCHIVE_OF_FILL: &str = "interval_s = 60";
+const ARCHIVE: &str = "interval_s = 600";
 
 /// Lists in a row of one group of players in the generated log, and the time between them.
 const LISTS_OF_GROUP: u64 = 3;
@@ -323,7 +326,7 @@ impl Installation {
 
     /// The packet rate is enough for all scans of an interval. In a fresh state it spreads the first
     /// scans over an interval.
-    fn write_config(&self, interval_s: u64, archive_interval_s: u64) -> anyhow::Result<()> {
+    fn write_config(&self, interval_s: u64, archive: &str) -> anyhow::Result<()> {
         let packets_per_s = match self.state {
             StateKind::Real => (self.servers * 4 / interval_s).clamp(5_000, 1_000_000),
             StateKind::Fresh => (self.servers * 11 / 10 / interval_s).max(10),
@@ -343,7 +346,7 @@ impl Installation {
             (self.servers * 4_096).clamp(268_435_456, 805_306_368),
         );
         if let Some(url) = &self.archive_url {
-            text += &format!("[archive]\nurl = \"{url}\"\ninterval_s = {archive_interval_s}\n");
+            text += &format!("[archive]\nurl = \"{url}\"\n{archive}\n");
         }
         if self.has_scan_log {
             text += &format!("[scan_log]\npath = {:?}\n", self.path("scan-log").join("scan.jsonl"));
@@ -355,11 +358,12 @@ impl Installation {
     fn prepare(&mut self, archive: &ArchiveServer, log: &Path) -> anyhow::Result<Vec<(String, f64)>> {
         self.archive_url = Some(archive.create(&self.name));
         // Few scans: their rows would be archived over and over again.
-        self.write_config(QUIET_INTERVAL_S, FIRST_ARCHIVE_INTERVAL_S)?;
+        self.write_config(QUIET_INTERVAL_S, ARCHIVE_OF_REPLAY)?;
         let began = Instant::now();
         self.run(&["migrate"])?;
         self.run(&["replay", &log.display().to_string(), "--state", &self.path("state").display().to_string()])?;
         let replayed_s = began.elapsed().as_secs_f64();
+        self.write_config(QUIET_INTERVAL_S, ARCHIVE_OF_FILL)?;
         let daemon = self.start()?;
         // It connects, and finds out that the database is empty.
         std::thread::sleep(Duration::from_secs(5));
@@ -372,7 +376,7 @@ impl Installation {
             Ok(is_archived && is_idle && is_null("/clock/week_pending_close"))
         })?;
         daemon.stop()?;
-        self.write_config(self.first_interval_s, ARCHIVE_INTERVAL_S)?;
+        self.write_config(self.first_interval_s, ARCHIVE)?;
         let daemon = self.start()?;
         self.wait_until_scanned()?;
         let players = number(&self.status()?, "/engine/players_known");
@@ -405,7 +409,7 @@ impl Installation {
         list: &Path,
         archive: Option<&ArchiveServer>,
     ) -> anyhow::Result<Vec<(String, f64)>> {
-        self.write_config(interval_s, ARCHIVE_INTERVAL_S)?;
+        self.write_config(interval_s, ARCHIVE)?;
         if self.state == StateKind::Fresh && self.path("state").exists() {
             std::fs::remove_dir_all(self.path("state"))?;
         }
