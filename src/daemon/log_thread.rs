@@ -127,6 +127,11 @@ impl LogThread {
         }
     }
 
+    /// Ticks changed something, such as a week that is being closed.
+    pub(super) fn write_ticks(&mut self) {
+        self.write_due_ms = Some(i64::MIN);
+    }
+
     /// Sets the settings that hold from the next event on.
     pub(super) fn set_settings(&mut self, t_ms: i64, settings: RecordedSettings) {
         let changed = settings.changed_since(&self.settings);

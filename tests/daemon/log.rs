@@ -199,7 +199,7 @@ fn log_replaces_a_damaged_or_missing_delta() {
         let deltas = files("delta");
         let path = &deltas[deltas.len() / 2];
         damage(path);
-        let refused = sandbox.run(["list"]);
+        let refused = sandbox.run(["servers", "list"]);
         assert!(refused.err.contains(path.file_name().unwrap().to_str().unwrap()), "{}", refused.err);
         let daemon = sandbox.start();
         let log = daemon.stop();

@@ -260,6 +260,9 @@ impl EngineThread {
                 if !self.disk.is_paused() {
                     self.state.handle(Event::Tick { now_ms })?;
                     self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
+                    if self.state.engine.has_changes() {
+                        self.log.write_ticks();
+                    }
                 }
                 self.log_weeks();
                 self.log_known_servers();
