@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::api::BackupRow;
 use crate::cli::context::{CliContext, DaemonNotRunning};
-use crate::cli::offline::warn_of_cut;
+use crate::cli::offline::warn;
 use crate::cli::output::Printer;
 use crate::cli::stdio::{Output, note};
 use crate::control::{Request, Row};
@@ -39,7 +39,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
-            let summary = recovery::backup_closed(&config, &config.state_dir, &dir, &warn_of_cut)
+            let summary = recovery::backup_closed(&config, &config.state_dir, &dir, &warn)
                 .with_context(|| format!("cannot back up {}", config.state_dir.display()))?;
             print(app, row(&dir, summary))?;
         }

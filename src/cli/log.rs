@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::context::CliContext;
-use crate::cli::offline::warn_of_cut;
+use crate::cli::offline::warn;
 use crate::cli::output::format::{bytes, group_digits, time_utc};
 use crate::cli::output::table::{Align, Table};
 use crate::cli::recorded_logs::{CheckedLogs, RecordedLogs};
@@ -92,8 +92,8 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let dir = args.log.state.as_deref().unwrap_or(&config.state_dir);
     let repair = match args.accept_loss {
-        true => recovery::repair(&config, dir, &warn_of_cut),
-        false => recovery::plan_repair(&config, dir, &warn_of_cut),
+        true => recovery::repair(&config, dir, &warn),
+        false => recovery::plan_repair(&config, dir, &warn),
     };
     let mut out = Output::ending();
     let Some(Repair { damage, events, now_ms, moved_to }) = repair? else {

@@ -1,5 +1,6 @@
 //! Answers read-only requests from the state directory, if no daemon is running.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -8,7 +9,6 @@ use crate::cli::export::{self, ExportError};
 use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
-use crate::log::Cut;
 use crate::state::State;
 use crate::state::answer::{respond_once, view_error};
 use crate::state::recovery::{self, RecoveryError};
@@ -20,15 +20,15 @@ pub trait Reader {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
 }
 
-/// Prints a warning about the incomplete end of a log.
-pub fn warn_of_cut(cut: &Cut) {
-    note(format_args!("clqd: warning: {cut}"));
+/// Prints a warning.
+pub fn warn(what: &dyn Display) {
+    note(format_args!("clqd: warning: {what}"));
 }
 
 /// Opens a state directory for reading, without changing anything. Waits while another process has the directory open, until `should_give_up`
 /// returns true.
 pub fn open(config: &Config, dir: &Path, should_give_up: &dyn Fn() -> bool) -> Result<State, RecoveryError> {
-    recovery::open_copy(config, dir, should_give_up, &warn_of_cut)
+    recovery::open_copy(config, dir, should_give_up, &warn)
 }
 
 /// The archive that the configuration names; `None`: none.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
-use crate::cli::offline::warn_of_cut;
+use crate::cli::offline::warn;
 use crate::cli::recorded_logs::RecordedLogs;
 use crate::cli::stdio::note;
 use crate::config::Config;
@@ -103,7 +103,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         _ => config,
     };
     let mut state =
-        recovery::open_without_log(config, &args.state, &warn_of_cut).context("cannot open the state directory")?;
+        recovery::open_without_log(config, &args.state, &warn).context("cannot open the state directory")?;
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
     for log in logs.parts() {

@@ -13,7 +13,7 @@ use crate::api::RestoredRow;
 use crate::archive::{Archive, ArchiveError};
 use crate::cli::backup::{print, row};
 use crate::cli::context::CliContext;
-use crate::cli::offline::warn_of_cut;
+use crate::cli::offline::warn;
 use crate::cli::output::format::group_digits;
 use crate::cli::stdio::note;
 use crate::config::Config;
@@ -56,7 +56,7 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let state = without_trailing_slash(&config.state_dir);
     // The previous state is locked while it is replaced.
-    let requests = state.exists().then(|| forgotten_names(&config, &state, &warn_of_cut));
+    let requests = state.exists().then(|| forgotten_names(&config, &state, &warn));
     let before = match &args.dir {
         Some(dir) => {
             let refused = || format!("cannot restore {} to {}; nothing was changed", dir.display(), state.display());
@@ -99,7 +99,7 @@ fn forget_again_in(new: &Path, config: &Config, requests: Option<Requests>) {
             "clqd: if names were forgotten after the time of this state, repeat `clqd player forget` for them",
         );
     };
-    match requests.and_then(|requests| forget_again(config, new, requests, &warn_of_cut)) {
+    match requests.and_then(|requests| forget_again(config, new, requests, &warn)) {
         Ok(0) => {}
         Ok(1) => note("clqd: 1 name that was forgotten later is forgotten in the restored state, too"),
         Ok(names) => {

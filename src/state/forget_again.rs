@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::State;
-use super::recovery::{self, OnCut, RecoveryError};
+use super::recovery::{self, OnWarning, RecoveryError};
 use crate::config::Config;
 use crate::engine::{CorrectionError, StateReader, ViewError};
 use crate::model::view::board::PlayerSelector;
@@ -15,8 +15,12 @@ use crate::model::{NameHash, PlayerKey};
 const PAGE: usize = 10_000;
 
 /// The forgotten names of a state, with the times of the requests, Unix ms.
-pub fn forgotten_names(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<Vec<(NameHash, i64)>, RecoveryError> {
-    Ok(recovery::open_copy(config, dir, &|| false, on_cut)?.engine.forgotten())
+pub fn forgotten_names(
+    config: &Config,
+    dir: &Path,
+    on_warning: &OnWarning<'_>,
+) -> Result<Vec<(NameHash, i64)>, RecoveryError> {
+    Ok(recovery::open_copy(config, dir, &|| false, on_warning)?.engine.forgotten())
 }
 
 /// Forgets the names of requests that a restored state does not know. Returns how many these are.
@@ -24,12 +28,12 @@ pub fn forget_again(
     config: &Config,
     restored: &Path,
     requests: Vec<(NameHash, i64)>,
-    on_cut: &OnCut<'_>,
+    on_warning: &OnWarning<'_>,
 ) -> Result<usize, RecoveryError> {
     if requests.is_empty() {
         return Ok(0);
     }
-    let mut state = recovery::open_without_log(config, restored, on_cut)?;
+    let mut state = recovery::open_without_log(config, restored, on_warning)?;
     let known: BTreeMap<NameHash, i64> = state.engine.forgotten().into_iter().collect();
     let later: BTreeMap<NameHash, i64> = requests.into_iter().filter(|(hash, _)| !known.contains_key(hash)).collect();
     for (game, player) in players_with(&state, &later)? {

@@ -1,11 +1,14 @@
 //! Opens a state directory and applies the events of the log that it does not contain.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError};
 use crate::config::Config;
 use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, segments};
+use crate::model::AdminCommand;
+use crate::model::calendar::utc;
 use crate::store::{BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
 
 /// Events between two commits to memory.
@@ -32,6 +35,12 @@ pub enum RecoveryError {
         dir.display()
     )]
     StateMissing { dir: PathBuf },
+    /// The log has no forgotten names, so an older state cannot follow it.
+    #[error(
+        "the newest checkpoint file of {} is missing: it must have the request to forget a player of {}; put it back, \
+         or restore a backup", dir.display(), utc(*.t_ms)
+    )]
+    CheckpointMissing { dir: PathBuf, t_ms: i64 },
     #[error("stopped before the log was applied")]
     Cancelled,
 }
@@ -60,6 +69,32 @@ pub struct Recovered {
     pub last_seq: u64,
     /// The incomplete end of the log.
     pub cut: Option<Cut>,
+    /// A request to forget a player after the position.
+    unwritten_forget: Option<UnwrittenForget>,
+}
+
+/// A request to forget a player that the state on disk does not have. The log does not have the name, so the
+/// daemon writes a checkpoint before it answers, and before anything else is in the log.
+#[derive(Clone, Copy, Debug)]
+struct UnwrittenForget {
+    t_ms: i64,
+    /// Something follows it.
+    is_followed: bool,
+}
+
+impl Recovered {
+    /// Reports an incomplete end. Error: the last checkpoint is missing, which only a database shows otherwise,
+    /// and a private copy has none.
+    fn check_copy(&self, dir: &Path, on_warning: &OnWarning<'_>) -> Result<(), RecoveryError> {
+        self.cut.iter().for_each(|cut| on_warning(cut));
+        let Some(UnwrittenForget { t_ms, is_followed }) = self.unwritten_forget else { return Ok(()) };
+        let missing = RecoveryError::CheckpointMissing { dir: dir.to_owned(), t_ms };
+        if is_followed {
+            return Err(missing);
+        }
+        on_warning(&format_args!("unless the daemon was stopped before it answered the request, {missing}"));
+        Ok(())
+    }
 }
 
 /// Opens the state directory that the config names. If a delta of its checkpoint files is damaged or missing,
@@ -77,24 +112,33 @@ pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Res
     recover(config, store, dir, is_cancelled, &mut Err)
 }
 
-/// Whether a log has all batches after a position.
+/// Whether a log has everything after a position: all batches, and no request to forget a player, because a
+/// log does not have the name.
 fn has_log_after(log: &Path, position: u64) -> bool {
     let read_all = || {
         let mut reader = LogReader::open_after(log, position)?;
-        while reader.read_batch(|_| ())?.is_some() {}
-        Ok::<_, LogError>(reader.cut().is_none())
+        let (mut has_forget, mut has_all) = (false, true);
+        while let Some(seq) = reader.read_batch(|event| has_forget |= is_forget(&event))? {
+            has_all &= seq <= position || !has_forget;
+            has_forget = false;
+        }
+        Ok::<_, LogError>(has_all && reader.cut().is_none())
     };
-    read_all().is_ok_and(|has_end| has_end)
+    read_all().is_ok_and(|has_all| has_all)
 }
 
-/// Gets the incomplete end of a log, which may be damage.
-pub type OnCut<'c> = dyn Fn(&Cut) + 'c;
+fn is_forget(event: &LogEvent) -> bool {
+    matches!(event, LogEvent::Command { command: AdminCommand::Forget { .. }, .. })
+}
+
+/// Gets what may be damage.
+pub type OnWarning<'w> = dyn Fn(&dyn Display) + 'w;
 
 /// Opens a state directory for a command that writes to it without a log. All events of its log are in
 /// the state on disk.
-pub fn open_without_log(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<State, RecoveryError> {
+pub fn open_without_log(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<State, RecoveryError> {
     let Recovered { mut state, position, last_seq, cut, .. } = open(config, dir, &|| false)?;
-    cut.iter().for_each(on_cut);
+    cut.iter().for_each(|cut| on_warning(cut));
     if position.is_some() {
         state.store.write_checkpoint(last_seq)?;
     }
@@ -108,12 +152,12 @@ pub fn open_copy(
     config: &Config,
     dir: &Path,
     is_cancelled: &dyn Fn() -> bool,
-    on_cut: &OnCut<'_>,
+    on_warning: &OnWarning<'_>,
 ) -> Result<State, RecoveryError> {
     let store = Store::open_read_only(dir, config.store.cache_bytes, is_cancelled)?;
-    let Recovered { state, cut, .. } = recover(config, store, dir, is_cancelled, &mut Err)?;
-    cut.iter().for_each(on_cut);
-    Ok(state)
+    let recovered = recover(config, store, dir, is_cancelled, &mut Err)?;
+    recovered.check_copy(dir, on_warning)?;
+    Ok(recovered.state)
 }
 
 /// Backs up a state directory that no process has open, with all events of its log.
@@ -121,11 +165,12 @@ pub fn backup_closed(
     config: &Config,
     dir: &Path,
     backup: &Path,
-    on_cut: &OnCut<'_>,
+    on_warning: &OnWarning<'_>,
 ) -> Result<BackupSummary, RecoveryError> {
     let copy = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
-    let Recovered { mut state, position, last_seq, cut, .. } = recover(config, copy, dir, &|| false, &mut Err)?;
-    cut.iter().for_each(on_cut);
+    let recovered = recover(config, copy, dir, &|| false, &mut Err)?;
+    recovered.check_copy(dir, on_warning)?;
+    let Recovered { mut state, position, last_seq, .. } = recovered;
     if position.is_some() {
         state.store.write_checkpoint(last_seq)?;
     }
@@ -146,17 +191,17 @@ pub struct Repair {
 }
 
 /// Finds out what damage of the log costs. `None`: it has none.
-pub fn plan_repair(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<Option<Repair>, RecoveryError> {
+pub fn plan_repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
     let store = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
-    Ok(recover_what_is_readable(config, store, dir, on_cut)?.1)
+    Ok(recover_what_is_readable(config, store, dir, on_warning)?.1)
 }
 
 /// Accepts the loss that damage of the log causes: the state gets the events until there, and the log is
 /// moved away, so that a daemon begins another one. `None`: it has no damage.
-pub fn repair(config: &Config, dir: &Path, on_cut: &OnCut<'_>) -> Result<Option<Repair>, RecoveryError> {
+pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
     let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
     let (Recovered { mut state, last_seq, .. }, repair) =
-        recover_what_is_readable(config, Store::open(dir, store)?, dir, on_cut)?;
+        recover_what_is_readable(config, Store::open(dir, store)?, dir, on_warning)?;
     let Some(mut repair) = repair else { return Ok(None) };
     // Without the log, the state must not refer to it. Killed in between, it is repaired again.
     state.store.write_checkpoint(last_seq)?;
@@ -176,7 +221,7 @@ fn recover_what_is_readable(
     config: &Config,
     store: Store,
     dir: &Path,
-    on_cut: &OnCut<'_>,
+    on_warning: &OnWarning<'_>,
 ) -> Result<(Recovered, Option<Repair>), RecoveryError> {
     let mut damage = None;
     let note = &mut |error| {
@@ -184,7 +229,7 @@ fn recover_what_is_readable(
         Ok(())
     };
     let recovered = recover(config, store, dir, &|| false, note)?;
-    recovered.cut.iter().for_each(on_cut);
+    recovered.cut.iter().for_each(|cut| on_warning(cut));
     let has_log = recovered.position.is_some_and(|position| position > 0);
     // Older segments are kept for rebuilds.
     let damage = damage.or_else(|| if has_log { crate::log::check(&log_dir(dir)).err() } else { None });
@@ -241,7 +286,7 @@ fn recover(
     store.defer_commits();
     let engine = obeyed.engine_settings().map_err(StateError::from)?;
     let mut state = State::with_store(store, engine)?;
-    let mut tail = Tail { config: obeyed, events: 0, cut: None };
+    let mut tail = Tail { config: obeyed, events: 0, cut: None, unwritten_forget: None };
     let last_seq = match reader {
         Some(reader) => tail.apply(&mut state, reader, log, position.unwrap_or(0), is_cancelled, on_damage)?,
         None => position.unwrap_or(0),
@@ -250,7 +295,8 @@ fn recover(
         state.commit()?;
         state.engine.reload(config.engine_settings().map_err(StateError::from)?);
     }
-    Ok(Recovered { state, position, events: tail.events, last_seq, cut: tail.cut })
+    let Tail { events, cut, unwritten_forget, .. } = tail;
+    Ok(Recovered { state, position, events, last_seq, cut, unwritten_forget })
 }
 
 /// The settings that held for the first event after a position.
@@ -288,6 +334,7 @@ struct Tail {
     config: Config,
     events: u64,
     cut: Option<Cut>,
+    unwritten_forget: Option<UnwrittenForget>,
 }
 
 impl Tail {
@@ -311,6 +358,7 @@ impl Tail {
                     break;
                 }
             };
+            self.unwritten_forget.iter_mut().for_each(|forget| forget.is_followed = true);
             for event in events.drain(..) {
                 if seq <= position {
                     continue;
@@ -338,6 +386,9 @@ impl Tail {
     }
 
     fn apply_event(&mut self, state: &mut State, event: LogEvent) -> Result<(), RecoveryError> {
+        if is_forget(&event) {
+            self.unwritten_forget.get_or_insert(UnwrittenForget { t_ms: event.t_ms(), is_followed: false });
+        }
         match event {
             LogEvent::Scan { server, outcome } => state.replay_scan(server, outcome)?,
             LogEvent::Command { t_ms, command } => _ = state.apply_command(t_ms, &command)?,
