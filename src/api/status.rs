@@ -22,7 +22,7 @@ pub struct Status {
     /// Absent if the state directory was read without a daemon.
     #[serde(default)]
     pub store: Option<StoreStatus>,
-    /// Absent if scans are not recorded, or the state directory was read without a daemon.
+    /// Absent if the state directory was read without a daemon.
     #[serde(default)]
     pub log: Option<LogStatus>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
@@ -119,7 +119,7 @@ pub struct LogStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFault {
-    /// `disk_full`, `unreadable` or `write_failed`.
+    /// `disk_full` or `unreadable`.
     pub kind: String,
     pub since_ms: i64,
     pub message: String,

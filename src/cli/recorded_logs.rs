@@ -104,7 +104,7 @@ impl RecordedLog<'_> {
 /// A file of a scan log and the result of its check.
 pub struct CheckedLog {
     path: PathBuf,
-    /// The file itself: a daemon that rotates its log renames the files and deletes one.
+    /// The open file: another program may rename or delete it meanwhile.
     file: File,
     span: LogSummary,
     damage: Damage,

@@ -1,7 +1,5 @@
 //! Writes recorded events as a log, before a daemon begins its own.
 
-use std::path::Path;
-
 use super::error::LogError;
 use super::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};
 use super::{LogEvent, RecordedSettings};
@@ -47,10 +45,6 @@ impl HistoryWriter {
         let batch = self.builder.take(self.last_ms);
         self.write(batch)?;
         Ok(self.builder.last_seq())
-    }
-
-    pub fn dir(&self) -> &Path {
-        self.writer.dir()
     }
 
     fn write(&mut self, batch: Option<Batch>) -> Result<(), LogError> {

@@ -91,8 +91,8 @@ struct VisitorLog<'a> {
 #[schema(as = Fault)]
 struct VisitorFault<'a> {
     /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
-    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. A fault of the log is `disk_full`,
-    /// `unreadable` or `write_failed`.
+    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. A fault of the log is `disk_full` or
+    /// `unreadable`.
     kind: &'a str,
     /// Since when, Unix ms.
     since_ms: i64,

@@ -84,7 +84,7 @@ fn online_backup_equals_state_at_one_time() {
     daemon.stop();
 }
 
-/// Who was forgotten after the backup stays forgotten: also a name that the backup does not have.
+/// A restore applies requests that are later than the backup, also for a name that the backup does not have.
 #[test]
 fn restore_applies_later_requests_to_forget() {
     let one = Server::start(&["Visor", "Klesk", "Sarge"]);
