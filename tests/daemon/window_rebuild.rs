@@ -280,6 +280,8 @@ fn windows_of_two_segments_are_rebuilt() {
         .ok([&["servers", "add", "--tag", "some"], &urls.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     let top = |kind: &str| sandbox.json(["top", "--tag", "some", "--ranking", "time", "--window", kind]);
     wait_until("players are seen", || top("12").len() > 3);
+    // A result is shown before its scan is on disk; without a scan there is nothing to rebuild from.
+    wait_until("their scans are in the log", || sandbox.log_lines().contains("\"players\""));
     // A second segment, whose beginning is not in a checkpoint.
     daemon.kill();
     daemon = sandbox.start();

@@ -49,13 +49,17 @@ pub fn plan_window_types(engine: &mut Engine, log: &Path) -> Vec<String> {
     }
     let names = types.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
     let note = match replay_job::first_scan_ms(log) {
-        Some(from_ms) => {
+        Ok(Some(from_ms)) => {
             engine.start_rebuild(from_ms);
             format!("windows of type {names} are being rebuilt from the log, which begins at {}", utc(from_ms))
         }
-        None => {
+        Ok(None) => {
             engine.start_types_empty();
             format!("windows of type {names} begin empty: the log has no scans yet")
+        }
+        Err(error) => {
+            engine.start_types_empty();
+            format!("windows of type {names} begin empty: the log cannot be read: {error}")
         }
     };
     tracing::info!("{note}");

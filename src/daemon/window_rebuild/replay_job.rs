@@ -168,15 +168,15 @@ pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<()
     }
 }
 
-/// Time of the first scan in the log, Unix ms; `None`: it has none, or cannot be read.
-pub(super) fn first_scan_ms(log: &Path) -> Option<i64> {
-    let mut reader = log::LogReader::open(log).ok()?;
+/// Time of the first scan in the log, Unix ms; `None`: it has none.
+pub(super) fn first_scan_ms(log: &Path) -> Result<Option<i64>, log::LogError> {
+    let mut reader = log::LogReader::open(log)?;
     let mut first = None;
     let note = |first: &mut Option<i64>, event: LogEvent| {
         if let LogEvent::Scan { outcome, .. } = event {
             first.get_or_insert(outcome.t_ms());
         }
     };
-    while first.is_none() && reader.read_batch(|event| note(&mut first, event)).ok()?.is_some() {}
-    first
+    while first.is_none() && reader.read_batch(|event| note(&mut first, event))?.is_some() {}
+    Ok(first)
 }
