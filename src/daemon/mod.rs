@@ -359,8 +359,9 @@ fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(Log
 fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(State, LogThread, Arc<Clock>)> {
     create_parent(&config.state_dir, "state_dir")?;
     let failed = || format!("cannot open the state directory {}", config.state_dir.display());
-    let Recovered { mut state, position, events, .. } =
-        recovery::open(config, &config.state_dir, &|| false).with_context(failed)?;
+    let recovered = recovery::open(config, &config.state_dir, &|| false).with_context(failed)?;
+    let mut needs_checkpoint = recovered.needs_checkpoint();
+    let Recovered { mut state, position, events, .. } = recovered;
     if events > 0 {
         tracing::info!(events, "applied the log since the last checkpoint");
     }
@@ -372,14 +373,18 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, system_ms)?;
     let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
         .context("cannot start a thread")?;
-    window_rebuild::plan_window_types(&mut state.engine, &recovery::log_dir(&config.state_dir));
+    // What is not an event of the log.
+    needs_checkpoint |=
+        !window_rebuild::plan_window_types(&mut state.engine, &recovery::log_dir(&config.state_dir)).is_empty();
     let began_ms = match state.engine.now_ms() {
         0 => system_ms,
         now_ms => now_ms,
     };
     log.begin_if_new(began_ms).context("cannot begin the log")?;
     state.commit().with_context(failed)?;
-    state.store.write_checkpoint(log.synced()).with_context(failed)?;
+    if needs_checkpoint {
+        state.store.write_checkpoint(log.synced()).with_context(failed)?;
+    }
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
     state.engine.reschedule_all(clock.now_ms());
     Ok((state, log, clock))

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, segments};
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
-use crate::store::{BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
+use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
 
 /// Events between two commits to memory.
 const EVENTS_PER_COMMIT: u64 = 1_000;
@@ -83,6 +83,11 @@ struct UnwrittenForget {
 }
 
 impl Recovered {
+    /// Whether the state must be on disk before anything else is in the log.
+    pub fn needs_checkpoint(&self) -> bool {
+        self.unwritten_forget.is_some()
+    }
+
     /// Reports an incomplete end. Error: the last checkpoint is missing, which only a database shows otherwise,
     /// and a private copy has none.
     fn check_copy(&self, dir: &Path, on_warning: &OnWarning<'_>) -> Result<(), RecoveryError> {
@@ -97,19 +102,36 @@ impl Recovered {
     }
 }
 
-/// Opens the state directory that the config names. If a delta of its checkpoint files is damaged or missing,
-/// the log replaces it, if it reaches back so far.
+/// Opens a state directory for a daemon. Its database is compared with the checkpoint files before the first
+/// checkpoint.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
+    let open = || recover(config, open_store(config, dir, Store::open_comparing_later)?, dir, is_cancelled, &mut Err);
+    match open() {
+        // Not compared, so the database may be the reason: now it is compared first.
+        Err(RecoveryError::State(StateError::Store(error))) if store::is_uncompared(dir)? => {
+            tracing::warn!("{}", error.with_causes());
+            open()
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a store. If a delta of its checkpoint files is damaged or missing, the log replaces it, if it reaches
+/// back so far.
+fn open_store(
+    config: &Config,
+    dir: &Path,
+    open: fn(&Path, StoreSettings) -> Result<Store, StoreError>,
+) -> Result<Store, StoreError> {
     let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
-    let store = Store::open(dir, settings).or_else(|error| match UnusableDeltas::of(dir, &error)? {
+    open(dir, settings).or_else(|error| match UnusableDeltas::of(dir, &error)? {
         Some(deltas) if has_log_after(&log_dir(dir), deltas.position()) => {
             tracing::warn!("{}", error.with_causes());
             deltas.set_aside()?;
-            Store::open(dir, settings)
+            open(dir, settings)
         }
         _ => Err(error),
-    })?;
-    recover(config, store, dir, is_cancelled, &mut Err)
+    })
 }
 
 /// Whether a log has everything after a position: all batches, and no request to forget a player, because a
@@ -137,7 +159,8 @@ pub type OnWarning<'w> = dyn Fn(&dyn Display) + 'w;
 /// Opens a state directory for a command that writes to it without a log. All events of its log are in
 /// the state on disk.
 pub fn open_without_log(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<State, RecoveryError> {
-    let Recovered { mut state, position, last_seq, cut, .. } = open(config, dir, &|| false)?;
+    let store = open_store(config, dir, Store::open)?;
+    let Recovered { mut state, position, last_seq, cut, .. } = recover(config, store, dir, &|| false, &mut Err)?;
     cut.iter().for_each(|cut| on_warning(cut));
     if position.is_some() {
         state.store.write_checkpoint(last_seq)?;

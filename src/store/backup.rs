@@ -18,6 +18,7 @@ use super::{Store, keys};
 use crate::model::commit::Meta;
 use crate::store::dir::read_copy::{self, WithLog};
 use crate::store::dir::{files, lock};
+use crate::store::working_copy::ComparisonTime;
 
 /// Summary of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +216,7 @@ impl StateReplacement {
 
     /// Opens the new state, which is empty. Drop it before `finish`.
     pub fn open(&self, cache_bytes: u64) -> Result<Store, StoreError> {
-        Store::open_at(&self.new, &self.new, cache_bytes, lock::LOCK_TIMEOUT)
+        Store::open_at(&self.new, &self.new, cache_bytes, lock::LOCK_TIMEOUT, ComparisonTime::BeforeUse)
     }
 
     /// Renames the directories, once everything is on disk. `now_ms`: the latest time of the new
@@ -255,7 +256,8 @@ impl Drop for StateReplacement {
 /// left unfinished. Returns the values of the state as a whole.
 fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<Meta, StoreError> {
     read_copy::copy_into(from, to, WithLog::Yes, &|| false)?;
-    let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT).and_then(|mut store| store.load());
+    let opened = Store::open_at(to, to, cache_bytes, lock::LOCK_TIMEOUT, ComparisonTime::BeforeUse)
+        .and_then(|mut store| store.load());
     let meta = opened.map_err(|error| error.with_original_path(to, from))?.meta;
     lock::wait_until_unlocked(to)?;
     Ok(meta)

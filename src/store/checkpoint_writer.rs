@@ -14,6 +14,7 @@ use super::dir::files::io_error;
 use super::error::StoreError;
 use super::tree::Tree;
 use super::tree::mem_table::MemTable;
+use super::working_copy::{Comparison, WorkingCopy};
 
 /// What a checkpoint is written to.
 #[derive(Debug)]
@@ -21,11 +22,16 @@ pub(super) struct CheckpointTarget {
     tree: Tree,
     files: CheckpointFiles,
     compaction: Compaction,
+    /// Is made before anything is written.
+    comparison: Option<Comparison>,
 }
 
 impl CheckpointTarget {
     /// Writes changes to the next file, and when that is on disk, to the database.
     fn write(&mut self, table: &MemTable, settings: CompactSettings) -> Result<(), StoreError> {
+        if let Some(comparison) = self.comparison.take() {
+            comparison.run(&self.tree, &self.files)?;
+        }
         let changes = table.to_vec();
         if table.has_forgotten_names() {
             self.files.request_merge();
@@ -58,8 +64,12 @@ pub(super) struct CheckpointWriter {
 type Written = (Box<CheckpointTarget>, Result<(), StoreError>);
 
 impl CheckpointWriter {
-    pub(super) fn new(tree: Tree, files: CheckpointFiles, compaction: Compaction) -> CheckpointWriter {
-        CheckpointWriter { target: Some(Box::new(CheckpointTarget { tree, files, compaction })), thread: None }
+    pub(super) fn new(opened: WorkingCopy, compaction: Compaction) -> CheckpointWriter {
+        let WorkingCopy { tree, files, comparison } = opened;
+        CheckpointWriter {
+            target: Some(Box::new(CheckpointTarget { tree, files, compaction, comparison })),
+            thread: None,
+        }
     }
 
     /// Waits until changes are on disk. Nothing else is being written.
@@ -100,6 +110,11 @@ impl CheckpointWriter {
         let (target, result) = thread.join().expect("the thread that writes checkpoints does not panic");
         self.target = Some(target);
         result.map(|()| true)
+    }
+
+    /// The comparison is not made. Nothing is being written.
+    pub(super) fn drop_comparison(&mut self) -> Result<(), StoreError> {
+        self.target().comparison.take().map_or(Ok(()), Comparison::skip)
     }
 
     fn target(&mut self) -> &mut CheckpointTarget {

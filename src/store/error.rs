@@ -62,6 +62,11 @@ pub enum StoreError {
          `ulimit -u` of the user)"
     )]
     NoThreads { count: usize, source: std::io::Error },
+    #[error(
+        "the database of the state differs from its checkpoint files ({why}); nothing is lost, the next start loads it \
+         from them"
+    )]
+    DatabaseDiffers { why: String },
     #[error("the copy of the state to {path:?} was cancelled")]
     Cancelled { path: PathBuf },
     #[error("cannot {operation} the database of the state, {path:?}")]

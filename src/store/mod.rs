@@ -24,6 +24,8 @@ mod working_copy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub use backup::{BackupSource, BackupSummary, RestoreSummary, StateReplacement, restore};
@@ -42,6 +44,7 @@ use crate::store::commit_records::PutFn;
 use crate::store::compaction::Compaction;
 use crate::store::dir::{files, lock, read_copy};
 use crate::store::tree::Tree;
+use crate::store::working_copy::{Comparison, ComparisonProgress, ComparisonTime};
 
 /// The state on disk, with the outbox mirrored in memory.
 #[derive(Debug)]
@@ -60,6 +63,8 @@ pub struct Store {
     /// The directory of the files.
     dir: PathBuf,
     writer: CheckpointWriter,
+    /// Of the comparison before the first checkpoint.
+    comparison: Option<Arc<ComparisonProgress>>,
     compact: CompactSettings,
     /// Commits since the store was opened.
     commits: u64,
@@ -83,6 +88,11 @@ pub struct StoreSettings {
     pub create: bool,
 }
 
+/// Whether the process that had a state directory open ended before it had compared the database.
+pub fn is_uncompared(dir: &Path) -> Result<bool, StoreError> {
+    working_copy::is_uncompared(dir)
+}
+
 /// Waits some seconds while another process has the state directory open, or until
 /// `is_cancelled` returns true. It need not exist.
 pub fn wait_until_unlocked(path: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<(), StoreError> {
@@ -93,16 +103,27 @@ impl Store {
     /// Opens a state directory for writing; only one process can. Waits some seconds for
     /// another one to end.
     pub fn open(path: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
-        Store::open_with_timeout(path, settings, lock::LOCK_TIMEOUT)
+        Store::open_with_timeout(path, settings, lock::LOCK_TIMEOUT, ComparisonTime::BeforeUse)
     }
 
-    fn open_with_timeout(path: &Path, settings: StoreSettings, wait: Duration) -> Result<Store, StoreError> {
+    /// Like [`Store::open`], but compares the database with the checkpoint files before the first checkpoint,
+    /// unless the process before ended in between.
+    pub fn open_comparing_later(path: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
+        Store::open_with_timeout(path, settings, lock::LOCK_TIMEOUT, ComparisonTime::BeforeWrite)
+    }
+
+    fn open_with_timeout(
+        path: &Path,
+        settings: StoreSettings,
+        wait: Duration,
+        when: ComparisonTime,
+    ) -> Result<Store, StoreError> {
         match settings.create {
             true => files::create_dir(path)?,
             false => files::check_is_state(path)?,
         }
         files::check_access(path)?;
-        let store = Store::open_at(path, path, settings.cache_bytes, wait)?;
+        let store = Store::open_at(path, path, settings.cache_bytes, wait, when)?;
         files::grant_group_read(path)?;
         Ok(store)
     }
@@ -112,7 +133,7 @@ impl Store {
     /// directory open, or until `is_cancelled` returns true.
     pub fn open_read_only(path: &Path, cache_bytes: u64, is_cancelled: &dyn Fn() -> bool) -> Result<Store, StoreError> {
         let copy = read_copy::create(path, is_cancelled)?;
-        let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT)
+        let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT, ComparisonTime::BeforeUse)
             .map_err(|error| error.with_original_path(copy.path(), path))?;
         files::unlink_databases(copy.path())?;
         store._copy = Some(copy);
@@ -120,13 +141,20 @@ impl Store {
     }
 
     /// Opens the database in `dir`. Errors of the open store name `dir_in_errors` instead.
-    fn open_at(dir: &Path, dir_in_errors: &Path, cache_bytes: u64, wait: Duration) -> Result<Store, StoreError> {
-        let (tree, files) = working_copy::open(dir, dir_in_errors, cache_bytes, wait)?;
+    fn open_at(
+        dir: &Path,
+        dir_in_errors: &Path,
+        cache_bytes: u64,
+        wait: Duration,
+        when: ComparisonTime,
+    ) -> Result<Store, StoreError> {
+        let opened = working_copy::open(dir, dir_in_errors, cache_bytes, wait, when)?;
         let compaction = Compaction::new(dir, cache_bytes)?;
         let mut store = Store {
-            writer: CheckpointWriter::new(tree.clone(), files, compaction),
+            tree: opened.tree.clone(),
+            comparison: opened.comparison.as_ref().map(Comparison::progress),
+            writer: CheckpointWriter::new(opened, compaction),
             compact: CompactSettings::default(),
-            tree,
             outbox: BTreeMap::new(),
             next_seq: 1,
             unswept: BTreeMap::new(),
@@ -186,9 +214,31 @@ impl Store {
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed_servers = Some((state.week, self.closed_servers(state.week)?));
         }
-        self.unswept = self.find_unswept_windows(&meta)?.into_iter().map(|window| (window, 0)).collect();
+        // Before the comparison nothing is removed from the database.
+        let from = u64::from(!self.is_compared());
+        self.unswept = self.find_unswept_windows(&meta)?.into_iter().map(|window| (window, from)).collect();
         loaded.meta = meta;
         Ok(loaded)
+    }
+
+    /// Whether the database was compared with the checkpoint files. Until then it may have older records, or
+    /// none: nothing that is computed from them must be archived.
+    pub fn is_compared(&self) -> bool {
+        self.comparison.as_ref().is_none_or(|progress| progress.is_done.load(Ordering::Acquire))
+    }
+
+    /// Cancels the comparison if it is not done. Returns whether it is: otherwise no checkpoint can be written
+    /// any more, and the next start makes it.
+    pub fn end_comparison(&mut self) -> Result<bool, StoreError> {
+        if let Some(progress) = &self.comparison {
+            progress.is_cancelled.store(true, Ordering::Relaxed);
+        }
+        match self.finish_checkpoint() {
+            Ok(()) | Err(StoreError::Cancelled { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.writer.drop_comparison()?;
+        Ok(self.is_compared())
     }
 
     /// From now on commits stay in memory until [`Store::checkpoint`] or [`Store::freeze`]. What a crash

@@ -64,6 +64,102 @@ fn state(dir: &Path, before: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
+/// Damages the database of a state directory. `before`: an earlier copy.
+fn damage_database(damaged: &Path, before: &Path, round: usize, random: &mut dyn FnMut(usize) -> usize) {
+    let db = damaged.join("db");
+    match round {
+        0 => fs::remove_file(&db).unwrap(),
+        1 => fs::write(damaged.join("conf"), b"").unwrap(),
+        2 => fs::write(damaged.join("current"), b"db.7 10\n").unwrap(),
+        3 => fs::write(damaged.join("current"), b"?").unwrap(),
+        // The database of the earlier copy.
+        4 => {
+            for name in files::list_database(damaged).unwrap() {
+                fs::remove_file(damaged.join(name)).unwrap();
+            }
+            for name in files::list_database(before).unwrap() {
+                fs::copy(before.join(&name), damaged.join(&name)).unwrap();
+            }
+        }
+        _ => {
+            let mut names = files::list_database(damaged).unwrap();
+            let path = damaged.join(names.swap_remove(random(names.len())));
+            let mut bytes = fs::read(&path).unwrap();
+            let at = random(bytes.len());
+            match round % 3 {
+                0 => bytes[at] ^= 1 << random(8),
+                1 => bytes.truncate(at),
+                _ => bytes[at..].iter_mut().take(4_096).for_each(|byte| *byte = 0),
+            }
+            fs::write(&path, bytes).unwrap();
+        }
+    }
+}
+
+/// A database that is compared before the first checkpoint is not written before, and the next process
+/// loads it again if it differs.
+#[test]
+fn comparison_before_the_first_checkpoint_notices_what_differs() {
+    let place = tempfile::tempdir().unwrap();
+    let (dir, before, damaged) = (place.path().join("s"), place.path().join("before"), place.path().join("damaged"));
+    let expected = state(&dir, &before);
+    let without_position = |store: &Store| {
+        let mut records = records(store);
+        records.retain(|(key, _)| *key != keys::log_position());
+        records
+    };
+    let (mut random, mut noticed) = (numbers(3), 0);
+    for round in 0..40 {
+        _ = fs::remove_dir_all(&damaged);
+        copy_dir(&dir, &damaged);
+        if round % 4 == 0 {
+            // What sled lost without an error.
+            let store = open(&damaged).unwrap();
+            let (key, _) = &expected[random(expected.len())];
+            store.tree.write_slice_unlogged(&[(key.clone(), None)]).unwrap();
+            drop(store);
+            lock::wait_until_unlocked(&damaged).unwrap();
+        } else {
+            damage_database(&damaged, &before, round, &mut random);
+        }
+        if let Ok(mut store) = Store::open_comparing_later(&damaged, SETTINGS) {
+            assert_eq!(store.is_compared(), !is_uncompared(&damaged).unwrap(), "round {round}");
+            store.defer_commits();
+            let written = store.write_checkpoint(7);
+            assert_eq!(written.is_ok(), store.is_compared(), "round {round}: {written:?}");
+            noticed += u32::from(written.is_err());
+        }
+        lock::wait_until_unlocked(&damaged).unwrap();
+        let again = Store::open_comparing_later(&damaged, SETTINGS).unwrap();
+        assert!(without_position(&again) == expected, "round {round}");
+        drop(again);
+        lock::wait_until_unlocked(&damaged).unwrap();
+    }
+    assert!(noticed >= 10, "{noticed} differences");
+}
+
+/// A process that ends without an order, be it due to the database, leaves the comparison to the start of the
+/// next one.
+#[test]
+fn process_that_ended_before_the_comparison_is_followed_by_one_that_compares_first() {
+    let dir = tempfile::tempdir().unwrap();
+    Store::open(dir.path(), SETTINGS).unwrap().apply(&commit(0, 2_000)).unwrap();
+    let reopen = || {
+        lock::wait_until_unlocked(dir.path()).unwrap();
+        Store::open_comparing_later(dir.path(), SETTINGS).unwrap()
+    };
+    assert!(!reopen().is_compared(), "killed before the comparison");
+    assert!(reopen().is_compared());
+    let mut store = reopen();
+    assert!(!store.is_compared() && !store.end_comparison().unwrap(), "stopped before the comparison");
+    drop(store);
+    let mut store = reopen();
+    assert!(!store.is_compared());
+    store.defer_commits();
+    store.write_checkpoint(1).unwrap();
+    assert!(store.is_compared() && store.end_comparison().unwrap());
+}
+
 #[test]
 fn damaged_missing_or_older_database_is_loaded_from_the_files() {
     let place = tempfile::tempdir().unwrap();
@@ -73,34 +169,7 @@ fn damaged_missing_or_older_database_is_loaded_from_the_files() {
     for round in 0..40 {
         _ = fs::remove_dir_all(&damaged);
         copy_dir(&dir, &damaged);
-        let db = damaged.join("db");
-        match round {
-            0 => fs::remove_file(&db).unwrap(),
-            1 => fs::write(damaged.join("conf"), b"").unwrap(),
-            2 => fs::write(damaged.join("current"), b"db.7 10\n").unwrap(),
-            3 => fs::write(damaged.join("current"), b"?").unwrap(),
-            // The database of the earlier copy.
-            4 => {
-                for name in files::list_database(&damaged).unwrap() {
-                    fs::remove_file(damaged.join(name)).unwrap();
-                }
-                for name in files::list_database(&before).unwrap() {
-                    fs::copy(before.join(&name), damaged.join(&name)).unwrap();
-                }
-            }
-            _ => {
-                let mut names = files::list_database(&damaged).unwrap();
-                let path = damaged.join(names.swap_remove(random(names.len())));
-                let mut bytes = fs::read(&path).unwrap();
-                let at = random(bytes.len());
-                match round % 3 {
-                    0 => bytes[at] ^= 1 << random(8),
-                    1 => bytes.truncate(at),
-                    _ => bytes[at..].iter_mut().take(4_096).for_each(|byte| *byte = 0),
-                }
-                fs::write(&path, bytes).unwrap();
-            }
-        }
+        damage_database(&damaged, &before, round, &mut random);
         let store = open(&damaged).unwrap_or_else(|error| panic!("round {round}: {}", error.with_causes()));
         assert!(records(&store) == expected, "round {round}");
         drop(store);

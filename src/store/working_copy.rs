@@ -3,14 +3,22 @@
 //! A damaged database, one read error while sled opens it, or a power cut can make sled return an older or an
 //! empty database without an error. So the database is used only if it has the records of the files,
 //! every one of them. Otherwise it is deleted and loaded again.
+//!
+//! The comparison reads everything. A daemon compares before its first checkpoint, while it already works
+//! ([`Comparison`]): until then nothing is written to the database, so a restart is as before. A file marks
+//! the time: if the process ends in it, the next one compares first.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use super::checkpoint::{CheckpointFiles, Record};
+use super::checkpoint::{self, CheckpointFiles, Record};
 use super::dir::database::Database;
 use super::dir::{files, lock};
 use super::error::StoreError;
@@ -29,6 +37,85 @@ const CHUNKS_AHEAD: usize = 4;
 /// Sled records that are removed with one write.
 const REMOVED_AT_ONCE: usize = 1_000;
 
+/// A state directory that was opened.
+pub(super) struct WorkingCopy {
+    pub tree: Tree,
+    pub files: CheckpointFiles,
+    /// `None`: done.
+    pub comparison: Option<Comparison>,
+}
+
+/// When a database is compared with the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ComparisonTime {
+    BeforeUse,
+    /// Before the first checkpoint, unless the last process ended before its comparison.
+    BeforeWrite,
+}
+
+/// A comparison that must be made before the first write to a database.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    /// Exists until it is made.
+    mark: PathBuf,
+    progress: Arc<ComparisonProgress>,
+}
+
+/// Shared with the thread that compares.
+#[derive(Debug, Default)]
+pub(super) struct ComparisonProgress {
+    pub is_done: AtomicBool,
+    pub is_cancelled: AtomicBool,
+}
+
+impl Comparison {
+    fn new(dir: &Path) -> Result<Comparison, StoreError> {
+        let mark = dir.join(files::UNCOMPARED);
+        fs::File::create(&mark).map_err(files::io_error("create", &mark))?;
+        Ok(Comparison { mark, progress: Arc::default() })
+    }
+
+    pub(super) fn progress(&self) -> Arc<ComparisonProgress> {
+        self.progress.clone()
+    }
+
+    /// Nothing was written, and the process ends in order: the next one need not compare before use.
+    pub(super) fn skip(self) -> Result<(), StoreError> {
+        remove_mark(&self.mark)
+    }
+
+    /// Compares the database without the changes in memory. Error: it differs, or the comparison was
+    /// cancelled.
+    pub(super) fn run(self, tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
+        match compare(&tree.without_changes(), checkpoints, &self.progress.is_cancelled) {
+            Ok(None) => {}
+            Ok(Some(why)) => return Err(StoreError::DatabaseDiffers { why }),
+            Err(error) => {
+                // A database that is in doubt keeps its mark.
+                if matches!(error, StoreError::Cancelled { .. }) {
+                    remove_mark(&self.mark)?;
+                }
+                return Err(error);
+            }
+        }
+        remove_mark(&self.mark)?;
+        self.progress.is_done.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+fn remove_mark(mark: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(mark) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::io_error("remove", mark)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the database of a state directory was not compared since it was opened.
+pub(super) fn is_uncompared(dir: &Path) -> Result<bool, StoreError> {
+    Ok(files::metadata_if_exists(&dir.join(files::UNCOMPARED))?.is_some())
+}
+
 /// Opens the database in `dir` with the records of its checkpoint files. A database without such files
 /// gets a base. Errors name `dir_in_errors` instead of `dir`.
 pub(super) fn open(
@@ -36,15 +123,23 @@ pub(super) fn open(
     dir_in_errors: &Path,
     cache_bytes: u64,
     wait: Duration,
-) -> Result<(Tree, CheckpointFiles), StoreError> {
+    when: ComparisonTime,
+) -> Result<WorkingCopy, StoreError> {
     for is_last_attempt in [false, true] {
         // Its lock keeps other processes from writing the files.
         let tree = open_database(dir, dir_in_errors, cache_bytes, wait);
-        let mut checkpoints = CheckpointFiles::open(dir)?;
-        let doubt = match tree.and_then(|tree| find_doubt(tree, &mut checkpoints, dir_in_errors)) {
-            Ok(Checked::Equal(tree)) => return Ok((tree, checkpoints)),
+        let mut files = CheckpointFiles::open(dir)?;
+        let is_later = when == ComparisonTime::BeforeWrite && !is_uncompared(dir)?;
+        let doubt = match tree.and_then(|tree| find_doubt(tree, &mut files, dir_in_errors, is_later)) {
+            Ok(Checked::Equal(tree)) => {
+                remove_mark(&dir.join(files::UNCOMPARED))?;
+                return Ok(WorkingCopy { tree, files, comparison: None });
+            }
+            Ok(Checked::Later(tree)) => {
+                return Ok(WorkingCopy { tree, files, comparison: Some(Comparison::new(dir)?) });
+            }
             Ok(Checked::Doubtful(doubt)) => doubt,
-            Err(error) if is_of_database(&error) && !checkpoints.is_empty() && !is_last_attempt => error.with_causes(),
+            Err(error) if is_of_database(&error) && !files.is_empty() && !is_last_attempt => error.with_causes(),
             Err(error) => return Err(error),
         };
         tracing::warn!("the database of the state is loaded from the checkpoint files again: {doubt}");
@@ -53,9 +148,11 @@ pub(super) fn open(
     unreachable!("an empty database is loaded, or an error is returned")
 }
 
-/// A database after the comparison with the files.
+/// A database and the files.
 enum Checked {
     Equal(Tree),
+    /// They are not compared yet.
+    Later(Tree),
     /// Why it is not used.
     Doubtful(String),
 }
@@ -126,7 +223,12 @@ fn is_in_files(kept: &BTreeSet<WindowKey>, key: &[u8]) -> bool {
 
 /// Compares the database with the files. First gives it the records of the last files that it does not have,
 /// because the process was killed. An empty database gets all records.
-fn find_doubt(tree: Tree, checkpoints: &mut CheckpointFiles, dir: &Path) -> Result<Checked, StoreError> {
+fn find_doubt(
+    tree: Tree,
+    checkpoints: &mut CheckpointFiles,
+    dir: &Path,
+    is_later: bool,
+) -> Result<Checked, StoreError> {
     checkpoints.remove_leftovers()?;
     let (Some(base), Some(last)) = (checkpoints.base_number(), checkpoints.last_number()) else {
         migrate::run(&tree, dir, &mut |_| ())?;
@@ -145,13 +247,25 @@ fn find_doubt(tree: Tree, checkpoints: &mut CheckpointFiles, dir: &Path) -> Resu
         Some(number) if number >= base => catch_up(&tree, checkpoints)?,
         _ => return Ok(Checked::Doubtful("it is older than they are".to_owned())),
     }
-    Ok(compare(&tree, checkpoints)?.map_or(Checked::Equal(tree), Checked::Doubtful))
+    if is_later {
+        // Damage of a file is found at the start.
+        checkpoints.check()?;
+        return Ok(Checked::Later(tree));
+    }
+    Ok(compare(&tree, checkpoints, &AtomicBool::new(false))?.map_or(Checked::Equal(tree), Checked::Doubtful))
 }
 
 /// The first difference between the database and the files. Another thread reads the files meanwhile.
-fn compare(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<Option<String>, StoreError> {
+fn compare(
+    tree: &Tree,
+    checkpoints: &CheckpointFiles,
+    is_cancelled: &AtomicBool,
+) -> Result<Option<String>, StoreError> {
     let kept = kept_windows(tree)?;
-    let records = checkpoints.records()?;
+    let records = checkpoint::paced(checkpoints.records()?, || match is_cancelled.load(Ordering::Relaxed) {
+        true => Err(StoreError::Cancelled { path: checkpoints.dir().to_owned() }),
+        false => Ok(()),
+    });
     std::thread::scope(|scope| {
         let (chunks, received) = sync_channel(CHUNKS_AHEAD);
         scope.spawn(move || send_in_chunks(records, &chunks));

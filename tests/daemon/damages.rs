@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::load::{BACKUPS_MAX, Load, Position, prepare};
-use crate::sandbox::{Daemon, Sandbox, copy, fleet, number, rows, seed, wait_until};
+use crate::sandbox::{Daemon, Sandbox, copy, fleet, number, rows, seed, wait_for, wait_until};
 use crate::shim::{Shim, as_strs};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{FaultShares, Fleet};
@@ -200,7 +200,7 @@ impl Setup {
             }
             Reader::Daemon => {
                 let mut daemon = self.sandbox.spawn_with_env(env);
-                let mut found = match daemon.becomes_ready() {
+                let mut found = match daemon.becomes_ready() && self.has_compared(&mut daemon) {
                     true => self.content(&[]),
                     false => Found { content: String::new(), report: String::new() },
                 };
@@ -221,6 +221,19 @@ impl Setup {
                 found
             }
         }
+    }
+
+    /// Waits until the daemon has compared its database with the checkpoint files, which it does before its
+    /// first checkpoint. `false`: it has ended.
+    fn has_compared(&self, daemon: &mut Daemon) -> bool {
+        wait_for("the first checkpoint", || match daemon.exit_status() {
+            Some(_) => Some(false),
+            None => {
+                let status = self.sandbox.run(["--json", "status"]);
+                let has_checkpoint = |row: &serde_json::Value| row["store"]["last_commit_ms"].is_number();
+                (status.status.success() && rows(&status.out).iter().any(has_checkpoint)).then_some(true)
+            }
+        })
     }
 
     /// As `read`, and one call of the reader fails. Returns whether it has failed.

@@ -7,7 +7,8 @@
 //!   `store.checkpoint_interval_s`. It begins when the log is on disk until its position. After that, the
 //!   log before this position is not needed for a start.
 //!
-//! A start applies the events after the position of the last checkpoint.
+//! A start applies the events after the position of the last checkpoint. The first checkpoint follows at once:
+//! before it, the database is compared with the checkpoint files, and until then nothing is archived.
 
 use anyhow::Context;
 use tokio::sync::oneshot;
@@ -66,7 +67,7 @@ impl Checkpoints {
         Checkpoints {
             interval_ms,
             began_ms: now_ms,
-            is_requested: false,
+            is_requested: true,
             in_progress: None,
             last_ms: None,
             backups: Vec::new(),
@@ -188,6 +189,14 @@ impl EngineThread {
         self.unsynced.front().map_or(0, |(seq, _)| *seq)
     }
 
+    /// Sends an answer when the database was compared with the checkpoint files.
+    pub(super) fn reply_when_compared<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
+        match self.state.store.is_compared() {
+            true => _ = reply.send(answer),
+            false => self.uncompared.push(Box::new(move || _ = reply.send(answer))),
+        }
+    }
+
     fn release_synced(&mut self) {
         let synced = self.log.synced();
         while self.unsynced.front().is_some_and(|(seq, _)| *seq <= synced) {
@@ -221,6 +230,7 @@ impl EngineThread {
     fn end_checkpoint(&mut self, position: u64) -> anyhow::Result<()> {
         self.checkpoints.in_progress = None;
         self.checkpoints.last_ms = Some(self.clock.now_ms());
+        self.uncompared.drain(..).for_each(|send| send());
         self.send_backup_sources(|backup| backup.is_in_checkpoint)?;
         // A wrong clock would remove what is not old.
         match self.clock.status().trust {
@@ -275,6 +285,13 @@ impl EngineThread {
         let pending = self.state.engine.pending_records();
         if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
             self.state.commit().context("cannot write the state")?;
+            if !self.state.store.is_compared() {
+                // The comparison may take minutes, and the log has everything.
+                self.sync()?;
+                if !self.state.store.end_comparison().context("cannot write the state")? {
+                    return Ok(());
+                }
+            }
             return self.write_checkpoint_now();
         }
         tracing::error!(
@@ -286,7 +303,8 @@ impl EngineThread {
     }
 
     pub(super) fn is_disk_stalled(&self, now_ms: i64) -> bool {
-        let checkpoint_ms = self.checkpoints.is_writing().then_some(self.checkpoints.began_ms);
+        let is_writing = self.checkpoints.is_writing() && self.state.store.is_compared();
+        let checkpoint_ms = is_writing.then_some(self.checkpoints.began_ms);
         let oldest = [self.log.writing_since_ms(), checkpoint_ms].into_iter().flatten().min();
         oldest.is_some_and(|since_ms| now_ms - since_ms >= DISK_STALL_MS)
     }

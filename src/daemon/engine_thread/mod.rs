@@ -72,6 +72,8 @@ pub(super) struct EngineThread {
     log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
+    /// What waits until the database was compared with the checkpoint files.
+    uncompared: Vec<Unsynced>,
     checkpoints: Checkpoints,
     /// The next known server to be added to the log; `None`: all are there.
     next_known: Option<ServerKey>,
@@ -147,6 +149,7 @@ impl EngineThread {
             waiting_requests: Vec::new(),
             log,
             unsynced: VecDeque::new(),
+            uncompared: Vec::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
             next_known: None,

@@ -228,8 +228,25 @@ impl Reader {
         Ok(Some((self.key.clone(), value)))
     }
 
-    /// Reads the next block. `false`: it is the end, and nothing follows it.
+    /// Checks the rest of the file without decompressing it, at the speed of the disk.
+    pub(in crate::store) fn check(mut self) -> Result<(), StoreError> {
+        while self.read_block()?.is_some() {}
+        Ok(())
+    }
+
+    /// The next block. `false`: it is the end, and nothing follows it.
     fn next_block(&mut self) -> Result<bool, StoreError> {
+        let Some((compressed, block_len)) = self.read_block()? else { return Ok(false) };
+        let block = zstd::bulk::decompress(&compressed, block_len);
+        let block = block.ok().filter(|block| block.len() == block_len).ok_or_else(|| self.damaged())?;
+        self.block = block;
+        self.read = 0;
+        self.key.clear();
+        Ok(true)
+    }
+
+    /// The compressed changes of the next block, and the length of the changes.
+    fn read_block(&mut self) -> Result<Option<(Vec<u8>, usize)>, StoreError> {
         let header: [u8; BLOCK_HEADER_BYTES] = self.read()?;
         let len = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")) as usize;
         let (compressed_len, block_len) = (len(0), len(4));
@@ -243,15 +260,11 @@ impl Reader {
         }
         if compressed_len == 0 {
             let is_end = block_len == self.blocks as usize && self.has_no_more_bytes()?;
-            return if is_end { Ok(false) } else { Err(self.damaged()) };
+            return if is_end { Ok(None) } else { Err(self.damaged()) };
         }
-        let block = zstd::bulk::decompress(&compressed, block_len);
-        self.block = block.ok().filter(|block| block.len() == block_len).ok_or_else(|| self.damaged())?;
         self.position += (BLOCK_HEADER_BYTES + compressed_len) as u64;
         self.blocks += 1;
-        self.read = 0;
-        self.key.clear();
-        Ok(true)
+        Ok(Some((compressed, block_len)))
     }
 
     fn has_no_more_bytes(&mut self) -> Result<bool, StoreError> {

@@ -147,6 +147,10 @@ impl CheckpointFiles {
         self.files.is_empty()
     }
 
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The number of the first file, the base.
     pub(super) fn base_number(&self) -> Option<u64> {
         self.files.first().map(|file| file.number)
@@ -171,6 +175,13 @@ impl CheckpointFiles {
     pub(super) fn deltas_after(&self, number: u64) -> impl Iterator<Item = Result<Reader, StoreError>> {
         let files = self.files.iter().filter(move |file| file.number > number);
         files.map(|file| Reader::open(&self.dir.join(file.name()), file.kind, file.number))
+    }
+
+    /// Checks all files without reading their records.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.files
+            .iter()
+            .try_for_each(|file| Reader::open(&self.dir.join(file.name()), file.kind, file.number)?.check())
     }
 
     /// The next merge removes what older files have of deleted records.

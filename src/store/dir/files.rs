@@ -3,7 +3,7 @@
 //!
 //! `db`, `conf`, `snap.N` and `blobs/N` belong to sled. They are in the state directory
 //! itself until the database is compacted (`compaction`), then in its subdirectory `db.N`,
-//! which the file `current` names. `checkpoints/N.base` and `N.delta` are the checkpoint files (see
+//! which the file `current` names. `uncompared` is there until the database was compared. `checkpoints/N.base` and `N.delta` are the checkpoint files (see
 //! `checkpoint`), `log/N.log` belongs to the daemon (see the module `log`). Other files in the directory are
 //! ignored.
 
@@ -28,6 +28,9 @@ pub(in crate::store) const LOG: &str = "log";
 
 /// The file that names the directory of the database.
 const CURRENT: &str = "current";
+
+/// The file that exists while an open database was not compared with the checkpoint files.
+pub(in crate::store) const UNCOMPARED: &str = "uncompared";
 
 /// The directory of a compacted database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +106,7 @@ fn database_number(name: &str) -> Option<u64> {
 
 /// The existing state files, relative to the directory, in order of name.
 pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found: Vec<PathBuf> = vec![PathBuf::from(CURRENT)];
+    let mut found: Vec<PathBuf> = vec![PathBuf::from(CURRENT), PathBuf::from(UNCOMPARED)];
     found.retain(|name| dir.join(name).is_file());
     match readable_current(dir)? {
         None => found.extend(list_database(dir)?),

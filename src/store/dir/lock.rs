@@ -135,6 +135,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::store::working_copy::ComparisonTime;
     use crate::store::{Store, StoreSettings};
 
     const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
@@ -170,7 +171,8 @@ mod tests {
         std::mem::forget(lock);
         nix::unistd::close(fd).unwrap();
         assert!(is_locked(dir.path()).unwrap());
-        let short = Store::open_with_timeout(dir.path(), SETTINGS, Duration::from_millis(100));
+        let short =
+            Store::open_with_timeout(dir.path(), SETTINGS, Duration::from_millis(100), ComparisonTime::BeforeUse);
         assert!(matches!(short, Err(StoreError::Locked { .. })), "{short:?}");
 
         std::thread::scope(|scope| {

@@ -82,6 +82,11 @@ impl Tree {
         Tree { db: Arc::new(RwLock::new(Arc::new(db))), tables: Arc::default() }
     }
 
+    /// The database alone.
+    pub(super) fn without_changes(&self) -> Tree {
+        Tree { db: self.db.clone(), tables: Arc::default() }
+    }
+
     /// The current database. An iterator continues in the database in which it began.
     fn db(&self) -> Arc<Database> {
         self.db.read().expect("database lock poisoned").clone()
