@@ -291,7 +291,7 @@ pub(super) mod tests {
 
     pub fn records(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut records = crate::store::tree::tests::all(&store.tree, vec![0]..vec![255]);
-        records.retain(|(key, _)| *key != crate::store::keys::checkpoint());
+        records.retain(|(key, _)| *key != keys::checkpoint() && *key != keys::applied());
         records
     }
 

@@ -1,8 +1,9 @@
 //! Writes a checkpoint on another thread while the engine continues.
 //!
-//! Its changes are frozen in memory, where reads find them until they are in the database
-//! ([`Tree::freeze`]). They are in order of key, so a page of the database is written once for several
-//! servers.
+//! Its changes are frozen in memory ([`Tree::freeze`]), and written to a file, which makes them durable. The
+//! database, which only serves reads, gets them later: reads find them in memory until then
+//! ([`Tree::durable_changes`]). A leaf of it is written with every change of one of its records, and most records
+//! change in every checkpoint, so that it is written in a few of them only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use super::tree::Tree;
 use super::tree::mem_table::MemTable;
 use super::working_copy::{Comparison, WorkingCopy};
 
+/// Memory of changes that are in files, and with which the database gets them, bytes.
+const DURABLE_BYTES_MAX: usize = 256 << 20;
+
 /// What a checkpoint is written to.
 #[derive(Debug)]
 pub(super) struct CheckpointTarget {
@@ -27,7 +31,7 @@ pub(super) struct CheckpointTarget {
 }
 
 impl CheckpointTarget {
-    /// Writes changes to the next file, and when that is on disk, to the database.
+    /// Writes changes to the next file, and when that is on disk, now and then to the database.
     fn write(&mut self, table: &MemTable, settings: CompactSettings) -> Result<(), StoreError> {
         if let Some(comparison) = self.comparison.take() {
             comparison.run(&self.tree, &self.files)?;
@@ -39,15 +43,28 @@ impl CheckpointTarget {
         }
         let records = changes.iter().map(|(key, value)| (&key[..], value.as_deref()));
         let number = self.files.write(&table.deleted_prefixes(), records)?;
-        if !self.compaction.switch_if_ready(&self.tree, &self.files) {
-            self.tree.write_slice_unlogged(&changes)?;
-            self.tree.set_checkpoint(number)?;
-            self.tree.write_out()?;
+        drop(changes);
+        let is_merge_due = self.files.is_merge_due();
+        // The database must have the base, and what is merged into the next one.
+        let is_apply_due = is_merge_due || self.files.base_number() == Some(number);
+        if self.compaction.switch_if_ready(&self.tree, &self.files) {
+            self.tree.drop_durable();
+        } else {
+            let durable = self.tree.durable_changes();
+            durable.absorb(table);
+            let is_applied = is_apply_due || durable.bytes() >= DURABLE_BYTES_MAX;
+            if is_applied {
+                self.tree.write_unlogged(durable.range(Vec::new()..vec![u8::MAX]).map(Ok))?;
+            }
+            self.tree.set_checkpoint(number, is_applied)?;
+            if is_applied {
+                self.tree.drop_durable();
+            }
         }
         self.compaction.begin_if_due(&self.tree, &self.files, settings);
         // A compaction needs the files that are written meanwhile.
-        if !self.compaction.is_running() {
-            self.files.merge_if_due();
+        if is_merge_due && !self.compaction.is_running() {
+            self.files.begin_merge();
         }
         Ok(())
     }

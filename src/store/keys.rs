@@ -8,8 +8,10 @@ pub const META: u8 = b'A';
 pub const ARCHIVE_COMPLETE: u8 = b'E';
 /// The last batch of the log whose events the state contains.
 pub const LOG_POSITION: u8 = b'J';
-/// The number of the last checkpoint file whose changes the database has. Not in these files.
+/// The number of the last checkpoint file. Not in these files.
 pub const CHECKPOINT: u8 = b'C';
+/// The number of the last checkpoint file whose changes the database has. Not in these files.
+pub const APPLIED: u8 = b'K';
 pub const GAME: u8 = b'G';
 pub const MAP: u8 = b'M';
 /// Name, a zero byte (which no name contains), game.
@@ -63,6 +65,10 @@ pub fn log_position() -> [u8; 1] {
 
 pub fn checkpoint() -> [u8; 1] {
     [CHECKPOINT]
+}
+
+pub fn applied() -> [u8; 1] {
+    [APPLIED]
 }
 
 pub fn migrating() -> [u8; 1] {

@@ -84,10 +84,10 @@ impl Comparison {
         remove_mark(&self.mark)
     }
 
-    /// Compares the database without the changes in memory. Error: it differs, or the comparison was
+    /// Compares the database without the changes since the last checkpoint. Error: it differs, or the comparison was
     /// cancelled.
     pub(super) fn run(self, tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
-        match compare(&tree.without_changes(), checkpoints, &self.progress.is_cancelled) {
+        match compare(&tree.durable(), checkpoints, &self.progress.is_cancelled) {
             Ok(None) => {}
             Ok(Some(why)) => return Err(StoreError::DatabaseDiffers { why }),
             Err(error) => {
@@ -203,8 +203,7 @@ fn write_base(tree: &Tree, checkpoints: &mut CheckpointFiles) -> Result<(), Stor
             Ok(ControlFlow::Continue(()))
         })
     })?;
-    tree.set_checkpoint(number)?;
-    tree.write_out()
+    tree.set_checkpoint(number, true)
 }
 
 /// Windows that are not deleted.
@@ -217,12 +216,13 @@ fn kept_windows(tree: &Tree) -> Result<BTreeSet<WindowKey>, StoreError> {
 /// database later.
 fn is_in_files(kept: &BTreeSet<WindowKey>, key: &[u8]) -> bool {
     key != keys::checkpoint()
+        && key != keys::applied()
         && key != keys::migrating()
         && keys::read_window(key).is_none_or(|window| kept.contains(&window))
 }
 
-/// Compares the database with the files. First gives it the records of the last files that it does not have,
-/// because the process was killed. An empty database gets all records.
+/// Compares the database with the files, unless `is_later`. The changes of the last files that it does not have
+/// are read into memory. An empty database gets all records.
 fn find_doubt(
     tree: Tree,
     checkpoints: &mut CheckpointFiles,
@@ -240,11 +240,11 @@ fn find_doubt(
         return Ok(Checked::Equal(tree));
     }
     migrate::run(&tree, dir, &mut |_| ())?;
-    match tree.checkpoint()? {
-        Some(number) if number > last => {
-            return Err(StoreError::MissingCheckpoint { path: checkpoints.path_of(last + 1) });
-        }
-        Some(number) if number >= base => catch_up(&tree, checkpoints)?,
+    if tree.checkpoint()?.is_some_and(|number| number > last) {
+        return Err(StoreError::MissingCheckpoint { path: checkpoints.path_of(last + 1) });
+    }
+    match tree.applied()? {
+        Some(number) if number >= base => read_durable(&tree, checkpoints, number)?,
         _ => return Ok(Checked::Doubtful("it is older than they are".to_owned())),
     }
     if is_later {
@@ -335,13 +335,31 @@ pub(super) fn load(
         record.map(|(key, value)| (key, Some(value)))
     });
     tree.write_unlogged(records)?;
-    tree.set_checkpoint(number)?;
-    tree.write_out()
+    tree.set_checkpoint(number, true)
+}
+
+/// Reads the changes of the files after the last one that a database has.
+fn read_durable(tree: &Tree, checkpoints: &CheckpointFiles, number: u64) -> Result<(), StoreError> {
+    let durable = tree.durable_changes();
+    let mut durable = durable.write();
+    for delta in checkpoints.deltas_after(number) {
+        let delta = delta?;
+        let prefixes = delta.deleted_prefixes().to_vec();
+        durable.drop_prefixes(&prefixes);
+        let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        for change in delta {
+            let (key, value) = change?;
+            if !is_deleted(&key) {
+                durable.put(&key, value.as_deref());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Gives a database the changes of the files after the last one that it has.
 pub(super) fn catch_up(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
-    let (Some(number), Some(last)) = (tree.checkpoint()?, checkpoints.last_number()) else { return Ok(()) };
+    let (Some(number), Some(last)) = (tree.applied()?, checkpoints.last_number()) else { return Ok(()) };
     for delta in checkpoints.deltas_after(number) {
         let delta = delta?;
         let prefixes = delta.deleted_prefixes().to_vec();
@@ -351,6 +369,5 @@ pub(super) fn catch_up(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(),
         let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
         tree.write_unlogged(delta.filter(|change| !matches!(change, Ok((key, _)) if is_deleted(key))))?;
     }
-    tree.set_checkpoint(last)?;
-    tree.write_out()
+    tree.set_checkpoint(last, true)
 }

@@ -233,16 +233,18 @@ impl CheckpointFiles {
         Ok(())
     }
 
-    /// Begins to merge the files if the deltas are large, or if it was requested.
-    pub(super) fn merge_if_due(&mut self) {
-        let Some((base, deltas)) = self.files.split_first() else { return };
+    /// Whether the deltas are large, or a merge was requested.
+    pub(super) fn is_merge_due(&self) -> bool {
+        let Some((base, deltas)) = self.files.split_first() else { return false };
         let delta_bytes: u64 = deltas.iter().map(|file| file.bytes).sum();
         let is_due = deltas.len() >= DELTAS_MAX
             || delta_bytes >= (base.bytes / 2).max(MERGE_BYTES_MIN)
             || self.is_merge_requested;
-        if !is_due || deltas.is_empty() || self.merge.is_some() {
-            return;
-        }
+        is_due && !deltas.is_empty() && self.merge.is_none()
+    }
+
+    /// Begins to merge the files. The database must have their changes.
+    pub(super) fn begin_merge(&mut self) {
         self.is_merge_requested = false;
         let (dir, files, is_cancelled) = (self.dir.clone(), self.files.clone(), Arc::new(AtomicBool::new(false)));
         let thread_flag = is_cancelled.clone();

@@ -10,6 +10,12 @@ fn all(files: &CheckpointFiles) -> Map {
     files.records().unwrap().collect::<Result<_, _>>().unwrap()
 }
 
+fn begin_merge_if_due(files: &mut CheckpointFiles) {
+    if files.is_merge_due() {
+        files.begin_merge();
+    }
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(40))]
     /// Random files with changed and deleted records and deleted prefixes, merged now and then, have the
@@ -35,7 +41,7 @@ proptest::proptest! {
                 changes.into_iter().map(|(key, len)| (key.into_bytes(), len.map(value))).collect();
             let prefixes: Vec<Vec<u8>> = prefix.into_iter().map(String::into_bytes).collect();
             files.write(&prefixes, changes.iter().map(|(key, value)| (&key[..], value.as_deref()))).unwrap();
-            files.merge_if_due();
+            begin_merge_if_due(&mut files);
             for (key, value) in changes {
                 match value {
                     Some(value) => _ = map.insert(key, value),
@@ -46,7 +52,7 @@ proptest::proptest! {
             if then == 0 {
                 files.finish_merge();
                 files.request_merge();
-                files.merge_if_due();
+                begin_merge_if_due(&mut files);
                 files.finish_merge();
                 proptest::prop_assert_eq!(files.files.len(), 1);
             }
@@ -69,7 +75,7 @@ fn merge_while_files_are_written_keeps_their_changes() {
             (0..50_u32).map(|i| ((i * (n % 7 + 1)).to_be_bytes().to_vec(), n.to_be_bytes())).collect();
         let sorted: Map = changes.iter().map(|(key, value)| (key.clone(), value.to_vec())).collect();
         files.write(&[], sorted.iter().map(|(key, value)| (&key[..], Some(&value[..])))).unwrap();
-        files.merge_if_due();
+        begin_merge_if_due(&mut files);
         map.extend(sorted);
     }
     assert!(files.files.len() <= 2 * DELTAS_MAX && files.base_number() > Some(1), "{:?}", files.files);

@@ -42,6 +42,17 @@ impl MemTableWriter<'_> {
         self.0.has_forgotten_names = true;
     }
 
+    /// Forgets the changes of records whose keys begin with one of the prefixes.
+    pub(in crate::store) fn drop_prefixes(&mut self, prefixes: &[Vec<u8>]) {
+        let Content { changes, bytes, .. } = &mut *self.0;
+        let is_dropped = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        changes.retain(|key, value| {
+            let dropped = is_dropped(key);
+            *bytes -= if dropped { bytes_of(key, value.as_deref()) } else { 0 };
+            !dropped
+        });
+    }
+
     /// Changes a record; `None` deletes it.
     pub(in crate::store) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
         let Content { changes, bytes, .. } = &mut *self.0;
@@ -59,14 +70,33 @@ impl MemTableWriter<'_> {
                 }
             }
             None => {
-                *bytes += OVERHEAD_BYTES + key.len() + value_bytes;
+                *bytes += bytes_of(key, value);
                 changes.insert(key.to_vec(), value.map(<[u8]>::to_vec));
             }
         }
     }
 }
 
+/// Memory of a change.
+fn bytes_of(key: &[u8], value: Option<&[u8]>) -> usize {
+    OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len)
+}
+
 impl MemTable {
+    /// Adds the changes of a later table, and deletes what it deletes.
+    pub(in crate::store) fn absorb(&self, later: &MemTable) {
+        let prefixes = later.deleted_prefixes();
+        let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        if !prefixes.is_empty() {
+            self.write().drop_prefixes(&prefixes);
+        }
+        let mut changes = later.range(Vec::new()..vec![u8::MAX]).filter(|(key, _)| !is_deleted(key)).peekable();
+        while changes.peek().is_some() {
+            let mut table = self.write();
+            changes.by_ref().take(CHANGES_PER_CHUNK).for_each(|(key, value)| table.put(&key, value.as_deref()));
+        }
+    }
+
     pub(in crate::store) fn write(&self) -> MemTableWriter<'_> {
         MemTableWriter(self.content.write().unwrap_or_else(PoisonError::into_inner))
     }
@@ -92,7 +122,7 @@ impl MemTable {
 
     /// The changes of a range, in order of key. They are copied in chunks; changes that are made
     /// meanwhile may be among them.
-    pub(super) fn range(&self, range: Range<Vec<u8>>) -> impl Iterator<Item = RecordChange> + '_ {
+    pub(in crate::store) fn range(&self, range: Range<Vec<u8>>) -> impl Iterator<Item = RecordChange> + '_ {
         let Range { start, end } = range;
         let mut from = Some(Bound::Included(start));
         let mut chunk = Vec::new().into_iter();
@@ -143,12 +173,11 @@ pub(super) type VisitFn<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>,
 
 /// Passes the records of a range to `visit`: those of `read_lower`, with the changes of the table.
 pub(super) fn read_through(
-    table: Option<&MemTable>,
+    table: &MemTable,
     range: Range<Vec<u8>>,
     read_lower: impl FnOnce(&mut VisitFn<'_>) -> Result<(), StoreError>,
     visit: &mut VisitFn<'_>,
 ) -> Result<(), StoreError> {
-    let Some(table) = table else { return read_lower(visit) };
     let mut changed = table.range(range).peekable();
     let mut is_over = false;
     read_lower(&mut |key, stored| {

@@ -51,6 +51,14 @@ struct MemTables {
     newest: Arc<MemTable>,
     /// Those of the checkpoint that is being written. They do not change.
     frozen: Option<Arc<MemTable>>,
+    /// Those of earlier checkpoints that are in files, but not in the database.
+    durable: Arc<MemTable>,
+}
+
+impl MemTables {
+    fn newest_first(self) -> impl Iterator<Item = Arc<MemTable>> {
+        [Some(self.newest), self.frozen, Some(self.durable)].into_iter().flatten()
+    }
 }
 
 /// A sled record, of any layout version.
@@ -82,9 +90,10 @@ impl Tree {
         Tree { db: Arc::new(RwLock::new(Arc::new(db))), tables: Arc::default() }
     }
 
-    /// The database alone.
-    pub(super) fn without_changes(&self) -> Tree {
-        Tree { db: self.db.clone(), tables: Arc::default() }
+    /// The database with the durable changes.
+    pub(super) fn durable(&self) -> Tree {
+        let tables = MemTables { durable: self.durable_changes(), ..MemTables::default() };
+        Tree { db: self.db.clone(), tables: Arc::new(RwLock::new(tables)) }
     }
 
     /// The current database. An iterator continues in the database in which it began.
@@ -93,7 +102,7 @@ impl Tree {
     }
 
     /// Continues in the database of another tree, in all clones of this tree. It must have the same
-    /// records, those of the frozen changes included.
+    /// records, those of the frozen and durable changes included.
     pub(super) fn switch_database(&self, other: &Tree) {
         *self.db.write().expect("database lock poisoned") = other.db();
     }
@@ -103,7 +112,7 @@ impl Tree {
         self.db().file_bytes()
     }
 
-    /// One lock for both tables: a reader that comes while a table is frozen finds it in one of the
+    /// One lock for all tables: a reader that comes while a table is frozen finds it in one of the
     /// two places.
     fn tables(&self) -> MemTables {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -121,7 +130,7 @@ impl Tree {
     /// Freezes the table of new changes, and begins another one. No table is frozen.
     pub(super) fn freeze(&self) -> Arc<MemTable> {
         let frozen = self.newest_changes();
-        self.set_tables(|tables| *tables = MemTables { newest: Arc::default(), frozen: Some(frozen.clone()) });
+        self.set_tables(|tables| (tables.newest, tables.frozen) = (Arc::default(), Some(frozen.clone())));
         frozen
     }
 
@@ -130,15 +139,25 @@ impl Tree {
         self.tables().frozen
     }
 
-    /// The frozen changes are in the database.
+    /// The frozen changes are in the durable ones, or in the database.
     pub(super) fn drop_frozen(&self) {
         self.set_tables(|tables| tables.frozen = None);
     }
 
+    /// The changes that checkpoint files have, but not the database. Only the thread that writes checkpoints
+    /// changes them.
+    pub(super) fn durable_changes(&self) -> Arc<MemTable> {
+        self.tables().durable
+    }
+
+    /// The durable changes are in the database.
+    pub(super) fn drop_durable(&self) {
+        self.set_tables(|tables| tables.durable = Arc::default());
+    }
+
     /// Reads and decodes a record.
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        let MemTables { newest, frozen } = self.tables();
-        for table in [Some(newest), frozen].into_iter().flatten() {
+        for table in self.tables().newest_first() {
             if let Some(changed) = table.get(key, |value| value.map(|value| decode(key, value)).transpose()) {
                 return changed;
             }
@@ -173,11 +192,19 @@ impl Tree {
         range: Range<Vec<u8>>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
-        let MemTables { newest, frozen } = self.tables();
-        let newest = Some(newest).filter(|table| table.len() > 0);
-        let in_database = |visit: &mut VisitFn<'_>| self.for_each_in_database(range.clone(), visit);
-        let in_frozen = |visit: &mut VisitFn<'_>| read_through(frozen.as_deref(), range.clone(), in_database, visit);
-        read_through(newest.as_deref(), range.clone(), in_frozen, &mut visit)
+        let tables: Vec<_> = self.tables().newest_first().filter(|table| table.len() > 0).collect();
+        self.read_through_all(&tables, range, &mut visit)
+    }
+
+    fn read_through_all(
+        &self,
+        newest_first: &[Arc<MemTable>],
+        range: Range<Vec<u8>>,
+        visit: &mut VisitFn<'_>,
+    ) -> Result<(), StoreError> {
+        let Some((newest, older)) = newest_first.split_first() else { return self.for_each_in_database(range, visit) };
+        let read_older = |visit: &mut VisitFn<'_>| self.read_through_all(older, range.clone(), visit);
+        read_through(newest, range.clone(), read_older, visit)
     }
 
     /// Like [`Tree::for_each_encoded`], without the changes in memory.
@@ -342,14 +369,25 @@ impl Tree {
         self.db().write_out()
     }
 
-    /// The last checkpoint file whose changes the database has.
+    /// The last checkpoint file.
     pub(super) fn checkpoint(&self) -> Result<Option<u64>, StoreError> {
         self.get(&keys::checkpoint())
     }
 
-    pub(super) fn set_checkpoint(&self, number: u64) -> Result<(), StoreError> {
+    /// The last checkpoint file whose changes the database has.
+    pub(super) fn applied(&self) -> Result<Option<u64>, StoreError> {
+        // Earlier versions have no other number.
+        self.get(&keys::applied())?.map_or_else(|| self.checkpoint(), |applied| Ok(Some(applied)))
+    }
+
+    /// Notes that a checkpoint file is the last one, and whether the database has its changes.
+    pub(super) fn set_checkpoint(&self, number: u64, is_applied: bool) -> Result<(), StoreError> {
         let value = postcard::to_extend(&number, vec![VERSION]).expect("a number is serialisable");
-        self.put_sled_record(&keys::checkpoint(), &value)
+        if is_applied {
+            self.put_sled_record(&keys::applied(), &value)?;
+        }
+        self.put_sled_record(&keys::checkpoint(), &value)?;
+        self.write_out()
     }
 
     /// Removes up to `most` sled records (whole leaves) whose keys begin with `prefix`.
@@ -369,8 +407,7 @@ impl Tree {
     /// Whether any sled key or sled record contains these bytes. Scans the whole database.
     pub(super) fn contains_bytes(&self, bytes: &[u8]) -> Result<bool, StoreError> {
         let found = |stored: &[u8]| stored.windows(bytes.len().max(1)).any(|window| window == bytes);
-        let MemTables { newest, frozen } = self.tables();
-        if [Some(newest), frozen].into_iter().flatten().any(|table| table.contains(found)) {
+        if self.tables().newest_first().any(|table| table.contains(found)) {
             return Ok(true);
         }
         for record in self.sled_records_after(&[]) {
@@ -575,6 +612,14 @@ pub(super) mod tests {
         }
     }
 
+    /// As the thread that writes checkpoints, without a file.
+    fn make_durable(tree: &Tree) {
+        if let Some(frozen) = tree.frozen_changes() {
+            tree.durable_changes().absorb(&frozen);
+            tree.drop_frozen();
+        }
+    }
+
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(40))]
         /// Applies changes in order of key or as they come, or keeps them in memory in one or
@@ -601,7 +646,8 @@ pub(super) mod tests {
                     0 => it.write_unlogged(changes.iter().cloned().map(Ok)).unwrap(),
                     1 => apply(&it, changes.clone()),
                     _ => {
-                        if mode == 3 && it.tables().frozen.is_none() {
+                        if mode == 3 {
+                            make_durable(&it);
                             it.freeze();
                         }
                         let table = it.newest_changes();
@@ -631,10 +677,16 @@ pub(super) mod tests {
                 // Changes in memory come before the others until they are in the database.
                 let is_last_in_memory = modes.get(n + 1).is_none_or(|&next| next < 2);
                 for _ in 0..if is_last_in_memory { 2 } else { 0 } {
-                    let frozen = it.tables().frozen.unwrap_or_else(|| it.freeze());
-                    apply(&it, frozen.to_vec());
-                    it.drop_frozen();
+                    if it.tables().frozen.is_none() {
+                        it.freeze();
+                    }
+                    make_durable(&it);
                     proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want.clone());
+                }
+                if is_last_in_memory {
+                    apply(&it, it.durable_changes().to_vec());
+                    it.drop_durable();
+                    proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want);
                 }
                 if is_last_in_memory && n >= 3 {
                     it.flush().unwrap();
