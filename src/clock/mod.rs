@@ -8,7 +8,8 @@
 //! Closing a week is final, so it needs a trusted clock ([`Clock::close_until_ms`]): the kernel
 //! reports that it is synchronised, or it has run for ten minutes without a jump, or an admin
 //! accepted it. Each jump of the clock ends the trust. Recorded time does not adopt a large
-//! forward jump at once, because only an admin can set it back.
+//! forward jump at once, because only an admin can set it back. At a start it does. If that was wrong and the
+//! clock is set right before it was trusted, the time is taken back ([`Clock::start_time_error_ms`]).
 
 mod recorded_time;
 mod source;
@@ -18,7 +19,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use self::recorded_time::{ClockState, Trust};
+use self::recorded_time::{ClockState, StartTime, Trust};
 pub use self::source::{Reading, SystemClocks, TimeSource, system_ms};
 use crate::model::view::{ClockStatus, ClockTrust};
 
@@ -119,9 +120,28 @@ impl Clock {
                 state.adopt_system_time();
             }
             state.trust = Trust::Accepted;
+            state.start_time = StartTime::Accepted;
             tracing::info!(system_ms = state.last_reading.system_ms, "an admin accepted the system clock");
         });
         self.status()
+    }
+
+    /// Whether the time at the start may be taken back: nothing that cannot be taken back may be done.
+    pub fn is_start_time_open(&self) -> bool {
+        self.with_state(|state| state.start_time != StartTime::Accepted)
+    }
+
+    /// By how much the time at the start was too late, if the clock has been set right since.
+    pub fn start_time_error_ms(&self) -> Option<i64> {
+        self.with_state(|state| match state.start_time {
+            StartTime::Wrong { by_ms } => Some(by_ms),
+            _ => None,
+        })
+    }
+
+    /// The time at the start cannot be taken back any more. Returns whether it could until now.
+    pub fn accept_start_time(&self) -> bool {
+        self.with_state(|state| std::mem::replace(&mut state.start_time, StartTime::Accepted) != StartTime::Accepted)
     }
 
     /// Sets recorded time back to system time. `None`: it is not ahead.

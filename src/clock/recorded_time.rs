@@ -2,7 +2,7 @@
 //! each reading is an argument.
 
 use super::source::Reading;
-use super::{ClockSettings, LARGE_JUMP_MS};
+use super::{ClockSettings, LARGE_JUMP_MS, SyncCheck};
 
 /// The system clock has jumped if it gains or loses this much against the monotonic clock
 /// between two readings. Adjusting its speed changes it by 0.05 %.
@@ -30,6 +30,22 @@ pub(super) struct ClockState {
     pub(super) jump: Option<(i64, i64)>,
     /// Whether it was logged that recorded time is ahead.
     pub(super) ahead_reported: bool,
+    pub(super) start_time: StartTime,
+}
+
+/// The system time at the start, which recorded time took over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StartTime {
+    Accepted,
+    /// It was much later than the last recorded time, and the clock is not trusted yet. Since then the clock has
+    /// jumped by `gained_ms` in total.
+    Open {
+        gained_ms: i64,
+    },
+    /// It was too late by so much: the clock was set back and is synchronised now.
+    Wrong {
+        by_ms: i64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +70,12 @@ impl ClockState {
             synchronised: None,
             jump: None,
             ahead_reported: false,
+            start_time: match settings.synchronised {
+                SyncCheck::Auto if floor_ms > 0 && first.system_ms > floor_ms + LARGE_JUMP_MS => {
+                    StartTime::Open { gained_ms: 0 }
+                }
+                _ => StartTime::Accepted,
+            },
         }
     }
 
@@ -93,6 +115,9 @@ impl ClockState {
         let direction = if by_ms > 0 { "forward" } else { "back" };
         tracing::warn!("the system clock has jumped {direction} by {}", shown(by_ms));
         self.jump = Some((by_ms, self.now_ms));
+        if let StartTime::Open { gained_ms } = &mut self.start_time {
+            *gained_ms += by_ms;
+        }
         self.trust = Trust::Untrusted(self.last_reading.monotonic_ms);
         // The new offset must last again.
         self.ahead_since_ms = None;
@@ -127,6 +152,13 @@ impl ClockState {
                      are closed by it"
                 );
             }
+        }
+        if let StartTime::Open { gained_ms } = self.start_time {
+            self.start_time = match synchronised {
+                Some(true) if gained_ms <= -JUMP_MS => StartTime::Wrong { by_ms: -gained_ms },
+                Some(false) if matches!(self.trust, Trust::Untrusted(_)) => self.start_time,
+                _ => StartTime::Accepted,
+            };
         }
         let ahead_ms = self.ahead_ms();
         if ahead_ms > AHEAD_REPORT_MS && !self.ahead_reported {

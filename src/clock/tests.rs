@@ -66,6 +66,42 @@ fn synchronised_clock_is_trusted_at_once() {
 }
 
 #[test]
+fn wrong_time_at_the_start_is_noticed_until_the_clock_is_trusted() {
+    let fake = Fake::new(false);
+    let floor_ms = START - WEEK_MS;
+    // The clock was a week ahead when the daemon started.
+    let clock = fake.clock(floor_ms);
+    fake.pass(&clock, MINUTE_MS);
+    assert!(clock.is_start_time_open() && clock.start_time_error_ms().is_none());
+    fake.step(-WEEK_MS);
+    fake.pass(&clock, MINUTE_MS);
+    assert!(clock.is_start_time_open() && clock.start_time_error_ms().is_none(), "not yet known to be right");
+    fake.synchronise(true);
+    clock.update_trust();
+    assert_eq!(clock.start_time_error_ms(), Some(WEEK_MS));
+
+    // The time is right, the clock is trusted without synchronisation, or it is synchronised later.
+    let fake = Fake::new(false);
+    let clock = fake.clock(floor_ms);
+    fake.step(1_000);
+    fake.synchronise(true);
+    clock.update_trust();
+    assert!(!clock.is_start_time_open());
+    let fake = Fake::new(false);
+    let clock = fake.clock(floor_ms);
+    fake.pass(&clock, 10 * MINUTE_MS);
+    assert!(!clock.is_start_time_open());
+    fake.step(-WEEK_MS);
+    fake.synchronise(true);
+    fake.pass(&clock, MINUTE_MS);
+    assert!(clock.start_time_error_ms().is_none() && clock.ahead_ms() > 0);
+    // Nothing that matters can be wrong.
+    assert!(!fake.clock(0).is_start_time_open(), "a new state");
+    assert!(!Fake::new(false).clock(START - MINUTE_MS).is_start_time_open(), "a short pause");
+    assert!(!Fake::new(true).clock(floor_ms).is_start_time_open());
+}
+
+#[test]
 fn unsynchronised_clock_is_trusted_after_ten_minutes_without_jump() {
     let fake = Fake::new(false);
     let clock = fake.clock(START - WEEK_MS);

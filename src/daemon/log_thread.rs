@@ -56,6 +56,8 @@ pub(super) struct LogThread {
     writing_since_ms: Option<i64>,
     /// Everything until this batch is on disk.
     synced: u64,
+    /// The last batch of earlier processes.
+    earlier: u64,
 }
 
 impl LogThread {
@@ -94,6 +96,7 @@ impl LogThread {
             results,
             writing_since_ms: None,
             synced,
+            earlier: synced,
         })
     }
 
@@ -106,6 +109,11 @@ impl LogThread {
         self.append_settings(now_ms);
         self.begin_write(now_ms)?;
         self.finish_write()
+    }
+
+    /// The last batch of earlier processes.
+    pub(super) fn earlier_seq(&self) -> u64 {
+        self.earlier
     }
 
     /// The beginning of a segment.

@@ -27,6 +27,7 @@ pub mod window_rebuild;
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -42,7 +43,7 @@ use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
-use crate::daemon::engine_thread::{Command, EngineThread, Recorders};
+use crate::daemon::engine_thread::{Command, EngineThread, Recorders, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
 use crate::log::{BatchBuilder, LogWriter, WriterSettings};
@@ -132,13 +133,32 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
         }
     });
     match started {
-        Ok(Some((daemon, stop, hangup))) => runtime.block_on(daemon.run_until_stopped(stop, hangup)),
+        Ok(Some((daemon, stop, hangup))) => {
+            let result = runtime.block_on(daemon.run_until_stopped(stop, hangup));
+            match &result {
+                Err(error) if error.is::<StartTimeWrong>() => {
+                    tracing::warn!("{error:#}; the daemon starts again and corrects the times since then");
+                    start_again()
+                }
+                _ => result,
+            }
+        }
         ended => {
             // A thread may still read or migrate the state. It can be interrupted at any point.
             runtime.shutdown_background();
             ended.map(drop)
         }
     }
+}
+
+/// Replaces this process by a new one of the same program, with the same number. Returns if that fails.
+fn start_again() -> anyhow::Result<()> {
+    let mut args = std::env::args_os();
+    let program = args.next().context("the name of the program is unknown")?;
+    // That of the running program; its file may have been replaced.
+    let program = std::env::current_exe().ok().filter(|path| path.exists()).unwrap_or_else(|| program.into());
+    Err(anyhow::Error::new(std::process::Command::new(&program).args(args).exec())
+        .context(format!("cannot start {} again", program.display())))
 }
 
 impl Daemon {
@@ -386,6 +406,13 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
         state.store.write_checkpoint(log.synced()).with_context(failed)?;
     }
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
+    if clock.is_start_time_open() {
+        tracing::info!(
+            after_last_scan_s = (clock.now_ms() - state.engine.now_ms()) / 1_000,
+            "the system clock is not synchronised; until the clock is trusted, nothing is archived and no checkpoint is \
+             written, so that a wrong time can be taken back"
+        );
+    }
     state.engine.reschedule_all(clock.now_ms());
     Ok((state, log, clock))
 }

@@ -31,6 +31,14 @@ impl Outcome {
         }
     }
 
+    /// Makes the outcome earlier.
+    pub fn rewind(&mut self, by_ms: i64) {
+        match self {
+            Outcome::Snapshot(snapshot) => snapshot.t_ms -= by_ms,
+            Outcome::Miss { t_ms, .. } => *t_ms -= by_ms,
+        }
+    }
+
     /// Blanks these names, which are given as the server wrote them. The entries remain.
     pub fn with_blanked_names(mut self, names: &[Name]) -> Outcome {
         if let (Outcome::Snapshot(snapshot), false) = (&mut self, names.is_empty()) {

@@ -48,6 +48,20 @@ impl LogEvent {
         }
     }
 
+    /// Makes the event earlier.
+    pub fn rewind(&mut self, by_ms: i64) {
+        match self {
+            LogEvent::Scan { outcome, .. } => outcome.rewind(by_ms),
+            LogEvent::Command { t_ms, .. } | LogEvent::Settings { t_ms, .. } | LogEvent::Known { t_ms, .. } => {
+                *t_ms -= by_ms;
+            }
+            LogEvent::Tick { t_ms, close_until_ms } => {
+                *t_ms -= by_ms;
+                *close_until_ms = close_until_ms.saturating_sub(by_ms);
+            }
+        }
+    }
+
     /// Whether the event sets recorded time back, so that it may be earlier than the event before.
     pub fn sets_clock(&self) -> bool {
         matches!(self, LogEvent::Command { command: AdminCommand::Clock {}, .. })

@@ -1,4 +1,4 @@
-//! Writes recorded events as a log, before a daemon begins its own.
+//! Writes recorded events as a log, or as its end, while no daemon does.
 
 use super::error::LogError;
 use super::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};
@@ -17,9 +17,10 @@ pub struct HistoryWriter {
 }
 
 impl HistoryWriter {
-    /// The directory of the log must not exist. `first_ms`: the time of the first event, Unix ms.
-    pub fn create(settings: &WriterSettings, first_ms: i64) -> Result<HistoryWriter, LogError> {
-        let (writer, builder, _) = LogWriter::open(settings, 1, first_ms)?;
+    /// The log ends before `first_seq`, or has nothing and begins with it. `first_ms`: the time of the first event,
+    /// Unix ms.
+    pub fn open(settings: &WriterSettings, first_seq: u64, first_ms: i64) -> Result<HistoryWriter, LogError> {
+        let (writer, builder, _) = LogWriter::open(settings, first_seq, first_ms)?;
         Ok(HistoryWriter { writer, builder, settings: RecordedSettings::default(), last_ms: first_ms })
     }
 

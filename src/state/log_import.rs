@@ -70,7 +70,7 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
     each_event(&mut |event| {
         let writer = match &mut writer {
             Some(writer) => writer,
-            none => none.insert(HistoryWriter::create(&settings, event.t_ms())?),
+            none => none.insert(HistoryWriter::open(&settings, 1, event.t_ms())?),
         };
         writer.append(&event)?;
         summary.events += 1;

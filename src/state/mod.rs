@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod check;
+pub mod clock_correction;
 pub mod forget_again;
 pub mod history;
 pub mod log_import;

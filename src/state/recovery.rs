@@ -105,6 +105,7 @@ impl Recovered {
 /// Opens a state directory for a daemon. Its database is compared with the checkpoint files before the first
 /// checkpoint.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
+    super::clock_correction::apply_requested(dir)?;
     let open = || recover(config, open_store(config, dir, Store::open_comparing_later)?, dir, is_cancelled, &mut Err);
     match open() {
         // Not compared, so the database may be the reason: now it is compared first.

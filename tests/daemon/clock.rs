@@ -5,10 +5,12 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{self, Sandbox, WAIT_MAX, fleet, wait_until};
+use crate::shim::Shim;
 use clqd::clock::{Reading, TimeSource};
 use clqd::config::Config;
 use clqd::control::{Request, Row};
@@ -115,11 +117,11 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
 
 /// The monotonic clock and the system clock, set by a test.
 #[derive(Clone)]
-struct FakeClock(Arc<Mutex<(Instant, i64, i64)>>);
+struct FakeClock(Arc<Mutex<(Instant, i64, i64)>>, Arc<AtomicBool>);
 
 impl FakeClock {
     fn new() -> FakeClock {
-        FakeClock(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))))
+        FakeClock(Arc::new(Mutex::new((Instant::now(), 0, clqd::clock::system_ms()))), Arc::default())
     }
 
     /// Advances both clocks.
@@ -141,7 +143,7 @@ impl TimeSource for FakeClock {
     }
 
     fn synchronised(&self) -> Option<bool> {
-        Some(false)
+        Some(self.1.load(Ordering::Relaxed))
     }
 }
 
@@ -214,6 +216,87 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let status = wait("the week is open", &open).await;
     wait("scans are counted", &snapshots(status.engine.counts.snapshots + 3)).await;
     daemon.stop().await.unwrap();
+}
+
+/// A daemon starts with a clock eight days ahead, scans, and gets a server. Then the clock is set right and is
+/// synchronised: a new start has the scans and the server, at the right times.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_time_at_the_start_is_taken_back() {
+    const WRONG_MS: i64 = 8 * DAY_MS;
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(8, 6, 60.0, FaultShares::NONE);
+    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64().unwrap();
+    let last_event_ms = || {
+        let lines: Vec<Value> = sandbox::rows(&sandbox.log_lines());
+        lines.iter().map(|line| line["t"].as_i64().expect("a time")).max().expect("events")
+    };
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    wait_until("scans", || scans() > 16);
+    let weeks = sandbox.weeks();
+    daemon.stop();
+    let right_ms = clqd::clock::system_ms();
+
+    let fake_clock = FakeClock::new();
+    fake_clock.jump(WRONG_MS);
+    let start = async || {
+        let config = Config::load(&sandbox.config()).unwrap();
+        Daemon::start_with_time_source(Box::new(fake_clock.clone()), config, Some(sandbox.config()), None).await
+    };
+    let daemon = start().await.unwrap();
+    wait_until("scans with the wrong clock", || scans() > 16);
+    sandbox.ok(["servers", "add", "quake3://192.0.2.7:27960"]);
+    wait_until("they are in the log", || last_event_ms() > right_ms + WRONG_MS);
+    assert!(sandbox.status()["store"]["last_commit_ms"].is_null(), "no checkpoint has the wrong times");
+    fake_clock.jump(-WRONG_MS);
+    fake_clock.1.store(true, Ordering::Relaxed);
+    wait_until("the daemon has ended", || !sandbox.run(["status"]).status.success());
+    let error = format!("{:#}", daemon.stop().await.expect_err("the time is wrong"));
+    assert!(error.contains("the clock was 691200 s ahead at the start"), "{error}");
+
+    let daemon = start().await.unwrap();
+    assert!(last_event_ms() <= clqd::clock::system_ms());
+    let seen = scans();
+    wait_until("scans continue", || scans() > seen + 16);
+    assert!(sandbox.status()["clock"]["ahead_ms"].as_i64() < Some(MINUTE_MS));
+    assert!(sandbox.list(&[]).iter().any(|server| server["url"] == "quake3://192.0.2.7:27960"), "it was acknowledged");
+    wait_until("a checkpoint", || sandbox.status()["store"]["last_commit_ms"].is_i64());
+    assert_eq!(sandbox.weeks(), weeks, "no week of the wrong time");
+    daemon.stop().await.unwrap();
+    assert!(!sandbox.state().join("log.corrected").exists());
+    sandbox.assert_replay_equals_state();
+}
+
+/// The same with a real process, which replaces itself.
+#[test]
+fn daemon_starts_again_to_correct_the_time() {
+    let sandbox = Sandbox::new("");
+    let daemon = sandbox.start();
+    sandbox.ok(["servers", "add", "quake3://192.0.2.7:27960"]);
+    daemon.stop();
+
+    let shim = Shim::new(&sandbox.state());
+    let (offset, synced) = (sandbox.path("offset"), sandbox.path("synced"));
+    std::fs::write(&offset, "+8d").unwrap();
+    let preloaded = format!("{}:{}", shim.library(), faketime_library());
+    let daemon = sandbox.start_with_env(&[
+        ("LD_PRELOAD", preloaded.as_str()),
+        ("SHIM_SYNCED", synced.to_str().unwrap()),
+        ("FAKETIME_TIMESTAMP_FILE", offset.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ]);
+    daemon.wait_for_log("until the clock is trusted");
+    sandbox.ok(["servers", "add", "quake3://192.0.2.8:27960"]);
+    std::fs::write(&offset, "+0").unwrap();
+    daemon.wait_for_log("the system clock has jumped back");
+    std::fs::write(&synced, "").unwrap();
+    daemon.wait_for_log("the times of the events since the wrong clock are corrected");
+    wait_until("it is ready again", || daemon.log().matches(" ready ").count() == 2);
+    let status = sandbox.status();
+    assert!(status["clock"]["ahead_ms"] == 0 && status["clock"]["trust"] == "synchronised", "{status}");
+    assert_eq!(sandbox.list(&[]).len(), 2);
+    daemon.stop();
 }
 
 /// The clock jumps while nothing can be written; then the machine crashes.

@@ -99,7 +99,7 @@ impl Fixture {
         let log = recovery::log_dir(&self.dir.path().join("state"));
         // The log of the rebuild before.
         _ = std::fs::remove_dir_all(&log);
-        let mut writer = HistoryWriter::create(&WriterSettings::new(log), FROM_MS).expect("a log");
+        let mut writer = HistoryWriter::open(&WriterSettings::new(log), 1, FROM_MS).expect("a log");
         self.log.iter().for_each(|event| writer.append(event).expect("a log"));
         let position = writer.finish().expect("a log");
         let paths = RebuildPaths {

@@ -9,6 +9,8 @@
  *   SHIM_FAIL_WHEN  a file outside the directory. While it exists, the next such call removes it and
  *                   fails. So the test decides when a call fails, and sees that one has failed.
  *   SHIM_FAIL_AFTER the number of such calls that succeed before that; default 0
+ *   SHIM_SYNCED     a file. The kernel reports that the clock is synchronised while it exists, and that it is
+ *                   not otherwise.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timex.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -129,4 +132,16 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 ssize_t pwrite64(int fd, const void *data, size_t len, off64_t offset)
 {
     return fails("write", fd) ? -1 : REAL(pwrite64)(fd, data, len, offset);
+}
+
+int adjtimex(struct timex *timex)
+{
+    const char *synced = getenv("SHIM_SYNCED");
+    int (*real)(struct timex *) = dlsym(RTLD_NEXT, "adjtimex");
+    if (!synced)
+        return real(timex);
+    int is_synced = access(synced, F_OK) == 0;
+    timex->status = is_synced ? 0 : STA_UNSYNC;
+    timex->maxerror = is_synced ? 1000 : 16000000;
+    return 0;
 }

@@ -32,10 +32,15 @@ impl Shim {
         self.dir.path().join(name).to_str().expect("UTF-8").to_owned()
     }
 
+    /// The path of the library.
+    pub fn library(&self) -> String {
+        self.path("shim.so")
+    }
+
     /// The environment of a process that uses it, with further variables.
     pub fn env(&self, variables: &[(&str, &str)]) -> Vec<(String, String)> {
         let own = [
-            ("LD_PRELOAD", self.path("shim.so")),
+            ("LD_PRELOAD", self.library()),
             ("SHIM_DIR", self.below.to_str().expect("UTF-8").to_owned()),
             ("SHIM_LOG", self.path("log")),
             ("SHIM_FAIL_WHEN", self.path("fail")),

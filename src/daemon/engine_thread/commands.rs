@@ -97,7 +97,7 @@ impl EngineThread {
                 self.archive_when_synced(reply, chunk);
             }
             // The worker asks this before it writes anything.
-            Command::ArchiveId { reply } => self.reply_when_compared(reply, self.state.engine.archive_id()),
+            Command::ArchiveId { reply } => self.reply_when_certain(reply, self.state.engine.archive_id()),
             Command::LastKeys { reply } => _ = reply.send(self.state.engine.last_keys()),
             // Committed at the commit interval.
             Command::ArchiveCompleted { at_ms, reply } => {

@@ -8,7 +8,8 @@
 //!   log before this position is not needed for a start.
 //!
 //! A start applies the events after the position of the last checkpoint. The first checkpoint follows at once:
-//! before it, the database is compared with the checkpoint files, and until then nothing is archived.
+//! before it, the database is compared with the checkpoint files, and until then nothing is archived. It waits
+//! while the time at the start may be wrong, so that the log has all of it.
 
 use anyhow::Context;
 use tokio::sync::oneshot;
@@ -17,6 +18,7 @@ use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
 use crate::config::StoreConfig;
 use crate::model::view::ClockTrust;
 use crate::state::State;
+use crate::state::clock_correction::ClockCorrection;
 use crate::store::BackupSource;
 
 /// A write that takes longer than this is taken for a failure of the disk: the watchdog restarts
@@ -28,6 +30,13 @@ pub(super) const CHECKPOINT_POLL_MS: i64 = 20;
 
 /// Memory of changes at which a checkpoint begins, bytes. With twice as many scans are discarded.
 const CHANGED_BYTES_MAX: usize = 128 << 20;
+
+/// The clock was wrong at the start and is right now. The next start corrects the times since then.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the clock was {} s ahead at the start and is right now", by_ms / 1_000)]
+pub(in crate::daemon) struct StartTimeWrong {
+    by_ms: i64,
+}
 
 /// Sends an answer when its events are on disk.
 pub(super) type Unsynced = Box<dyn FnOnce() + Send>;
@@ -189,11 +198,31 @@ impl EngineThread {
         self.unsynced.front().map_or(0, |(seq, _)| *seq)
     }
 
-    /// Sends an answer when the database was compared with the checkpoint files.
-    pub(super) fn reply_when_compared<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
-        match self.state.store.is_compared() {
+    /// A checkpoint begins.
+    fn accept_start_time(&self) {
+        if self.clock.accept_start_time() {
+            tracing::warn!(
+                "a checkpoint is necessary before the clock is trusted; if it is wrong, the times since the start are not \
+                 corrected"
+            );
+        }
+    }
+
+    /// If the clock was wrong at the start and has been set right, asks the next start to correct the times since
+    /// then. Error: the process must start again.
+    pub(super) fn correct_start_time(&mut self) -> anyhow::Result<()> {
+        let Some(by_ms) = self.clock.start_time_error_ms() else { return Ok(()) };
+        self.sync()?;
+        ClockCorrection::new(self.log.earlier_seq(), by_ms).request(&self.rebuild_paths.state_dir)?;
+        Err(StartTimeWrong { by_ms }.into())
+    }
+
+    /// Sends an answer when the database was compared with the checkpoint files, and the time at the start cannot
+    /// be taken back.
+    pub(super) fn reply_when_certain<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
+        match self.state.store.is_compared() && !self.clock.is_start_time_open() {
             true => _ = reply.send(answer),
-            false => self.uncompared.push(Box::new(move || _ = reply.send(answer))),
+            false => self.uncertain.push(Box::new(move || _ = reply.send(answer))),
         }
     }
 
@@ -207,6 +236,13 @@ impl EngineThread {
 
     fn is_checkpoint_due(&self, now_ms: i64) -> bool {
         let Checkpoints { interval_ms, began_ms, is_requested, in_progress, .. } = &self.checkpoints;
+        // A checkpoint cannot be taken back.
+        let is_start_time_open = self.clock.is_start_time_open()
+            && self.checkpoints.backups.is_empty()
+            && self.state.store.changed_bytes() < CHANGED_BYTES_MAX;
+        if is_start_time_open {
+            return false;
+        }
         let is_due = *is_requested
             || !(0..*interval_ms).contains(&(now_ms - began_ms))
             || self.state.store.changed_bytes() >= CHANGED_BYTES_MAX;
@@ -219,6 +255,7 @@ impl EngineThread {
         if self.disk.is_paused() {
             return Ok(());
         }
+        self.accept_start_time();
         self.checkpoints.begin(now_ms);
         self.log.begin_write(now_ms)?;
         let position = self.log.last_seq();
@@ -230,7 +267,7 @@ impl EngineThread {
     fn end_checkpoint(&mut self, position: u64) -> anyhow::Result<()> {
         self.checkpoints.in_progress = None;
         self.checkpoints.last_ms = Some(self.clock.now_ms());
-        self.uncompared.drain(..).for_each(|send| send());
+        self.uncertain.drain(..).for_each(|send| send());
         self.send_backup_sources(|backup| backup.is_in_checkpoint)?;
         // A wrong clock would remove what is not old.
         match self.clock.status().trust {
@@ -259,6 +296,7 @@ impl EngineThread {
     }
 
     fn write_checkpoint_now(&mut self) -> anyhow::Result<()> {
+        self.accept_start_time();
         self.log.finish_write()?;
         let now_ms = self.clock.now_ms();
         self.log.begin_write_and_end_segment(now_ms)?;

@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
 pub(super) use self::command::{Command, Heartbeat, StartedRescan};
+pub(super) use self::durability::StartTimeWrong;
 use self::durability::{Checkpoints, Unsynced};
 use self::inbox::{Inbox, Received};
 use crate::capture::CaptureFiles;
@@ -72,8 +73,8 @@ pub(super) struct EngineThread {
     log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
-    /// What waits until the database was compared with the checkpoint files.
-    uncompared: Vec<Unsynced>,
+    /// What waits until database and time are certain.
+    uncertain: Vec<Unsynced>,
     checkpoints: Checkpoints,
     /// The next known server to be added to the log; `None`: all are there.
     next_known: Option<ServerKey>,
@@ -149,7 +150,7 @@ impl EngineThread {
             waiting_requests: Vec::new(),
             log,
             unsynced: VecDeque::new(),
-            uncompared: Vec::new(),
+            uncertain: Vec::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
             next_known: None,
@@ -258,6 +259,7 @@ impl EngineThread {
             if now_ms - self.ticked_ms >= self.state.engine.tick_interval_ms() {
                 self.ticked_ms = now_ms;
                 self.clock.update_trust();
+                self.correct_start_time()?;
                 self.state.engine.set_close_limit(self.clock.close_until_ms());
                 // Closing a week changes many records, and no request waits for it.
                 if !self.disk.is_paused() {

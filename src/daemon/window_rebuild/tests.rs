@@ -16,7 +16,7 @@ const START_MS: i64 = 1_764_064_800_000;
 fn write_log(state_dir: &Path, lines: &str) -> u64 {
     let mut settings = WriterSettings::new(recovery::log_dir(state_dir));
     settings.segment_bytes_max = 2_000;
-    let mut log = HistoryWriter::create(&settings, START_MS).unwrap();
+    let mut log = HistoryWriter::open(&settings, 1, START_MS).unwrap();
     lines.lines().for_each(|line| log.append(&scan_log::parse(line).unwrap()).unwrap());
     log.finish().unwrap()
 }
