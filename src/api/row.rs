@@ -82,6 +82,8 @@ pub struct BackupRow {
     pub latest_event_ms: i64,
     /// Size of its files.
     pub bytes: u64,
+    /// Records in it: players, servers, rows and others.
+    pub records: u64,
 }
 
 /// A state that was restored from the archive.

@@ -50,7 +50,8 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 /// The output row for a new state directory.
 pub(super) fn row(dir: &Path, summary: BackupSummary) -> Row {
-    Row::Backup(BackupRow { dir: dir.display().to_string(), latest_event_ms: summary.now_ms, bytes: summary.bytes })
+    let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
+    Row::Backup(BackupRow { dir: dir.display().to_string(), latest_event_ms, bytes, records })
 }
 
 pub(super) fn print(app: &CliContext, row: Row) -> io::Result<()> {

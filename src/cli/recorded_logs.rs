@@ -37,8 +37,7 @@ impl RecordedLogs {
     pub fn of_state(dir: &Path) -> anyhow::Result<RecordedLogs> {
         let in_state = recovery::log_dir(dir);
         let log = if in_state.is_dir() || !dir.exists() { in_state } else { dir.to_owned() };
-        let has_segments = !log::segments(&log)?.is_empty();
-        ensure!(has_segments, "{} is neither a state directory with a log, nor a log", dir.display());
+        ensure!(log::has_segments(&log)?, "{} is neither a state directory with a log, nor a log", dir.display());
         Ok(RecordedLogs::Log(log))
     }
 

@@ -11,7 +11,7 @@ use super::Shared;
 use crate::api::{BackupRow, Progress};
 use crate::control::{ApiError, ErrorCode, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::engine_thread::Command;
-use crate::store::StoreError;
+use crate::store::{BackupSummary, StoreError};
 
 /// How often the client's connection is checked.
 const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -45,7 +45,8 @@ impl Shared {
         let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
         let summary = while_client_connected(writing, replies).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
-        let backup = BackupRow { dir, latest_event_ms: summary.now_ms, bytes: summary.bytes };
+        let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
+        let backup = BackupRow { dir, latest_event_ms, bytes, records };
         replies.row(Row::Backup(backup)).await?;
         let note = || {
             format!(

@@ -39,10 +39,10 @@ pub use self::history_writer::HistoryWriter;
 pub use self::replayed::ReplayedEvents;
 pub use self::retention::Retention;
 pub use self::rewriting::{SegmentRewriteError, SegmentRewriting};
-pub use self::segment::{Cut, LogReader, SegmentSummary, check, position_before, segments};
+pub use self::segment::{Cut, LogReader, SegmentSummary, check, has_segments, position_before, segments};
 pub use self::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};
 
-fn sync_dir(dir: &Path) -> Result<(), LogError> {
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), LogError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))
 }
 

@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::LogEvent;
@@ -73,6 +73,14 @@ pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, LogError> {
     }
     found.sort_unstable_by_key(|segment| segment.first_seq);
     Ok(found)
+}
+
+/// Whether a directory exists and has segments.
+pub fn has_segments(dir: &Path) -> Result<bool, LogError> {
+    match segments(dir) {
+        Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(false),
+        found => Ok(!found?.is_empty()),
+    }
 }
 
 /// Events are at most that much earlier than the beginning of their segment.

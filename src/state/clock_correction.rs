@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::recovery::log_dir;
-use crate::log::{HistoryWriter, LogError, LogReader, WriterSettings, segments};
+use crate::log::{HistoryWriter, LogError, LogReader, WriterSettings, segments, sync_dir};
 
 /// The events after a batch are too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,10 +110,6 @@ fn remove_dir(dir: &Path) -> Result<(), LogError> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(LogError::io("remove", dir)(error)),
         _ => Ok(()),
     }
-}
-
-fn sync_dir(dir: &Path) -> Result<(), LogError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))
 }
 
 #[cfg(test)]

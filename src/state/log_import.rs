@@ -1,13 +1,13 @@
 //! Puts the events of scan logs into the log of a state that has none yet. The first versions of clqd recorded
 //! scans only in a scan log; with its events in the log, windows can be rebuilt from them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::recovery::log_dir;
 use super::{ReplayFeed, State, StateError};
 use crate::config::Config;
-use crate::log::{EachEvent, HistoryWriter, LogError, LogEvent, WriterSettings, segments};
+use crate::log::{EachEvent, HistoryWriter, LogError, LogEvent, WriterSettings, has_segments, sync_dir};
 use crate::store::{Store, StoreError, StoreSettings};
 
 #[derive(Debug, thiserror::Error)]
@@ -102,15 +102,10 @@ fn is_new(state: &State, began_ms: i64, event: &LogEvent) -> bool {
     }
 }
 
-fn has_segments(log: &Path) -> Result<bool, LogError> {
-    Ok(log.is_dir() && !segments(log)?.is_empty())
-}
-
 fn put_in_place(partial: &Path, log: &Path) -> Result<(), LogError> {
     if log.exists() {
         fs::remove_dir_all(log).map_err(LogError::io("remove", log))?;
     }
     fs::rename(partial, log).map_err(LogError::io("rename", partial))?;
-    let dir = log.parent().unwrap_or(Path::new("."));
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))
+    sync_dir(log.parent().unwrap_or(Path::new(".")))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError};
 use crate::config::Config;
-use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, segments};
+use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments};
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
 use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
@@ -274,11 +274,7 @@ fn recover(
     // A private copy of the state has no log. It reads that of the original, which may have grown.
     let log = &log_dir(dir);
     let position = store.log_position()?;
-    let has_segments = match segments(log) {
-        Ok(found) => !found.is_empty(),
-        Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error.into()),
-    };
+    let has_segments = has_segments(log)?;
     let reader = match position {
         None if has_segments => return Err(RecoveryError::StateMissing { dir: log.clone() }),
         None => None,

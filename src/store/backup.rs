@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{self, Record, Records};
+use super::checkpoint::{self, CheckpointFiles, Record, Records};
 use super::error::StoreError;
 use super::{Store, keys};
 use crate::model::commit::Meta;
@@ -27,6 +28,57 @@ pub struct BackupSummary {
     pub now_ms: i64,
     /// Size of the files.
     pub bytes: u64,
+    pub records: u64,
+}
+
+/// The file of a backup that says what the backup contains.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    /// The version that wrote it.
+    clqd: String,
+    /// Time of the latest event, Unix ms.
+    latest_event_ms: i64,
+    /// The number of the checkpoint file.
+    checkpoint: u64,
+    records: u64,
+}
+
+impl Manifest {
+    fn write(&self, dir: &Path) -> Result<(), StoreError> {
+        let path = dir.join(files::MANIFEST);
+        let json = serde_json::to_vec_pretty(self).expect("strings and numbers are serialisable");
+        let written = fs::write(&path, json).and_then(|()| File::open(&path)?.sync_all());
+        written.and_then(|()| File::open(dir)?.sync_all()).map_err(files::io_error("write", &path))
+    }
+
+    /// Compares the manifest of a backup with a copy of it. A backup of an earlier version has none.
+    fn check(backup: &Path, copy: &Path, latest_event_ms: i64) -> Result<(), StoreError> {
+        let path = backup.join(files::MANIFEST);
+        let json = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            json => json.map_err(files::io_error("read", &path))?,
+        };
+        let damaged = |at: String| StoreError::Damaged { path: path.clone(), at };
+        let manifest: Manifest = serde_json::from_slice(&json).map_err(|error| damaged(format!(" ({error})")))?;
+        let checkpoints = CheckpointFiles::open(copy)?;
+        // A daemon that was started with the backup has continued it.
+        if checkpoints.last_number() == Some(manifest.checkpoint) {
+            let (expected, found) = ((manifest.records, manifest.latest_event_ms), count_records(&checkpoints)?);
+            if expected != (found, latest_event_ms) {
+                let (records, ms) = expected;
+                let at = format!(
+                    ", or the backup is: it should have {records} records as of {ms} ms, and has {found} as of \
+                     {latest_event_ms} ms"
+                );
+                return Err(damaged(at));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn count_records(files: &CheckpointFiles) -> Result<u64, StoreError> {
+    files.records()?.try_fold(0, |records, record| record.map(|_| records + 1))
 }
 
 /// The records of a checkpoint, for another thread. Its files are open: the store may replace them.
@@ -55,10 +107,11 @@ impl BackupSource {
             true => Err(StoreError::Cancelled { path: dir.to_owned() }),
             false => target.check_space(reserve_bytes),
         };
-        let mut now_ms = 0;
+        let (mut now_ms, mut count) = (0, 0);
         // A daemon that starts with the backup begins a log.
         let no_position = postcard::to_stdvec(&0_u64).expect("a number is serialisable");
         let mut to_backup = |(key, value): Record| {
+            count += 1;
             if key == keys::log_position() {
                 return Ok((key, no_position.clone()));
             }
@@ -70,8 +123,10 @@ impl BackupSource {
         };
         let records = checkpoint::paced(self.records, pace).map(|record| record.and_then(&mut to_backup));
         let bytes = checkpoint::write_copy(&target.partial, self.number, records)?;
+        let clqd = env!("CARGO_PKG_VERSION").to_owned();
+        Manifest { clqd, latest_event_ms: now_ms, checkpoint: self.number, records: count }.write(&target.partial)?;
         target.finish()?;
-        Ok(BackupSummary { now_ms, bytes })
+        Ok(BackupSummary { now_ms, bytes, records: count })
     }
 }
 
@@ -229,6 +284,7 @@ impl StateReplacement {
             set_owner(new, before.uid(), before.gid(), before.permissions().mode())?;
         }
         let bytes = files::sync_files(new)?;
+        let records = count_records(&CheckpointFiles::open(new)?)?;
         if before.is_some() {
             fs::rename(state, kept).map_err(files::io_error("rename", state))?;
         }
@@ -239,7 +295,7 @@ impl StateReplacement {
         let before = before.as_ref().map(|_| kept.clone());
         files::sync_parent(state)?;
         self.is_finished = true;
-        Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes }, before })
+        Ok(RestoreSummary { summary: BackupSummary { now_ms, bytes, records }, before })
     }
 }
 
@@ -260,6 +316,7 @@ fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<Meta, StoreE
         .and_then(|mut store| store.load());
     let meta = opened.map_err(|error| error.with_original_path(to, from))?.meta;
     lock::wait_until_unlocked(to)?;
+    Manifest::check(from, to, meta.now_ms)?;
     Ok(meta)
 }
 
@@ -343,7 +400,8 @@ pub(super) mod tests {
                 writing.join().unwrap()
             });
             assert_eq!(summary.now_ms, i64::from(n));
-            assert_eq!(files::state_files(path).unwrap().len(), 1, "one file");
+            assert_eq!(files::state_files(path).unwrap().len(), 2, "one file, and the manifest");
+            assert_eq!(summary.records, expected.len() as u64);
             assert!(records(&Store::open(path, SETTINGS).unwrap()) == expected, "the same records");
             assert!(records(&store) != expected);
         }

@@ -12,6 +12,7 @@ use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
 use clqd::fleet::FaultShares;
 use clqd::state::{ReplayFeed, State};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 fn players(sandbox: &Sandbox) -> u64 {
     sandbox.status()["engine"]["players_known"].as_u64().expect("a number")
@@ -134,7 +135,8 @@ fn restore_notices_every_damage_of_a_backup() {
         .flat_map(|dir| fs::read_dir(backup.join(dir)).unwrap().map(|entry| entry.unwrap().path()))
         .filter(|path| path.is_file())
         .collect();
-    let [path] = &files[..] else { panic!("one file: {files:?}") };
+    let (manifest, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| path.ends_with("manifest.json"));
+    let ([manifest], [path]) = (&manifest[..], &files[..]) else { panic!("{manifest:?}, {files:?}") };
     let whole = fs::read(path).unwrap();
     let middle = whole.len() / 2;
     let mut flipped = whole.clone();
@@ -158,8 +160,17 @@ fn restore_notices_every_damage_of_a_backup() {
         assert!(!before.exists() && export(&sandbox.state()) == of_state, "damage {case}");
         fs::write(path, &whole).unwrap();
     }
-    sandbox.ok(["restore", backup.to_str().unwrap()]);
+    // A file of another backup has valid checksums.
+    let text = fs::read_to_string(manifest).unwrap();
+    let Value::Number(records) = &serde_json::from_str::<Value>(&text).unwrap()["records"] else { panic!("{text}") };
+    fs::write(manifest, text.replace(&records.to_string(), &format!("{records}1"))).unwrap();
+    let done = sandbox.run(["restore", backup.to_str().unwrap()]);
+    assert!(!done.status.success() && done.err.contains("manifest.json"), "{} {}", done.out, done.err);
+    fs::write(manifest, &text).unwrap();
+    let restored = sandbox.json(["restore", backup.to_str().unwrap()]);
+    assert_eq!(restored[0]["records"].to_string(), records.to_string());
     assert_eq!(export(&sandbox.state()), of_backup);
+    assert!(!sandbox.state().join("manifest.json").exists());
 }
 
 #[test]

@@ -92,9 +92,10 @@ impl<W: Write> Printer<W> {
                 let as_of = time_utc(backup.latest_event_ms);
                 writeln!(
                     self.out,
-                    "{}  {} bytes, state as of {as_of}",
+                    "{}  {} bytes, {} records, state as of {as_of}",
                     sanitize(&backup.dir),
-                    group_digits(backup.bytes)
+                    group_digits(backup.bytes),
+                    group_digits(backup.records)
                 )
             }
             Row::Restored(restored) => restore::print(&mut self.out, &restored),

@@ -32,6 +32,9 @@ const CURRENT: &str = "current";
 /// The file that exists while an open database was not compared with the checkpoint files.
 pub(in crate::store) const UNCOMPARED: &str = "uncompared";
 
+/// The file that says what a backup contains.
+pub(in crate::store) const MANIFEST: &str = "manifest.json";
+
 /// The directory of a compacted database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::store) struct CurrentDatabase {
@@ -106,7 +109,7 @@ fn database_number(name: &str) -> Option<u64> {
 
 /// The existing state files, relative to the directory, in order of name.
 pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found: Vec<PathBuf> = vec![PathBuf::from(CURRENT), PathBuf::from(UNCOMPARED)];
+    let mut found: Vec<PathBuf> = [CURRENT, UNCOMPARED, MANIFEST].map(PathBuf::from).into();
     found.retain(|name| dir.join(name).is_file());
     match readable_current(dir)? {
         None => found.extend(list_database(dir)?),
