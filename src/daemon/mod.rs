@@ -53,7 +53,7 @@ use crate::shutdown;
 use crate::state::State;
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 use crate::state::recovery::{self, Recovered};
-use crate::store;
+use crate::store::{self, StoreError};
 use crate::web::{self, WebLimits};
 
 /// Queued requests and archive commands. Each sender waits for its reply, so the queue is
@@ -136,8 +136,8 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
         Ok(Some((daemon, stop, hangup))) => {
             let result = runtime.block_on(daemon.run_until_stopped(stop, hangup));
             match &result {
-                Err(error) if error.is::<StartTimeWrong>() => {
-                    tracing::warn!("{error:#}; the daemon starts again and corrects the times since then");
+                Err(error) if is_mended_by_a_start(error) => {
+                    tracing::warn!("{error:#}; the daemon starts again");
                     start_again()
                 }
                 _ => result,
@@ -149,6 +149,14 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
             ended.map(drop)
         }
     }
+}
+
+/// Whether the next start mends what an error reports, without a loss.
+fn is_mended_by_a_start(error: &anyhow::Error) -> bool {
+    let differs = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(StoreError::DatabaseDiffers { .. }))
+    };
+    error.is::<StartTimeWrong>() || error.chain().any(differs)
 }
 
 /// Replaces this process by a new one of the same program, with the same number. Returns if that fails.

@@ -211,6 +211,46 @@ fn log_replaces_a_damaged_or_missing_delta() {
     assert!(failed.status.code() == Some(1) && failed.err.contains(".base"), "{}", failed.err);
 }
 
+/// The database loses records without an error. A daemon notices it when it compares them, before it writes to
+/// the database, and starts again.
+#[test]
+fn database_that_differs_is_loaded_again_by_a_new_start() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 55, 60.0, FaultShares::default());
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    wait_until("players are seen", || sandbox.status()["engine"]["counts"]["snapshots"].as_u64() > Some(10));
+    daemon.stop();
+    sandbox.configure_scan("opt_out = [\"127.0.0.0/8\"]", "");
+    // All records are in the base.
+    let backup = sandbox.path("backup");
+    sandbox.ok(["backup".as_ref(), backup.as_os_str()]);
+    fs::remove_dir_all(sandbox.state()).unwrap();
+    sandbox.ok(["restore".as_ref(), backup.as_os_str()]);
+    let exported =
+        || -> Vec<String> { sandbox.weeks().iter().map(|week| sandbox.export(&sandbox.state(), week)).collect() };
+    sandbox.start().stop();
+    let rows = exported();
+    assert!(rows.concat().lines().count() > 5);
+
+    let current = fs::read_to_string(sandbox.state().join("current")).ok();
+    let name = current.as_ref().map_or("", |current| current.split(' ').next().expect("a name"));
+    let database = sled::open(sandbox.state().join(name)).expect("a database");
+    let names: Vec<_> = database.scan_prefix(b"N").keys().collect::<Result<_, _>>().expect("records");
+    assert!(!names.is_empty(), "the names of players");
+    names.iter().for_each(|key| _ = database.remove(key).expect("removed"));
+    drop(database);
+
+    let daemon = sandbox.spawn();
+    daemon.wait_for_log("differs from its checkpoint files");
+    daemon.wait_for_log("is loaded from the checkpoint files again");
+    wait_until("it is ready again", || daemon.log().contains("the daemon starts again") && daemon.client().is_ok());
+    let log = daemon.stop();
+    assert!(log.contains("nothing is lost"), "{log}");
+    assert_eq!(exported(), rows);
+    sandbox.start().stop();
+}
+
 /// A log whose beginning is gone, as after `log.keep_days`, has tags, greylisting and exemptions.
 #[test]
 fn replay_of_the_end_of_a_log_knows_the_servers() {

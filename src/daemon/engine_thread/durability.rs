@@ -33,7 +33,7 @@ const CHANGED_BYTES_MAX: usize = 128 << 20;
 
 /// The clock was wrong at the start and is right now. The next start corrects the times since then.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the clock was {} s ahead at the start and is right now", by_ms / 1_000)]
+#[error("the clock was {} s ahead at the start and is right now; the next start corrects the times since then", by_ms / 1_000)]
 pub(in crate::daemon) struct StartTimeWrong {
     by_ms: i64,
 }
