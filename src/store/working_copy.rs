@@ -87,7 +87,9 @@ impl Comparison {
     /// Compares the database without the changes since the last checkpoint. Error: it differs, or the comparison was
     /// cancelled.
     pub(super) fn run(self, tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
-        match compare(&tree.durable(), checkpoints, &self.progress.is_cancelled) {
+        let run = || compare(&tree.durable(), checkpoints, &self.progress.is_cancelled);
+        // One read that fails says nothing about the files.
+        match run().or_else(|_| run()) {
             Ok(None) => {}
             Ok(Some(why)) => return Err(StoreError::DatabaseDiffers { why }),
             Err(error) => {
