@@ -214,9 +214,12 @@ impl Store {
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed_servers = Some((state.week, self.closed_servers(state.week)?));
         }
-        // Before the comparison nothing is removed from the database.
-        let from = u64::from(!self.is_compared());
-        self.unswept = self.find_unswept_windows(&meta)?.into_iter().map(|window| (window, from)).collect();
+        // An import that was interrupted has left them. The next checkpoint deletes them from the files, and what
+        // is only in files from memory.
+        let unswept = self.find_unswept_windows(&meta)?;
+        let table = self.tree.newest_changes();
+        unswept.iter().for_each(|window| table.write().delete_prefix(keys::window_prefix(*window)));
+        self.unswept = unswept.into_iter().map(|window| (window, self.checkpoint + 1)).collect();
         loaded.meta = meta;
         Ok(loaded)
     }

@@ -280,10 +280,15 @@ impl Tree {
         Ok((records, bytes))
     }
 
-    /// The first sled key in `from..end`: the key of a single record or the fence of a leaf.
+    /// The first key in `from..end`: of a record in memory, or a sled key, which is that of a single record or the
+    /// fence of a leaf.
     pub(super) fn next_key(&self, from: Vec<u8>, end: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
-        let first = self.db().range(&from[..]..&end[..]).next().transpose()?;
-        Ok(first.map(|(key, _)| key.to_vec()))
+        let in_database = self.db().range(&from[..]..&end[..]).next().transpose()?.map(|(key, _)| key.to_vec());
+        let in_memory = self.tables().newest_first().filter_map(|table| {
+            let found = table.range(from.clone()..end.clone()).find(|(_, value)| value.is_some());
+            found.map(|(key, _)| key)
+        });
+        Ok(in_memory.chain(in_database).min())
     }
 
     /// Applies changes in order. Each run ([`Tree::leaf_run_len`]) is atomic, the changes as

@@ -8,7 +8,7 @@ use clqd::model::calendar::Calendar;
 pub use clqd::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
 use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
-use clqd::model::{ServerUrl, WindowKey};
+use clqd::model::ServerUrl;
 use clqd::scan_log;
 use clqd::state::State;
 use clqd::store::StoreError;
@@ -159,33 +159,15 @@ impl Case {
         compare::check(self.state(), &oracle, &settings, &tags, context);
     }
 
-    /// Number of stored records of a window. Closes the state and opens it again.
-    pub fn records(&mut self, window: &str) -> usize {
-        let WindowKey { kind, index } = window::parse_label(window).expect("a label");
-        let prefix = [&b"W"[..], &kind.0.to_be_bytes(), &index.to_be_bytes()].concat();
-        self.stored(&prefix)
-    }
-
-    /// Number of stored records of all windows.
-    pub fn records_of_windows(&mut self) -> usize {
-        self.stored(b"W")
-    }
-
-    fn stored(&mut self, prefix: &[u8]) -> usize {
+    /// Number of stored records of windows. Closes the state and opens it again.
+    pub fn records<'w>(&mut self, windows: impl IntoIterator<Item = &'w str>) -> u64 {
         self.state().commit().expect("a store");
         drop(self.state.take());
-        let count = {
-            let db = (0..2_000).find_map(|_| {
-                let db = sled::open(self.dir.path()).ok();
-                if db.is_none() {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
-                db
-            });
-            db.expect("sled releases its lock").scan_prefix(prefix).count()
-        };
         self.state = Some(open(self.dir.path(), &self.settings));
-        count
+        let reader = self.state().store.reader();
+        let stored =
+            |window| reader.stored_size(window::parse_label(window).expect("a label")).expect("a store").records;
+        windows.into_iter().map(stored).sum()
     }
 }
 
