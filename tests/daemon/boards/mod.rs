@@ -596,11 +596,13 @@ fn ended_windows_can_be_deleted() {
     assert_eq!(sandbox.json(["board", "delete-before", &before, "--yes"]), Vec::<Value>::new());
     daemon.stop();
 
-    // The daemon sweeps once a second; sweep the rest here.
+    // The daemon sweeps once a second; sweep the rest here, after a checkpoint.
     let state = clqd::store::StoreSettings { cache_bytes: 16 << 20, create: false };
     let config = clqd::config::Config::load(&sandbox.config()).expect("the config");
     let mut opened =
         clqd::state::State::open(&sandbox.state(), state, config.engine_settings().unwrap()).expect("the state");
+    let position = opened.store.log_position().expect("a store").expect("a log");
+    opened.store.write_checkpoint(position).expect("a store");
     while opened.sweep().expect("a store") {}
     for row in &ended {
         let label = row["window"].as_str().unwrap();
