@@ -18,8 +18,8 @@ use crate::log::{HistoryWriter, LogError, LogReader, WriterSettings, segments, s
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockCorrection {
     /// The last batch with right times. A segment ends with it.
-    pub after_seq: u64,
-    pub by_ms: i64,
+    after_seq: u64,
+    by_ms: i64,
     /// Whether `log.corrected` is complete.
     is_written: bool,
 }

@@ -51,6 +51,11 @@ pub fn group_prefix_len(key: &[u8]) -> Option<usize> {
     }
 }
 
+/// Whether a key begins with one of the prefixes.
+pub fn has_prefix(key: &[u8], prefixes: &[Vec<u8>]) -> bool {
+    prefixes.iter().any(|prefix| key.starts_with(prefix))
+}
+
 pub fn meta() -> [u8; 1] {
     [META]
 }

@@ -214,8 +214,8 @@ impl Store {
         if let Some(state) = meta.weeks.iter().find(closing) {
             loaded.closed_servers = Some((state.week, self.closed_servers(state.week)?));
         }
-        // An import that was interrupted has left them. The next checkpoint deletes them from the files, and what
-        // is only in files from memory.
+        // Their records may be left of an interrupted import, and then the files have them, too. The next checkpoint
+        // deletes them from the files and from memory; after that they are removed from the database.
         let unswept = self.find_unswept_windows(&meta)?;
         let table = self.tree.newest_changes();
         unswept.iter().for_each(|window| table.write().delete_prefix(keys::window_prefix(*window)));

@@ -345,15 +345,11 @@ fn read_durable(tree: &Tree, checkpoints: &CheckpointFiles, number: u64) -> Resu
     let durable = tree.durable_changes();
     let mut durable = durable.write();
     for delta in checkpoints.deltas_after(number) {
-        let delta = delta?;
-        let prefixes = delta.deleted_prefixes().to_vec();
+        let (prefixes, changes) = delta?.into_changes();
         durable.drop_prefixes(&prefixes);
-        let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
-        for change in delta {
+        for change in changes {
             let (key, value) = change?;
-            if !is_deleted(&key) {
-                durable.put(&key, value.as_deref());
-            }
+            durable.put(&key, value.as_deref());
         }
     }
     Ok(())
@@ -363,13 +359,11 @@ fn read_durable(tree: &Tree, checkpoints: &CheckpointFiles, number: u64) -> Resu
 pub(super) fn catch_up(tree: &Tree, checkpoints: &CheckpointFiles) -> Result<(), StoreError> {
     let (Some(number), Some(last)) = (tree.applied()?, checkpoints.last_number()) else { return Ok(()) };
     for delta in checkpoints.deltas_after(number) {
-        let delta = delta?;
-        let prefixes = delta.deleted_prefixes().to_vec();
+        let (prefixes, changes) = delta?.into_changes();
         for prefix in &prefixes {
             while tree.remove_batch(prefix, REMOVED_AT_ONCE)? {}
         }
-        let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
-        tree.write_unlogged(delta.filter(|change| !matches!(change, Ok((key, _)) if is_deleted(key))))?;
+        tree.write_unlogged(changes)?;
     }
     tree.set_checkpoint(last, true)
 }

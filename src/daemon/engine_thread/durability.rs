@@ -236,11 +236,9 @@ impl EngineThread {
 
     fn is_checkpoint_due(&self, now_ms: i64) -> bool {
         let Checkpoints { interval_ms, began_ms, is_requested, in_progress, .. } = &self.checkpoints;
-        // A checkpoint cannot be taken back.
-        let is_start_time_open = self.clock.is_start_time_open()
-            && self.checkpoints.backups.is_empty()
-            && self.state.store.changed_bytes() < CHANGED_BYTES_MAX;
-        if is_start_time_open {
+        // A checkpoint cannot be taken back. It does not wait if a backup or the memory needs it.
+        let can_wait = self.checkpoints.backups.is_empty() && self.state.store.changed_bytes() < CHANGED_BYTES_MAX;
+        if can_wait && self.clock.is_start_time_open() {
             return false;
         }
         let is_due = *is_requested

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use crate::log::varint::{Cursor, put_u64};
 use crate::store::dir::files::io_error;
 use crate::store::error::StoreError;
+use crate::store::keys;
 use crate::store::layout::VERSION;
 use crate::store::migrate;
 use crate::store::tree::RecordChange;
@@ -207,6 +208,15 @@ impl Reader {
     /// The file deletes all records of itself and of earlier files whose keys begin with one of them.
     pub(in crate::store) fn deleted_prefixes(&self) -> &[Vec<u8>] {
         &self.deleted_prefixes
+    }
+
+    /// The prefixes, and the changes of the file that they do not delete.
+    pub(in crate::store) fn into_changes(
+        self,
+    ) -> (Vec<Vec<u8>>, impl Iterator<Item = Result<RecordChange, StoreError>>) {
+        let prefixes = self.deleted_prefixes.clone();
+        let deleted = prefixes.clone();
+        (prefixes, self.filter(move |change| !matches!(change, Ok((key, _)) if keys::has_prefix(key, &deleted))))
     }
 
     /// The next change, in order of key, with the value in the current layout. `None`: the file ends here,

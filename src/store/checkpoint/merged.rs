@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::file::Reader;
 use crate::store::error::StoreError;
+use crate::store::keys;
 
 /// A record: its key and its value.
 pub(in crate::store) type Record = (Vec<u8>, Vec<u8>);
@@ -55,8 +56,7 @@ impl Records {
                 self.next.pop();
                 self.advance(older)?;
             }
-            let is_deleted =
-                |layer: &Layer| layer.reader.deleted_prefixes().iter().any(|prefix| key.starts_with(prefix));
+            let is_deleted = |layer: &Layer| keys::has_prefix(&key, layer.reader.deleted_prefixes());
             if let Some(value) = value
                 && !(self.has_prefixes && self.layers[newest..].iter().any(is_deleted))
             {

@@ -3,9 +3,9 @@
 //!
 //! `db`, `conf`, `snap.N` and `blobs/N` belong to sled. They are in the state directory
 //! itself until the database is compacted (`compaction`), then in its subdirectory `db.N`,
-//! which the file `current` names. `uncompared` is there until the database was compared. `checkpoints/N.base` and `N.delta` are the checkpoint files (see
-//! `checkpoint`), `log/N.log` belongs to the daemon (see the module `log`). Other files in the directory are
-//! ignored.
+//! which the file `current` names. `uncompared` is there until the database was compared with
+//! `checkpoints/N.base` and `N.delta`, the checkpoint files (see `checkpoint`). `log/N.log` belongs to the
+//! daemon (see the module `log`). A backup also has `manifest.json`. Other files in the directory are ignored.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};

@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::RecordChange;
 use crate::store::error::StoreError;
+use crate::store::keys;
 
 /// Changes that a reader of a range copies while it holds the lock: some 50 us.
 const CHANGES_PER_CHUNK: usize = 256;
@@ -45,9 +46,8 @@ impl MemTableWriter<'_> {
     /// Forgets the changes of records whose keys begin with one of the prefixes.
     pub(in crate::store) fn drop_prefixes(&mut self, prefixes: &[Vec<u8>]) {
         let Content { changes, bytes, .. } = &mut *self.0;
-        let is_dropped = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
         changes.retain(|key, value| {
-            let dropped = is_dropped(key);
+            let dropped = keys::has_prefix(key, prefixes);
             *bytes -= if dropped { bytes_of(key, value.as_deref()) } else { 0 };
             !dropped
         });
@@ -86,11 +86,11 @@ impl MemTable {
     /// Adds the changes of a later table, and deletes what it deletes.
     pub(in crate::store) fn absorb(&self, later: &MemTable) {
         let prefixes = later.deleted_prefixes();
-        let is_deleted = |key: &[u8]| prefixes.iter().any(|prefix| key.starts_with(prefix));
         if !prefixes.is_empty() {
             self.write().drop_prefixes(&prefixes);
         }
-        let mut changes = later.range(Vec::new()..vec![u8::MAX]).filter(|(key, _)| !is_deleted(key)).peekable();
+        let mut changes =
+            later.range(Vec::new()..vec![u8::MAX]).filter(|(key, _)| !keys::has_prefix(key, &prefixes)).peekable();
         while changes.peek().is_some() {
             let mut table = self.write();
             changes.by_ref().take(CHANGES_PER_CHUNK).for_each(|(key, value)| table.put(&key, value.as_deref()));
