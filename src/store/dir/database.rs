@@ -5,7 +5,10 @@ use std::io::ErrorKind;
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use sled::IVec;
 
@@ -103,7 +106,7 @@ impl Database {
     /// cache of the drive, and it does not sync large records, which have files of their own.
     pub(in crate::store) fn write_out(&self) -> Result<(), StoreError> {
         self.unflushed_bytes.store(0, Ordering::Relaxed);
-        self.db.flush().map(|_| ()).map_err(|e| sled_error("flush", &self.dir, e))
+        flush_or_fail(&self.db).map_err(|e| sled_error("flush", &self.dir, e))
     }
 
     /// Writes out when too much was written since then.
@@ -111,6 +114,26 @@ impl Database {
         let unflushed_bytes = self.unflushed_bytes.fetch_add(written_bytes, Ordering::Relaxed) + written_bytes;
         if unflushed_bytes > UNFLUSHED_BYTES_MAX { self.write_out() } else { Ok(()) }
     }
+}
+
+/// Flushes, and returns the error if a write of one of sled's threads fails meanwhile. Sled 0.34.7
+/// keeps such an error, but does not always wake those who wait for the write; a second flush returns
+/// the error at once and wakes all of them. So while the first one takes long, others are tried.
+fn flush_or_fail(db: &sled::Db) -> sled::Result<()> {
+    thread::scope(|scope| {
+        let (flushing, flushed) = mpsc::channel::<()>();
+        let wake = move || {
+            let mut wait = Duration::from_secs(1);
+            while flushed.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                scope.spawn(|| db.flush());
+                wait *= 2;
+            }
+        };
+        let _waker = thread::Builder::new().spawn_scoped(scope, wake)?;
+        let result = db.flush();
+        drop(flushing);
+        result.map(drop)
+    })
 }
 
 /// The files of a database, to sync them.
