@@ -111,7 +111,7 @@ fn sort(servers: &mut [Box<ServerSummary>], order: ListOrder) {
     match order {
         ListOrder::Url => {}
         ListOrder::Class => servers.sort_by_key(|server| server.class),
-        ListOrder::Players => servers.sort_by_key(|server| Reverse((server.online, server.players))),
+        ListOrder::Players => servers.sort_by_key(|server| Reverse((server.online, server.believed_players()))),
         ListOrder::Rank => servers.sort_by_key(|server| server.rank.unwrap_or(u32::MAX)),
         ListOrder::Name => {
             servers.sort_by_cached_key(|server| (server.hostname.is_empty(), server.hostname.to_lowercase()));

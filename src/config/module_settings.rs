@@ -44,6 +44,7 @@ impl StoreConfig {
 impl Config {
     pub fn engine_settings(&self) -> Result<EngineSettings, WindowSettingsError> {
         let rules = Rules {
+            number: self.rules.number,
             names: NameRules {
                 ignore: self.names.ignore.iter().cloned().collect(),
                 count_bots: self.names.count_bots,

@@ -60,7 +60,7 @@ impl Engine {
         for (_, server) in self.listed_servers() {
             if server.record.map == Some(MapKey(key)) && self.is_online(&server.record) {
                 view.servers_online += 1;
-                view.players_online += u64::from(server.record.count);
+                view.players_online += u64::from(server.record.believed_count());
             }
         }
         Ok(view)

@@ -377,6 +377,7 @@ impl Engine {
             map_time: None,
             sums: Default::default(),
             screening: None,
+            recent: Default::default(),
         };
         let index = key.0 as usize;
         if self.servers.len() <= index {

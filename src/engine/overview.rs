@@ -26,7 +26,7 @@ impl Engine {
             if !self.is_online(&server.record) {
                 continue;
             }
-            let players = u64::from(server.record.count);
+            let players = u64::from(server.record.believed_count());
             overview.servers_online += 1;
             overview.players_online += players;
             if let Some(game) = server.record.game {

@@ -169,7 +169,7 @@ impl Engine {
         let mut listed: Vec<_> = listed.filter(|(_, server)| !server.record.removed).collect();
         listed.sort_by_cached_key(|(key, ServerState { record, .. })| {
             let is_online = self.is_online(record);
-            let players = if is_online { record.count } else { 0 };
+            let players = if is_online { record.believed_count() } else { 0 };
             (Reverse((is_online, players, record.last_seen_ms)), *key)
         });
         listed.into_iter().take(count).map(|(key, server)| self.summary(key, server)).collect()
@@ -222,7 +222,9 @@ impl Engine {
     fn place_in(&self, order: ServerOrder, key: ServerKey, ServerState { record, .. }: &ServerState) -> Option<Place> {
         match order {
             ServerOrder::Added => Some(place(&[], key)),
-            ServerOrder::Players => self.is_online(record).then(|| place(&(!record.count).to_be_bytes(), key)),
+            ServerOrder::Players => {
+                self.is_online(record).then(|| place(&(!record.believed_count()).to_be_bytes(), key))
+            }
             ServerOrder::Rank => record.rank.map(|rank| place(&rank.to_be_bytes(), key)),
             ServerOrder::Name => {
                 let answers = record.class.number() <= 5 && !record.hostname.is_empty();

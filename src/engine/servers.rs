@@ -207,6 +207,7 @@ impl Engine {
         let Some(server_state) = self.servers[key.0 as usize].as_mut() else { return };
         let last = server_state.record.last_snapshot.take();
         let map_time = server_state.record.map_time.take();
+        server_state.record.recent.partial = None;
         let week = last.as_ref().map(|last| self.global.calendar.week(last.t_ms));
         for entry in last.into_iter().flat_map(|last| last.entries) {
             self.global.end_presence(key, entry.presence);

@@ -98,7 +98,7 @@ impl Engine {
             totals.servers_online += 1;
             let total = by_game.entry(game).or_insert(OnlineTotal { game, servers: 0, players: 0 });
             total.servers += 1;
-            total.players = total.players.saturating_add(record.count);
+            total.players = total.players.saturating_add(record.believed_count());
         }
         totals.online = by_game.into_values().collect();
         totals

@@ -63,7 +63,7 @@ impl Engine {
             }
             status.greylisted += u64::from(server_state.record.greylist_reason.is_some());
             if self.is_online(&server_state.record) {
-                status.players_online += u64::from(server_state.record.count);
+                status.players_online += u64::from(server_state.record.believed_count());
             }
         }
         status
@@ -522,6 +522,7 @@ impl Engine {
             map: record.map.map(|key| self.global.maps.name(key.0).to_owned()),
             online: self.is_online(record),
             players: if self.is_online(record) { record.count } else { 0 },
+            players_unverified: record.recent.count_unverified && self.is_online(record),
             assumed_players: series::assumed_players(record),
             slots: record.slots,
             rank: record.rank,

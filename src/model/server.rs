@@ -2,7 +2,7 @@
 //! in progress (docs/rules.md sections 3, 9 and 10).
 
 use arrayvec::ArrayVec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use smallvec::SmallVec;
 use utoipa::ToSchema;
 
@@ -81,12 +81,45 @@ pub struct ServerRecord {
     pub sums: SeriesSums,
     /// State of the screening; `None`: nothing yet.
     pub screening: Option<Box<Screening>>,
+    /// Records that a version before rules 2 wrote end here.
+    #[serde(deserialize_with = "or_default")]
+    pub recent: RecentLists,
+}
+
+/// The value, or the default if the record ends before it.
+fn or_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RecentLists, D::Error> {
+    Ok(RecentLists::deserialize(deserializer).unwrap_or_default())
+}
+
+/// What the lists before and after the last full one still say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecentLists {
+    /// Players who left between the last two full lists, if those are close (docs/rules.md section 4), with
+    /// their last points.
+    pub left: Vec<(PlayerKey, i64)>,
+    /// The last partial list whose count was used, if it is newer than the last full one.
+    pub partial: Option<PartialList>,
+    /// `count` is only shown (docs/rules.md section 14.7).
+    pub count_unverified: bool,
+}
+
+/// A partial list whose count was used.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartialList {
+    pub t_ms: i64,
+    /// The map that time is counted for.
+    pub map: Option<MapKey>,
 }
 
 impl ServerRecord {
     /// The present players, by the last list.
     pub fn presences(&self) -> impl Iterator<Item = &Presence> {
         self.last_snapshot.iter().flat_map(|last| &last.entries).filter_map(|entry| entry.presence.as_ref())
+    }
+
+    /// The players by the last count; 0 if that is not believed.
+    pub fn believed_count(&self) -> u32 {
+        if self.recent.count_unverified { 0 } else { self.count }
     }
 
     /// Whether the server was added or restored and no scan has ended since. A server with too many
@@ -126,6 +159,19 @@ pub struct PlayerEntry {
 }
 
 impl PlayerEntry {
+    /// A player who left with these points. Has no name, and no rows yet.
+    pub fn who_left(player: PlayerKey, points: i64) -> PlayerEntry {
+        let rows = PresenceRows::new();
+        PlayerEntry {
+            display: Name::default(),
+            name: Name::default(),
+            points: Some(points),
+            ping: None,
+            spectator: false,
+            presence: Some(Presence { player, segment_start_ms: 0, segment_points: 0.0, rows }),
+        }
+    }
+
     pub fn display(&self) -> &str {
         if self.display.is_empty() { &self.name } else { &self.display }
     }
@@ -185,16 +231,18 @@ pub enum ScreenReason {
     TooManyNewMaps,
     TooManyNewNames,
     ImpossibleGain,
+    UnverifiedCount,
 }
 
 impl ScreenReason {
-    pub const ALL: [ScreenReason; 6] = [
+    pub const ALL: [ScreenReason; 7] = [
         ScreenReason::MorePlayersThanSlots,
         ScreenReason::FrozenList,
         ScreenReason::TooManyNewGames,
         ScreenReason::TooManyNewMaps,
         ScreenReason::TooManyNewNames,
         ScreenReason::ImpossibleGain,
+        ScreenReason::UnverifiedCount,
     ];
 
     /// The name in JSON, MySQL and on the command line.
@@ -206,6 +254,7 @@ impl ScreenReason {
             ScreenReason::TooManyNewMaps => "too_many_new_maps",
             ScreenReason::TooManyNewNames => "too_many_new_names",
             ScreenReason::ImpossibleGain => "impossible_gain",
+            ScreenReason::UnverifiedCount => "unverified_count",
         }
     }
 
@@ -327,4 +376,26 @@ pub struct PlayerRecord {
     pub name: Name,
     /// As last seen, including colour codes.
     pub display: Name,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_rules_1_end_before_recent_lists() {
+        let left = vec![(PlayerKey(7), -3)];
+        let recent = RecentLists { left, partial: None, count_unverified: true };
+        let bytes = postcard::to_stdvec(&Tail { screening: None, recent: recent.clone() }).unwrap();
+        assert_eq!(postcard::from_bytes::<Tail>(&bytes).unwrap().recent, recent);
+        assert_eq!(postcard::from_bytes::<Tail>(&bytes[..1]).unwrap().recent, RecentLists::default());
+    }
+
+    /// The last fields of a server's record.
+    #[derive(Serialize, Deserialize)]
+    struct Tail {
+        screening: Option<Box<Screening>>,
+        #[serde(deserialize_with = "or_default")]
+        recent: RecentLists,
+    }
 }

@@ -29,17 +29,44 @@ pub const INVISIBLE_GAP_MS: i64 = 720_000;
 /// computed from the same events; the log records it, so a replay knows by which rules each event was applied.
 /// A version computes by the rules of this number and of the one before it (`rules.number` in the config).
 /// `tests/rules/golden_log.rs` fails if results change and the number does not.
-pub const RULES_NUMBER: u32 = 1;
+pub const RULES_NUMBER: u32 = 2;
 
 /// The lowest number that this version computes by. A log without a number is of 1.
 pub const RULES_NUMBER_MIN: u32 = 1;
 
+/// Rules 2: players who left by the last list are in the final list if the list before it is not older
+/// (docs/rules.md section 4).
+pub const LEFT_AT_END_MS: i64 = 35_000;
+
 /// All rules that a setting can change.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
+    /// [`RULES_NUMBER_MIN`] to [`RULES_NUMBER`].
+    pub number: u32,
     pub names: NameRules,
     pub round: RoundRules,
     pub clq2_quarter: Quarter,
     pub elo: EloRules,
     pub screen: ScreenRules,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            number: RULES_NUMBER,
+            names: NameRules::default(),
+            round: RoundRules::default(),
+            clq2_quarter: Quarter::default(),
+            elo: EloRules::default(),
+            screen: ScreenRules::default(),
+        }
+    }
+}
+
+impl Rules {
+    /// Rules 2: players who left in the last seconds of a round are in its final list (docs/rules.md section
+    /// 4), and partial lists have counts, games and maps (sections 10 and 14).
+    pub fn are_of_2(&self) -> bool {
+        self.number >= 2
+    }
 }

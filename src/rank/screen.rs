@@ -22,6 +22,9 @@ const EXTRA_ENTRIES_MIN: u32 = 8;
 /// The minimum number of non-bot entries with points for a frozen list.
 const FROZEN_ENTRIES_MIN: usize = 4;
 
+/// A larger count of a partial list is not believed.
+const PARTIAL_COUNT_MAX: u32 = 1_000;
+
 /// Settings of docs/rules.md section 14.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScreenRules {
@@ -120,6 +123,11 @@ impl ScreenRules {
         };
         self.spectator_points.iter().filter(|_| self.enabled).find(applies).map(|marker| marker.points)
     }
+}
+
+/// Whether a count without a list is not believed (check 7).
+pub fn is_unverified_count(slots: u32, players: u32) -> bool {
+    players > PARTIAL_COUNT_MAX || (slots > 0 && players > slots)
 }
 
 /// Check 1: more entries, bots included, than the server can have players.

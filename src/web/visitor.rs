@@ -207,6 +207,8 @@ struct VisitorSummary<'a> {
     online: bool,
     /// Players now, without bots; 0 if the server does not answer any more.
     players: u32,
+    /// `players` is not believed, and not used: the server announces more than it can have.
+    players_unverified: bool,
     /// The median of the last three counts of players.
     assumed_players: u32,
     /// Places for players.
@@ -274,6 +276,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             map,
             online,
             players,
+            players_unverified,
             assumed_players,
             slots,
             rank,
@@ -296,6 +299,7 @@ impl<'a> From<&'a ServerSummary> for VisitorSummary<'a> {
             map,
             online: *online,
             players: *players,
+            players_unverified: *players_unverified,
             assumed_players: *assumed_players,
             slots: *slots,
             rank: *rank,

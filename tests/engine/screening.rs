@@ -311,3 +311,44 @@ fn forgotten_name_is_not_remembered_as_bot() {
     fixture.state.commit().unwrap();
     assert!(!fixture.state.store.contains_bytes(b"Ivan the Bot").unwrap());
 }
+
+/// Servers such as Minecraft Bedrock never send a list: they have a game, a map and a history by counts.
+#[test]
+fn server_without_lists_has_game_map_and_series() {
+    let mut fixture = Fixture::new(
+        "bedrock://10.0.0.1:19132",
+        json!({"game": "MinecraftBedrock", "map": "world", "slots": 20, "partial": true, "count": 7}),
+    );
+    for minute in (0..=20).step_by(2) {
+        fixture.scan(minute, json!({}), json!([]));
+    }
+    let summary = fixture.detail().summary;
+    assert_eq!((summary.game.as_deref(), summary.map.as_deref()), (Some("MinecraftBedrock"), Some("world")));
+    assert_eq!((summary.players, summary.assumed_players, summary.class), (7, 7, 1));
+    assert!(!summary.players_unverified && summary.screened.is_empty());
+    let ServerDetail { series, maps, .. } = fixture.detail();
+    let slots: Vec<f64> = series.unwrap().ten_minutes.into_iter().flatten().map(f64::round).collect();
+    assert_eq!(slots, [7.0, 7.0]);
+    assert_eq!(maps.len(), 1, "{maps:?}");
+}
+
+#[test]
+fn count_that_cannot_be_true_is_only_shown() {
+    let mut fixture =
+        Fixture::new("source://10.0.0.1:27015", json!({"game": "cstrike", "map": "de_dust2", "slots": 32}));
+    let partial = |count: u32| json!({"partial": true, "count": count});
+    fixture.scan(0, partial(3), json!([]));
+    for (minute, count) in [(2, 33), (4, 65_000)] {
+        fixture.fields["partial"] = true.into();
+        fixture.fields["count"] = count.into();
+        fixture.scan(minute, json!({}), json!([]));
+        let summary = fixture.detail().summary;
+        assert_eq!((summary.players, summary.players_unverified, summary.believed_players()), (count, true, 0));
+        assert_eq!(fixture.reasons(), ["unverified_count"]);
+        assert_eq!(fixture.state.engine.status().players_online, 0);
+    }
+    fixture.state.engine.trust_server(&fixture.url, &[ScreenReason::UnverifiedCount], &[]).unwrap();
+    fixture.scan(6, json!({}), json!([]));
+    let summary = fixture.detail().summary;
+    assert_eq!((summary.players, summary.players_unverified, summary.class), (65_000, false, 1));
+}

@@ -22,7 +22,7 @@ use super::facts::{Comparer, Snapshot};
 use super::history::{Corrected, Correction, History, Target};
 use super::log::{Command, Line, LineKind, Logged, What};
 use super::screen::{Outcome, Screener, count_alone};
-use super::{PlayerId, Settings};
+use super::{PlayerId, SEGMENT_MS, Settings};
 
 /// A log that is being applied.
 pub struct Run {
@@ -39,8 +39,24 @@ pub struct Run {
     pub history: History,
     /// Commands that named something unknown, and settings with unknown keys.
     pub skipped: usize,
+    /// Gaps that are credited to maps.
+    pub map_gaps: Vec<MapGap>,
+    /// Time and map of the last list of each server with a count that is a sample.
+    counted: HashMap<String, (i64, Option<String>)>,
     /// Tags that a server had since they were last dropped.
     tags: BTreeSet<String>,
+}
+
+/// The time between two lists of a server with counts.
+pub struct MapGap {
+    pub server: String,
+    /// Of the second list.
+    pub t: i64,
+    /// Index of its line among all scans.
+    pub line: usize,
+    pub gap_ms: i64,
+    /// The map of the first list.
+    pub map: String,
 }
 
 /// A known server.
@@ -70,6 +86,8 @@ impl Run {
             known: HashMap::new(),
             history,
             skipped: 0,
+            map_gaps: Vec::new(),
+            counted: HashMap::new(),
             tags: BTreeSet::new(),
         };
         for Logged { t, what } in log {
@@ -91,21 +109,41 @@ impl Run {
     fn scan(&mut self, line: Line) {
         self.add(&line.server);
         let server = &self.known[&line.server];
+        let mut map = None;
         let outcome = match &line.kind {
             _ if server.removed => Outcome::Ignored,
             LineKind::Miss => Outcome::Miss,
-            LineKind::Partial { count, .. } => Outcome::Partial { count: *count },
+            LineKind::Partial { count, bots, .. } if self.settings.rules < 2 => {
+                Outcome::Partial { count: count.map(|count| count.saturating_sub(bots.unwrap_or(0))) }
+            }
+            LineKind::Partial { .. } => {
+                let (outcome, of) = self.screener.partial(&line, &self.settings, &server.exempt, server.greylisted);
+                map = of;
+                outcome
+            }
             LineKind::Full { .. } if server.greylisted => {
                 Outcome::Partial { count: count_alone(&line, &self.settings, &server.exempt) }
             }
             LineKind::Full { .. } => match self.screener.full(&line, &self.settings, &server.exempt) {
                 Ok(snapshot) => {
+                    map = Some(snapshot.counted_map.clone());
                     self.snapshots.push(self.comparer.compare(snapshot, &self.settings, &server.tags));
                     Outcome::Full
                 }
                 Err(outcome) => outcome,
             },
         };
+        if matches!(outcome, Outcome::Full | Outcome::Counted { .. }) {
+            let before = self.counted.remove(&line.server);
+            let map = map.or_else(|| before.as_ref()?.1.clone());
+            if let Some((since, Some(map))) = before
+                && line.t - since <= SEGMENT_MS
+            {
+                let (server, gap_ms) = (line.server.clone(), line.t - since);
+                self.map_gaps.push(MapGap { server, t: line.t, line: self.lines.len(), gap_ms, map });
+            }
+            self.counted.insert(line.server.clone(), (line.t, map));
+        }
         self.outcomes.push(outcome);
         self.lines.push(line);
     }
@@ -146,6 +184,7 @@ impl Run {
             }
             Command::Remove { server } => {
                 self.server(&server)?.removed = true;
+                self.counted.remove(&server);
                 self.comparer.end_presences(&server);
             }
             Command::Tag { server, add, remove } => {
@@ -195,6 +234,7 @@ impl Run {
             Command::DeleteWindows { before } => self.correct(Corrected::WindowsDeleted { before }),
             Command::Clock => {
                 self.comparer.set_clock_back(t);
+                self.counted.retain(|_, (counted, _)| *counted <= t);
                 self.screener.set_clock_back(t);
                 self.correct(Corrected::ClockSetBack);
             }
@@ -206,6 +246,7 @@ impl Run {
         self.server(server)?.greylisted = greylisted;
         if greylisted {
             self.comparer.end_presences(server);
+            self.counted.remove(server);
         }
         let line = self.line();
         self.history.greylisted.entry(server.to_owned()).or_default().push((line, greylisted));

@@ -9,6 +9,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::screen::{Reason, Report};
 use super::{PlayerId, Quarter, SEGMENT_MS, Settings};
 
+/// docs/rules.md 4: how much older than the final list the list before it may be.
+const LEFT_AT_END_MS: i64 = 35_000;
+
 /// A full snapshot that is credible, without bots.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -169,6 +172,8 @@ pub struct Revealed {
 pub struct Comparer {
     pub revealed: Revealed,
     last: HashMap<String, Snapshot>,
+    /// Players who left by the last list, if the list before it was at most 35 s older, with their points.
+    left: HashMap<String, Vec<FinalEntry>>,
     presences: HashMap<(String, PlayerId), Presence>,
     /// Rows (server, week, player) that existed before the snapshot.
     rows: HashSet<(String, u32, PlayerId)>,
@@ -178,6 +183,7 @@ impl Comparer {
     /// Returns the snapshot as it was compared.
     pub fn compare(&mut self, mut cur: Snapshot, settings: &Settings, tags: &BTreeSet<String>) -> Snapshot {
         let last = self.last.remove(&cur.server);
+        let left = self.left.remove(&cur.server).unwrap_or_default();
         let prev = last.as_ref();
         cur.gap_ms = prev.map(|prev| cur.t - prev.t);
         let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
@@ -251,7 +257,13 @@ impl Comparer {
                 let points = e.points?;
                 Some(FinalEntry { name: e.name.clone(), usable: e.player.is_some(), points, player: e.player.clone() })
             };
-            let list: Vec<FinalEntry> = prev.playing().filter_map(final_entry).collect();
+            let mut list: Vec<FinalEntry> = prev.playing().filter_map(final_entry).collect();
+            for entry in left {
+                let is_same = |other: &FinalEntry| other.player == entry.player;
+                if prev.ranked_entry(entry.player.as_ref().expect("usable")).is_none() && !list.iter().any(is_same) {
+                    list.push(entry);
+                }
+            }
             if counts(&list) {
                 let points: Vec<i64> = list.iter().map(|e| e.points).collect();
                 for (entry, score) in list.iter().zip(clq2_scores(&points, settings.clq2_quarter)) {
@@ -266,6 +278,15 @@ impl Comparer {
                 rounds.push(Round { t, line, week, server, game, tags, list });
             }
         }
+        if let Some(prev) = prev.filter(|prev| settings.rules >= 2 && !restarted && prev.game == cur.game)
+            && cur.t - prev.t <= LEFT_AT_END_MS
+        {
+            let is_listed = |name: &str| cur.playing().any(|e| e.name == name);
+            let left = prev.ranked().filter(|e| !is_listed(&e.name)).filter_map(|e| {
+                Some(FinalEntry { name: e.name.clone(), usable: true, points: e.points?, player: e.player.clone() })
+            });
+            self.left.insert(cur.server.clone(), left.collect());
+        }
         self.rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.clone(), week, fact.player.clone())));
         self.last.insert(cur.server.clone(), cur.clone());
         cur
@@ -279,6 +300,7 @@ impl Comparer {
     /// docs/rules.md 13: all presences end, no round ends, and the next snapshot has no previous one.
     pub fn end_presences(&mut self, server: &str) {
         self.last.remove(server);
+        self.left.remove(server);
     }
 
     /// The recorded time is set back.
@@ -299,6 +321,9 @@ impl Comparer {
             if !is_present {
                 self.presences.insert((server.clone(), into.clone()), presence);
             }
+        }
+        for entry in self.left.values_mut().flatten().filter(|entry| entry.player.as_ref() == Some(from)) {
+            entry.player = Some(into.clone());
         }
         let of_from: Vec<_> = self.rows.extract_if(|(_, _, player)| player == from).collect();
         self.rows.extend(of_from.into_iter().map(|(server, week, _)| (server, week, into.clone())));
@@ -325,6 +350,7 @@ impl Comparer {
                 entry.once = names.iter().filter(|name| **name == entry.name).count() == 1;
             }
         }
+        self.left.values_mut().for_each(|left| left.retain(|entry| entry.player.as_ref() != Some(player)));
         self.presences.retain(|(_, present), _| present != player);
         self.rows.retain(|(_, _, of)| of != player);
     }

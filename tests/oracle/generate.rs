@@ -109,6 +109,8 @@ enum Pace {
     Jittery,
     Slow,
     Wild,
+    /// Some seconds, around the 35 s that the end of a round may reach back; players leave often.
+    Dense,
     /// Like `Exact`, but for hours, with many short rounds and players who stay, so that
     /// players have more than ten segments and games.
     Steady,
@@ -132,7 +134,15 @@ impl Server {
             players: Vec::new(),
             capacity: random.pick(&[1, 2, 2, 3, 4, 5, 8, 8, 16, 64, 64]),
             scale: random.pick(&[1, 1, 1, 1, 10, 1_000, 1_000_003]),
-            pace: random.pick(&[Pace::Exact, Pace::Exact, Pace::Jittery, Pace::Slow, Pace::Wild, Pace::Steady]),
+            pace: random.pick(&[
+                Pace::Exact,
+                Pace::Exact,
+                Pace::Jittery,
+                Pace::Slow,
+                Pace::Wild,
+                Pace::Steady,
+                Pace::Dense,
+            ]),
             t: 0,
         }
     }
@@ -172,6 +182,7 @@ impl Server {
     fn next_t(&self, random: &mut Random) -> i64 {
         let gap = match self.pace {
             Pace::Steady => 120_000,
+            Pace::Dense => random.pick(&[8_000, 20_000, 34_999, 35_000, 35_000, 35_001, 60_000]),
             _ if random.chance(8) => random.pick(&GAPS_MS),
             Pace::Exact => 120_000,
             Pace::Jittery => 120_000 + random.between(-5_000, 5_000),
@@ -197,6 +208,10 @@ impl Server {
                 if random.chance(20) {
                     self.new_round(random);
                 }
+            }
+            Pace::Dense if random.chance(30) && !self.players.is_empty() => {
+                let index = random.below(self.players.len() as u64) as usize;
+                self.players.remove(index);
             }
             _ => (0..random.below(3)).for_each(|_| self.random_event(random)),
         }
@@ -335,12 +350,14 @@ impl Server {
             1 => format!(",\"count\":{}", self.players.len()),
             _ => format!(",\"count\":{}", random.below(65)),
         };
+        let bots = if random.chance(20) { format!(",\"bots\":{}", random.below(5)) } else { String::new() };
         let map = if random.chance(30) { random.pick(&MAPS) } else { self.map };
+        let game = if random.chance(20) { random.pick(&["partial-game", "", self.games[0]]) } else { self.game };
         format!(
-            "{{\"t\":{},\"server\":{},\"partial\":true{count},\"game\":{},\"map\":{},\"slots\":{},\"players\":{}}}\n",
+            "{{\"t\":{},\"server\":{},\"partial\":true{count}{bots},\"game\":{},\"map\":{},\"slots\":{},\"players\":{}}}\n",
             self.t,
             self.written_url(random),
-            json(self.game),
+            json(game),
             json(map),
             self.capacity,
             players_json(&self.players[..shown]),

@@ -56,8 +56,13 @@ pub struct Line {
 pub enum LineKind {
     Miss,
     Partial {
+        /// Empty: not known.
+        game: String,
         map: String,
+        /// 0: not known.
+        slots: u32,
         count: Option<u32>,
+        bots: Option<u32>,
     },
     Full {
         game: String,
@@ -141,8 +146,14 @@ fn read_scan(t: i64, at: usize, value: &Value) -> Line {
         LineKind::Miss
     } else if value["partial"] == true {
         // The scans of a greylisted server may be recorded without a map.
-        let map = value["map"].as_str().unwrap_or_default().to_owned();
-        LineKind::Partial { map, count: number(value, "count") }
+        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        LineKind::Partial {
+            game: text("game"),
+            map: text("map"),
+            slots: number(value, "slots").unwrap_or(0),
+            count: number(value, "count"),
+            bots: number(value, "bots"),
+        }
     } else {
         let players = value["players"].as_array().expect("players").iter().map(read_player).collect();
         LineKind::Full {

@@ -33,7 +33,7 @@ mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use commands::{Known, Run};
+use commands::{Known, MapGap, Run};
 use facts::Revealed;
 pub use facts::{Entry, Estimate, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
 use history::{History, Target};
@@ -88,6 +88,8 @@ pub struct Oracle {
     /// Servers that are removed, and that are greylisted, at the end.
     pub removed: BTreeSet<String>,
     pub greylisted: BTreeSet<String>,
+    /// Gaps that are credited to maps, in order of the log.
+    map_gaps: Vec<MapGap>,
     last_lists: HashMap<String, Snapshot>,
     history: History,
     index: Index,
@@ -123,8 +125,20 @@ impl Oracle {
     }
 
     fn of_lines(log: Vec<Logged>, settings: Settings) -> Oracle {
-        let Run { settings, lines, outcomes, snapshots, comparer, screener, servers, known, history, skipped, .. } =
-            Run::over(log, settings);
+        let Run {
+            settings,
+            lines,
+            outcomes,
+            snapshots,
+            comparer,
+            screener,
+            servers,
+            known,
+            history,
+            skipped,
+            map_gaps,
+            ..
+        } = Run::over(log, settings);
         let last_lists =
             servers.iter().filter_map(|server| Some((server.clone(), comparer.last_list(server)?.clone())));
         let last_lists = last_lists.collect();
@@ -159,6 +173,7 @@ impl Oracle {
             removed: servers_with(|known| known.removed),
             greylisted: servers_with(|known| known.greylisted),
             tags: known.into_iter().map(|(server, known)| (server, known.tags)).collect(),
+            map_gaps,
             last_lists,
             history,
             index,

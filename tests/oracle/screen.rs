@@ -83,6 +83,7 @@ pub enum Reason {
     TooManyNewMaps,
     TooManyNewNames,
     ImpossibleGain,
+    UnverifiedCount,
 }
 
 impl Reason {
@@ -94,6 +95,7 @@ impl Reason {
             Reason::TooManyNewMaps => "too_many_new_maps",
             Reason::TooManyNewNames => "too_many_new_names",
             Reason::ImpossibleGain => "impossible_gain",
+            Reason::UnverifiedCount => "unverified_count",
         }
     }
 }
@@ -114,6 +116,12 @@ pub enum Outcome {
     Partial {
         count: Option<u32>,
     },
+    /// Received as partial, with a count that is a sample.
+    Counted {
+        count: u32,
+    },
+    /// Received as partial, with a count that is only shown.
+    Unverified,
     /// Treated as partial with count 0; the last three counts are cleared.
     Frozen,
     /// The line is the next of `Oracle::snapshots`.
@@ -271,6 +279,71 @@ impl Screener {
             entries,
             gains_exempt: exempt.contains(Reason::ImpossibleGain.name()),
         })
+    }
+
+    /// A partial list by rules 2: its result, and the map that time is counted for, if it names one.
+    ///
+    /// [open] Point 7 compares the count without bots. A count that is not believed does not keep the game
+    /// and the map from getting keys.
+    pub fn partial(
+        &mut self,
+        line: &Line,
+        settings: &Settings,
+        exempt: &BTreeSet<String>,
+        greylisted: bool,
+    ) -> (Outcome, Option<String>) {
+        let LineKind::Partial { game, map, slots, count, bots } = &line.kind else { unreachable!() };
+        let screen = &settings.screen;
+        let count =
+            count.map(|count| if settings.count_bots { count } else { count.saturating_sub(bots.unwrap_or(0)) });
+        let applies = |reason: Reason| screen.enabled && !exempt.contains(reason.name());
+        let mut outcome = match count {
+            Some(count) if count > 1_000 || (*slots > 0 && count > *slots) => match applies(Reason::UnverifiedCount) {
+                true => Outcome::Unverified,
+                false => Outcome::Counted { count },
+            },
+            Some(count) => Outcome::Counted { count },
+            None => Outcome::Partial { count: None },
+        };
+        let mut report = |reason| self.reports.push(Report { t: line.t, server: line.server.clone(), reason });
+        if outcome == Outcome::Unverified {
+            report(Reason::UnverifiedCount);
+        }
+        if greylisted {
+            if let Outcome::Counted { count } = outcome {
+                outcome = Outcome::Partial { count: Some(count) };
+            }
+            return (outcome, None);
+        }
+        let server = self.servers.entry(line.server.clone()).or_default();
+        let day = settings.calendar.day(line.t);
+        if server.day != day {
+            (server.day, server.new) = (day, New::default());
+        }
+        let is_below = |reason, new: usize, per_day_max: usize| !applies(reason) || new < per_day_max;
+        if !game.is_empty() && !self.games.contains(game) {
+            let in_total = !screen.enabled || self.games.len() < screen.games_max;
+            if !in_total || !is_below(Reason::TooManyNewGames, server.new.games, screen.new_games_per_day_max) {
+                report(Reason::TooManyNewGames);
+                return (Outcome::Partial { count: None }, None);
+            }
+            self.games.insert(game.clone());
+            server.new.games += 1;
+        }
+        if map.is_empty() {
+            return (outcome, None);
+        }
+        if self.maps.contains(map) || map == OTHER_MAP {
+            return (outcome, Some(map.clone()));
+        }
+        let in_total = !screen.enabled || self.maps.len() < screen.maps_max;
+        if in_total && is_below(Reason::TooManyNewMaps, server.new.maps, screen.new_maps_per_day_max) {
+            self.maps.insert(map.clone());
+            server.new.maps += 1;
+            return (outcome, Some(map.clone()));
+        }
+        report(Reason::TooManyNewMaps);
+        (outcome, Some(OTHER_MAP.to_owned()))
     }
 
     /// Names of a forgotten player are no longer remembered as names of bots.

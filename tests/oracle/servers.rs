@@ -2,10 +2,11 @@
 //! the history of missed scans and classes.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::commands::MapGap;
 use super::history::Target;
-use super::{Oracle, Outcome, SEGMENT_MS, Snapshot, of_server};
+use super::{Oracle, Outcome, Snapshot, of_server};
 
 /// Times of one map on one server in one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,10 +53,10 @@ impl Oracle {
         of_server(&self.index.snapshots, &self.snapshots, server)
     }
 
-    /// The assumed count after each full snapshot of a server.
+    /// The assumed count after each list of a server with a count that is a sample.
     pub fn assumed_counts(&self, server: &str) -> Vec<(i64, u32)> {
         let counts = self.counts(server);
-        counts.into_iter().filter(|it| it.outcome == Outcome::Full).map(|it| (it.t, it.assumed)).collect()
+        counts.into_iter().filter(|it| it.is_sample()).map(|it| (it.t, it.assumed)).collect()
     }
 
     /// The assumed count after each line of a server.
@@ -72,13 +73,15 @@ impl Oracle {
             let outcome = self.outcomes[line];
             match outcome {
                 Outcome::Full => counts.push(snapshots.next().expect("a snapshot for each full line").count),
+                Outcome::Counted { count } => counts.push(count),
                 Outcome::Frozen => counts.clear(),
-                Outcome::Partial { .. } | Outcome::Miss => (),
+                Outcome::Partial { .. } | Outcome::Unverified | Outcome::Miss => (),
                 Outcome::Ignored => continue,
             }
             let last_three = &counts[counts.len().saturating_sub(3)..];
             let assumed = if last_three.is_empty() { 0 } else { median(last_three) };
             all.push(Counts {
+                index: line,
                 t: self.lines[line].t,
                 line: self.lines[line].number,
                 outcome,
@@ -92,20 +95,15 @@ impl Oracle {
     /// By (week, map, server). Gaps of at most 720 s, credited to the map and the assumed count of prev.
     pub fn map_times(&self) -> BTreeMap<(u32, String, String), MapTime> {
         let mut times: BTreeMap<_, MapTime> = BTreeMap::new();
-        for server in &self.servers {
-            let snapshots = self.snapshots_of(server);
-            let counts = self.counts(server);
-            let full = (0..counts.len()).filter(|&n| counts[n].outcome == Outcome::Full);
-            for (i, n) in full.enumerate().skip(1) {
-                let (prev, cur) = (snapshots[i - 1], snapshots[i]);
-                if let Some(gap) = cur.gap_ms.filter(|gap| *gap <= SEGMENT_MS) {
-                    let week = self.settings.calendar.week(cur.t).0;
-                    let time = times.entry((week, prev.counted_map.clone(), server.clone())).or_default();
-                    time.played_ms += gap;
-                    // A frozen list between the two has cleared the counts.
-                    time.player_ms += gap * i64::from(counts[n - 1].assumed);
-                }
-            }
+        let counts: HashMap<&String, Vec<Counts>> = self.servers.iter().map(|it| (it, self.counts(it))).collect();
+        for MapGap { server, t, line, gap_ms, map } in &self.map_gaps {
+            let counts = &counts[server];
+            let at = counts.binary_search_by_key(line, |counts| counts.index).expect("a line of the server");
+            let week = self.settings.calendar.week(*t).0;
+            let time = times.entry((week, map.clone(), server.clone())).or_default();
+            time.played_ms += gap_ms;
+            // A frozen list between the two has cleared the counts.
+            time.player_ms += gap_ms * i64::from(counts[at - 1].assumed);
         }
         times
     }
@@ -155,7 +153,7 @@ impl Oracle {
         let (mut missed, mut class, mut last_count) = (0, 6, 0);
         let mut restored = self.history.restored.get(server).into_iter().flatten().copied().peekable();
         let mut history = Vec::new();
-        for Counts { t, line, outcome, last, assumed } in self.counts(server) {
+        for Counts { t, line, outcome, last, assumed, .. } in self.counts(server) {
             while restored.next_if(|restored| *restored < line).is_some() {
                 (missed, class) = (0, 6);
             }
@@ -163,8 +161,8 @@ impl Oracle {
             missed = if outcome == Outcome::Miss { missed + 1 } else { 0 };
             match outcome {
                 Outcome::Partial { count } => last_count = count.unwrap_or(last_count),
-                Outcome::Full => last_count = last.expect("the count of this snapshot"),
-                Outcome::Frozen => last_count = 0,
+                Outcome::Full | Outcome::Counted { .. } => last_count = last.expect("the count of this snapshot"),
+                Outcome::Frozen | Outcome::Unverified => last_count = 0,
                 Outcome::Miss | Outcome::Ignored => (),
             }
             let players_min = self.history.settings_at(line).class1_players_min;
@@ -185,6 +183,8 @@ impl Oracle {
 
 /// The player counts of a server after one of its lines.
 struct Counts {
+    /// Index of the line among all scans.
+    index: usize,
     t: i64,
     /// Index of the line in the log.
     line: usize,
@@ -193,6 +193,12 @@ struct Counts {
     last: Option<u32>,
     /// The median of the last three.
     assumed: u32,
+}
+
+impl Counts {
+    fn is_sample(&self) -> bool {
+        matches!(self.outcome, Outcome::Full | Outcome::Counted { .. })
+    }
 }
 
 /// The mean of the values of each slot.

@@ -8,6 +8,8 @@ use super::{Scope, Screen};
 /// The settings that docs/rules.md names, with its defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// `rules.number`: 1 or 2.
+    pub rules: i64,
     pub calendar: Calendar,
     pub count_bots: bool,
     pub ping_zero_is_bot: bool,
@@ -43,6 +45,7 @@ impl Default for Settings {
     fn default() -> Settings {
         let ignore = ["UnnamedPlayer", "unnamed", "Player", "player", "unconnected", "nameless tee"];
         Settings {
+            rules: 2,
             calendar: Calendar::default(),
             count_bots: false,
             ping_zero_is_bot: true,
@@ -74,6 +77,7 @@ impl Settings {
         let texts = || -> Vec<String> { value.as_array().expect("a list").iter().map(text).collect() };
         let screen = &mut self.screen;
         match key {
+            "rules.number" => self.rules = whole(),
             "time_zone" => self.calendar = Calendar::new(&text(value)).expect("a zone"),
             "names.ignore" => self.ignore = texts(),
             "names.count_bots" => self.count_bots = flag(),

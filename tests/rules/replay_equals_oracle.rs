@@ -36,6 +36,12 @@ fn replay_reproduces_independent_screening_example() {
 }
 
 #[test]
+fn replay_reproduces_independent_example_of_final_lists() {
+    let log = include_str!("../fixtures/final-list-log.jsonl");
+    check(log, Settings::default(), "the example of final lists", "final-list-example").assert_rounded_half_up();
+}
+
+#[test]
 fn replay_equals_oracle() {
     let mut segments = Segments::default();
     for seed in seeds() {
@@ -148,6 +154,7 @@ fn other_settings(seed: u64) -> Settings {
         elo_k: if one_in_two() { 25.0 } else { 40.0 },
         elo_k_times_opponents_max: if one_in_two() { 0.0 } else { 100.0 },
         elo_carry_over: one_in_two(),
+        rules: if one_in_two() { 1 } else { 2 },
         ..Settings::default()
     }
 }

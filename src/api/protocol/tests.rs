@@ -177,6 +177,7 @@ fn rows_round_trip_and_unknown_fields_are_ignored() {
             map: None,
             online: true,
             players: 3,
+            players_unverified: false,
             assumed_players: 2,
             slots: 16,
             rank: None,

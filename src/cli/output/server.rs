@@ -32,13 +32,18 @@ pub(super) const COLUMNS: [Column; 9] = [
 /// Columns that the list lacks on a narrow terminal, the least important first.
 pub(super) const OPTIONAL_COLUMNS: &[&str] = &["rank", "game", "notes", "class"];
 
+/// The number of players, with a mark if it is not believed.
+fn players(server: &ServerSummary) -> String {
+    format!("{}{}", server.players, if server.players_unverified { "?" } else { "" })
+}
+
 /// Returns the cells of a server's row in `clqd servers list`, in the order of [`COLUMNS`].
 pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
     let text = |text: &str| sanitize_name(text, &server.url);
     vec![
         sanitize(&server.url),
         server.class.to_string(),
-        format!("{}/{}", server.players, server.slots),
+        format!("{}/{}", players(server), server.slots),
         text(server.game.as_deref().unwrap_or("-")),
         text(server.map.as_deref().unwrap_or("-")),
         text(&server.hostname),
@@ -92,7 +97,7 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
         "playing",
         format!("{} on {}", text(server.game.as_deref().unwrap_or("?")), text(server.map.as_deref().unwrap_or("?"))),
     )?;
-    print_line("players", format!("{} of {}, usually {}", server.players, server.slots, server.assumed_players))?;
+    print_line("players", format!("{} of {}, usually {}", players(server), server.slots, server.assumed_players))?;
     print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
     let authentication = detail.authentication.as_deref().unwrap_or("unknown until the next reply");
     print_line("auth", sanitize(authentication))?;

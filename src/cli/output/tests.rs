@@ -89,6 +89,7 @@ fn server(url: &str) -> ServerSummary {
         map: Some("q3dm17".into()),
         online: true,
         players: 7,
+        players_unverified: false,
         assumed_players: 6,
         slots: 16,
         rank: Some(1_204),

@@ -147,6 +147,10 @@ impl Engine {
                     changed = true;
                 }
             }
+            let left = &mut server_state.record.recent.left;
+            let before = left.len();
+            left.retain(|(left, _)| *left != player);
+            changed |= left.len() < before;
             if let Some(screening) = &mut server_state.record.screening {
                 let before = screening.bot_names.len();
                 screening.bot_names.retain(|bot| !names.iter().any(|name| bot == name));

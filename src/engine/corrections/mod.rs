@@ -125,6 +125,10 @@ impl Engine {
     fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
         let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return };
         let global = &mut self.global;
+        for (player, _) in server_state.record.recent.left.iter_mut().filter(|(player, _)| *player == from) {
+            *player = into;
+            global.server_changed(server);
+        }
         let entries = server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries);
         let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
         let mut presences: Vec<&mut Option<Presence>> = entries

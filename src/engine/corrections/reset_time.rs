@@ -67,7 +67,9 @@ impl Engine {
         let Some(server_state) = self.server_state(server) else { return false };
         let record = &server_state.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
-        let was_seen_later = record.last_snapshot.as_ref().is_some_and(|last| last.t_ms > now_ms);
+        let seen_ms = record.last_snapshot.as_ref().map(|last| last.t_ms);
+        let counted_ms = record.recent.partial.map(|partial| partial.t_ms);
+        let was_seen_later = [seen_ms, counted_ms].into_iter().any(is_later);
         let slot_ms = record.sums.slot.saturating_mul(slots::SLOT_MS);
         let later = [record.last_scan_ms, record.last_seen_ms, Some(record.added_ms), Some(slot_ms)];
         if !was_seen_later && !later.into_iter().any(is_later) {

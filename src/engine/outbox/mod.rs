@@ -141,7 +141,7 @@ impl Engine {
             class: record.class.number(),
             missed: record.missed,
             online: is_online,
-            players: if is_online { record.count } else { 0 },
+            players: if is_online { record.believed_count() } else { 0 },
             assumed_players: series::assumed_players(record),
             total_points: record.total_points,
             added_ms: record.added_ms,

@@ -54,5 +54,6 @@ pub(super) fn restore(
         map_time: None,
         sums: series.map(|series| slots::resume(series, calendar)).unwrap_or_default(),
         screening: Some(Box::new(screening)).filter(|screening| **screening != Screening::default()),
+        recent: Default::default(),
     })
 }

@@ -1,15 +1,15 @@
 //! Applies a full and credible snapshot: compares its list with the previous one.
 
+use super::partial::{last_counted, push_count};
 use super::presence::{Gap, PreviousSighting, prefetch_rows};
 use super::screening::Credible;
 use crate::engine::{GlobalState, ServerState, StateReader};
+use crate::model::name::Name;
 use crate::model::server::{LastSnapshot, PlayerEntry};
 use crate::model::snapshot::Snapshot;
-use crate::model::{ServerKey, WeekKey};
-use crate::rank::{INVISIBLE_GAP_MS, player_list, round};
-use crate::schedule::class_of;
+use crate::model::{PlayerKey, ServerKey, WeekKey};
+use crate::rank::{INVISIBLE_GAP_MS, LEFT_AT_END_MS, player_list, round};
 use crate::schedule::round_end::Transition;
-use crate::series::{self, slots};
 
 /// How a list differs from the previous one of its server.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,6 @@ impl GlobalState {
         let t_ms = snapshot.t_ms;
         server_state.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
-        let assumed_before = series::assumed_players(&server_state.record);
         let Credible { game, map, map_without_key, players: players_announced } = credible;
         self.update_server_info(server_state, &snapshot, Some(game), Some(map));
         let record = &mut server_state.record;
@@ -53,6 +52,11 @@ impl GlobalState {
         });
         let mut list = player_list::read_list(players, &self.settings.rules.names, family, before);
         let ignored = record.greylist_reason.is_some();
+
+        let counted = last_counted(record);
+        record.recent.partial = None;
+        record.recent.count_unverified = false;
+        let left_before = std::mem::take(&mut record.recent.left);
 
         let mut rated = false;
         let mut transition = Transition::Unknown;
@@ -90,7 +94,9 @@ impl GlobalState {
                 }
                 self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
             }
+            let listed = prev.entries.len();
             if restarted {
+                add_those_who_left(&mut prev.entries, left_before);
                 rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
             }
             if let PreviousSighting::Visible(gap) = before {
@@ -98,13 +104,17 @@ impl GlobalState {
                     let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
                     self.credit_stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
                 }
-                self.credit_map_time(source, server, &mut record.map_time, prev.map, week, gap.ms(), assumed_before)?;
+            }
+            if self.settings.rules.are_of_2() && !restarted && prev.game == game && gap.ms() <= LEFT_AT_END_MS {
+                record.recent.left = those_who_left(&prev.entries, &list.entries);
             }
             for entry in &mut prev.entries {
                 self.end_presence(server, entry.presence.take());
             }
+            prev.entries.truncate(listed);
         }
         if !ignored {
+            self.credit_counted_gap(source, server, record, counted, week, t_ms)?;
             let prev_entries = prev.as_ref().map_or(&[][..], |prev| &prev.entries);
             for at in (0..list.entries.len()).filter(|&at| list.usable[at]) {
                 if list.entries[at].presence.is_some() {
@@ -156,27 +166,33 @@ impl GlobalState {
             changed: record.total_points != total_points || prev_entries.len() != entries.len(),
         };
         let count = players_announced.unwrap_or(entries.len() as u32);
-        if record.counts.is_full() {
-            record.counts.remove(0);
-        }
-        record.counts.push(count);
+        push_count(record, count);
         record.count = count;
         record.total_points = total_points;
         record.last_snapshot = Some(LastSnapshot { t_ms, map, map_without_key, game, entries });
         server_state.name_index = Some((family, by_name));
-        server_state.record.class = class_of(0, self.is_populated(server_state));
+        server_state.record.class = self.class_of_answer(server_state);
         if !ignored {
-            let record = &mut server_state.record;
-            let series = server_state.series.get_or_insert_with(|| {
-                self.pending.series.insert(server);
-                Box::new(slots::new_series())
-            });
-            if slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
-                self.pending.series.insert(server);
-            }
-            slots::add_sample(&mut record.sums, series::assumed_count(&record.counts));
+            self.add_sample(server, server_state, t_ms);
         }
         Ok(change)
+    }
+}
+
+/// The players who were in the previous list and are not in this one, with their points. Presences of
+/// those who stayed were moved to the new list.
+fn those_who_left(prev: &[PlayerEntry], cur: &[PlayerEntry]) -> Vec<(PlayerKey, i64)> {
+    let is_listed = |name: &Name| cur.iter().any(|entry| !entry.spectator && entry.name == *name);
+    let left = prev.iter().filter(|entry| !is_listed(&entry.name));
+    left.filter_map(|entry| Some((entry.presence.as_ref()?.player, entry.playing_points()?))).collect()
+}
+
+/// Adds players who left just before the final list, unless they are in it under another name.
+fn add_those_who_left(entries: &mut Vec<PlayerEntry>, left: Vec<(PlayerKey, i64)>) {
+    for (player, points) in left {
+        if !entries.iter().any(|entry| entry.presence.as_ref().is_some_and(|presence| presence.player == player)) {
+            entries.push(PlayerEntry::who_left(player, points));
+        }
     }
 }
 

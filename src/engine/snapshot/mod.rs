@@ -5,6 +5,7 @@ pub(in crate::engine) mod compare;
 mod estimate;
 mod forgotten_names;
 mod map_time;
+mod partial;
 mod presence;
 mod rounds;
 mod screening;
@@ -145,19 +146,19 @@ impl Engine {
                 );
                 if snapshot.completeness == Completeness::Partial {
                     self.counts.partial_snapshots += 1;
-                    global.apply_partial(server_state, &snapshot, snapshot.announced_players());
+                    global.apply_partial(source, server, server_state, &snapshot)?;
                 } else {
                     let week = global.calendar.week(t_ms);
                     global.update_current_windows(source, t_ms);
                     if global.week_phase(week) != WeekPhase::Running {
                         // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;
-                        global.apply_partial(server_state, &snapshot, None);
+                        global.apply_alive(server_state, &snapshot, None);
                     } else {
                         match global.screen(server_state, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.counts.implausible_snapshots += 1;
-                                global.apply_partial(server_state, &snapshot, players);
+                                global.apply_alive(server_state, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
@@ -202,18 +203,6 @@ impl GlobalState {
         };
     }
 
-    /// A snapshot whose list is not used. It shows that the server is alive, its map and, if
-    /// known, its player count. It never creates a key.
-    fn apply_partial(&mut self, server_state: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
-        let game = self.games.find(&snapshot.game).map(GameKey);
-        let map = self.maps.find(&snapshot.map).map(MapKey);
-        self.update_server_info(server_state, snapshot, game.or(server_state.record.game), map);
-        if let Some(players) = players {
-            server_state.record.count = players;
-        }
-        server_state.record.class = class_of(0, self.is_populated(server_state));
-    }
-
     /// Applies the fields that every reply contains, complete or not.
     fn update_server_info(
         &mut self,
@@ -233,10 +222,16 @@ impl GlobalState {
         }
     }
 
+    /// The class of a server that has answered.
+    fn class_of_answer(&self, server_state: &ServerState) -> Class {
+        class_of(0, self.is_populated(server_state))
+    }
+
     /// Whether a server that answers is of class 1.
     pub(super) fn is_populated(&self, server_state: &ServerState) -> bool {
         let players_min = self.settings.class1_players_min;
-        server_state.record.count >= players_min || series::assumed_players(&server_state.record) >= players_min
+        server_state.record.believed_count() >= players_min
+            || series::assumed_players(&server_state.record) >= players_min
     }
 
     pub(in crate::engine) fn name_family(&self, server_state: &ServerState, game: &str) -> player_list::NameFamily {

@@ -118,34 +118,47 @@ impl GlobalState {
             return self.known_keys(snapshot, players);
         }
         screen::start_day_if_new(screening, self.calendar.day(t_ms));
-        let rules = &rules.screen;
-        let game = match self.games.find(&snapshot.game) {
-            Some(game) => GameKey(game),
-            None => {
-                let exempt = screening.is_exempt(ScreenReason::TooManyNewGames);
-                let (introduced, known) = (&mut screening.introduced.games, self.games.len());
-                if !screen::take_quota(introduced, rules.new_games_per_day_max, exempt, known, rules.games_max) {
-                    screening.record_reason(ScreenReason::TooManyNewGames, t_ms);
-                    return ScreeningResult::Implausible { players: None };
-                }
-                self.game_key(&snapshot.game)
-            }
+        let Some(game) = self.game_within_quota(screening, &snapshot.game, t_ms) else {
+            return ScreeningResult::Implausible { players: None };
         };
-        let rules = &self.settings.rules.screen;
-        let (map, map_without_key) = match self.maps.find(&snapshot.map) {
-            Some(map) => (MapKey(map), None),
-            None => {
-                let exempt = screening.is_exempt(ScreenReason::TooManyNewMaps);
-                let (introduced, known) = (&mut screening.introduced.maps, self.maps.len());
-                if screen::take_quota(introduced, rules.new_maps_per_day_max, exempt, known, rules.maps_max) {
-                    (self.map_key(&snapshot.map), None)
-                } else {
-                    screening.record_reason(ScreenReason::TooManyNewMaps, t_ms);
-                    (self.map_key(OTHER_MAP_NAME), Some(Name::from(snapshot.map.as_str())))
-                }
-            }
-        };
+        let (map, map_without_key) = self.map_within_quota(screening, &snapshot.map, t_ms);
         ScreeningResult::Credible(Credible { game, map, map_without_key, players })
+    }
+
+    /// The key of a game. `None`: the server may not introduce it (check 4), which is recorded.
+    pub(super) fn game_within_quota(&mut self, screening: &mut Screening, name: &str, t_ms: i64) -> Option<GameKey> {
+        let rules = &self.settings.rules.screen;
+        if !rules.enabled || self.games.find(name).is_some() {
+            return Some(self.game_key(name));
+        }
+        let exempt = screening.is_exempt(ScreenReason::TooManyNewGames);
+        let (introduced, known) = (&mut screening.introduced.games, self.games.len());
+        if !screen::take_quota(introduced, rules.new_games_per_day_max, exempt, known, rules.games_max) {
+            screening.record_reason(ScreenReason::TooManyNewGames, t_ms);
+            return None;
+        }
+        Some(self.game_key(name))
+    }
+
+    /// The key of a map, or that of [`OTHER_MAP_NAME`] and the map's name, if the server may not introduce
+    /// it (check 4), which is recorded.
+    pub(super) fn map_within_quota(
+        &mut self,
+        screening: &mut Screening,
+        name: &str,
+        t_ms: i64,
+    ) -> (MapKey, Option<Name>) {
+        let rules = &self.settings.rules.screen;
+        if !rules.enabled || self.maps.find(name).is_some() {
+            return (self.map_key(name), None);
+        }
+        let exempt = screening.is_exempt(ScreenReason::TooManyNewMaps);
+        let (introduced, known) = (&mut screening.introduced.maps, self.maps.len());
+        if screen::take_quota(introduced, rules.new_maps_per_day_max, exempt, known, rules.maps_max) {
+            return (self.map_key(name), None);
+        }
+        screening.record_reason(ScreenReason::TooManyNewMaps, t_ms);
+        (self.map_key(OTHER_MAP_NAME), Some(Name::from(name)))
     }
 
     /// The keys of a snapshot of a greylisted server, which gets no new ones. Without them only its
@@ -188,7 +201,7 @@ impl GlobalState {
 }
 
 /// Records a reason, unless the server is exempt from it. Returns whether it applies.
-fn apply_check(screening: &mut Screening, reason: ScreenReason, t_ms: i64) -> bool {
+pub(super) fn apply_check(screening: &mut Screening, reason: ScreenReason, t_ms: i64) -> bool {
     let applies = !screening.is_exempt(reason);
     if applies {
         screening.record_reason(reason, t_ms);

@@ -193,6 +193,10 @@ pub struct ServerSummary {
     /// Players now, without bots, 0 if the server does not answer any more; and the median of
     /// the last three counts.
     pub players: u32,
+    /// `players` is not believed, and used for nothing: the server announces more than it can have
+    /// (docs/rules.md section 14.7).
+    #[serde(default)]
+    pub players_unverified: bool,
     pub assumed_players: u32,
     pub slots: u32,
     pub rank: Option<u32>,
@@ -207,6 +211,13 @@ pub struct ServerSummary {
     /// Only if requested, and if the server was ever seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recent: Option<RecentSeriesView>,
+}
+
+impl ServerSummary {
+    /// The number of players; 0 if it is not believed.
+    pub fn believed_players(&self) -> u32 {
+        if self.players_unverified { 0 } else { self.players }
+    }
 }
 
 /// The fields by which a list of servers is filtered.

@@ -165,6 +165,7 @@ impl From<ServerRecord> for server::ServerRecord {
             map_time: old.map_time,
             sums: old.sums,
             screening: None,
+            recent: Default::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::format::{count, ranking as ranking_name, signed, time};
 use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
-use super::server_table::{game_path, map_path, seen, server_path};
+use super::server_table::{self, game_path, map_path, seen, server_path};
 use crate::api::{Request, Row};
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
@@ -64,7 +64,7 @@ fn figures(detail: &ServerDetail) -> Markup {
     html! {
         dl .figures {
             div { dt { "Address" } dd { code { (server.url) } } }
-            div { dt { "Players" } dd { (count(server.players)) " of " (count(server.slots)) } }
+            div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::plain(game)) } } } }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }

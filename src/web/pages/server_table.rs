@@ -47,7 +47,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                                 a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
                                 @if server.greylist_reason.is_some() { " " span .badge { "not ranked" } }
                             }
-                            td .n { (count(server.players)) "/" (count(server.slots)) }
+                            td .n { (players(server)) "/" (count(server.slots)) }
                             td { @if let Some(recent) = &server.recent { (sparkline("Players over 25 hours", &recent.ten_minutes)) } }
                             td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
                             td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::plain(game)) } } }
@@ -59,5 +59,15 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
             }
         }
         @if servers.is_empty() { p { "No server." } }
+    }
+}
+
+/// The number of players, marked if it is not believed.
+pub(super) fn players(server: &ServerSummary) -> Markup {
+    html! {
+        (count(server.players))
+        @if server.players_unverified {
+            abbr title="The server announces more players than it can have. This number is not used." { "?" }
+        }
     }
 }

@@ -94,6 +94,7 @@ pub fn settings_line(t: i64, settings: &Settings) -> String {
     let screen = &settings.screen;
     let points: Vec<String> = screen.spectator_points.iter().map(|(of, points)| format!("{of}={points}")).collect();
     let all = json!({
+        "rules.number": settings.rules,
         "time_zone": settings.calendar.zone_name(),
         "names.ignore": settings.ignore,
         "names.count_bots": settings.count_bots,
@@ -136,13 +137,14 @@ struct Inserter<'a> {
 }
 
 const TAGS: [&str; 3] = ["ctf", "pro", "low-points"];
-const CHECKS: [&str; 6] = [
+const CHECKS: [&str; 7] = [
     "more_players_than_slots",
     "frozen_list",
     "too_many_new_games",
     "too_many_new_maps",
     "too_many_new_names",
     "impossible_gain",
+    "unverified_count",
 ];
 
 impl Inserter<'_> {
@@ -340,7 +342,7 @@ impl Inserter<'_> {
         for _ in 0..1 + self.random.below(2) {
             let flag = self.random.chance(50);
             let carry = self.options.carry_over;
-            let (key, value) = match self.random.below(14) {
+            let (key, value) = match self.random.below(15) {
                 0 => ("elo.k", json!(self.random.pick(&[25.0, 40.0, 12.5]))),
                 1 => ("elo.k_times_opponents_max", json!(self.random.pick(&[0.0, 225.0, 100.0]))),
                 2 => ("names.ignore", if flag { json!(["p1", "p2", "Visor"]) } else { json!(self.settings.ignore) }),
@@ -354,6 +356,7 @@ impl Inserter<'_> {
                 10 => ("boards.low_is_better", if flag { json!(["time", "points tag:low-points"]) } else { json!([]) }),
                 11 => ("boards.tie_breakers", if flag { json!(["points time", "clq2 elo"]) } else { json!([]) }),
                 12 => ("scan.class1_players_min", json!(self.random.pick(&[1, 3, 6]))),
+                13 => ("rules.number", json!(if flag { 1 } else { 2 })),
                 _ if carry => ("elo.carry_over", json!(flag)),
                 _ => ("screen.frozen_after_s", json!(self.random.pick(&[3_600, 21_600]))),
             };
