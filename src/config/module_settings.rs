@@ -46,6 +46,7 @@ impl Config {
         let rules = Rules {
             number: self.rules.number,
             names: NameRules {
+                minecraft_colours: self.rules.number >= 2,
                 ignore: self.names.ignore.iter().cloned().collect(),
                 count_bots: self.names.count_bots,
                 ping_zero_is_bot: self.names.ping_zero_is_bot,

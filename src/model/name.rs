@@ -17,6 +17,8 @@ pub enum ColourCodes {
     Quake3,
     /// As `Quake3`, and `^x` with three hex digits.
     DarkPlaces,
+    /// `§` and one character.
+    Minecraft,
 }
 
 impl ColourCodes {
@@ -25,7 +27,17 @@ impl ColourCodes {
         match url.split_once("://") {
             Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
             Some(("quake3", _)) => ColourCodes::Quake3,
+            Some(("minecraft" | "bedrock", _)) => ColourCodes::Minecraft,
             _ => ColourCodes::None,
+        }
+    }
+
+    /// The character that each code begins with.
+    pub fn mark(self) -> Option<char> {
+        match self {
+            ColourCodes::None => None,
+            ColourCodes::Quake3 | ColourCodes::DarkPlaces => Some('^'),
+            ColourCodes::Minecraft => Some('§'),
         }
     }
 }
@@ -122,40 +134,51 @@ fn normalise_ascii(bytes: &[u8], codes: ColourCodes) -> Name {
 /// Removes colour codes in one pass from the left: a code that a removal creates is not
 /// removed.
 pub fn strip_colours(name: &str, codes: ColourCodes) -> std::borrow::Cow<'_, str> {
-    if codes == ColourCodes::None || !name.contains('^') {
-        return name.into();
-    }
-    let bytes = name.as_bytes();
+    let Some(mark) = codes.mark().filter(|&mark| name.contains(mark)) else { return name.into() };
     let mut out = String::with_capacity(name.len());
-    let mut kept_from = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        let code_len = if bytes[at] == b'^' { code_len(&bytes[at..], codes) } else { 0 };
-        if code_len > 0 {
-            out.push_str(&name[kept_from..at]);
-            at += code_len;
-            kept_from = at;
-        } else {
-            at += 1;
+    let mut rest = name;
+    while let Some(at) = rest.find(mark) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (code_len, mark_len) = (code_len(rest.as_bytes(), codes), mark.len_utf8());
+        if code_len == 0 {
+            out.push(mark);
         }
+        rest = &rest[code_len.max(mark_len)..];
     }
-    out.push_str(&name[kept_from..]);
+    out.push_str(rest);
     out.into()
 }
 
-/// Length of the colour code at the start of the bytes, which begin with `^`; 0: there is no colour
-/// code.
+/// Length of the colour code at the start of the bytes of a text, which begin with the mark of codes; 0:
+/// there is no colour code.
 pub fn code_len(bytes: &[u8], codes: ColourCodes) -> usize {
-    if codes == ColourCodes::None {
-        return 0;
+    let is_quake3 = || bytes.get(1).is_some_and(u8::is_ascii_alphanumeric);
+    let is_hex = || bytes.len() >= 5 && bytes[1] == b'x' && bytes[2..5].iter().all(u8::is_ascii_hexdigit);
+    match codes {
+        ColourCodes::None => 0,
+        ColourCodes::DarkPlaces if is_hex() => 5,
+        ColourCodes::Quake3 | ColourCodes::DarkPlaces => {
+            if is_quake3() {
+                2
+            } else {
+                0
+            }
+        }
+        ColourCodes::Minecraft => match bytes.strip_prefix("§".as_bytes()) {
+            Some(&[first, ..]) => 2 + utf8_len(first),
+            _ => 0,
+        },
     }
-    let hex = bytes.len() >= 5 && bytes[1] == b'x' && bytes[2..5].iter().all(u8::is_ascii_hexdigit);
-    if codes == ColourCodes::DarkPlaces && hex {
-        5
-    } else if bytes.get(1).is_some_and(u8::is_ascii_alphanumeric) {
-        2
-    } else {
-        0
+}
+
+/// Length of the character that begins with a byte, in UTF-8.
+fn utf8_len(first: u8) -> usize {
+    match first {
+        0xF0.. => 4,
+        0xE0.. => 3,
+        0xC0.. => 2,
+        _ => 1,
     }
 }
 
@@ -165,7 +188,7 @@ pub fn is_plain(name: &str, codes: ColourCodes) -> bool {
     let mut before = b' ';
     for &b in name.as_bytes() {
         let plain =
-            matches!(b, b' '..=b'~') && !(b == b'^' && codes != ColourCodes::None) && !(b == b' ' && before == b' ');
+            matches!(b, b' '..=b'~') && !(b == b'^' && codes.mark() == Some('^')) && !(b == b' ' && before == b' ');
         if !plain {
             return false;
         }
@@ -184,6 +207,9 @@ pub fn is_control_or_format(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CODES: [ColourCodes; 4] =
+        [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces, ColourCodes::Minecraft];
 
     #[test]
     fn names_are_normalised() {
@@ -205,6 +231,9 @@ mod tests {
             ("", Quake3, ""),
             (" ", Quake3, ""),
             ("^7", Quake3, ""),
+            ("§4Admin§r §lBob§", Minecraft, "Admin Bob§"),
+            ("§日a^1", Minecraft, "a^1"),
+            ("§4Admin", None, "§4Admin"),
         ] {
             assert_eq!(normalise(input, codes), want, "{input:?} {codes:?}");
         }
@@ -220,8 +249,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn plain_name_fast_path_equals_full_normalisation(name in ".{0,20}|[ ^a-f0-9x]{0,12}", which in 0..3) {
-            let codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces][which as usize];
+        fn plain_name_fast_path_equals_full_normalisation(name in ".{0,20}|[ ^§a-f0-9x]{0,12}", which in 0..4) {
+            let codes = CODES[which as usize];
             // A character that is removed forces the full normalisation.
             let forced = normalise(&format!("\u{200b}{name}"), codes);
             if is_plain(&name, codes) {
@@ -231,8 +260,8 @@ mod tests {
         }
 
         #[test]
-        fn ascii_fast_path_equals_full_normalisation(name in "[\\x00-\\x7f]{0,12}|[ ^a-f0-9x\t\x01]{0,12}", which in 0..3) {
-            let codes = [ColourCodes::None, ColourCodes::Quake3, ColourCodes::DarkPlaces][which as usize];
+        fn ascii_fast_path_equals_full_normalisation(name in "[\\x00-\\x7f]{0,12}|[ ^a-f0-9x\t\x01]{0,12}", which in 0..4) {
+            let codes = CODES[which as usize];
             proptest::prop_assert_eq!(normalise(&format!("\u{200b}{name}"), codes), normalise(&name, codes));
         }
     }

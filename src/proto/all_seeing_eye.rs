@@ -4,10 +4,10 @@
 use bytes::Buf;
 
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::fields;
 use super::text::{player_name, points, short_text};
-use crate::limits::PLAYERS_MAX;
+use crate::limits::{PLAYERS_MAX, SLOTS_MAX};
 use crate::model::{Completeness, Player, Snapshot};
 
 const HEADER: &[u8] = b"EYE1";
@@ -61,15 +61,15 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
             }
         }
     }
-    let announced = number(header.players);
+    let announced = number(header.players, PLAYERS_MAX as u32);
     let game = short_text(header.game);
-    let is_full = !is_cut && announced.is_none_or(|announced| announced as usize <= players.len());
+    let is_full = !is_cut && announced.is_none_or(|announced| has_enough_entries(players.len(), announced));
     Ok(Snapshot {
         t_ms,
         game: if game.trim().is_empty() { "ase".to_owned() } else { game },
         map: short_text(header.map),
         hostname: short_text(header.hostname),
-        slots: number(header.slots).unwrap_or(0),
+        slots: number(header.slots, SLOTS_MAX).unwrap_or(0),
         players,
         completeness: Completeness::full_if(is_full),
         count: announced.filter(|_| !is_full),
@@ -156,8 +156,8 @@ fn string<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], IgnoreReason> {
     fields::take(rest, length.into())
 }
 
-fn number(text: &[u8]) -> Option<u32> {
-    fields::number(text).filter(|&number: &u32| number as usize <= PLAYERS_MAX)
+fn number(text: &[u8], max: u32) -> Option<u32> {
+    fields::number(text).filter(|&number: &u32| number <= max)
 }
 
 #[cfg(test)]
@@ -200,9 +200,11 @@ mod tests {
         let players = [&[NAME | SCORE][..], &strings(&["One", "1"]), &[NAME | SCORE], &strings(&["Two", "2"])].concat();
         let whole = reply(&players);
         let list_start = reply(&[]).len();
+        // Two players may be missing.
+        let is_between = |cut: usize| cut == list_start || cut == list_start + players.len() / 2;
         for cut in 0..whole.len() {
             match decode(0, &whole[..cut]) {
-                Ok(snapshot) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
+                Ok(snapshot) => assert_eq!(snapshot.completeness, Completeness::full_if(is_between(cut)), "{cut}"),
                 Err(_) => assert!(cut < list_start, "{cut}"),
             }
         }

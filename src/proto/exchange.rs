@@ -112,3 +112,9 @@ impl From<TryGetError> for IgnoreReason {
         IgnoreReason::Malformed
     }
 }
+
+/// Whether a list without missing fragments has enough entries for the announced number of players. A few
+/// may be missing because they are still connecting (docs/rules.md section 14).
+pub(super) fn has_enough_entries(listed: usize, announced: u32) -> bool {
+    listed as u64 >= u64::from(announced.saturating_sub(2.max(announced / 10)))
+}

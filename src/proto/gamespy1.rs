@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, without_final_zeros};
-use super::player_table::PlayerTable;
+use super::player_table::{PlayerTable, is_full_list};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::{Completeness, Snapshot};
 
@@ -45,8 +45,7 @@ impl StatusQuery {
         let table = read_table(&info, PlayerTable::default());
         let announced = info.number(&["numplayers"]);
         let (players, unusable) = table.into_players();
-        let listed = players.len() + unusable;
-        let is_full = is_complete && unusable == 0 && announced.is_none_or(|announced| announced as usize <= listed);
+        let is_full = is_complete && is_full_list(players.len(), unusable, announced);
         Some(Snapshot {
             t_ms: self.last_received_ms,
             game: info.game(&["gamename", "gameid", "game_id"], "gamespy1"),
@@ -175,10 +174,14 @@ mod tests {
         assert_eq!(query.handle_datagram(1, SECOND), Step::Wait);
         let partial = query.partial_snapshot().unwrap();
         assert_eq!((partial.completeness, partial.players.len()), (Completeness::Partial, 2));
-        let mut query = StatusQuery::new();
-        let one = b"\\gamename\\x\\numplayers\\2\\player_0\\One\\frags_0\\7\\final\\\\queryid\\1.1";
-        let Step::Done(snapshot) = query.handle_datagram(1, one) else { panic!("not complete") };
-        assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Partial, Some(2)));
+        for (announced, want) in [(3, (Completeness::Full, None)), (4, (Completeness::Partial, Some(4)))] {
+            let one =
+                format!("\\gamename\\x\\numplayers\\{announced}\\player_0\\One\\frags_0\\7\\final\\\\queryid\\1.1");
+            let Step::Done(snapshot) = StatusQuery::new().handle_datagram(1, one.as_bytes()) else {
+                panic!("not complete")
+            };
+            assert_eq!((snapshot.completeness, snapshot.count), want, "1 of {announced}");
+        }
     }
 
     #[test]

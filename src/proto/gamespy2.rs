@@ -7,7 +7,7 @@ use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, Pairs, c_str};
 use super::nonce::Nonce;
-use super::player_table::PlayerTable;
+use super::player_table::{PlayerTable, is_full_list};
 use super::text::short_text;
 use crate::model::{Completeness, Snapshot};
 
@@ -74,8 +74,7 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, Ig
     let mut table = PlayerTable::default();
     let table_is_whole = read_rows(&mut rest, &mut table).is_ok();
     let (players, unusable) = table.into_players();
-    let listed = players.len() + unusable;
-    let is_full = table_is_whole && unusable == 0 && announced.is_none_or(|announced| announced as usize <= listed);
+    let is_full = table_is_whole && is_full_list(players.len(), unusable, announced);
     let game = value(&["gamename", "game_id", "gamevariant"]).map(short_text);
     Ok(Snapshot {
         t_ms,

@@ -10,9 +10,9 @@ use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str};
 use super::nonce::Nonce;
-use super::player_table::PlayerTable;
+use super::player_table::{PlayerTable, column_name, is_full_list};
 use super::text::short_text;
-use crate::limits::REPLY_BYTES_MAX;
+use crate::limits::{PLAYERS_MAX, REPLY_BYTES_MAX};
 use crate::model::{Completeness, Snapshot};
 
 const CHALLENGE: u8 = 9;
@@ -111,12 +111,13 @@ impl StatusQuery {
         let (reply, is_cut) = self.reply(PlayerTable::default());
         let is_whole = is_complete && !is_cut;
         let announced = reply.number(&["numplayers"]);
-        let game = reply.value(&["gamename", "game_id"]).map(short_text);
-        let (map, hostname) = (reply.text(&["mapname", "map"]), reply.text(&["hostname"]));
+        let is_ut3 = reply.value(&[UT3_MAP]).is_some();
+        let game = reply.value(&["gamename", "game_id"]).map(short_text).or(is_ut3.then(|| "ut3".to_owned()));
+        // In Unreal Tournament 3 the value of `mapname` is a list of settings.
+        let (map, hostname) = (reply.text(&[UT3_MAP, "mapname", "map"]), reply.text(&["hostname"]));
         let slots = reply.number(&["maxplayers"]).unwrap_or(0);
         let (players, unusable) = reply.players.into_players();
-        let listed = players.len() + unusable;
-        let is_full = is_whole && unusable == 0 && announced.is_none_or(|announced| announced as usize <= listed);
+        let is_full = is_whole && is_full_list(players.len(), unusable, announced);
         Some(Snapshot {
             t_ms: self.last_received_ms,
             game: game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "gamespy3".to_owned()),
@@ -166,7 +167,9 @@ impl Exchange for StatusQuery {
 
     fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {
         let reply = self.reply(PlayerTable::with_teams()).0;
-        let details = Details::from_pairs(reply.settings.iter().map(|(key, value)| (&key[..], &value[..])), level);
+        let named = |key: &'_ [u8]| if key == UT3_GAME_TYPE.as_bytes() { b"gametype".to_vec() } else { key.to_vec() };
+        let pairs: Vec<_> = reply.settings.iter().map(|(key, value)| (named(key), value)).collect();
+        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], &value[..])), level);
         details.with_player_teams(reply.players.player_teams())
     }
 
@@ -174,6 +177,10 @@ impl Exchange for StatusQuery {
         self.snapshot(false)
     }
 }
+
+/// The keys of the map and the game type in Unreal Tournament 3, which has numbers for them.
+const UT3_MAP: &str = "p1073741825";
+const UT3_GAME_TYPE: &str = "p1073741826";
 
 /// The content of a reply.
 struct Reply {
@@ -188,9 +195,11 @@ impl Reply {
     /// Error: it ends inside a value; the next datagram repeats that value.
     fn add(&mut self, mut rest: &[u8], section: &mut u8) -> Result<(), IgnoreReason> {
         while !rest.is_empty() {
-            // A section begins with its number, which no key or column does.
+            // A section begins with its number, which no key or column does. The numbers grow: a lower one is
+            // padding.
             if rest[0] <= 2 {
-                *section = rest.get_u8();
+                *section = rest.get_u8().max(*section);
+                continue;
             }
             match *section {
                 SECTION_SETTINGS => self.add_settings(&mut rest)?,
@@ -212,8 +221,8 @@ impl Reply {
         Ok(())
     }
 
-    /// Columns up to an empty name: the name, the number of the first value, the values up to
-    /// an empty one.
+    /// Columns up to an empty name: the name, the number of the first value, the values, and an empty
+    /// one. A value may be empty, too: the name of a bot.
     fn add_columns(&mut self, rest: &mut &[u8], players: bool) -> Result<(), IgnoreReason> {
         while !rest.is_empty() {
             let name = c_str(rest)?;
@@ -224,7 +233,18 @@ impl Reply {
             while !rest.is_empty() {
                 let value = c_str(rest)?;
                 if value.is_empty() {
-                    break;
+                    let (values, ends) = self.empty_values(number, rest);
+                    for _ in 0..values.min(PLAYERS_MAX) {
+                        if players {
+                            self.players.set(name, number, b"");
+                        }
+                        number += 1;
+                    }
+                    rest.advance(if ends { values } else { values - 1 });
+                    if ends {
+                        break;
+                    }
+                    continue;
                 }
                 if players {
                     self.players.set(name, number, value);
@@ -233,6 +253,19 @@ impl Reply {
             }
         }
         Ok(())
+    }
+
+    /// How many of the zero bytes from the one before `rest` on are empty values, and whether the column
+    /// ends after them, with one more zero. `number`: of the next value.
+    fn empty_values(&self, number: usize, rest: &[u8]) -> (usize, bool) {
+        let zeros = 1 + rest.iter().take_while(|&&byte| byte == 0).count();
+        match &rest[zeros - 1..] {
+            after if is_column(after) => (zeros - 1, true),
+            // The end of the section: no more values than other columns have, the end of the column, and an
+            // empty name.
+            [] | [..=2, ..] => (zeros.saturating_sub(2).min(self.players.len().saturating_sub(number)), true),
+            _ => (zeros, false),
+        }
     }
 
     fn value(&self, keys: &[&str]) -> Option<&[u8]> {
@@ -250,6 +283,15 @@ impl Reply {
         short_text(self.value(keys).unwrap_or_default())
     }
 }
+
+/// Whether a column begins here: its name, and the number of its first value.
+fn is_column(rest: &[u8]) -> bool {
+    let Some(end) = memchr::memchr(0, &rest[..rest.len().min(COLUMN_NAME_BYTES_MAX)]) else { return false };
+    column_name(&rest[..end]) && rest.len() > end + 1
+}
+
+/// Longest name of a column.
+const COLUMN_NAME_BYTES_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -312,6 +354,49 @@ mod tests {
             let Step::Done(snapshot) = query.handle_datagram(3, order[1]) else { panic!("not complete") };
             check(&snapshot);
         }
+    }
+
+    #[test]
+    fn empty_values_do_not_end_a_column() {
+        let settings = &SETTINGS[..SETTINGS.len() - 3];
+        let list = b"\x01player_\0\x00One\0\0\0Four\0\0\0score_\0\x007\0-2\x000\0\x009\0\0\
+            ping_\0\x0040\x000\x000\x0030\0\0\0\0\0\x02team_t\0\x00red\0\0";
+        let bytes = [&header(LAST)[..], settings, b"5\0\0", list].concat();
+        let Step::Done(snapshot) = challenged().handle_datagram(2, &bytes) else { panic!("not complete") };
+        let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
+        assert_eq!(
+            players,
+            [
+                ("One", Some(7), Some(40)),
+                ("", Some(-2), Some(0)),
+                ("", Some(0), Some(0)),
+                ("Four", None, Some(30)),
+                ("", Some(9), None)
+            ]
+        );
+    }
+
+    #[test]
+    fn sections_never_go_back() {
+        let first = [&header(0)[..], SETTINGS, b"\x01player_\0\x00One\0Two\0Three\0\0"].concat();
+        let second = [&header(1 | LAST)[..], b"\0score_\0\x007\0-2\x000\0\0\0\x02team_t\0\x00red\0\0\0"].concat();
+        let mut query = challenged();
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        let Step::Done(snapshot) = query.handle_datagram(2, &second) else { panic!("not complete") };
+        let points: Vec<_> = snapshot.players.iter().map(|p| p.points).collect();
+        assert_eq!(points, [Some(7), Some(-2), Some(0)]);
+    }
+
+    #[test]
+    fn unreal_tournament_3_has_numbers_for_map_and_game_type() {
+        let settings =
+            b"\x00hostname\0A host\0mapname\0OwningPlayerId=1,p1073741825=VCTF-Kargo\0p1073741825\0VCTF-Kargo\0\
+            p1073741826\0UTGame.UTDeathmatch\0maxplayers\x008\0numplayers\x000\0\0";
+        let mut query = challenged();
+        let Step::Done(snapshot) = query.handle_datagram(2, &[&header(LAST)[..], settings].concat()) else { panic!() };
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("ut3", "VCTF-Kargo"));
+        let game_type = query.details(b"", DetailLevel::Summary).game_type;
+        assert_eq!(game_type.as_deref(), Some("UTGame.UTDeathmatch"));
     }
 
     #[test]

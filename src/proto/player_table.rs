@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::exchange::has_enough_entries;
 use super::fields;
 use super::text::{player_name, points, short_text};
 use crate::limits::PLAYERS_MAX;
@@ -12,9 +13,17 @@ use crate::model::Player;
 enum Column {
     Name,
     Points,
+    /// Points of games without a score.
+    Kills,
     Ping,
     Bot,
+    Mesh,
 }
+
+/// The number of columns.
+const COLUMN_COUNT: usize = 6;
+
+type Row = [Option<Vec<u8>>; COLUMN_COUNT];
 
 /// The columns by the names that games use, in lower case and without the final underscore.
 const COLUMNS: &[(&str, Column)] = &[
@@ -23,18 +32,31 @@ const COLUMNS: &[(&str, Column)] = &[
     ("name", Column::Name),
     ("score", Column::Points),
     ("frags", Column::Points),
+    ("kills", Column::Kills),
     ("ping", Column::Ping),
     ("bot", Column::Bot),
     ("aibot", Column::Bot),
+    ("mesh", Column::Mesh),
 ];
+
+/// The mesh of a spectator in Unreal Tournament.
+const SPECTATOR_MESH: &[u8] = b"Spectator";
 
 /// The team of a player without one, in games of the Unreal engine.
 const NO_TEAM: &[u8] = b"255";
 
+/// Whether a text is the name of a column in a list of columns: one that clqd uses, or one that ends as
+/// they do, such as `deaths_` or `team_t`.
+pub(super) fn column_name(text: &[u8]) -> bool {
+    let is_word = !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_known = || COLUMNS.iter().any(|(name, _)| text.eq_ignore_ascii_case(name.as_bytes()));
+    is_word && (text.ends_with(b"_") || text.ends_with(b"_t") || is_known())
+}
+
 /// Values of players by their number in the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlayerTable {
-    rows: BTreeMap<usize, [Option<Vec<u8>>; 4]>,
+    rows: BTreeMap<usize, Row>,
     /// Teams are separate from the rows, because some games also name teams by `team_N`, and a team
     /// is no player. `None`: teams are not read.
     teams: Option<BTreeMap<usize, Vec<u8>>>,
@@ -79,8 +101,13 @@ impl PlayerTable {
         players.map(|(number, _)| short_text(team(number).unwrap_or_default())).collect()
     }
 
+    /// The number of players that have a value.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The players in the order of their numbers, and the number of entries that are not usable:
-    /// without a name, with points that are no number, or beyond the limit.
+    /// without a name, or beyond the limit.
     pub(super) fn into_players(self) -> (Vec<Player>, usize) {
         let mut players = Vec::new();
         let mut unusable = 0;
@@ -94,21 +121,25 @@ impl PlayerTable {
     }
 }
 
-fn player(columns: &[Option<Vec<u8>>; 4]) -> Option<Player> {
+/// Whether a reply that is whole has a complete list: a few players may be missing, and nothing else.
+pub(super) fn is_full_list(players: usize, unusable: usize, announced: Option<u32>) -> bool {
+    match announced {
+        Some(announced) => has_enough_entries(players, announced),
+        None => unusable == 0,
+    }
+}
+
+fn player(columns: &Row) -> Option<Player> {
     let value = |column: Column| columns[column as usize].as_deref();
     let number = fields::number::<i64>;
-    let score = match value(Column::Points) {
-        None => None,
-        Some(text) if text.trim_ascii().is_empty() => None,
-        Some(text) => Some(points(number(text)?)),
-    };
     Some(Player {
         name: player_name(value(Column::Name)?),
-        points: score,
+        // A score that is no number: no points.
+        points: value(Column::Points).or(value(Column::Kills)).and_then(number).map(points),
         ping: value(Column::Ping).and_then(number).and_then(|ping| i32::try_from(ping).ok()).filter(|ping| *ping >= 0),
         connected_ms: None,
         bot: value(Column::Bot).and_then(number).is_some_and(|flag| flag != 0),
-        spectator: false,
+        spectator: value(Column::Mesh).is_some_and(|mesh| mesh.eq_ignore_ascii_case(SPECTATOR_MESH)),
     })
 }
 
@@ -148,13 +179,20 @@ mod tests {
     }
 
     #[test]
-    fn entry_without_name_or_with_bad_points_is_counted_as_unusable() {
+    fn entry_without_name_is_unusable_and_one_with_bad_points_has_none() {
         let mut table = PlayerTable::default();
         table.set(b"score", 0, b"1");
         table.set(b"player", 1, b"a");
         table.set(b"score", 1, b"many");
+        table.set(b"player", 2, b"b");
+        table.set(b"kills", 2, b"6");
+        table.set(b"player", 3, b"c");
+        table.set(b"kills", 3, b"6");
+        table.set(b"score", 3, b"-1");
+        table.set(b"mesh", 3, b"spectator");
         let (players, unusable) = table.into_players();
-        assert!(players.is_empty());
-        assert_eq!(unusable, 2);
+        let rows: Vec<_> = players.iter().map(|p| (p.name.as_str(), p.points, p.spectator)).collect();
+        assert_eq!(rows, [("a", None, false), ("b", Some(6), false), ("c", Some(-1), true)]);
+        assert_eq!(unusable, 1);
     }
 }

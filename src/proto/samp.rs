@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bytes::Buf;
 
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::fields::take;
 use super::nonce::Nonce;
 use super::text::{player_name, points, short_text};
@@ -56,7 +56,7 @@ impl SampQuery {
     }
 
     fn snapshot(&self, information: &Information, players: Option<Vec<Player>>) -> Snapshot {
-        let is_full = players.as_ref().is_some_and(|players| players.len() >= information.players as usize);
+        let is_full = players.as_ref().is_some_and(|players| has_enough_entries(players.len(), information.players));
         Snapshot {
             t_ms: self.last_received_ms,
             game: "samp".to_owned(),

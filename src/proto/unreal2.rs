@@ -7,7 +7,7 @@
 use bytes::Buf;
 
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::fields::take;
 use super::text::{player_name, points, short_text};
 use crate::limits::PLAYERS_MAX;
@@ -60,7 +60,7 @@ impl Unreal2Query {
 
     fn snapshot(&self, details: &ServerInfo) -> Snapshot {
         // All entries count here, because a player with a ping of 0 need not be a bot.
-        let is_full = !self.is_cut && self.entries.len() >= details.players as usize;
+        let is_full = !self.is_cut && has_enough_entries(self.entries.len(), details.players);
         let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
         Snapshot {
             t_ms: self.last_received_ms,
@@ -195,14 +195,26 @@ fn entry(rest: &mut &[u8]) -> Result<Entry, IgnoreReason> {
     Ok(Entry { id, player, stats_id })
 }
 
-/// A string: a length (bit 7: UTF-16, in characters), the text with its terminating zero, and
-/// colours as 1B and three bytes.
+/// A string: its length in characters, the text with its terminating zero, and colours as 1B and three
+/// bytes.
+///
+/// The length is a compact index of the Unreal engine. The first byte has bit 7 for UTF-16 (the sign of the
+/// index), bit 6 if another byte follows, and six bits. The next bytes have bit 7 if another byte follows,
+/// and seven bits each, the lowest first.
 fn text(rest: &mut &[u8]) -> Result<String, IgnoreReason> {
-    let length = rest.try_get_u8()?;
-    let characters = usize::from(length & 0x7f);
-    let bytes = if length & 0x80 == 0 { characters } else { characters * 2 };
-    let content = take(rest, bytes)?;
-    let decoded = if length & 0x80 == 0 {
+    let first = rest.try_get_u8()?;
+    let is_utf16 = first & 0x80 != 0;
+    let mut characters = usize::from(first & 0x3f);
+    let mut has_next = first & 0x40 != 0;
+    let mut shift = 6;
+    while has_next {
+        let byte = rest.try_get_u8()?;
+        characters |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        has_next = byte & 0x80 != 0 && shift < 27;
+    }
+    let content = take(rest, if is_utf16 { characters * 2 } else { characters })?;
+    let decoded = if !is_utf16 {
         crate::model::name::decode_text(&without_colours(content))
     } else {
         let units: Vec<u16> = content.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
@@ -284,14 +296,23 @@ mod tests {
         assert_eq!(query.handle_datagram(2, &first), Step::Wait);
         // The reply to a repeated request contains the same player.
         assert_eq!(query.handle_datagram(2, &first), Step::Wait);
-        let partial = query.clone().partial_snapshot().unwrap();
-        assert_eq!((partial.completeness, partial.count), (Completeness::Partial, Some(2)));
         let Step::Done(snapshot) = query.handle_datagram(3, &list(&[entry(5, b"Two", -1)])) else { panic!() };
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("xDeathMatch", "DM-Rankin"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A red host", 16));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
         assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-1), Some(40))]);
         assert_eq!((snapshot.completeness, snapshot.t_ms), (Completeness::Full, 3));
+    }
+
+    #[test]
+    fn few_missing_players_are_tolerated() {
+        for (announced, want) in [(3, Completeness::Full), (4, Completeness::Partial)] {
+            let mut query = Unreal2Query::new();
+            assert_eq!(query.handle_datagram(1, &details_reply(announced)), Step::Send);
+            assert_eq!(query.handle_datagram(2, &list(&[entry(4, b"One", 7)])), Step::Wait);
+            let snapshot = query.partial_snapshot().unwrap();
+            assert_eq!(snapshot.completeness, want, "1 of {announced}");
+        }
     }
 
     #[test]
@@ -325,6 +346,22 @@ mod tests {
         let bytes = [&[0x80 | 4], &name[..]].concat();
         assert_eq!(text(&mut &bytes[..]), Ok("Zoë".to_owned()));
         assert_eq!(text(&mut &b"\x05abc"[..]), Err(IgnoreReason::Malformed));
+    }
+
+    #[test]
+    fn strings_of_64_and_more_characters_have_longer_lengths() {
+        for (length, characters) in
+            [(&b"\x3f"[..], 63), (b"\x40\x01", 64), (b"\x41\x03", 193), (b"\x40\x80\x01", 8_192)]
+        {
+            let bytes = [length, &vec![b'a'; characters], b"rest"].concat();
+            let mut rest = &bytes[..];
+            assert_eq!(text(&mut rest).unwrap().len(), characters);
+            assert_eq!(rest, b"rest");
+        }
+        let wide: Vec<u8> = "é".repeat(70).encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let bytes = [&b"\xc6\x01"[..], &wide].concat();
+        assert_eq!(text(&mut &bytes[..]), Ok("é".repeat(70)));
+        assert_eq!(text(&mut &b"\x7f\xff\xff\xff\xff\xff"[..]), Err(IgnoreReason::Malformed));
     }
 
     #[test]

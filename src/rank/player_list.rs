@@ -19,6 +19,8 @@ pub struct NameRules {
     pub ping_zero_is_bot: bool,
     /// Games, in lower case, whose names contain `^xRGB` colours.
     pub darkplaces_games: FxHashSet<String>,
+    /// Names on Minecraft servers contain colours. Rules 1 do not know them.
+    pub minecraft_colours: bool,
 }
 
 impl Default for NameRules {
@@ -29,6 +31,7 @@ impl Default for NameRules {
             count_bots: false,
             ping_zero_is_bot: true,
             darkplaces_games: set(&["nexuiz", "xonotic"]),
+            minecraft_colours: true,
         }
     }
 }
@@ -66,6 +69,7 @@ impl NameRules {
     /// The colour codes in names of a server.
     pub fn colour_codes(&self, scheme: &str, quake3_family: bool, game: &str) -> ColourCodes {
         match quake3_family {
+            false if self.minecraft_colours && matches!(scheme, "minecraft" | "bedrock") => ColourCodes::Minecraft,
             false => ColourCodes::None,
             true if scheme == "darkplaces" || self.is_darkplaces_game(game) => ColourCodes::DarkPlaces,
             true => ColourCodes::Quake3,

@@ -14,7 +14,7 @@ use serde_json::to_string;
 
 /// Names that the rules treat specially, and pairs that are equal or almost equal when
 /// normalised.
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 36] = [
     "UnnamedPlayer",
     "Player",
     "player",
@@ -27,6 +27,8 @@ const NAMES: [&str; 34] = [
     "\u{200b}",
     "Visor",
     "^1Visor",
+    "\u{a7}4Visor",
+    "\u{a7}lV\u{a7}\u{a7}aisor\u{a7}",
     "^2Vi^3sor",
     "visor",
     "^^11Sarge",
@@ -122,6 +124,7 @@ impl Server {
             ("quake3", &["baseq3", "baseoa"][..]),
             ("source", &["cstrike", "baseq3"]),
             ("darkplaces", &["nexuiz"]),
+            ("minecraft", &["MINECRAFT"]),
         ]);
         let host = random.pick(&["127.0.0.1", "127.0.1.9", "[::1]", "game.example.org"]);
         Server {

@@ -431,6 +431,7 @@ pub fn normalised(url: &ServerUrl, game: &str, name: &str, settings: &Settings) 
     let codes = match url.is_quake3_family() {
         true if url.scheme() == "darkplaces" || of_darkplaces(game, settings) => ColourCodes::DarkPlaces,
         true => ColourCodes::Quake3,
+        false if settings.rules >= 2 && ["minecraft", "bedrock"].contains(&url.scheme()) => ColourCodes::Minecraft,
         false => ColourCodes::None,
     };
     normalise(name, codes)

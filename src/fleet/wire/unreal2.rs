@@ -84,22 +84,34 @@ fn put_i32(bytes: &mut Vec<u8>, number: i32) {
     bytes.extend_from_slice(&number.to_le_bytes());
 }
 
-/// A string: its length with the terminating zero, then Latin-1. If bit 7 of the length is set,
-/// UTF-16 follows instead. An empty string is the length 0.
+/// A string: its length with the terminating zero as a compact index, then Latin-1. If bit 7 of the
+/// length is set, UTF-16 follows instead. An empty string is the length 0.
 fn put_pstr(bytes: &mut Vec<u8>, text: &str, colour: Option<[u8; 4]>) {
     if text.is_empty() {
         return bytes.push(0);
     }
     let colour = colour.as_ref().map_or(&[][..], |colour| colour);
     if let Some(text) = latin1(text) {
-        bytes.push((colour.len() + text.len() + 1) as u8);
+        put_length(bytes, 0, colour.len() + text.len() + 1);
         bytes.extend_from_slice(colour);
         bytes.extend_from_slice(&text);
         return bytes.push(0);
     }
     let units: Vec<u16> = colour.iter().map(|&byte| u16::from(byte)).chain(text.encode_utf16()).chain([0]).collect();
-    bytes.push(0x80 | units.len() as u8);
+    put_length(bytes, 0x80, units.len());
     bytes.extend(units.into_iter().flat_map(u16::to_le_bytes));
+}
+
+/// A compact index: six bits and the flag, then seven bits a byte; bit 6, then bit 7 say that another byte
+/// follows.
+fn put_length(bytes: &mut Vec<u8>, flag: u8, length: usize) {
+    let mut rest = length >> 6;
+    bytes.push(flag | (length & 0x3f) as u8 | if rest > 0 { 0x40 } else { 0 });
+    while rest > 0 {
+        let byte = (rest & 0x7f) as u8;
+        rest >>= 7;
+        bytes.push(byte | if rest > 0 { 0x80 } else { 0 });
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
 use self::info::Info;
 use self::players::PlayerReply;
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::text::{player_name, points, short_text};
 use crate::model::{Completeness, Snapshot};
 
@@ -168,7 +168,7 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
                 spectator: false,
             });
             let players: Vec<_> = if is_hidden { Vec::new() } else { players.collect() };
-            let whole = roster.announced as usize <= listed && listed >= entries_min(info.players) as usize;
+            let whole = roster.announced as usize <= listed && has_enough_entries(listed, info.players);
             (players, whole && !is_hidden)
         }
     };
@@ -184,12 +184,6 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
         count: Some(info.players),
         bots: Some(info.bots),
     }
-}
-
-/// Minimum length of a complete list, if the server announces this many players. A few players may
-/// be missing because they are still connecting (docs/rules.md section 14).
-fn entries_min(players: u32) -> u32 {
-    players.saturating_sub(2.max(players / 10))
 }
 
 /// The connection time as sent. A server with a wrong clock sends an invalid duration.

@@ -51,8 +51,9 @@ pub(in crate::web) fn plain_player(display: &str, name: &str) -> String {
 
 /// The codes in a player's name, which is `name` without them.
 fn codes_of(display: &str, name: &str) -> ColourCodes {
-    let codes = [ColourCodes::DarkPlaces, ColourCodes::Quake3];
-    let codes = codes.into_iter().find(|&codes| display.contains('^') && normalise(display, codes) == name);
+    let codes = [ColourCodes::DarkPlaces, ColourCodes::Quake3, ColourCodes::Minecraft].into_iter();
+    let has_codes = |codes: ColourCodes| codes.mark().is_some_and(|mark| display.contains(mark));
+    let codes = codes.into_iter().find(|&codes| has_codes(codes) && normalise(display, codes) == name);
     codes.unwrap_or(ColourCodes::None)
 }
 
@@ -78,9 +79,11 @@ fn coloured(name: &str, codes: ColourCodes) -> Option<Markup> {
     let mut rest = name;
     let mut chars = 0;
     while let Some(c) = rest.chars().next() {
-        let len = if c == '^' { code_len(rest.as_bytes(), codes) } else { 0 };
+        let len = if Some(c) == codes.mark() { code_len(rest.as_bytes(), codes) } else { 0 };
         if len > 0 {
-            parts.push((colour(&rest.as_bytes()[1..len]), String::new()));
+            let code = &rest[c.len_utf8()..len];
+            let colour = if codes == ColourCodes::Minecraft { minecraft_colour(code) } else { colour(code.as_bytes()) };
+            parts.push((colour, String::new()));
             rest = &rest[len..];
             continue;
         }
@@ -131,6 +134,20 @@ fn colour(code: &[u8]) -> Option<u8> {
     }
 }
 
+/// The class of a colour of Minecraft. Other codes, such as that for bold text, end a colour.
+fn minecraft_colour(code: &str) -> Option<u8> {
+    match code {
+        "4" | "c" => Some(1),
+        "2" | "a" => Some(2),
+        "6" | "e" => Some(3),
+        "1" | "9" => Some(4),
+        "3" | "b" => Some(5),
+        "5" | "d" => Some(6),
+        "0" | "7" | "8" => Some(0),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +164,7 @@ mod tests {
         check("^xf00Vi^x0F0sor", "Visor", r#"<span class="q1">Vi</span><span class="q2">sor</span>"#);
         check("^1Visor", "^1Visor", "^1Visor");
         check("^x", "^x", "^x");
+        check("§4Ad§lmin", "Admin", r#"<span class="q1">Ad</span>min"#);
         check("^9a", "a", r#"<span class="q1">a</span>"#);
         check("", "", "(no name)");
         check("^1", "", "(no name)");
