@@ -333,7 +333,7 @@ impl Installation {
         };
         let mut text = format!(
             "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
-             [scan]\nallow_private = true\n\
+             [scan]\nallow_private = true\nlimit_loopback = false\n\
              interval_class1_s = {interval_s}\ninterval_class2_s = {interval_s}\ninterval_class3_s = {}\n\
              packets_per_second_max = {packets_per_s}\nscans_in_flight_max = {}\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nround_end_share = 0.0\n\

@@ -139,7 +139,7 @@ impl Setup {
         let archive = std::env::var("CLQD_MYSQL").map(|url| format!("[archive]\nurl = \"{url}\"\n"));
         let text = format!(
             "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
-             [scan]\nallow_private = true\n\
+             [scan]\nallow_private = true\nlimit_loopback = false\n\
              interval_class1_s = {}\ninterval_class2_s = {}\ninterval_class3_s = {}\n\
              packets_per_second_max = {}\nscans_in_flight_max = {}\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n\

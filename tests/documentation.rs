@@ -192,6 +192,21 @@ fn every_source_that_a_page_names_exists() {
     assert!(missing.is_empty(), "sources that do not exist:\n{}", missing.join("\n"));
 }
 
+/// The table of protocols names the packets that the program sends.
+#[test]
+fn numbers_of_packets_are_those_of_the_protocols() {
+    let page = read(&root().join("docs/protocols.md"));
+    for protocol in clqd::proto::PROTOCOLS {
+        let start = format!("| `{}://` |", protocol.scheme);
+        let row = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));
+        let want = match (protocol.packets_typical, protocol.packets_max) {
+            (typical, most) if typical == most => typical.to_string(),
+            (typical, most) => format!("{typical}, at most {most}"),
+        };
+        assert_eq!(row.split('|').nth(4).map(str::trim), Some(want.as_str()), "{row}");
+    }
+}
+
 #[test]
 fn readme_and_the_index_link_every_page() {
     for (index, prefix) in [("README.md", "docs/"), ("docs/README.md", "")] {

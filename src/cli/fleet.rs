@@ -199,7 +199,7 @@ fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
         "# For a daemon that watches simulated servers on this machine.\n\
          state_dir = {:?}\ncontrol_socket = {:?}\n\n[scan]\n\
          # The fleet uses loopback addresses, 200 in a /24.\n\
-         allow_private = true\nsubnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n",
+         allow_private = true\nlimit_loopback = false\n",
         folder.join("clqd-state"),
         folder.join("clqd.sock"),
     );

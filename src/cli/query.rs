@@ -89,7 +89,8 @@ fn timeout_ms() -> RangedI64ValueParser<u32> {
 /// Queries all servers and prints each result as it is received. The exit code is 0 if all
 /// servers responded, and 1 if some did not or if a line of a list is invalid.
 pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let rules = app.config()?.engine_settings()?.rules;
+    let config = app.config()?;
+    let rules = config.engine_settings()?.rules;
     if let Some(file) = &args.replay {
         return replay(file, args, app.json(), &rules);
     }
@@ -111,7 +112,8 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         note(format_args!("clqd: known schemes are {known}"));
     }
     let out = io::BufWriter::new(Output::ending());
-    let missed = query(args, app.json(), &rules, &urls.urls, out)?;
+    let settings = settings(args, config.scan.limit_loopback);
+    let missed = query(args, settings, app.json(), &rules, &urls.urls, out)?;
     Ok(if missed + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -143,7 +145,14 @@ fn is_stdin(file: &Path) -> bool {
 
 /// Queries the servers and prints the results. Returns the number of servers without a
 /// usable response.
-fn query(args: &QueryArgs, json: bool, rules: &Rules, urls: &[ServerUrl], mut out: impl Write) -> anyhow::Result<u64> {
+fn query(
+    args: &QueryArgs,
+    settings: ScanSettings,
+    json: bool,
+    rules: &Rules,
+    urls: &[ServerUrl],
+    mut out: impl Write,
+) -> anyhow::Result<u64> {
     let mut captures = match &args.capture {
         Some(path) => {
             let options = File::options().append(true).create(true).mode(0o600).open(path);
@@ -158,7 +167,7 @@ fn query(args: &QueryArgs, json: bool, rules: &Rules, urls: &[ServerUrl], mut ou
     });
     let mut missed = 0;
     let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
-    scan_once(settings(args), requests, |event| {
+    scan_once(settings, requests, |event| {
         let ScanEvent::Outcomes(outcomes) = event else { return out.flush() };
         for mut outcome in outcomes {
             missed += u64::from(outcome.result.is_err());
@@ -177,12 +186,13 @@ fn query(args: &QueryArgs, json: bool, rules: &Rules, urls: &[ServerUrl], mut ou
     Ok(missed)
 }
 
-fn settings(args: &QueryArgs) -> ScanSettings {
+fn settings(args: &QueryArgs, limit_loopback: bool) -> ScanSettings {
     ScanSettings {
         timeout_ms: args.timeout_ms,
         retries: args.retries,
         packets_per_second_max: args.packets_per_second_max.into(),
         allow_private: true,
+        limit_loopback,
         details: Some(detail_level(args)),
         capture_share: if args.capture.is_some() { 1.0 } else { 0.0 },
         ..ScanSettings::default()

@@ -122,6 +122,7 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "dns_cache_ttl_s", whole_in(scan::DNS_CACHE_TTL_S, "s"), Reload),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
     key("scan", "allow_private", ValueType::Bool, Reload),
+    key("scan", "limit_loopback", ValueType::Bool, Reload),
     key("scan", "authentication_min", ValueType::OneOf(&["address", "challenge", "nonce"]), Reload),
     key("scan", "opt_out", ValueType::Texts(check_network), Reload),
     key("scan", "contact", ValueType::Text(contact), Reload),

@@ -82,6 +82,7 @@ pub struct ScanConfig {
     pub dns_cache_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,
+    pub limit_loopback: bool,
     pub authentication_min: Authentication,
     /// Addresses and networks that are never queried.
     pub opt_out: Vec<String>,

@@ -158,6 +158,7 @@ impl Config {
             dns_cache_ttl_s: scan.dns_cache_ttl_s as u32,
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,
+            limit_loopback: scan.limit_loopback,
             authentication_min: scan.authentication_min,
             details: None,
             capture_share: if self.capture.is_enabled() { self.capture.share } else { 0.0 },

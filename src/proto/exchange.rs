@@ -72,6 +72,8 @@ pub enum Step {
     Wait,
     /// The exchange is complete.
     Done(Box<Snapshot>),
+    /// The server sends what costs time and is never usable: end the scan with what it has.
+    Fail(IgnoreReason),
 }
 
 impl From<Result<Snapshot, IgnoreReason>> for Step {

@@ -21,6 +21,9 @@ pub struct Protocol {
     pub default_ports: &'static [u16],
     /// Packets sent to a server that replies to each at once.
     pub packets_typical: u32,
+    /// Most different packets of a scan, whatever the server replies. Each may be sent again as often as
+    /// `scan.retries` says.
+    pub packets_max: u32,
     start: Start,
 }
 
@@ -34,9 +37,10 @@ impl Protocol {
         wire_format: WireFormat,
         default_ports: &'static [u16],
         packets_typical: u32,
+        packets_max: u32,
         start: Start,
     ) -> Protocol {
-        Protocol { scheme, wire_format, default_ports, packets_typical, start }
+        Protocol { scheme, wire_format, default_ports, packets_typical, packets_max, start }
     }
 
     /// A new scan of an address.
@@ -68,23 +72,23 @@ pub enum WireFormat {
 /// order.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol::new("quake3", WireFormat::Quake3, &[27960], 1, |nonce, _| Box::new(quake3::StatusQuery::new(nonce))),
-    Protocol::new("darkplaces", WireFormat::Quake3, &[26000], 1, |nonce, _| Box::new(quake3::StatusQuery::new(nonce))),
-    Protocol::new("source", WireFormat::Source, &[27015, 27016], 3, |_, _| Box::new(A2sQuery::new())),
-    Protocol::new("teeworlds", WireFormat::Teeworlds, &[8303], 1, |nonce, _| Box::new(teeworlds::InfoQuery::new(nonce))),
-    Protocol::new("teeworlds7", WireFormat::Teeworlds7, &[8303], 2, |nonce, _| Box::new(teeworlds7::InfoQuery::new(nonce))),
-    Protocol::new("quakeworld", WireFormat::QuakeWorld, &[27500], 1, |_, _| Box::new(quakeworld::StatusQuery::new())),
-    Protocol::new("quake2", WireFormat::Quake2, &[27910], 1, |_, _| Box::new(quake2::StatusQuery)),
-    Protocol::new("samp", WireFormat::Samp, &[7777], 3, |nonce, address| Box::new(samp::SampQuery::new(nonce, address))),
-    Protocol::new("unreal2", WireFormat::Unreal2, &[7778], 2, |_, _| Box::new(unreal2::Unreal2Query::new())),
-    Protocol::new("gamespy1", WireFormat::GameSpy1, &[7778, 23000], 1, |_, _| Box::new(gamespy1::StatusQuery::new())),
-    Protocol::new("gamespy2", WireFormat::GameSpy2, &[23000], 1, |nonce, _| Box::new(gamespy2::StatusQuery::new(nonce))),
-    Protocol::new("gamespy3", WireFormat::GameSpy3, &[29900], 2, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
-    Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
-    Protocol::new("bedrock", WireFormat::Bedrock, &[19132], 1, |nonce, _| Box::new(bedrock::PingQuery::new(nonce))),
-    Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery)),
-    Protocol::new("doom3", WireFormat::Doom3, &[27666, 28004], 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::Doom3))),
-    Protocol::new("etqw", WireFormat::QuakeWars, &[27733], 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::QuakeWars))),
+    Protocol::new("quake3", WireFormat::Quake3, &[27960], 1, 1, |nonce, _| Box::new(quake3::StatusQuery::new(nonce))),
+    Protocol::new("darkplaces", WireFormat::Quake3, &[26000], 1, 1, |nonce, _| Box::new(quake3::StatusQuery::new(nonce))),
+    Protocol::new("source", WireFormat::Source, &[27015, 27016], 3, 8, |_, _| Box::new(A2sQuery::new())),
+    Protocol::new("teeworlds", WireFormat::Teeworlds, &[8303], 1, 1, |nonce, _| Box::new(teeworlds::InfoQuery::new(nonce))),
+    Protocol::new("teeworlds7", WireFormat::Teeworlds7, &[8303], 2, 2, |nonce, _| Box::new(teeworlds7::InfoQuery::new(nonce))),
+    Protocol::new("quakeworld", WireFormat::QuakeWorld, &[27500], 1, 1, |_, _| Box::new(quakeworld::StatusQuery::new())),
+    Protocol::new("quake2", WireFormat::Quake2, &[27910], 1, 1, |_, _| Box::new(quake2::StatusQuery)),
+    Protocol::new("samp", WireFormat::Samp, &[7777], 3, 3, |nonce, address| Box::new(samp::SampQuery::new(nonce, address))),
+    Protocol::new("unreal2", WireFormat::Unreal2, &[7778], 2, 2, |_, _| Box::new(unreal2::Unreal2Query::new())),
+    Protocol::new("gamespy1", WireFormat::GameSpy1, &[7778, 23000], 1, 1, |_, _| Box::new(gamespy1::StatusQuery::new())),
+    Protocol::new("gamespy2", WireFormat::GameSpy2, &[23000], 1, 1, |nonce, _| Box::new(gamespy2::StatusQuery::new(nonce))),
+    Protocol::new("gamespy3", WireFormat::GameSpy3, &[29900], 2, 5, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
+    Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, 5, |nonce, _| Box::new(gamespy3::StatusQuery::new(nonce))),
+    Protocol::new("bedrock", WireFormat::Bedrock, &[19132], 1, 1, |nonce, _| Box::new(bedrock::PingQuery::new(nonce))),
+    Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery)),
+    Protocol::new("doom3", WireFormat::Doom3, &[27666, 28004], 1, 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::Doom3))),
+    Protocol::new("etqw", WireFormat::QuakeWars, &[27733], 1, 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::QuakeWars))),
 ];
 
 /// The protocol of a URL scheme, if it can be scanned.

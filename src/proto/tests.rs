@@ -24,6 +24,27 @@ fn every_opening_is_accepted_by_a_protocol() {
     }
 }
 
+/// A server that challenges again and again, and in between replies as it should.
+#[test]
+fn scan_never_sends_more_packets_than_its_protocol_says() {
+    for protocol in PROTOCOLS {
+        let mut exchange = protocol.start(Nonce(7), "10.0.0.1:7777".parse().unwrap());
+        let mut packets = 1;
+        for round in 0_u8..40 {
+            let challenges = [
+                [b"\xff\xff\xff\xffA123", &[round][..]].concat(),
+                [b"\x09\x00\x00\x00\x07", round.to_string().as_bytes(), b"\0"].concat(),
+                [b"\x04\0\0\0\0\0\x07\x05abc", &[round][..]].concat(),
+            ];
+            // Replies only after the challenges, because they would end the scan.
+            let replies = if round < 20 { Vec::new() } else { openings() };
+            let steps = challenges.iter().chain(&replies).map(|datagram| exchange.handle_datagram(0, datagram));
+            packets += steps.filter(|step| *step == Step::Send).count() as u32;
+        }
+        assert_eq!(packets, protocol.packets_max, "{}", protocol.scheme);
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_datagrams_do_not_panic_in_any_protocol(

@@ -66,6 +66,7 @@ struct Limits {
     address_burst: NonZeroU32,
     subnet_burst: NonZeroU32,
     global_burst: NonZeroU32,
+    limit_loopback: bool,
 }
 
 impl RateLimits {
@@ -83,11 +84,12 @@ impl RateLimits {
         }
     }
 
-    /// Requests permits for `packets` packets to `ip`, all at once. A loopback
-    /// address is the local machine, so only the global limit applies.
+    /// Requests permits for `packets` packets to `ip`, all at once. Only the global limit applies to a
+    /// loopback address if the settings say so.
     pub fn acquire(&mut self, now: Duration, token: u64, ip: IpAddr, packets: u32) -> Admission {
         self.time.set(now);
-        let first = if ip.is_loopback() { LimitScope::Global } else { LimitScope::Address(ip) };
+        let is_exempt = ip.is_loopback() && !self.limits.limit_loopback;
+        let first = if is_exempt { LimitScope::Global } else { LimitScope::Address(ip) };
         let packets = NonZeroU32::new(packets).unwrap_or(NonZeroU32::MIN);
         self.try_acquire(first, ThrottledScan { token, ip, packets })
     }
@@ -175,6 +177,7 @@ impl Limits {
             address_burst,
             subnet_burst,
             global_burst,
+            limit_loopback: settings.limit_loopback,
         }
     }
 
@@ -302,9 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn global_limit_applies_to_loopback() {
+    fn loopback_may_be_exempt_from_all_limits_but_the_global_one() {
         let requests: Vec<_> = (0..1_000).map(|token| (token, "127.0.0.1", 1)).collect();
-        let granted = run(&mut RateLimits::new(&settings()), &requests);
+        let exempt = ScanSettings { limit_loopback: false, ..settings() };
+        let limited = run(&mut RateLimits::new(&settings()), &requests[..30]);
+        assert!(limited.iter().filter(|g| g.0 == 0).count() < 30);
+        let granted = run(&mut RateLimits::new(&exempt), &requests);
         assert_eq!(granted.iter().filter(|g| g.0 == 0).count(), 50);
         let last = granted.last().unwrap().0;
         assert!((945..=955).contains(&last), "{last}");

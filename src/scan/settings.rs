@@ -46,6 +46,8 @@ pub struct ScanSettings {
     pub receive_buffer_bytes: u32,
     /// Scan private, loopback and documentation addresses too.
     pub allow_private: bool,
+    /// The limits of an address and of a subnet apply to loopback addresses, too.
+    pub limit_loopback: bool,
     /// Weakest authentication of a reply with which its players are ranked.
     pub authentication_min: Authentication,
     /// The details of replies that outcomes have; `None`: none.
@@ -72,6 +74,7 @@ impl Default for ScanSettings {
             dns_cache_ttl_s: 3_600,
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,
+            limit_loopback: true,
             authentication_min: Authentication::Address,
             details: None,
             capture_share: 0.0,

@@ -91,7 +91,13 @@ fn source(packet: &[u8]) -> Vec<Vec<u8>> {
 
 /// A timeout that no replying server exceeds, however busy the machine is.
 pub(super) fn patient() -> ScanSettings {
-    ScanSettings { timeout_ms: 30_000, retries: 1, allow_private: true, ..ScanSettings::default() }
+    ScanSettings {
+        timeout_ms: 30_000,
+        retries: 1,
+        allow_private: true,
+        limit_loopback: false,
+        ..ScanSettings::default()
+    }
 }
 
 /// For tests that wait for a timeout.
@@ -375,6 +381,36 @@ async fn global_rate_limit_delays_and_drops_nothing() {
     assert!(counts.throttled_global > 0);
     // A burst of three, then 27 at 60 a second.
     assert!(started.elapsed().as_millis() >= 440, "{:?}", started.elapsed());
+}
+
+/// Each challenge makes clqd send another packet. All packets but those of a typical scan wait for the
+/// limits, counted here at the server.
+#[tokio::test]
+async fn answers_to_challenges_obey_the_limits() {
+    let challenge = |count: usize, _: &[u8]| vec![[b"\xff\xff\xff\xffA", &(count as u32).to_le_bytes()[..]].concat()];
+    let servers: Vec<Server> = (0..3).map(|_| Server::start(challenge)).collect();
+    let urls: Vec<_> = servers.iter().map(|server| server.url("source")).collect();
+    let (per_second, burst) = (10, 3);
+    let limited = ScanSettings {
+        address_packets_per_second_max: f64::from(per_second),
+        address_burst_packets: burst,
+        limit_loopback: true,
+        retries: 0,
+        ..quick()
+    };
+    let started = Instant::now();
+    let (all, counts) = scan_all(limited, &urls, ScanMode::Normal).await;
+    assert!(
+        all.iter().all(|outcome| reason(outcome) == MissReason::Malformed || reason(outcome) == MissReason::Timeout)
+    );
+    let mut arrivals: Vec<Instant> = servers.iter().flat_map(Server::received).map(|(at, _)| at).collect();
+    arrivals.sort();
+    assert_eq!(arrivals.len() as u64, counts.packets_sent);
+    assert!(counts.throttled_address > 0 && arrivals.len() > 2 * burst as usize, "{} packets", arrivals.len());
+    for (sent, at) in (1..).zip(arrivals) {
+        let allowed = f64::from(burst) + (at - started).as_secs_f64() * f64::from(per_second) + 1.0;
+        assert!(f64::from(sent) <= allowed, "{sent} packets in {:?}", at - started);
+    }
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl Client {
             match exchange.handle_datagram(0, &buffer[..length]) {
                 Step::Done(snapshot) => return Some(*snapshot),
                 Step::Send => drop(self.socket.send_to(&exchange.request(), at).unwrap()),
-                Step::Wait | Step::Ignore(_) => {}
+                Step::Wait | Step::Ignore(_) | Step::Fail(_) => {}
             }
         }
     }

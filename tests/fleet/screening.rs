@@ -87,6 +87,7 @@ impl Simulation {
         let clock = Arc::clone(&self.fleet);
         let settings = ScanSettings {
             allow_private: true,
+            limit_loopback: false,
             packets_per_second_max: 100_000.0,
             address_packets_per_second_max: 100_000.0,
             address_burst_packets: 1_000,

@@ -147,7 +147,7 @@ impl Sandbox {
         let commit_interval = if store.contains("commit_interval_ms") { "" } else { "commit_interval_ms = 50\n" };
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
-             [scan]\nallow_private = true\ntimeout_ms = 400\nretries = 1\n\
+             [scan]\nallow_private = true\nlimit_loopback = false\ntimeout_ms = 400\nretries = 1\n\
              address_packets_per_second_max = 1000\naddress_burst_packets = 1000\n\
              subnet_packets_per_second_max = 100000\nsubnet_burst_packets = 100000\n\
              interval_class1_s = 1\ninterval_class2_s = 2\n{scan}\n\

@@ -136,14 +136,13 @@ fn config(args: &DemoArgs, dir: &Path, website: SocketAddr) -> Config {
     let mut config = Config { state_dir, control_socket, ..Config::default() };
     config.web.listen = website.to_string();
     config.scan.allow_private = true;
+    config.scan.limit_loopback = false;
     config.scan.timeout_ms = 1_000;
     config.scan.interval_class1_s = 3;
     config.scan.interval_class2_s = 10;
     config.scan.interval_class3_s = 30;
     config.scan.interval_class4_s = 60;
     config.scan.interval_class5_s = 120;
-    config.scan.subnet_packets_per_second_max = 5_000;
-    config.scan.subnet_burst_packets = 5_000;
     if let Some(url) = &args.mysql {
         config.archive.url.clone_from(url);
         config.archive.interval_s = 10;

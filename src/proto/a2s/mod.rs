@@ -123,6 +123,7 @@ impl Exchange for A2sQuery {
                 Some(message) => self.on_message(t_ms, message),
                 None => Step::Ignore(IgnoreReason::Malformed),
             },
+            Err(reason) if self.fragments.is_exhausted() => Step::Fail(reason),
             Err(reason) => Step::Ignore(reason),
         }
     }

@@ -34,6 +34,8 @@ pub(super) struct Scan {
     pub(super) socket: usize,
     /// How many times the current request was sent.
     pub(super) sends: u32,
+    /// Packets to this target whose permits were taken, or are waited for, and that were not sent.
+    pub(super) permits: u32,
     /// A packet was sent to this target; replies are accepted from now on.
     pub(super) is_sent: bool,
     pub(super) last_sent: Option<Duration>,
@@ -71,6 +73,7 @@ impl Scan {
             exchange: None,
             socket: 0,
             sends: 0,
+            permits: 0,
             is_sent: false,
             last_sent: None,
             first_sent_ms: None,
@@ -93,6 +96,7 @@ impl Scan {
         self.exchange = None;
         self.is_sent = false;
         self.sends = 0;
+        self.permits = 0;
         self.received_invalid = false;
         self.capture = None;
     }

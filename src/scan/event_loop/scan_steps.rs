@@ -55,11 +55,20 @@ impl EventLoop {
 
     /// Takes the rate limit permits for the next packet, and sends it when they are
     /// granted. The first packet takes the permits for all packets of a typical scan,
-    /// so that the reply to the server's challenge is not throttled.
+    /// so that the reply to the server's challenge is not throttled. Each further packet takes its own: a
+    /// server may send challenge after challenge.
     fn acquire_permits(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        if scan.state == State::Throttled {
+            return; // The packet that waits is the one of the exchange's present state.
+        }
+        if scan.permits > 0 {
+            return self.send(token);
+        }
         let packets = if scan.is_sent { 1 } else { scan.target().protocol.packets_typical };
         let ip = scan.ip().expect("resolved before it takes permits");
+        scan.permits = packets;
+        scan.deadline = None;
         scan.state = State::Throttled;
         match self.rate_limits.acquire(self.start.elapsed(), token, ip, packets) {
             Admission::Granted => self.send(token),
@@ -85,6 +94,7 @@ impl EventLoop {
         scan.last_sent = Some(now);
         self.address_locks.record_packet(address, now);
         scan.sends += 1;
+        scan.permits -= 1;
         scan.is_sent = true;
         scan.state = State::AwaitingReply;
         let timeout = scan.timeout(&self.settings, &self.round_trips);
@@ -137,10 +147,7 @@ impl EventLoop {
         if !scan.is_sent {
             return;
         }
-        match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
-            Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
-            None => self.fail_target(token, MissReason::Refused),
-        }
+        self.end_early(token, MissReason::Refused);
     }
 
     /// A datagram was received. `t_ms`, `at`: its arrival, Unix ms and on the clock of the timers.
@@ -155,13 +162,14 @@ impl EventLoop {
         if let Some(capture) = &mut scan.capture {
             capture.add(t_ms, bytes);
         }
-        if !matches!(step, Step::Ignore(_)) && scan.rtt_ms.is_none() {
+        let is_usable = !matches!(step, Step::Ignore(_) | Step::Fail(_));
+        if is_usable && scan.rtt_ms.is_none() {
             let sent_at = self.start + scan.last_sent.expect("a packet was sent");
             let rtt_ms = at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32;
             scan.rtt_ms = Some(rtt_ms);
             self.round_trips.record(scan.request.server, rtt_ms);
         }
-        if !matches!(step, Step::Ignore(_)) {
+        if is_usable {
             self.silent_hosts.record_reply(from.ip());
             scan.held_bytes += bytes.len();
             self.held_bytes += bytes.len();
@@ -173,18 +181,28 @@ impl EventLoop {
             }
             Step::Wait if self.held_bytes > INCOMPLETE_REPLY_BYTES_MAX => {
                 self.counters.incomplete_replies_dropped.increment();
-                match exchange.partial_snapshot() {
-                    Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
-                    None => self.fail_target(token, MissReason::ReceiveOverflow),
-                }
+                self.end_early(token, MissReason::ReceiveOverflow);
+            }
+            Step::Fail(reason) => {
+                self.counters.ignored(reason).increment();
+                self.end_early(token, MissReason::Malformed);
             }
             Step::Wait => {}
             Step::Send => {
                 // A new request has its own resends.
                 scan.sends = 0;
-                self.send(token);
+                self.acquire_permits(token);
             }
             Step::Done(snapshot) => self.complete_scan(token, Ok(*snapshot), bytes),
+        }
+    }
+
+    /// Ends a scan with the partial snapshot that it has, or else its target.
+    fn end_early(&mut self, token: ScanToken, reason: MissReason) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
+            Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
+            None => self.fail_target(token, reason),
         }
     }
 
@@ -261,7 +279,10 @@ impl EventLoop {
 /// by a replay. The player count remains.
 fn withhold_list(snapshot: &mut Snapshot) {
     if snapshot.completeness == Completeness::Full {
-        snapshot.count = snapshot.count.or(Some(snapshot.players.len() as u32));
+        if snapshot.count.is_none() {
+            snapshot.count = Some(snapshot.players.len() as u32);
+            snapshot.bots = Some(snapshot.players.iter().filter(|player| player.bot).count() as u32);
+        }
         snapshot.completeness = Completeness::Partial;
     }
 }

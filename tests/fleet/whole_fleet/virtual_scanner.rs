@@ -136,7 +136,7 @@ impl VirtualScanner {
         };
         let scan = self.scans.get_mut(&id).expect("a scan in flight");
         match scan.exchange.handle_datagram(t_ms, &delivery.bytes) {
-            Step::Ignore(_) => self.ignored += 1,
+            Step::Ignore(_) | Step::Fail(_) => self.ignored += 1,
             Step::Wait => {}
             Step::Send => {
                 scan.sent = 0;
