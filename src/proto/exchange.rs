@@ -16,6 +16,15 @@ pub trait Exchange: Send {
     /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
 
+    /// No list of this server was ever longer than the number of players that it announced. So an
+    /// announced 0 needs no list.
+    fn trust_count(&mut self) {}
+
+    /// Whether the server announced at least as many players as it listed. `None`: there was no list.
+    fn announced_enough(&self) -> Option<bool> {
+        None
+    }
+
     /// How the reply is authenticated as coming from the server.
     fn authentication(&self) -> Authentication;
 

@@ -125,7 +125,7 @@ impl Exchange for StatusQuery {
     }
 }
 
-fn read_table(info: &Infostring, mut table: PlayerTable) -> PlayerTable {
+fn read_table<'a>(info: &Infostring<'a>, mut table: PlayerTable<'a>) -> PlayerTable<'a> {
     for (key, value) in info.pairs() {
         table.set_numbered(key, value);
     }

@@ -103,7 +103,7 @@ fn settings<'a>(rest: &mut &'a [u8]) -> Result<Pairs<'a>, IgnoreReason> {
 
 /// The table of players: a zero byte, the number of rows (which some games leave out), the names
 /// of the columns up to an empty one, and the values row by row.
-fn read_rows(rest: &mut &[u8], table: &mut PlayerTable) -> Result<(), IgnoreReason> {
+fn read_rows<'a>(rest: &mut &'a [u8], table: &mut PlayerTable<'a>) -> Result<(), IgnoreReason> {
     if rest.first() == Some(&0) {
         rest.advance(1);
     }

@@ -8,7 +8,7 @@ use bytes::Buf;
 
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
-use super::fields::{self, c_str};
+use super::fields::{self, Pairs, c_str};
 use super::nonce::Nonce;
 use super::player_table::{PlayerTable, column_name, is_full_list};
 use super::text::short_text;
@@ -92,7 +92,7 @@ impl StatusQuery {
 
     /// The content of the datagrams received, and whether it ends inside a value. `table`: an
     /// empty one.
-    fn reply(&self, table: PlayerTable) -> (Reply, bool) {
+    fn reply<'a>(&'a self, table: PlayerTable<'a>) -> (Reply<'a>, bool) {
         let mut reply = Reply { settings: Vec::new(), players: table };
         let mut section = SECTION_SETTINGS;
         let mut is_cut = false;
@@ -168,8 +168,8 @@ impl Exchange for StatusQuery {
     fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {
         let reply = self.reply(PlayerTable::with_teams()).0;
         let named = |key: &'_ [u8]| if key == UT3_GAME_TYPE.as_bytes() { b"gametype".to_vec() } else { key.to_vec() };
-        let pairs: Vec<_> = reply.settings.iter().map(|(key, value)| (named(key), value)).collect();
-        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], &value[..])), level);
+        let pairs: Pairs = reply.settings.iter().map(|(key, value)| (named(key), *value)).collect();
+        let details = Details::from_pairs(pairs.iter().map(|(key, value)| (&key[..], *value)), level);
         details.with_player_teams(reply.players.player_teams())
     }
 
@@ -183,17 +183,17 @@ const UT3_MAP: &str = "p1073741825";
 const UT3_GAME_TYPE: &str = "p1073741826";
 
 /// The content of a reply.
-struct Reply {
-    settings: Vec<(Vec<u8>, Vec<u8>)>,
-    players: PlayerTable,
+struct Reply<'a> {
+    settings: Pairs<'a>,
+    players: PlayerTable<'a>,
 }
 
-impl Reply {
+impl<'a> Reply<'a> {
     /// Adds a datagram. `section`: the one in which the datagram before it ended, because a
     /// section continues without being named again.
     ///
     /// Error: it ends inside a value; the next datagram repeats that value.
-    fn add(&mut self, mut rest: &[u8], section: &mut u8) -> Result<(), IgnoreReason> {
+    fn add(&mut self, mut rest: &'a [u8], section: &mut u8) -> Result<(), IgnoreReason> {
         while !rest.is_empty() {
             // A section begins with its number, which no key or column does. The numbers grow: a lower one is
             // padding.
@@ -210,20 +210,20 @@ impl Reply {
     }
 
     /// Pairs up to an empty key.
-    fn add_settings(&mut self, rest: &mut &[u8]) -> Result<(), IgnoreReason> {
+    fn add_settings(&mut self, rest: &mut &'a [u8]) -> Result<(), IgnoreReason> {
         while !rest.is_empty() {
             let key = c_str(rest)?;
             if key.is_empty() {
                 break;
             }
-            self.settings.push((key.to_ascii_lowercase(), c_str(rest)?.to_vec()));
+            self.settings.push((key.to_ascii_lowercase(), c_str(rest)?));
         }
         Ok(())
     }
 
     /// Columns up to an empty name: the name, the number of the first value, the values, and an empty
     /// one. A value may be empty, too: the name of a bot.
-    fn add_columns(&mut self, rest: &mut &[u8], players: bool) -> Result<(), IgnoreReason> {
+    fn add_columns(&mut self, rest: &mut &'a [u8], players: bool) -> Result<(), IgnoreReason> {
         while !rest.is_empty() {
             let name = c_str(rest)?;
             if name.is_empty() {
@@ -270,8 +270,8 @@ impl Reply {
 
     fn value(&self, keys: &[&str]) -> Option<&[u8]> {
         keys.iter().find_map(|key| {
-            let named = |(k, v): &&(Vec<u8>, Vec<u8>)| k == key.as_bytes() && !v.is_empty();
-            self.settings.iter().find(named).map(|(_, value)| value.as_slice())
+            let named = |(k, v): &&(Vec<u8>, &[u8])| k == key.as_bytes() && !v.is_empty();
+            self.settings.iter().find(named).map(|(_, value)| *value)
         })
     }
 

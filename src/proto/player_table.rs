@@ -23,7 +23,7 @@ enum Column {
 /// The number of columns.
 const COLUMN_COUNT: usize = 6;
 
-type Row = [Option<Vec<u8>>; COLUMN_COUNT];
+type Row<'a> = [Option<&'a [u8]>; COLUMN_COUNT];
 
 /// The columns by the names that games use, in lower case and without the final underscore.
 const COLUMNS: &[(&str, Column)] = &[
@@ -53,23 +53,24 @@ pub(super) fn column_name(text: &[u8]) -> bool {
     is_word && (text.ends_with(b"_") || text.ends_with(b"_t") || is_known())
 }
 
-/// Values of players by their number in the list.
+/// Values of players by their number in the list, at most [`PLAYERS_MAX`]. They are slices of the reply: a
+/// datagram may have a value in two bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PlayerTable {
-    rows: BTreeMap<usize, Row>,
+pub(super) struct PlayerTable<'a> {
+    rows: Vec<Row<'a>>,
     /// Teams are separate from the rows, because some games also name teams by `team_N`, and a team
     /// is no player. `None`: teams are not read.
-    teams: Option<BTreeMap<usize, Vec<u8>>>,
+    teams: Option<BTreeMap<usize, &'a [u8]>>,
 }
 
-impl PlayerTable {
+impl<'a> PlayerTable<'a> {
     /// A table that also reads the teams of the players.
-    pub(super) fn with_teams() -> PlayerTable {
+    pub(super) fn with_teams() -> PlayerTable<'a> {
         PlayerTable { teams: Some(BTreeMap::new()), ..PlayerTable::default() }
     }
 
     /// Sets a value whose key ends with the player's number: `frags_3`. Other keys are skipped.
-    pub(super) fn set_numbered(&mut self, key: &[u8], value: &[u8]) {
+    pub(super) fn set_numbered(&mut self, key: &[u8], value: &'a [u8]) {
         let Some(end) = key.iter().rposition(|&b| b == b'_') else { return };
         let Some(number) = fields::number(&key[end + 1..]) else { return };
         self.set(&key[..end], number, value);
@@ -77,31 +78,34 @@ impl PlayerTable {
 
     /// Sets the value of a column for a player. Columns that clqd does not use are skipped, and
     /// so are players beyond the limit.
-    pub(super) fn set(&mut self, column: &[u8], number: usize, value: &[u8]) {
+    pub(super) fn set(&mut self, column: &[u8], number: usize, value: &'a [u8]) {
         let column = column.strip_suffix(b"_").unwrap_or(column);
         if let Some(teams) = &mut self.teams
             && column.eq_ignore_ascii_case(b"team")
             && number <= PLAYERS_MAX
         {
-            teams.insert(number, value.to_vec());
+            teams.insert(number, value);
         }
         let known = COLUMNS.iter().find(|(name, _)| column.eq_ignore_ascii_case(name.as_bytes()));
         let Some(&(_, column)) = known else { return };
         if number > PLAYERS_MAX {
             return;
         }
-        self.rows.entry(number).or_default()[column as usize] = Some(value.to_vec());
+        if self.rows.len() <= number {
+            self.rows.resize(number + 1, Row::default());
+        }
+        self.rows[number][column as usize] = Some(value);
     }
 
     /// The teams of the players that [`PlayerTable::into_players`] returns, in the same order.
     /// All are empty unless the table was created by [`PlayerTable::with_teams`].
     pub(super) fn player_teams(&self) -> Vec<String> {
-        let players = self.rows.iter().filter(|(_, columns)| player(columns).is_some()).take(PLAYERS_MAX);
-        let team = |number| self.teams.as_ref()?.get(number).map(Vec::as_slice).filter(|team| *team != NO_TEAM);
+        let players = self.rows.iter().enumerate().filter(|(_, columns)| is_player(columns)).take(PLAYERS_MAX);
+        let team = |number| self.teams.as_ref()?.get(&number).copied().filter(|team| *team != NO_TEAM);
         players.map(|(number, _)| short_text(team(number).unwrap_or_default())).collect()
     }
 
-    /// The number of players that have a value.
+    /// One more than the highest number of a player with a value.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -111,7 +115,7 @@ impl PlayerTable {
     pub(super) fn into_players(self) -> (Vec<Player>, usize) {
         let mut players = Vec::new();
         let mut unusable = 0;
-        for columns in self.rows.into_values() {
+        for columns in self.rows.into_iter().filter(|columns| *columns != Row::default()) {
             match player(&columns) {
                 Some(player) if players.len() < PLAYERS_MAX => players.push(player),
                 _ => unusable += 1,
@@ -129,8 +133,12 @@ pub(super) fn is_full_list(players: usize, unusable: usize, announced: Option<u3
     }
 }
 
+fn is_player(columns: &Row) -> bool {
+    columns[Column::Name as usize].is_some()
+}
+
 fn player(columns: &Row) -> Option<Player> {
-    let value = |column: Column| columns[column as usize].as_deref();
+    let value = |column: Column| columns[column as usize];
     let number = fields::number::<i64>;
     Some(Player {
         name: player_name(value(Column::Name)?),

@@ -4,6 +4,8 @@
 //! ping of 0, so the list is complete when it has as many other entries as announced. There is no
 //! nonce.
 
+use std::collections::HashSet;
+
 use bytes::Buf;
 
 use super::details::{DetailLevel, Details};
@@ -21,6 +23,9 @@ const REPLY_HEADER: [u8; 4] = [0x80, 0, 0, 0];
 /// Id of entries that are no players: scores of teams.
 const TEAM_ID: i32 = 0;
 
+/// The most that is read of a list, bytes, with all its repetitions. 128 players with long names take 8 KB.
+const LIST_BYTES_MAX: usize = 64 << 10;
+
 /// Teams in UT2004: bits of the last number of an entry (qstat, `ut2003_player_packet`). Other
 /// games set neither.
 const RED_TEAM: i32 = 1 << 29;
@@ -31,6 +36,10 @@ const BLUE_TEAM: i32 = 1 << 30;
 pub struct Unreal2Query {
     details: Option<ServerInfo>,
     entries: Vec<Entry>,
+    /// The ids of the entries.
+    ids: HashSet<i32>,
+    /// Bytes of the list, repeated ones included.
+    list_bytes: usize,
     /// The list has an entry that could not be decoded.
     is_cut: bool,
     last_received_ms: i64,
@@ -106,7 +115,9 @@ impl Exchange for Unreal2Query {
                 }
                 Err(reason) => Step::Ignore(reason),
             },
+            (PLAYERS, Some(_)) if self.list_bytes + body.len() > LIST_BYTES_MAX => Step::Ignore(IgnoreReason::TooLarge),
             (PLAYERS, Some(_)) => {
+                self.list_bytes += body.len();
                 self.last_received_ms = t_ms;
                 self.add_players(body);
                 self.done_if_complete()
@@ -137,8 +148,11 @@ impl Unreal2Query {
         while !rest.is_empty() {
             match entry(&mut rest) {
                 Ok(Entry { id: TEAM_ID, .. }) => {}
-                Ok(entry) if self.entries.iter().any(|known| known.id == entry.id) => {}
-                Ok(entry) if self.entries.len() < PLAYERS_MAX => self.entries.push(entry),
+                Ok(entry) if self.ids.contains(&entry.id) => {}
+                Ok(entry) if self.entries.len() < PLAYERS_MAX => {
+                    self.ids.insert(entry.id);
+                    self.entries.push(entry);
+                }
                 _ => {
                     self.is_cut = true;
                     return;
@@ -215,42 +229,24 @@ fn text(rest: &mut &[u8]) -> Result<String, IgnoreReason> {
     }
     let content = take(rest, if is_utf16 { characters * 2 } else { characters })?;
     let decoded = if !is_utf16 {
-        crate::model::name::decode_text(&without_colours(content))
+        crate::model::name::decode_text(&without_colours(content.iter().copied()))
     } else {
-        let units: Vec<u16> = content.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-        let visible = without_colour_units(&units);
-        String::from_utf16_lossy(&visible)
+        let units = content.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        String::from_utf16_lossy(&without_colours(units))
     };
-    Ok(decoded.trim_end_matches('\0').to_owned())
+    Ok(decoded)
 }
 
-fn without_colours(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            0x1b => at += 4,
-            byte => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
-}
-
-fn without_colour_units(units: &[u16]) -> Vec<u16> {
+/// Without zeros at the end, too.
+fn without_colours<U: Copy + PartialEq + From<u8>>(mut units: impl ExactSizeIterator<Item = U>) -> Vec<U> {
     let mut out = Vec::with_capacity(units.len());
-    let mut at = 0;
-    while at < units.len() {
-        match units[at] {
-            0x1b => at += 4,
-            unit => {
-                out.push(unit);
-                at += 1;
-            }
+    while let Some(unit) = units.next() {
+        match unit == U::from(0x1b) {
+            true => _ = units.nth(2),
+            false => out.push(unit),
         }
     }
+    out.truncate(out.iter().rposition(|unit| *unit != U::from(0)).map_or(0, |last| last + 1));
     out
 }
 

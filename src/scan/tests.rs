@@ -383,6 +383,37 @@ async fn global_rate_limit_delays_and_drops_nothing() {
     assert!(started.elapsed().as_millis() >= 440, "{:?}", started.elapsed());
 }
 
+/// INFO of an empty server, whose lists were never longer than announced, ends the scan.
+#[tokio::test]
+async fn list_of_an_empty_server_is_not_requested_if_its_count_was_always_enough() {
+    // In the order of the scans of one server: players announced, players listed, packets.
+    for scans in [&[(0, 0, 3), (0, 0, 2), (1, 1, 3), (0, 0, 2)][..], &[(1, 1, 3), (0, 1, 2)], &[(0, 1, 3), (0, 0, 3)]] {
+        let now = Arc::new(Mutex::new((0, 0)));
+        let script = now.clone();
+        let server = Server::start(move |_, packet| {
+            let (announced, listed) = *script.lock().unwrap();
+            let mut reply = source(packet).remove(0);
+            match reply[4] {
+                b'I' => reply[INFO.len() - 12] = announced,
+                b'D' if listed == 0 => reply = b"\xff\xff\xff\xffD\x00".to_vec(),
+                _ => {}
+            }
+            vec![reply]
+        });
+        let (scanner, requests, mut outcomes) = Scanner::start(patient(), clock()).unwrap();
+        let mut sent = 0;
+        for &(announced, listed, packets) in scans {
+            *now.lock().unwrap() = (announced, listed);
+            let url = server.url("source");
+            assert!(requests.send(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }).await);
+            let snapshot = next(&mut outcomes).await.result.unwrap();
+            assert_eq!(snapshot.completeness, Completeness::Full);
+            let before = std::mem::replace(&mut sent, scanner.counters().values().packets_sent);
+            assert_eq!(sent - before, packets, "{announced} announced, {listed} listed, of {scans:?}");
+        }
+    }
+}
+
 /// Each challenge makes clqd send another packet. All packets but those of a typical scan wait for the
 /// limits, counted here at the server.
 #[tokio::test]

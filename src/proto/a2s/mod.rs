@@ -35,6 +35,8 @@ pub struct A2sQuery {
     challenges: u32,
     info: Option<Info>,
     fragments: Reassembler,
+    trusts_count: bool,
+    announced_enough: Option<bool>,
     /// Arrival of the last valid datagram, Unix ms.
     last_received_ms: i64,
 }
@@ -48,8 +50,8 @@ impl A2sQuery {
     fn on_message(&mut self, t_ms: i64, message: &[u8]) -> Step {
         let step = match (message.split_first(), &self.info) {
             (Some((b'A', challenge)), _) => self.on_challenge(challenge),
-            (Some((b'I', _)), None) => self.on_info(info::decode(message)),
-            (Some((b'm', _)), None) => self.on_info(info::decode_goldsrc(message)),
+            (Some((b'I', _)), None) => self.on_info(t_ms, info::decode(message)),
+            (Some((b'm', _)), None) => self.on_info(t_ms, info::decode_goldsrc(message)),
             // Old GoldSrc servers reply to one INFO in both formats; the newer one has
             // more fields.
             (Some((b'I', _)), Some(Info { is_goldsrc_format: true, .. })) => match info::decode(message) {
@@ -63,7 +65,10 @@ impl A2sQuery {
                 Step::Ignore(IgnoreReason::UnexpectedMessage)
             }
             (Some((b'D', body)), Some(info)) => match players::decode(body) {
-                Ok(roster) => Step::Done(Box::new(snapshot(t_ms, info, Some(roster)))),
+                Ok(roster) => {
+                    self.announced_enough = Some(roster.entries.len() <= info.players as usize);
+                    Step::Done(Box::new(snapshot(t_ms, info, Some(roster))))
+                }
                 Err(reason) => Step::Ignore(reason),
             },
             _ => Step::Ignore(IgnoreReason::NotAReply),
@@ -86,8 +91,14 @@ impl A2sQuery {
         Step::Send
     }
 
-    fn on_info(&mut self, info: Result<Info, IgnoreReason>) -> Step {
+    fn on_info(&mut self, t_ms: i64, info: Result<Info, IgnoreReason>) -> Step {
         match info {
+            // Only with a challenge: it authenticates the reply, as it does a list.
+            Ok(info) if info.players == 0 && self.trusts_count && self.challenge.is_some() => {
+                let snapshot = snapshot(t_ms, &info, Some(PlayerReply::default()));
+                self.info = Some(info);
+                Step::Done(Box::new(snapshot))
+            }
             Ok(info) => {
                 self.info = Some(info);
                 Step::Send
@@ -126,6 +137,14 @@ impl Exchange for A2sQuery {
             Err(reason) if self.fragments.is_exhausted() => Step::Fail(reason),
             Err(reason) => Step::Ignore(reason),
         }
+    }
+
+    fn trust_count(&mut self) {
+        self.trusts_count = true;
+    }
+
+    fn announced_enough(&self) -> Option<bool> {
+        self.announced_enough
     }
 
     fn authentication(&self) -> Authentication {

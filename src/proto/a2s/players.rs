@@ -6,7 +6,7 @@ use crate::proto::exchange::IgnoreReason;
 use crate::proto::fields::c_str;
 
 /// The player list as sent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayerReply<'a> {
     /// Number of players that the header announces. One byte: at most 255.
     pub announced: u8,

@@ -46,6 +46,7 @@ use super::silent_hosts::SilentHosts;
 use super::socket::{Ready, ReceiveBatch, Sockets};
 use super::timers::Timers;
 use super::waker::Waker;
+use crate::model::ServerKey;
 use crate::proto::NonceKey;
 
 /// Interval at which expired cache entries and idle rate limits are removed.
@@ -107,6 +108,9 @@ pub(super) struct EventLoop {
     scans: FxHashMap<ScanToken, Scan>,
     address_locks: AddressLocks,
     round_trips: RoundTrips,
+    /// For servers that sent a list and its announced length since the start: whether no list was longer
+    /// than announced.
+    announce_enough: FxHashMap<ServerKey, bool>,
     silent_hosts: SilentHosts,
     /// Bytes of incomplete replies of all scans.
     held_bytes: usize,
@@ -151,6 +155,7 @@ impl EventLoop {
             scans: FxHashMap::default(),
             address_locks: AddressLocks::default(),
             round_trips: RoundTrips::default(),
+            announce_enough: FxHashMap::default(),
             silent_hosts: SilentHosts::default(),
             held_bytes: 0,
             next_token: 0,

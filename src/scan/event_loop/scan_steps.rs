@@ -45,7 +45,11 @@ impl EventLoop {
         // Each target of a scan has its own nonce.
         let nonce = self.key.nonce(address, token << 8 | scan.target_index as u64);
         let protocol = scan.target().protocol;
-        scan.exchange = Some(protocol.start(nonce, address));
+        let mut exchange = protocol.start(nonce, address);
+        if self.announce_enough.get(&scan.request.server) == Some(&true) {
+            exchange.trust_count();
+        }
+        scan.exchange = Some(exchange);
         let is_captured = nonce.is_sampled(self.settings.capture_share);
         scan.capture = is_captured.then(|| Box::new(Capture::new(protocol.scheme, address, nonce)));
         scan.socket = socket;
@@ -229,6 +233,9 @@ impl EventLoop {
         self.release_address(token);
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
         self.held_bytes -= scan.held_bytes;
+        if let Some(enough) = scan.exchange.as_ref().and_then(|exchange| exchange.announced_enough()) {
+            *self.announce_enough.entry(scan.request.server).or_insert(true) &= enough;
+        }
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
         let exchange = scan.exchange.as_ref().filter(|_| result.is_ok());
