@@ -2,8 +2,9 @@
 //! and stores nothing.
 //!
 //! Servers are printed in the order of their responses. With `--json`, each result is a
-//! line of a scan log with the additional fields `kind` and `rtt_ms`. Text and JSON mark
-//! the same players as bots, by the rules of the ranking.
+//! line of a scan log with the additional fields `kind`, `asked` and `rtt_ms`, and each invalid line of
+//! a list is an object of the kind `query_error`. Text and JSON mark the same players as bots, by the
+//! rules of the ranking.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -26,7 +27,7 @@ use crate::cli::scan_once::{ScanEvent, scan_once};
 use crate::cli::stdio::{Output, note};
 use crate::engine::Outcome;
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
-use crate::proto::{self, AUTO_SCHEME, DetailLevel, Details, WireFormat, parse_server_url_or_auto};
+use crate::proto::{self, AUTO_SCHEME, DetailLevel, Details, ServerUrlError, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
 use crate::scan::{Attempt, ScanMode, ScanOutcome, ScanRequest, ScanSettings, TIMEOUT_MS};
 use crate::scan_log;
@@ -48,8 +49,8 @@ const NAME_WIDTH_MAX: usize = 40;
 #[command(group = ArgGroup::new("servers").args(["urls", "file", "replay"]).required(true).multiple(true))]
 pub struct QueryArgs {
     /// Such as quake3://host:27960; host:port if the protocol is unknown
-    #[arg(value_name = "URL", value_parser = parse_server_url_or_auto)]
-    pub urls: Vec<ServerUrl>,
+    #[arg(value_name = "URL", value_parser = parse_target)]
+    pub urls: Vec<Target>,
     /// One URL a line; - is standard input
     ///
     /// What follows # is ignored.
@@ -82,6 +83,18 @@ pub struct QueryArgs {
     pub replay: Option<PathBuf>,
 }
 
+/// A server to query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// As it was written.
+    asked: String,
+    url: ServerUrl,
+}
+
+fn parse_target(asked: &str) -> Result<Target, ServerUrlError> {
+    parse_server_url_or_auto(asked).map(|url| Target { asked: asked.to_owned(), url })
+}
+
 fn timeout_ms() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(i64::from(*TIMEOUT_MS.start())..=i64::from(*TIMEOUT_MS.end()))
 }
@@ -94,27 +107,32 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.replay {
         return replay(file, args, app.json(), &rules);
     }
-    let mut urls = QueryTargets::default();
-    args.urls.iter().cloned().for_each(|url| urls.add(url));
+    let mut targets = QueryTargets::default();
+    args.urls.iter().cloned().for_each(|target| targets.add(target));
+    let mut out = io::BufWriter::new(Output::ending());
     for file in &args.file {
         let name = if is_stdin(file) { "standard input".to_owned() } else { file.display().to_string() };
         let invalid = if is_stdin(file) {
-            urls.read(io::stdin().lock())
+            targets.read(io::stdin().lock())
         } else {
-            File::open(file).and_then(|opened| urls.read(BufReader::new(opened)))
+            File::open(file).and_then(|opened| targets.read(BufReader::new(opened)))
         };
-        for (line, reason) in invalid.with_context(|| format!("cannot read {name}"))? {
-            note(format_args!("{name}:{line}: {reason}"));
-            urls.refused += 1;
+        for (line, error) in invalid.with_context(|| format!("cannot read {name}"))? {
+            if app.json() {
+                let (list, error) = (json::to_string(&name), json::to_string(&error));
+                writeln!(out, "{{\"kind\":\"query_error\",\"list\":{list},\"line\":{line},\"error\":{error}}}")?;
+            } else {
+                note(format_args!("{name}:{line}: {error}"));
+            }
+            targets.refused += 1;
         }
     }
-    if let Some(known) = &urls.known_schemes {
+    if let Some(known) = &targets.known_schemes {
         note(format_args!("clqd: known schemes are {known}"));
     }
-    let out = io::BufWriter::new(Output::ending());
     let settings = settings(args, config.scan.limit_loopback);
-    let missed = query(args, settings, app.json(), &rules, &urls.urls, out)?;
-    Ok(if missed + urls.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let missed = query(args, settings, app.json(), &rules, &targets.targets, out)?;
+    Ok(if missed + targets.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Prints what the datagrams of a capture contain.
@@ -126,7 +144,7 @@ fn replay(file: &Path, args: &QueryArgs, json: bool, rules: &Rules) -> anyhow::R
         Ok((url, mut outcome)) => {
             failed += u64::from(outcome.result.is_err());
             mark_bots(&mut outcome, &url, rules);
-            print(&mut out, json, &url, URL_WIDTH_MAX, outcome)
+            print(&mut out, json, None, &url, URL_WIDTH_MAX, outcome)
         }
         Err(error) => {
             failed += 1;
@@ -150,7 +168,7 @@ fn query(
     settings: ScanSettings,
     json: bool,
     rules: &Rules,
-    urls: &[ServerUrl],
+    targets: &[Target],
     mut out: impl Write,
 ) -> anyhow::Result<u64> {
     let mut captures = match &args.capture {
@@ -161,24 +179,24 @@ fn query(
         None => None,
     };
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };
-    let requests = (0..).zip(urls).map(|(id, url)| {
-        let (server, url) = (ServerKey(id), url.clone());
+    let requests = (0..).zip(targets).map(|(id, target)| {
+        let (server, url) = (ServerKey(id), target.url.clone());
         ScanRequest { id: id.into(), server, url, mode }
     });
     let mut missed = 0;
-    let width = urls.iter().map(|url| url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
+    let width = targets.iter().map(|target| target.url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);
     scan_once(settings, requests, |event| {
         let ScanEvent::Outcomes(outcomes) = event else { return out.flush() };
         for mut outcome in outcomes {
             missed += u64::from(outcome.result.is_err());
-            let requested = &urls[outcome.id as usize];
+            let Target { asked, url: requested } = &targets[outcome.id as usize];
             let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
             let url = found.as_ref().unwrap_or(requested);
             mark_bots(&mut outcome, url, rules);
             if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
                 capture::write(file, requested, capture)?;
             }
-            print(&mut out, json, url, width, outcome)?;
+            print(&mut out, json, Some(asked), url, width, outcome)?;
         }
         Ok(())
     })?;
@@ -204,9 +222,17 @@ fn detail_level(args: &QueryArgs) -> DetailLevel {
     if args.rules { DetailLevel::Rules } else { DetailLevel::Summary }
 }
 
-fn print(out: &mut impl Write, json: bool, url: &ServerUrl, width: usize, outcome: ScanOutcome) -> io::Result<()> {
+/// `asked`: the server as it was written; `None`: a capture does not show it.
+fn print(
+    out: &mut impl Write,
+    json: bool,
+    asked: Option<&str>,
+    url: &ServerUrl,
+    width: usize,
+    outcome: ScanOutcome,
+) -> io::Result<()> {
     if json {
-        return write_json(out, url, outcome);
+        return write_json(out, asked, url, outcome);
     }
     write_text(out, url, width, &outcome)?;
     outcome.details.iter().try_for_each(|details| write_details(out, details))
@@ -225,8 +251,9 @@ fn mark_bots(outcome: &mut ScanOutcome, url: &ServerUrl, rules: &Rules) {
 }
 
 /// Writes a scan log line as an object with more fields: first `kind`, last `details`,
-/// `authentication`, and `rtt_ms` if the round-trip time is known.
-fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
+/// `authentication`, `asked`, and `rtt_ms` if the round-trip time is known.
+fn write_json(out: &mut impl Write, asked: Option<&str>, url: &ServerUrl, outcome: ScanOutcome) -> io::Result<()> {
+    let asked = asked.map_or_else(String::new, |asked| format!(",\"asked\":{}", json::to_string(&asked)));
     let details = outcome.details.map(|details| format!(",\"details\":{}", json::to_string(&*details)));
     let (rtt_ms, authentication) = (outcome.rtt_ms, outcome.authentication);
     let result = match outcome.result {
@@ -240,7 +267,7 @@ fn write_json(out: &mut impl Write, url: &ServerUrl, outcome: ScanOutcome) -> io
     let fields = json::escape(fields.expect("a line of a scan log is an object"));
     let rtt = rtt_ms.map_or_else(String::new, |ms| format!(",\"rtt_ms\":{ms}"));
     let authentication = authentication.map_or_else(String::new, |grade| format!(",\"authentication\":\"{grade}\""));
-    writeln!(out, "{{\"kind\":\"query\",{fields}{}{authentication}{rtt}}}", details.unwrap_or_default())
+    writeln!(out, "{{\"kind\":\"query\",{fields}{}{authentication}{asked}{rtt}}}", details.unwrap_or_default())
 }
 
 fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &ScanOutcome) -> io::Result<()> {
@@ -310,17 +337,20 @@ fn write_details(out: &mut impl Write, details: &Details) -> io::Result<()> {
     details.rules.iter().try_for_each(|(key, value)| writeln!(out, "    {} = {}", sanitize(key), sanitize(value)))
 }
 
-/// Returns the number of players without bots. A full list is counted. For a partial list it
-/// is the count that the server reports, or `?` if it reports none.
+/// Returns the number of players without bots, and of bots if there are any: `0+6`. A full list is counted.
+/// For a partial list it is the count that the server reports, or `?` if it reports none.
 fn player_count(snapshot: &Snapshot) -> String {
-    match snapshot.completeness {
+    let announced_bots = snapshot.bots.unwrap_or(0) as usize;
+    let (players, bots) = match snapshot.completeness {
         Completeness::Full => {
-            let marked = snapshot.players.iter().filter(|player| player.bot).count();
-            let bots = marked.max(snapshot.bots.unwrap_or(0) as usize);
-            snapshot.players.len().saturating_sub(bots).to_string()
+            let bots = snapshot.players.iter().filter(|player| player.bot).count().max(announced_bots);
+            (snapshot.players.len().saturating_sub(bots).to_string(), bots)
         }
-        Completeness::Partial => snapshot.announced_players().map_or("?".to_owned(), |count| count.to_string()),
-    }
+        Completeness::Partial => {
+            (snapshot.announced_players().map_or("?".to_owned(), |count| count.to_string()), announced_bots)
+        }
+    };
+    if bots == 0 { players } else { format!("{players}+{bots}") }
 }
 
 /// Returns remarks for the end of a line. `elsewhere` is the successful attempt if it used
@@ -339,7 +369,7 @@ fn notes(snapshot: &Snapshot, elsewhere: Option<&Attempt>) -> String {
 /// The servers to query, each once, in the order in which they were given.
 #[derive(Debug, Default)]
 struct QueryTargets {
-    urls: Vec<ServerUrl>,
+    targets: Vec<Target>,
     known: BTreeSet<ServerUrl>,
     refused: u64,
     /// If a line has none of these schemes.
@@ -347,9 +377,9 @@ struct QueryTargets {
 }
 
 impl QueryTargets {
-    fn add(&mut self, url: ServerUrl) {
-        if self.known.insert(url.clone()) {
-            self.urls.push(url);
+    fn add(&mut self, target: Target) {
+        if self.known.insert(target.url.clone()) {
+            self.targets.push(target);
         }
     }
 
@@ -357,8 +387,8 @@ impl QueryTargets {
     /// error of each invalid line. Tags are ignored.
     fn read(&mut self, from: impl BufRead) -> io::Result<Vec<(usize, String)>> {
         let mut bad = Vec::new();
-        crate::cli::server_list::read(from, |number, url, _| match parse_server_url_or_auto(url) {
-            Ok(url) => self.add(url),
+        crate::cli::server_list::read(from, |number, asked, _| match parse_target(asked) {
+            Ok(target) => self.add(target),
             Err(error) => {
                 self.known_schemes = self.known_schemes.take().or_else(|| error.known_schemes().map(str::to_owned));
                 bad.push((number, error.brief()));
@@ -382,7 +412,8 @@ mod tests {
         let text =
             "\u{feff}quake3://a\n\n # nothing\nsource://b:1 tag # why\r\nnonsense\nQUAKE3://A:27960\nquake3://c:0\n";
         let bad = list.read(text.as_bytes()).unwrap();
-        assert_eq!(list.urls, [url("quake3://a"), url("source://b:1")]);
+        let target = |asked: &str, of: &str| Target { asked: asked.to_owned(), url: url(of) };
+        assert_eq!(list.targets, [target("quake3://a", "quake3://a"), target("source://b:1", "source://b:1")]);
         assert_eq!(bad.iter().map(|b| b.0).collect::<Vec<_>>(), [5, 7]);
         assert!(bad[0].1.contains("scheme://host:port"), "{bad:?}");
         assert!(list.read(&vec![b'x'; 100_000][..]).is_err());
@@ -437,7 +468,7 @@ mod tests {
             mark_bots(&mut outcome, &url("source://h:1"), &rules);
             let (mut text, mut line) = (Vec::new(), Vec::new());
             write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
-            write_json(&mut line, &url("quake3://h"), outcome).unwrap();
+            write_json(&mut line, None, &url("quake3://h"), outcome).unwrap();
             assert_eq!(String::from_utf8(text).unwrap().matches("  bot  ").count(), bots);
             assert_eq!(String::from_utf8(line).unwrap().matches("\"bot\":true").count(), bots);
         }
@@ -451,7 +482,7 @@ mod tests {
         snapshot.players[0].name = "x\u{202e}\u{9b}".repeat(40).into();
         let (mut text, mut line) = (Vec::new(), Vec::new());
         write_text(&mut text, &url("quake3://h"), 20, &outcome).unwrap();
-        write_json(&mut line, &url("quake3://h"), outcome.clone()).unwrap();
+        write_json(&mut line, None, &url("quake3://h"), outcome.clone()).unwrap();
         let (text, line) = (String::from_utf8(text).unwrap(), String::from_utf8(line).unwrap());
         assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 120), "{text}");
         assert!(line.contains("x\\u202e\\u009b") && !line.contains('\u{202e}'), "{line}");
@@ -466,7 +497,7 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,
-            "quake3://h:27960         7 ms     1/16  q3dm17            The [2JHost\n\
+            "quake3://h:27960         7 ms   1+1/16  q3dm17            The [2JHost\n\
              \x20        12      bot  bot\n\
              \x20         3    40 ms  a\n"
         );
@@ -492,7 +523,7 @@ mod tests {
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(lines, ["         12      bot        bot", "          3    40 ms  blue  a"]);
-        write_json(&mut line, &url("quake3://h"), outcome).unwrap();
+        write_json(&mut line, None, &url("quake3://h"), outcome).unwrap();
         let line = String::from_utf8(line).unwrap();
         assert!(line.contains("\"details\":{\"player_teams\":[\"^4blue\\u001b\",\"\"]}"), "{line}");
     }
@@ -500,9 +531,10 @@ mod tests {
     #[test]
     fn json_output_is_a_scan_log_line() {
         let mut out = Vec::new();
-        write_json(&mut out, &url("quake3://h"), outcome()).unwrap();
+        write_json(&mut out, Some("openarena://\u{9b}"), &url("quake3://h"), outcome()).unwrap();
         let line = std::str::from_utf8(&out).unwrap();
-        assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(",\"rtt_ms\":7}\n"), "{line}");
+        let end = ",\"asked\":\"openarena://\\u009b\",\"rtt_ms\":7}\n";
+        assert!(line.starts_with("{\"kind\":\"query\",\"t\":1,") && line.ends_with(end), "{line}");
         let (read, result) = scan_log::parse_scan(line.trim()).unwrap();
         assert_eq!(read, url("quake3://h"));
         assert!(matches!(result, Outcome::Snapshot(snapshot) if snapshot == outcome().result.unwrap()));

@@ -383,6 +383,16 @@ async fn global_rate_limit_delays_and_drops_nothing() {
     assert!(started.elapsed().as_millis() >= 440, "{:?}", started.elapsed());
 }
 
+#[tokio::test]
+async fn flood_of_malformed_replies_ends_the_scan() {
+    let malformed = [b"\x80\0\0\0\0", &[0xff; 9_995][..]].concat();
+    let server = Server::start(move |_, _| vec![malformed.clone(); 30]);
+    let (outcome, counts) = scan(patient(), server.url("unreal2")).await;
+    assert_eq!(reason(&outcome), MissReason::Malformed);
+    // The timeout is half a minute: the scan ended earlier.
+    assert_eq!((counts.packets_sent, counts.ignored["malformed"]), (1, 7));
+}
+
 /// INFO of an empty server, whose lists were never longer than announced, ends the scan.
 #[tokio::test]
 async fn list_of_an_empty_server_is_not_requested_if_its_count_was_always_enough() {

@@ -29,6 +29,10 @@ const FRAGMENT_SETS_MAX: usize = 3;
 /// requested.
 const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
 
+/// The most that is decompressed, bytes. Before it is compressed, a list of 255 players has some 11 kB. Each byte
+/// costs up to 40 ns.
+const COMPRESSED_BYTES_MAX: usize = 16 << 10;
+
 /// Decompressions that may fail in one scan. Then the scan ends, and further fragments are not kept.
 const FAILED_DECOMPRESSIONS_MAX: u32 = 2;
 
@@ -201,7 +205,7 @@ fn decompress(compressed: &[u8]) -> Result<Vec<u8>, IgnoreReason> {
     let mut rest = compressed;
     let size = rest.try_get_u32_le()?;
     let checksum = rest.try_get_u32_le()?;
-    if size as usize > DECOMPRESSED_BYTES_MAX {
+    if size as usize > DECOMPRESSED_BYTES_MAX || rest.len() > COMPRESSED_BYTES_MAX {
         return Err(IgnoreReason::BadCompression);
     }
     let [b'B', b'Z', b'h', b'1'..=b'9', blocks @ ..] = rest else { return Err(IgnoreReason::BadCompression) };

@@ -46,6 +46,8 @@ pub(super) struct Scan {
     pub(super) held_bytes: usize,
     /// This target sent a datagram that was not usable.
     pub(super) received_invalid: bool,
+    /// Bytes of the datagrams of this target that were decoded and found to be malformed.
+    pub(super) malformed_bytes: usize,
     pub(super) drops_at_start: u64,
     pub(super) capture: Option<Box<Capture>>,
     pub(super) tried: Vec<Attempt>,
@@ -80,6 +82,7 @@ impl Scan {
             rtt_ms: None,
             held_bytes: 0,
             received_invalid: false,
+            malformed_bytes: 0,
             drops_at_start: 0,
             capture: None,
             tried: Vec::new(),
@@ -98,6 +101,7 @@ impl Scan {
         self.sends = 0;
         self.permits = 0;
         self.received_invalid = false;
+        self.malformed_bytes = 0;
         self.capture = None;
     }
 

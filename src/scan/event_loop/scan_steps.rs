@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use super::EventLoop;
 use super::scan_state::{ScanToken, State};
-use crate::limits::INCOMPLETE_REPLY_BYTES_MAX;
+use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
 use crate::model::{Completeness, Snapshot};
-use crate::proto::Step;
+use crate::proto::{IgnoreReason, Step};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
 use crate::scan::rate_limit::{Admission, LimitScope};
@@ -182,6 +182,10 @@ impl EventLoop {
             Step::Ignore(reason) => {
                 scan.received_invalid = true;
                 self.counters.ignored(reason).increment();
+                scan.malformed_bytes += if reason == IgnoreReason::Malformed { bytes.len() } else { 0 };
+                if scan.malformed_bytes > MALFORMED_BYTES_MAX {
+                    self.end_early(token, MissReason::Malformed);
+                }
             }
             Step::Wait if self.held_bytes > INCOMPLETE_REPLY_BYTES_MAX => {
                 self.counters.incomplete_replies_dropped.increment();
