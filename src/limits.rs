@@ -72,6 +72,13 @@ pub const HTTP_LIST_BYTES_MAX: usize = 64 << 20;
 /// players have entries on the boards of each.
 pub const TAGS_MAX: usize = 16;
 
+/// Servers of an imported list, unless the admin allows more. The largest master has some 30,000; a forged list
+/// had a million.
+pub const IMPORTED_SERVERS_MAX: usize = 50_000;
+
+/// Servers of an imported list on one address, unless the admin allows more.
+pub const IMPORTED_SERVERS_PER_ADDRESS_MAX: usize = 64;
+
 /// Longest line of a scan log, bytes: `PLAYERS_MAX` players with names of `NAME_BYTES_MAX`,
 /// six bytes an escaped character.
 pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;

@@ -60,8 +60,9 @@ const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 ///   https://HOST/PATH                         a JSON list, such as https://master1.ddnet.org/ddnet/15/servers.json; also
 ///                                             http://. Its query, which may hold an API key, is not printed
 ///
-/// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have no port,
-/// are dropped and counted.
+/// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have a port below
+/// 1024, are dropped and counted. So are more than 50,000 servers of a list of masters, or 64 on one address, unless
+/// --force is given.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("list").args(["file", "masters"]).required(true))]
 pub struct ImportArgs {
@@ -78,6 +79,9 @@ pub struct ImportArgs {
     /// teeworlds or teeworlds7.
     #[arg(long, value_parser = parse_scheme)]
     scheme: Option<String>,
+    /// Add all servers of the masters, however many
+    #[arg(long, conflicts_with = "file")]
+    force: bool,
     /// Add this tag to all servers; may be repeated
     #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
     tags: Vec<String>,
@@ -227,7 +231,10 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
         }
     }
     let config = app.config()?;
-    let (rules, user_agent) = (config.address_rules(), user_agent(&config.scan.contact));
+    let (mut rules, user_agent) = (config.address_rules(), user_agent(&config.scan.contact));
+    if args.force {
+        (rules.servers_max, rules.servers_per_address_max) = (usize::MAX, usize::MAX);
+    }
     // Without a daemon the query would be in vain.
     drop(app.connect()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -459,16 +466,16 @@ mod tests {
     #[test]
     fn addresses_of_a_list_get_scheme_and_tags() {
         let mut list = ImportList::default();
-        let addresses = ["8.8.8.8:1", "[2a01::1]:2", "127.0.0.1:3", "9.9.9.9:0"];
+        let addresses = ["8.8.8.8:1111", "[2a01::1]:2222", "127.0.0.1:3333", "9.9.9.9:0"];
         let addresses = addresses.into_iter().map(|text| text.parse().expect("an address")).collect();
         let tags = ["b", "a", "b"].map(str::to_owned);
         list.add_addresses(addresses, "darkplaces", &AddressRules::default(), &tags).expect("a known scheme");
-        let want = ["darkplaces://8.8.8.8:1", "darkplaces://[2a01::1]:2"].map(|url| {
+        let want = ["darkplaces://8.8.8.8:1111", "darkplaces://[2a01::1]:2222"].map(|url| {
             let url = ServerUrl::parse(url).expect("a URL");
             ListedServer { line: None, url, tags: vec!["a".to_owned(), "b".to_owned()] }
         });
         assert_eq!(list.servers, want);
-        assert_eq!(list.dropped, DroppedCounts { not_public: 1, opted_out: 0, no_port: 1 });
+        assert_eq!(list.dropped, DroppedCounts { not_public: 1, low_port: 1, ..DroppedCounts::default() });
         let many: Vec<String> = (0..=TAGS_MAX).map(|n| format!("t{n}")).collect();
         let error =
             list.add_addresses(BTreeSet::new(), "quake3", &AddressRules::default(), &many).expect_err("too many");

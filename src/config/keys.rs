@@ -196,6 +196,7 @@ pub const IMPORT_KEYS: &[KeySpec] = &[
     key("import", "scheme", ValueType::Text(server_scheme), Reload),
     key("import", "tags", ValueType::Texts(tag), Reload),
     key("import", "every_s", whole(3_600, 2_419_200, "s"), Reload),
+    key("import", "servers_max", whole(1, 1_000_000, "servers"), Reload),
 ];
 
 /// Names of the sections, in order.

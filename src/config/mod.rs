@@ -23,6 +23,7 @@ use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
 use crate::config::validate::KeyLines;
 pub use crate::config::validate::Problem;
+use crate::limits::IMPORTED_SERVERS_MAX;
 use crate::master::ListUrl;
 use crate::proto::Authentication;
 use crate::rank::Quarter;
@@ -303,6 +304,13 @@ pub struct ImportConfig {
     pub tags: Vec<String>,
     #[serde(default = "import_every_s")]
     pub every_s: u64,
+    /// Further servers of the list are dropped.
+    #[serde(default = "import_servers_max")]
+    pub servers_max: usize,
+}
+
+fn import_servers_max() -> usize {
+    IMPORTED_SERVERS_MAX
 }
 
 fn import_every_s() -> u64 {

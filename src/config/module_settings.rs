@@ -191,7 +191,7 @@ impl Config {
     /// Which addresses of a master's list are dropped.
     pub fn address_rules(&self) -> AddressRules {
         let ScanSettings { allow_private, opt_out, .. } = self.scan_settings();
-        AddressRules { allow_private, opt_out }
+        AddressRules { allow_private, opt_out, ..AddressRules::default() }
     }
 
     /// How much of the log is kept. It gives way before the disk counts as nearly full.

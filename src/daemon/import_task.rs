@@ -1,12 +1,15 @@
 //! The `[[import]]` sections of the configuration: lists of master servers and websites, fetched
 //! at regular intervals. A task for each; the servers are added like those of `clqd servers import`.
 
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::engine_thread::Command;
+use super::list_lengths::ListLengths;
 use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
 use crate::config::{Config, ImportConfig};
 use crate::master::{AddressRules, Selection, fetch, user_agent};
@@ -18,8 +21,11 @@ use crate::model::ServerUrl;
 const FIRST_DELAY: Duration = Duration::from_secs(10);
 
 /// The running imports. Dropping them stops them.
-#[derive(Debug, Default)]
-pub(super) struct ImportTasks(Vec<ImportTask>);
+#[derive(Debug)]
+pub(super) struct ImportTasks {
+    tasks: Vec<ImportTask>,
+    lengths: Arc<Mutex<ListLengths>>,
+}
 
 #[derive(Debug)]
 struct ImportTask {
@@ -42,42 +48,46 @@ impl Drop for ImportTask {
 }
 
 impl ImportTasks {
+    pub(super) fn new(state_dir: &Path) -> ImportTasks {
+        ImportTasks { tasks: Vec::new(), lengths: Arc::new(Mutex::new(ListLengths::open(state_dir))) }
+    }
+
     /// Starts and stops imports so that exactly those of the configuration run. Unchanged ones
     /// continue. Must be called inside a tokio runtime.
     pub(super) fn apply(&mut self, config: &Config, commands: &mpsc::Sender<Command>) {
-        let mut old = std::mem::take(&mut self.0);
+        let mut old = std::mem::take(&mut self.tasks);
         let mut first_delay = FIRST_DELAY;
         for section in &config.import {
             let import = Import {
                 config: section.clone(),
-                rules: config.address_rules(),
+                rules: AddressRules { servers_max: section.servers_max, ..config.address_rules() },
                 user_agent: user_agent(&config.scan.contact),
             };
             if let Some(at) = old.iter().position(|task| task.import == import) {
-                self.0.push(old.swap_remove(at));
+                self.tasks.push(old.swap_remove(at));
                 continue;
             }
-            let task = tokio::spawn(run(import.clone(), first_delay, commands.clone()));
-            self.0.push(ImportTask { import, task });
+            let task = tokio::spawn(run(import.clone(), first_delay, commands.clone(), self.lengths.clone()));
+            self.tasks.push(ImportTask { import, task });
             first_delay += FIRST_DELAY;
         }
     }
 
     pub(super) fn stop(&mut self) {
-        self.0.clear();
+        self.tasks.clear();
     }
 }
 
-async fn run(import: Import, first_delay: Duration, commands: mpsc::Sender<Command>) {
+async fn run(import: Import, first_delay: Duration, commands: mpsc::Sender<Command>, lengths: Arc<Mutex<ListLengths>>) {
     tokio::time::sleep(first_delay).await;
     loop {
-        import_once(&import, &commands).await;
+        import_once(&import, &commands, &lengths).await;
         tokio::time::sleep(Duration::from_secs(import.config.every_s)).await;
     }
 }
 
 /// Imports the list once and logs the result.
-async fn import_once(import: &Import, commands: &mpsc::Sender<Command>) {
+async fn import_once(import: &Import, commands: &mpsc::Sender<Command>, lengths: &Mutex<ListLengths>) {
     let Import { config, rules, user_agent } = import;
     let master = &config.master;
     let list = match fetch(master, user_agent, |_| ()).await {
@@ -95,12 +105,26 @@ async fn import_once(import: &Import, commands: &mpsc::Sender<Command>) {
         Ok(selection) => selection,
         Err(error) => return tracing::error!(%master, "import of servers failed: {error}"),
     };
+    let (name, servers) = (master.to_string(), selection.urls.len());
+    let urls = selection.urls.clone();
+    let Some(known) = Command::send(commands, |reply| Command::KnownServers { urls, reply }).await else { return };
+    let checked = lengths.lock().expect("nobody panics with the lock").check(&name, servers, known);
+    if let Err(last) = checked {
+        return tracing::warn!(
+            %master,
+            servers,
+            last,
+            "the list is more than ten times as long as the last one, so it is not imported; if it is right, accept it: \
+             clqd servers import --master URL --force"
+        );
+    }
     let added = match add(&selection.urls, &config.tags, commands).await {
         Some(Ok(added)) => added,
         Some(Err(error)) => return tracing::warn!(%master, "import of servers failed: {error}"),
         // The daemon is stopping.
         None => return,
     };
+    lengths.lock().expect("nobody panics with the lock").set(&name, servers);
     let dropped = if selection.dropped.is_empty() { "none".to_owned() } else { selection.dropped.to_string() };
     tracing::info!(
         %master,

@@ -17,6 +17,7 @@ mod disk_space;
 mod engine_thread;
 mod history;
 mod import_task;
+mod list_lengths;
 mod log_rewriting;
 mod log_thread;
 mod name_search;
@@ -253,7 +254,7 @@ impl Daemon {
             changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),
-            imports: Mutex::default(),
+            imports: Mutex::new(import_task::ImportTasks::new(&config.state_dir)),
             reload_scan,
             config: Mutex::new(config.clone()),
         });

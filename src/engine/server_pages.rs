@@ -163,6 +163,11 @@ impl Engine {
         ServerNames { names: names.collect(), keys: all }
     }
 
+    /// How many of these servers are known, removed ones included.
+    pub fn count_known(&self, urls: &[crate::model::ServerUrl]) -> usize {
+        urls.iter().filter(|url| self.by_url.contains_key(url)).count()
+    }
+
     /// The servers with most players among these.
     pub fn busiest_servers(&self, servers: &[ServerKey], count: usize) -> Vec<ServerSummary> {
         let listed = servers.iter().filter_map(|key| Some((*key, self.server_state(*key)?)));

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::net::{UdpSocket, lookup_host};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::proto::Nonce;
@@ -20,8 +20,8 @@ const RESENDS_MAX: u32 = 3;
 /// Timeout of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest wait for all parts after one request, whatever arrives.
-const ATTEMPT_MAX: Duration = Duration::from_secs(60);
+/// Longest wait for all parts of all requests, whatever arrives. Pauses between pages do not count.
+const TOTAL_MAX: Duration = Duration::from_secs(60);
 
 /// Requested size of the receive buffer, bytes: a master sends all parts at once.
 const RECEIVE_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
@@ -71,11 +71,14 @@ pub async fn fetch(
     let mut query = MasterQuery::new(url.kind().clone(), address.ip(), random_nonce().map_err(socket_error)?);
     let mut not_list = 0;
     let mut resends = 0;
-    loop {
+    let mut left = TOTAL_MAX;
+    while !left.is_zero() {
+        let began = Instant::now();
         let received = match socket.send(&query.request()).await {
-            Ok(_) => receive_parts(&socket, address, &mut query, timing, &mut not_list, &mut progress).await,
+            Ok(_) => receive_parts(&socket, address, &mut query, timing, left, &mut not_list, &mut progress).await,
             Err(error) => Err(error),
         };
+        left = left.saturating_sub(began.elapsed());
         match received {
             Ok(Received::Page) => {
                 resends = 0;
@@ -115,12 +118,13 @@ enum Received {
     Nothing,
 }
 
-/// Receives the parts that follow one request.
+/// Receives the parts that follow one request, for a time.
 async fn receive_parts(
     socket: &UdpSocket,
     master: SocketAddr,
     query: &mut MasterQuery,
     timing: Timing,
+    most: Duration,
     not_list: &mut u64,
     progress: &mut impl FnMut(usize),
 ) -> io::Result<Received> {
@@ -147,7 +151,7 @@ async fn receive_parts(
             progress(query.address_count());
         }
     };
-    let ended: io::Result<Option<Received>> = timeout(ATTEMPT_MAX, receiving).await.unwrap_or(Ok(None));
+    let ended: io::Result<Option<Received>> = timeout(most, receiving).await.unwrap_or(Ok(None));
     progress(query.address_count());
     Ok(ended?.unwrap_or(match has_end || (has_part && !query.has_end_mark()) {
         true => Received::End,

@@ -1,11 +1,13 @@
 //! From the addresses of a list to URLs of servers. Masters repeat what servers report, so a
 //! list may contain any address.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use cidr::IpCidr;
 
+use crate::limits::{IMPORTED_SERVERS_MAX, IMPORTED_SERVERS_PER_ADDRESS_MAX};
 use crate::model::ServerUrl;
 use crate::proto::{ServerUrlError, parse_server_url};
 use crate::scan::{is_public, is_unicast};
@@ -19,12 +21,27 @@ pub struct Selection {
 }
 
 /// Which addresses are dropped: those that the scanner refuses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressRules {
     /// `scan.allow_private`
     pub allow_private: bool,
     /// `scan.opt_out`
     pub opt_out: Vec<IpCidr>,
+    /// The most servers of a list.
+    pub servers_max: usize,
+    /// The most servers of a list on one address.
+    pub servers_per_address_max: usize,
+}
+
+impl Default for AddressRules {
+    fn default() -> AddressRules {
+        AddressRules {
+            allow_private: false,
+            opt_out: Vec::new(),
+            servers_max: IMPORTED_SERVERS_MAX,
+            servers_per_address_max: IMPORTED_SERVERS_PER_ADDRESS_MAX,
+        }
+    }
 }
 
 /// Addresses that cannot belong to a server that is scanned.
@@ -34,9 +51,16 @@ pub struct DroppedCounts {
     pub not_public: u64,
     /// In `scan.opt_out`.
     pub opted_out: u64,
-    /// The port is 0.
-    pub no_port: u64,
+    /// The port is below 1024, where no game server is.
+    pub low_port: u64,
+    /// More servers on their address than a list may have.
+    pub same_address: u64,
+    /// More servers than a list may have.
+    pub too_many: u64,
 }
+
+/// Lowest port of a server in a list.
+const PORT_MIN: u16 = 1_024;
 
 impl Selection {
     /// Error: the scheme is not one that can be scanned.
@@ -46,14 +70,20 @@ impl Selection {
         rules: &AddressRules,
     ) -> Result<Selection, ServerUrlError> {
         let mut selection = Selection::default();
+        let mut by_address: HashMap<IpAddr, usize> = HashMap::new();
         for address in addresses {
-            if address.port() == 0 {
-                selection.dropped.no_port += 1;
+            if address.port() < PORT_MIN {
+                selection.dropped.low_port += 1;
             } else if !is_unicast(address.ip()) || !(rules.allow_private || is_public(address.ip())) {
                 selection.dropped.not_public += 1;
             } else if rules.opt_out.iter().any(|network| network.contains(&address.ip())) {
                 selection.dropped.opted_out += 1;
+            } else if selection.urls.len() >= rules.servers_max {
+                selection.dropped.too_many += 1;
+            } else if by_address.get(&address.ip()).is_some_and(|&servers| servers >= rules.servers_per_address_max) {
+                selection.dropped.same_address += 1;
             } else {
+                *by_address.entry(address.ip()).or_default() += 1;
                 selection.urls.push(parse_server_url(&format!("{scheme}://{address}"))?);
             }
         }
@@ -69,15 +99,22 @@ impl DroppedCounts {
     pub fn add(&mut self, other: DroppedCounts) {
         self.not_public += other.not_public;
         self.opted_out += other.opted_out;
-        self.no_port += other.no_port;
+        self.low_port += other.low_port;
+        self.same_address += other.same_address;
+        self.too_many += other.too_many;
     }
 }
 
-/// `4 not public, 1 without a port`
+/// `4 not public, 1 with a port below 1024`
 impl fmt::Display for DroppedCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reasons =
-            [(self.not_public, "not public"), (self.opted_out, "opted out"), (self.no_port, "without a port")];
+        let reasons = [
+            (self.not_public, "not public"),
+            (self.opted_out, "opted out"),
+            (self.low_port, "with a port below 1024"),
+            (self.same_address, "too many on one address"),
+            (self.too_many, "too many in the list"),
+        ];
         let texts: Vec<String> =
             reasons.iter().filter(|(count, _)| *count > 0).map(|(count, reason)| format!("{count} {reason}")).collect();
         f.write_str(&texts.join(", "))
@@ -95,7 +132,8 @@ mod tests {
 
     fn select(texts: &[&str], allow_private: bool) -> (Vec<String>, String) {
         let addresses = texts.iter().map(|text| text.parse().expect("an address"));
-        let rules = AddressRules { allow_private, opt_out: vec!["9.9.0.0/16".parse().expect("a network")] };
+        let opt_out = vec!["9.9.0.0/16".parse().expect("a network")];
+        let rules = AddressRules { allow_private, opt_out, servers_max: 7, servers_per_address_max: 2 };
         let selection = Selection::new(addresses, "quake3", &rules).expect("a known scheme");
         (selection.urls.into_iter().map(String::from).collect(), selection.dropped.to_string())
     }
@@ -103,23 +141,33 @@ mod tests {
     #[test]
     fn addresses_that_cannot_be_servers_are_dropped_and_counted() {
         let texts = [
-            "9.9.8.8:1",
-            "8.8.8.8:1",
-            "[2a01:4f8::1]:2",
-            "127.0.0.1:3",
-            "10.0.0.1:4",
-            "224.0.0.1:5",
+            "9.9.8.8:1024",
+            "8.8.8.8:1024",
+            "[2a01:4f8::1]:2222",
+            "127.0.0.1:3333",
+            "10.0.0.1:4444",
+            "224.0.0.1:5555",
             "9.9.9.9:0",
-            "0.0.0.0:6",
-            "[::1]:7",
+            "1.1.1.1:1023",
+            "0.0.0.0:6666",
+            "[::1]:7777",
         ];
         let (urls, dropped) = select(&texts, false);
-        assert_eq!(urls, ["quake3://8.8.8.8:1", "quake3://[2a01:4f8::1]:2"]);
-        assert_eq!(dropped, "5 not public, 1 opted out, 1 without a port");
+        assert_eq!(urls, ["quake3://8.8.8.8:1024", "quake3://[2a01:4f8::1]:2222"]);
+        assert_eq!(dropped, "5 not public, 1 opted out, 2 with a port below 1024");
         let (urls, dropped) = select(&texts, true);
         assert_eq!(urls.len(), 5);
-        assert_eq!(dropped, "2 not public, 1 opted out, 1 without a port");
-        assert_eq!(select(&["8.8.8.8:1"], false).1, "");
+        assert_eq!(dropped, "2 not public, 1 opted out, 2 with a port below 1024");
+        assert_eq!(select(&["8.8.8.8:1024"], false).1, "");
+    }
+
+    #[test]
+    fn lists_and_addresses_have_at_most_so_many_servers() {
+        let texts: Vec<String> = (0..12).map(|n| format!("8.8.8.{}:{}", n / 3, 2_000 + n)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (urls, dropped) = select(&texts, false);
+        assert_eq!(urls.len(), 7);
+        assert_eq!(dropped, "3 too many on one address, 2 too many in the list");
     }
 
     #[test]
@@ -128,7 +176,7 @@ mod tests {
         assert!(check_scheme("xonotik").expect_err("not a scheme").to_string().contains("xonotic://"));
         assert!(check_scheme("").is_err());
         assert!(
-            Selection::new(["8.8.8.8:1".parse().expect("an address")], "gopher", &AddressRules::default()).is_err()
+            Selection::new(["8.8.8.8:1024".parse().expect("an address")], "gopher", &AddressRules::default()).is_err()
         );
     }
 }

@@ -98,15 +98,16 @@ fn json_list_is_imported_and_bad_arguments_are_refused() {
     let sandbox = Sandbox::new("");
     let daemon = sandbox.start();
     let list = sandbox.path("list.json");
-    let text = r#"{"response":{"servers":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:0"},{"addr":"host:1"}]}}"#;
+    let text = r#"{"response":{"servers":[{"addr":"127.0.0.1:1025"},{"addr":"127.0.0.1:0"},{"addr":"host:1"}]}}"#;
     std::fs::write(&list, text).unwrap();
     let path = list.display().to_string();
     let imported = sandbox.run(["servers", "import", &path, "--tag", "steam"]);
     assert_eq!(imported.status.code(), Some(1), "{}", imported.err);
-    let summary = "1 added, 0 already known, 1 refused\ndropped: 1 without a port\nservers that do not answer are";
+    let summary =
+        "1 added, 0 already known, 1 refused\ndropped: 1 with a port below 1024\nservers that do not answer are";
     assert!(imported.out.starts_with(summary), "{}", imported.out);
     assert!(imported.err.contains("host:1: not an address with a port"), "{}", imported.err);
-    assert_eq!(sandbox.list(&["--tag", "steam"])[0]["url"], "source://127.0.0.1:1");
+    assert_eq!(sandbox.list(&["--tag", "steam"])[0]["url"], "source://127.0.0.1:1025");
 
     // A scheme for a list that has its own.
     std::fs::write(&list, "quake3://127.0.0.1:1\n").unwrap();
@@ -137,7 +138,7 @@ fn website(responses: &'static [&'static str]) -> SocketAddr {
 
 const JSON_LIST: &str = concat!(
     "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
-    r#"{"response":{"servers":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"host:1"}]}}"#
+    r#"{"response":{"servers":[{"addr":"127.0.0.1:1025"},{"addr":"127.0.0.1:1026"},{"addr":"host:1"}]}}"#
 );
 
 #[test]
@@ -154,7 +155,7 @@ fn json_list_of_a_website_is_imported_and_its_key_is_not_printed() {
     let summary = "2 added, 0 already known, 1 refused\n";
     assert!(imported.out.starts_with(summary), "{}{}", imported.out, imported.err);
     assert!(imported.err.contains("host:1: not an address") && !imported.err.contains("SECRET"), "{}", imported.err);
-    assert_eq!(sandbox.list(&["--tag", "steam"])[0]["url"], "source://127.0.0.1:1");
+    assert_eq!(sandbox.list(&["--tag", "steam"])[0]["url"], "source://127.0.0.1:1025");
     for arguments in [&["--master", "https://h/ ?key=SECRET"][..], &["http://h/?key=SECRET"]] {
         let refused = sandbox.run([&["servers", "import"], arguments].concat());
         assert_eq!(refused.status.code(), Some(2), "{}", refused.err);
@@ -219,5 +220,34 @@ fn scheduled_import_adds_servers_and_is_reloaded() {
     assert!(sandbox.run(["reload"]).err.contains("changed: import"));
     daemon.wait_for_log(&format!("new=0 known={quake3}"));
     assert_eq!(sandbox.list(&["--tag", "second"]).len(), quake3);
+    daemon.stop();
+}
+
+/// A list of 1,100 servers after one of two. It is refused until an admin accepts it; then its servers are
+/// known.
+#[test]
+fn list_that_is_much_longer_than_the_last_one_must_be_accepted() {
+    let response = |servers: usize| {
+        let address = |n: usize| format!("{{\"addr\":\"127.1.{}.{}:27960\"}}", n / 250, 1 + n % 250);
+        let servers: Vec<String> = (0..servers).map(address).collect();
+        let body = format!("{{\"response\":{{\"servers\":[{}]}}}}", servers.join(","));
+        &*format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{body}").leak()
+    };
+    let responses: Vec<&str> = (0..9).map(|n| response(if n == 0 { 2 } else { 1_100 })).collect();
+    let address = website(responses.leak());
+    let url = format!("http://{address}/");
+    let sandbox = Sandbox::new(&format!("[[import]]\nmaster = {url:?}\n"));
+    for (want, known) in [("new=2", 2), ("more than ten times as long as the last one", 2)] {
+        let daemon = sandbox.start();
+        daemon.wait_for_log(want);
+        assert_eq!(sandbox.list(&[]).len(), known);
+        daemon.stop();
+    }
+    let daemon = sandbox.start();
+    let out = sandbox.ok(["servers", "import", "--master", &url, "--force"]);
+    assert!(out.starts_with("1,098 added, 2 already known") || out.starts_with("1098 added, 2 already known"), "{out}");
+    daemon.stop();
+    let daemon = sandbox.start();
+    daemon.wait_for_log("new=0 known=1100");
     daemon.stop();
 }

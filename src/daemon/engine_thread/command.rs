@@ -58,6 +58,11 @@ pub(in crate::daemon) enum Command {
         keys: Range<u32>,
         reply: oneshot::Sender<ServerNames>,
     },
+    /// Returns how many of these servers are known.
+    KnownServers {
+        urls: Vec<ServerUrl>,
+        reply: oneshot::Sender<usize>,
+    },
     /// Returns those of these servers that have most players.
     BusiestServers {
         servers: Vec<ServerKey>,

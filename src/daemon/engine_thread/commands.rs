@@ -60,6 +60,7 @@ impl EngineThread {
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
             Command::Map { map, reply } => _ = reply.send(self.state.engine.map(&map).map_err(view_error)),
             Command::ServerNames { keys, reply } => _ = reply.send(self.state.engine.server_names(keys)),
+            Command::KnownServers { urls, reply } => _ = reply.send(self.state.engine.count_known(&urls)),
             Command::BusiestServers { servers, count, reply } => {
                 _ = reply.send(self.state.engine.busiest_servers(&servers, count));
             }
