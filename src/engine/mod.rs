@@ -302,6 +302,17 @@ impl Engine {
         self.server_state(server).map(|server_state| &server_state.record.url)
     }
 
+    /// Whether the server is known and not removed.
+    pub fn is_listed(&self, url: &ServerUrl) -> bool {
+        self.find_key(url).is_ok()
+    }
+
+    /// When a listed server was added, Unix ms.
+    pub fn added_ms(&self, url: &ServerUrl) -> Option<i64> {
+        let server = self.find_key(url).ok()?;
+        self.server_state(server).map(|server_state| server_state.record.added_ms)
+    }
+
     /// Whether the server is known and its last scan is older than `t_ms`.
     pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
         let server_state = self.by_url.get(url).and_then(|&server| self.server_state(server));

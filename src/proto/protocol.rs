@@ -9,6 +9,7 @@ use super::{
     all_seeing_eye, bedrock, doom3, gamespy1, gamespy2, gamespy3, quake2, quake3, quakeworld, samp, teeworlds,
     teeworlds7, unreal2,
 };
+use crate::model::ServerUrl;
 
 /// A protocol that can be scanned, and its URL scheme.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +95,16 @@ pub static PROTOCOLS: &[Protocol] = &[
 /// The protocol of a URL scheme, if it can be scanned.
 pub fn protocol_of(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.scheme == scheme)
+}
+
+/// The URLs under which the same server would be known: other schemes with the same wire format.
+pub fn same_server(url: &ServerUrl) -> impl Iterator<Item = ServerUrl> {
+    let own = protocol_of(url.scheme());
+    let is_twin = move |other: &&Protocol| {
+        own.is_some_and(|own| own.wire_format == other.wire_format && own.scheme != other.scheme)
+    };
+    let others = PROTOCOLS.iter().filter(is_twin);
+    others.map(|other| url.with_scheme_and_port(other.scheme, url.port())).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]

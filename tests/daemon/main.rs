@@ -31,6 +31,7 @@ mod window_rebuild;
 mod database;
 #[path = "../support/load.rs"]
 mod load;
+mod same_server;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
 #[path = "../support/shim.rs"]

@@ -198,6 +198,7 @@ impl EngineThread {
         }
         self.rebuild()?;
         self.remove_names_from_log();
+        self.remove_servers_known_twice(self.clock.now_ms());
         loop {
             let now_ms = self.clock.now_ms();
             self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;

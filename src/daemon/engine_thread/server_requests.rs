@@ -8,7 +8,7 @@ use crate::api::{ChangeOutcome, Row, ServerChange};
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
 use crate::model::calendar::utc;
 use crate::model::server::ScreenReason;
-use crate::model::{AdminCommand, ServerUrl};
+use crate::model::{AdminCommand, ServerKey, ServerUrl};
 
 impl EngineThread {
     pub(super) fn add_servers(&mut self, urls: &[String], tags: &[String], now_ms: i64) -> Vec<Row> {
@@ -35,6 +35,11 @@ impl EngineThread {
         if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
+        let is_listed = |url: &ServerUrl| self.state.engine.is_listed(url);
+        if let Some(same) = crate::proto::same_server(&url).find(is_listed).filter(|_| !is_listed(&url)) {
+            let remove = format!("clqd servers remove {same}");
+            return refuse(format!("it is known as {same}; to change its protocol, remove that first: {remove}"));
+        }
         let added = match self.state.engine.add_server(url.clone(), tags.to_vec(), t_ms) {
             Ok((_, added)) => added,
             Err(error) => return refuse(error.to_string()),
@@ -49,6 +54,26 @@ impl EngineThread {
                 let tags = tags_added.then(|| self.describe_tags(&url));
                 known_change(&url, tags, scan)
             }
+        }
+    }
+
+    /// Removes servers that are known under two protocols with the same wire format: earlier versions added them
+    /// twice, and their players were counted twice. The one that was added first stays.
+    pub(super) fn remove_servers_known_twice(&mut self, now_ms: i64) {
+        let engine = &self.state.engine;
+        let later = |url: &ServerUrl| {
+            let added_ms = engine.added_ms(url)?;
+            let is_earlier = |same: &ServerUrl| {
+                engine.added_ms(same).is_some_and(|other_ms| (other_ms, same.as_str()) < (added_ms, url.as_str()))
+            };
+            crate::proto::same_server(url).find(is_earlier).map(|same| (url.clone(), same))
+        };
+        let urls = (0..engine.next_server().0).filter_map(|server| engine.url_of(ServerKey(server)));
+        let twice: Vec<(ServerUrl, ServerUrl)> = urls.filter_map(later).collect();
+        for (url, same) in twice {
+            let t_ms = self.begin_command(now_ms);
+            tracing::warn!("{url} is the same server as {same}, so it is removed; its history is kept");
+            self.remove_server(url.as_str(), t_ms);
         }
     }
 
