@@ -77,7 +77,13 @@ impl Program {
         match self {
             Program::Clqd => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_clqd"));
-                command.args(["query", "--timeout-ms", "500", "--retries", "2"]);
+                command.arg("--config").arg(dir.join("clqd.toml")).args([
+                    "query",
+                    "--timeout-ms",
+                    "500",
+                    "--retries",
+                    "2",
+                ]);
                 command.args(["--packets-per-second-max", "1000000", "--file"]).arg(dir.join("clqd.list"));
                 command
             }
@@ -100,6 +106,8 @@ impl Program {
             // quake3://127.1.0.1:27960  0 ms  12/16  map ...
             Program::Clqd => {
                 let (players, _) = field(3, b' ')?.split_once('/')?;
+                // Bots follow a plus.
+                let players = players.split('+').next()?;
                 Some((field(0, b' ')?.strip_prefix("quake3://")?, players.parse().ok()?))
             }
             // Q3S, address, host name, map, slots, players, ...
@@ -151,6 +159,7 @@ impl Fleet {
             ensure!(fleet.process.try_wait()?.is_none(), "the fleet has exited");
             std::thread::sleep(Duration::from_millis(20));
         }
+        std::fs::write(fleet.dir.path().join("clqd.toml"), "[scan]\nlimit_loopback = false\n")?;
         let urls = std::fs::read_to_string(&list)?;
         let addresses: Vec<&str> = urls.lines().filter_map(|url| url.strip_prefix("quake3://")).collect();
         ensure!(addresses.len() == servers as usize, "the list has {} servers", addresses.len());

@@ -1,7 +1,7 @@
 //! Commands that control the daemon or show its data: converts arguments to requests.
 //! [`crate::cli::output`] prints the rows.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -340,17 +340,21 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
     let mut known = Vec::new();
     let mut printer = Printer::new(app.json(), Output::lasting());
     let mut all_found = true;
-    for result in detect(urls, || Ok(app.config()?.scan_settings()))? {
-        match result {
-            Ok(url) => known.push(url),
-            Err(NotFound { url, reason }) => {
-                all_found = false;
-                let reason = format!("no protocol gets an answer ({reason}); add it with a scheme to have it scanned");
-                let change =
-                    ServerChange { url: url.to_string(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
-                printer.row(Row::Change(change))?;
+    let found = detect(urls.clone(), || Ok(app.config()?.scan_settings()))?;
+    for (asked, result) in urls.into_iter().zip(found) {
+        let reason = match result {
+            Ok(url) if url.port() == asked.port() || confirm_port(&asked, &url)? => {
+                known.push(url);
+                continue;
             }
-        }
+            Ok(url) => format!("it answers on another port; if that is the server, add {url}"),
+            Err(NotFound(reason)) => {
+                format!("no protocol gets an answer ({reason}); add it with a scheme to have it scanned")
+            }
+        };
+        all_found = false;
+        let change = ServerChange { url: asked.to_string(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
+        printer.row(Row::Change(change))?;
     }
     printer.finish()?;
     drop(printer);
@@ -359,6 +363,17 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
     }
     let code = send_in_batches(app, known, |urls| Request::ServersAdd { urls: to_strings(urls), tags: tags.clone() })?;
     Ok(if all_found { code } else { ExitCode::FAILURE })
+}
+
+/// Asks whether the server that answers on another port is the one that was meant. Without a terminal: no.
+fn confirm_port(asked: &ServerUrl, found: &ServerUrl) -> io::Result<bool> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Ok(false);
+    }
+    eprint!("{}:{} answers as {found}. Add that? [y/N] ", asked.host(), asked.port());
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(answer.trim().eq_ignore_ascii_case("y"))
 }
 
 /// The URL of a known server. A server from a scan log may have a scheme that cannot be scanned.

@@ -6,13 +6,9 @@ use crate::model::{ServerKey, ServerUrl};
 use crate::proto::AUTO_SCHEME;
 use crate::scan::{ScanMode, ScanRequest, ScanSettings};
 
-/// A server whose protocol was not found.
+/// Why the protocol of a server was not found.
 #[derive(Debug)]
-pub struct NotFound {
-    /// As given, `auto://host:port`.
-    pub url: ServerUrl,
-    pub reason: &'static str,
-}
+pub struct NotFound(pub &'static str);
 
 /// Replaces each URL of the scheme `auto` by the one under which the server answers. The order
 /// stays the same. `settings` is called only if there is such a URL.
@@ -43,7 +39,7 @@ pub fn detect(
                     // If there were several attempts, the reported reason is that of one on the
                     // given port.
                     let reason = outcome.first_miss().unwrap_or(miss.reason);
-                    Err(NotFound { url: url.clone(), reason: reason.name() })
+                    Err(NotFound(reason.name()))
                 }
                 (None, Ok(_)) => continue,
             };

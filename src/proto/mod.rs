@@ -52,7 +52,7 @@ pub use self::details::{DetailLevel, Details};
 pub use self::exchange::{Authentication, Exchange, IgnoreReason, Step};
 pub use self::nonce::{Nonce, NonceKey};
 pub use self::protocol::{PROTOCOLS, Protocol, WireFormat, protocol_of, same_server};
-pub use self::server_url::{AUTO_SCHEME, ServerUrlError, parse_server_url, parse_server_url_or_auto};
+pub use self::server_url::{AUTO_SCHEME, ServerUrlError, parse_server_url, parse_server_url_or_auto, usual_queries};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //! The port of a URL is the one that answers queries. The name of a game stands for a protocol
 //! and for the game's ports, which players know: `ut2004://host:7777` is `unreal2://host:7778`.
 
-use super::protocol::{PROTOCOLS, protocol_of};
+use super::protocol::{PROTOCOLS, Protocol, protocol_of};
 use crate::model::ServerUrl;
 use crate::model::url::UrlError;
 use crate::nearest::nearest;
@@ -77,6 +77,8 @@ const GAMES: &[Game] = &[
     game("valve", "source", 27015, Same),
     game("a2s", "source", 27015, Same),
     game("rust", "source", 28015, Same),
+    game("arma3", "source", 2302, Above(1)),
+    game("dayz", "source", 2302, Above(1)),
     game("ut99", "gamespy1", 7777, Above(1)),
     game("bf1942", "gamespy1", 14567, Fixed(23000)),
     game("bfvietnam", "gamespy2", 15567, Fixed(23000)),
@@ -99,6 +101,21 @@ const GAMES: &[Game] = &[
     game("ddnet", "teeworlds", 8303, Same),
     game("teeworlds6", "teeworlds", 8303, Same),
 ];
+
+/// Where a server answers that players connect to on this port, if it is the usual port of a game: the
+/// protocols of these games with their query ports.
+pub fn usual_queries(port: u16) -> impl Iterator<Item = (&'static Protocol, u16)> {
+    let of_protocols = PROTOCOLS.iter().filter(move |protocol| protocol.default_ports.contains(&port));
+    let of_games = GAMES.iter().filter(move |game| game.port == port).filter_map(move |game| {
+        let port = match game.query_port {
+            Same => port,
+            Above(distance) => port.checked_add(distance)?,
+            Fixed(port) => port,
+        };
+        Some((protocol_of(game.scheme)?, port))
+    });
+    of_protocols.map(move |protocol| (protocol, port)).chain(of_games)
+}
 
 /// Why a server cannot be scanned under a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -25,17 +25,18 @@ pub enum Effort {
 /// the server.
 const PROBE_PASSES: usize = 2;
 
-/// Distances from the port of the game to the port that answers queries: Unreal and Unreal 2,
-/// All-Seeing Eye.
-const QUERY_PORT_DISTANCES: [(WireFormat, u16); 3] =
-    [(WireFormat::Unreal2, 1), (WireFormat::GameSpy1, 1), (WireFormat::AllSeeingEye, 123)];
+/// Distances from the port of the game to the port that answers queries: Unreal and Unreal 2, Arma 3 and
+/// some twenty other games, All-Seeing Eye.
+const QUERY_PORT_DISTANCES: [(WireFormat, u16); 4] =
+    [(WireFormat::Unreal2, 1), (WireFormat::GameSpy1, 1), (WireFormat::Source, 1), (WireFormat::AllSeeingEye, 123)];
 
 /// The targets to try for a URL, in order. Empty if the scheme has no protocol.
 ///
 /// Exception mode (docs/rules.md section 9), and the scheme [`AUTO_SCHEME`]: after the URL's own
-/// protocol, every other wire format is tried on the port. Then every wire format is tried on the
-/// query ports that games have beside it. Then each protocol is tried on its default ports. No
-/// request is sent to the same port for two protocols with the same wire format.
+/// protocol come the queries of games that usually have this port, then every other wire format on the
+/// port, and then the query ports that games have beside it. In exception mode each protocol is then tried
+/// on its default ports. What answers there is another server, so it does not belong to a port that
+/// somebody asks for. No request is sent to the same port for two protocols with the same wire format.
 pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     let own = proto::protocol_of(url.scheme());
     let own_target = own.map(|protocol| Target { protocol, port: url.port(), effort: Effort::Full });
@@ -49,6 +50,9 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
             plan.push(Target { protocol, port, effort: Effort::Probe });
         }
     };
+    for (protocol, port) in proto::usual_queries(url.port()) {
+        add(protocol, port);
+    }
     for protocol in PROTOCOLS {
         add(protocol, url.port());
     }
@@ -58,7 +62,7 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
             add(protocol, port);
         }
     }
-    for protocol in own.into_iter().chain(PROTOCOLS) {
+    for protocol in own.into_iter().chain(PROTOCOLS).filter(|_| !is_auto) {
         for &port in protocol.default_ports {
             add(protocol, port);
         }
@@ -107,7 +111,8 @@ mod tests {
                 assert_eq!(*count, want, "{url}: {format:?} on {at}");
             }
             for protocol in PROTOCOLS {
-                for port in protocol.default_ports.iter().chain([&port]) {
+                let usual = if url.starts_with("auto") { &[][..] } else { protocol.default_ports };
+                for port in usual.iter().chain([&port]) {
                     assert!(
                         passes.contains_key(&(protocol.wire_format, *port)),
                         "{url}: {} on {port}",
@@ -127,5 +132,18 @@ mod tests {
         let [normal, exception] = modes.map(|mode| planned("auto://h:9", mode));
         assert_eq!(normal, exception);
         assert_eq!(normal[0], ("quake3", 9));
+    }
+
+    #[test]
+    fn usual_ports_of_games_are_tried_first() {
+        for (port, first) in [
+            (25565, &[("minecraft", 25565)][..]),
+            (16567, &[("gamespy3", 29900)]),
+            (2302, &[("source", 2303), ("gamespy2", 2302)]),
+            (7777, &[("samp", 7777), ("gamespy1", 7778), ("unreal2", 7778)]),
+        ] {
+            let plan = planned(&format!("auto://h:{port}"), ScanMode::Normal);
+            assert_eq!(plan[..first.len()], *first, "{port}");
+        }
     }
 }
