@@ -370,7 +370,7 @@ fn confirm_port(asked: &ServerUrl, found: &ServerUrl) -> io::Result<bool> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Ok(false);
     }
-    eprint!("{}:{} answers as {found}. Add that? [y/N] ", asked.host(), asked.port());
+    note(format_args!("{}:{} answers as {found}. Add that? [y/N]", asked.host(), asked.port()));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(answer.trim().eq_ignore_ascii_case("y"))
