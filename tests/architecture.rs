@@ -53,11 +53,12 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (
         &["Instant::now"],
         &[
-            "clock", // The monotonic clock that the system clock is compared with.
-            "scan",  // Round trips and send pacing; never a snapshot's time.
-            "web",   // Durations of requests, and the age of a cached status.
-            "cli",   // Progress output.
-            "fleet", // The simulated world's own time.
+            "clock",  // The monotonic clock that the system clock is compared with.
+            "scan",   // Round trips and send pacing; never a snapshot's time.
+            "web",    // Durations of requests, and the age of a cached status.
+            "cli",    // Progress output.
+            "fleet",  // The simulated world's own time.
+            "master", // How long the query of a list takes.
         ],
         "only the clock reads the time; an Instant may measure how long something takes",
     ),

@@ -4,7 +4,7 @@
 //! ping of 0, so the list is complete when it has as many other entries as announced. There is no
 //! nonce.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use bytes::Buf;
 
@@ -37,7 +37,7 @@ pub struct Unreal2Query {
     details: Option<ServerInfo>,
     entries: Vec<Entry>,
     /// The ids of the entries.
-    ids: HashSet<i32>,
+    ids: BTreeSet<i32>,
     /// Bytes of the list, repeated ones included.
     list_bytes: usize,
     /// The list has an entry that could not be decoded.
