@@ -25,6 +25,9 @@ pub enum Request {
         urls: Vec<String>,
         #[serde(default)]
         tags: Vec<String>,
+        /// From a list, not by hand: they are removed if they never answer.
+        #[serde(default)]
+        import: bool,
     },
     /// A `Row::Change` for each URL, in order: removed, not found or refused.
     #[serde(rename = "servers.remove")]

@@ -45,7 +45,7 @@ pub(super) fn check_size(request: &Request) -> Option<String> {
     let tags = |len: usize| (len > TAGS_MAX).then(|| format!("{len} tags; at most {TAGS_MAX}"));
     let invalid_tag = |tags: &[String]| tags.iter().find_map(|tag| check_tag(tag));
     match request {
-        Request::ServersAdd { urls: added, tags: new } => {
+        Request::ServersAdd { urls: added, tags: new, .. } => {
             urls(added.len()).or_else(|| tags(new.len())).or_else(|| invalid_tag(new))
         }
         Request::ServersRemove { urls: removed } => urls(removed.len()),

@@ -361,7 +361,11 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
     if known.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
-    let code = send_in_batches(app, known, |urls| Request::ServersAdd { urls: to_strings(urls), tags: tags.clone() })?;
+    let code = send_in_batches(app, known, |urls| Request::ServersAdd {
+        urls: to_strings(urls),
+        tags: tags.clone(),
+        import: false,
+    })?;
     Ok(if all_found { code } else { ExitCode::FAILURE })
 }
 

@@ -133,7 +133,7 @@ fn send(client: &mut Client, servers: Vec<ListedServer>, changes: &mut Vec<LineC
         for chunk in servers.chunks(URLS_PER_REQUEST_MAX) {
             let urls = chunk.iter().map(|(_, url)| url.clone()).collect();
             let mut lines = chunk.iter().map(|&(line, _)| line);
-            client.send(&Request::ServersAdd { urls, tags: tags.clone() }, &mut |row| {
+            client.send(&Request::ServersAdd { urls, tags: tags.clone(), import: true }, &mut |row| {
                 if let Row::Change(change) = row {
                     changes.push((lines.next().flatten(), change));
                     progress.added();

@@ -127,6 +127,7 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "opt_out", ValueType::Texts(check_network), Reload),
     key("scan", "contact", ValueType::Text(contact), Reload),
     key("scan", "class1_players_min", whole(1, 255, "players"), Reload),
+    key("scan", "forget_silent_days", whole(0, 3_650, "days"), Reload),
     key("scan", "round_end_share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),

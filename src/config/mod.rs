@@ -90,6 +90,8 @@ pub struct ScanConfig {
     /// Empty: none.
     pub contact: String,
     pub class1_players_min: u32,
+    /// 0: never.
+    pub forget_silent_days: u32,
     pub round_end_share: f64,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,

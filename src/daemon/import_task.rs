@@ -158,7 +158,7 @@ async fn add(
     let mut counts = AddedCounts::default();
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         let urls = chunk.iter().map(ServerUrl::to_string).collect();
-        let request = Request::ServersAdd { urls, tags: tags.to_vec() };
+        let request = Request::ServersAdd { urls, tags: tags.to_vec(), import: true };
         let rows = match Command::send(commands, |reply| Command::Request { request, reply }).await? {
             Ok(rows) => rows,
             Err(error) => return Some(Err(error)),

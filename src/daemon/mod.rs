@@ -503,11 +503,20 @@ impl Shared {
         }
         let (store, log) = (config.store.clone(), config.log_retention());
         let (reply, of_windows) = oneshot::channel();
-        let allow_private = config.scan.allow_private;
+        let (allow_private, forget_silent_days) = (config.scan.allow_private, config.scan.forget_silent_days);
         let engine = Box::new(engine);
         let capture_keep_days = config.capture.keep_days;
         let recorded = config.result_settings();
-        let command = Command::Reload { engine, recorded, store, log, allow_private, capture_keep_days, reply };
+        let command = Command::Reload {
+            engine,
+            recorded,
+            store,
+            log,
+            allow_private,
+            forget_silent_days,
+            capture_keep_days,
+            reply,
+        };
         _ = self.commands.send(command).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;

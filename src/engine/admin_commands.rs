@@ -35,9 +35,10 @@ impl Engine {
             self.advance_time(t_ms);
         }
         Ok(match command {
-            AdminCommand::Add { server, tags } => {
-                let (_, added) = self.add_server(server.clone(), tags.clone(), t_ms)?;
-                !matches!(added, Added::AlreadyKnown { tags_added: false, .. })
+            AdminCommand::Add { server, tags, import } => {
+                let (key, added) = self.add_server(server.clone(), tags.clone(), t_ms)?;
+                let is_marked = self.mark_imported(key, added, *import);
+                is_marked || !matches!(added, Added::AlreadyKnown { tags_added: false, .. })
             }
             AdminCommand::Remove { server } => self.remove_server(server).map(|_| true)?,
             AdminCommand::Tag { server, add, remove } => self.tag_server(server, add, remove)?,

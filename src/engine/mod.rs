@@ -389,6 +389,7 @@ impl Engine {
             sums: Default::default(),
             screening: None,
             recent: Default::default(),
+            imported: false,
         };
         let index = key.0 as usize;
         if self.servers.len() <= index {

@@ -1,10 +1,10 @@
 //! Requests of an admin: add and remove servers, rescan, greylist.
 
 use super::tags::unique_tags;
-use super::{AdminError, Engine};
+use super::{AdminError, Engine, ServerState};
 use crate::limits::BOOSTS_MAX;
 use crate::model::calendar::DAY_MS;
-use crate::model::server::Class;
+use crate::model::server::{Class, ServerRecord};
 use crate::model::{OutboxKey, ServerKey, ServerUrl, WeekKey};
 
 /// The effect of adding an address.
@@ -76,6 +76,9 @@ impl Engine {
             let server_state = self.server_state_mut(key).expect("named servers exist");
             let restored = std::mem::take(&mut server_state.record.removed);
             if restored {
+                if server_state.record.last_seen_ms.is_none() {
+                    server_state.record.added_ms = now_ms;
+                }
                 server_state.record.class = Class::UNKNOWN;
                 server_state.record.missed = 0;
                 server_state.scan_requested = true;
@@ -94,6 +97,39 @@ impl Engine {
         self.server_state_mut(key).expect("just inserted").scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
         Ok((key, Added::New))
+    }
+
+    /// Records whether only imports have added a server. Returns whether that changed.
+    pub fn mark_imported(&mut self, key: ServerKey, added: Added, import: bool) -> bool {
+        let Some(server_state) = self.server_state_mut(key) else { return false };
+        let imported = import && (added == Added::New || server_state.record.imported);
+        let is_changed = server_state.record.imported != imported;
+        if is_changed {
+            server_state.record.imported = imported;
+            self.global.server_changed(key);
+        }
+        is_changed
+    }
+
+    /// Servers that imports added until a time, and that never answered; at most `most`.
+    pub fn silent_imports(&self, until_ms: i64, most: usize) -> Vec<ServerUrl> {
+        let records = self.servers.iter().flatten().map(|server_state| &server_state.record);
+        let is_silent = |record: &&ServerRecord| {
+            record.imported
+                && !record.removed
+                && record.last_seen_ms.is_none()
+                && record.last_scan_ms.is_some()
+                && record.added_ms <= until_ms
+        };
+        records.filter(is_silent).take(most).map(|record| record.url.clone()).collect()
+    }
+
+    /// Whether a server was removed without ever having answered, and was scanned after a time.
+    pub fn was_removed_silent(&self, url: &ServerUrl, since_ms: i64) -> bool {
+        let server_state = self.by_url.get(url).and_then(|&key| self.server_state(key));
+        server_state.is_some_and(|ServerState { record, .. }| {
+            record.removed && record.last_seen_ms.is_none() && record.last_scan_ms > Some(since_ms)
+        })
     }
 
     /// Requests a scan of a known server that does not answer, at most once a day.

@@ -108,9 +108,13 @@ mod tests {
                 tags: vec!["ctf".to_owned()],
                 exempt: Vec::new(),
                 greylist_reason: greylist_reason.map(str::to_owned),
+                imported: false,
             },
         };
-        let add = LogEvent::Command { t_ms: 5, command: AdminCommand::Add { server: url(2), tags: Vec::new() } };
+        let add = LogEvent::Command {
+            t_ms: 5,
+            command: AdminCommand::Add { server: url(2), tags: Vec::new(), import: false },
+        };
         let mut replayed = ReplayedEvents::default();
         let mut found = Vec::new();
         for event in [known(1, Some("bots")), add, known(1, None), known(2, None)] {

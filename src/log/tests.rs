@@ -128,7 +128,11 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
 fn any_command() -> impl Strategy<Value = AdminCommand> {
     let server = (0..3_u16).prop_map(url).boxed();
     let tags = || prop::collection::vec("[a-z]{1,4}", 0..3);
-    let add = (server.clone(), tags()).prop_map(|(server, tags)| AdminCommand::Add { server, tags });
+    let add = (server.clone(), tags(), any::<bool>()).prop_map(|(server, tags, import)| AdminCommand::Add {
+        server,
+        tags,
+        import,
+    });
     let greylist =
         (server.clone(), "\\PC{0,20}").prop_map(|(server, reason)| AdminCommand::Greylist { server, reason });
     let trust = server.prop_map(|server| AdminCommand::Trust {
@@ -153,7 +157,7 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
     let tick = tick.prop_map(|(t_ms, close_until_ms)| LogEvent::Tick { t_ms, close_until_ms });
     let known = (any::<i64>(), prop::option::of(".{0,9}")).prop_map(|(t_ms, greylist_reason)| {
         let (tags, exempt) = (vec!["ctf".to_owned()], vec![ScreenReason::FrozenList]);
-        LogEvent::Known { t_ms, server: KnownServer { url: url(1), tags, exempt, greylist_reason } }
+        LogEvent::Known { t_ms, server: KnownServer { url: url(1), tags, exempt, greylist_reason, imported: true } }
     });
     prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick, 1 => known]
 }

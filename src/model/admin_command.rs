@@ -17,6 +17,9 @@ pub enum AdminCommand {
         server: ServerUrl,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tags: Vec<String>,
+        /// By an import, not by hand.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        import: bool,
     },
     Remove {
         server: ServerUrl,

@@ -17,18 +17,21 @@ pub struct KnownServer {
     /// `None`: it is not greylisted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub greylist_reason: Option<String>,
+    /// Added by an import, and never by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
 }
 
 impl KnownServer {
     /// The commands that give a new server the same.
     pub fn commands(self) -> impl Iterator<Item = AdminCommand> {
-        let KnownServer { url: server, tags, exempt, greylist_reason } = self;
+        let KnownServer { url: server, tags, exempt, greylist_reason, imported: import } = self;
         let trust = (!exempt.is_empty()).then(|| AdminCommand::Trust {
             server: server.clone(),
             except: exempt,
             revoke: Vec::new(),
         });
         let greylist = greylist_reason.map(|reason| AdminCommand::Greylist { server: server.clone(), reason });
-        [Some(AdminCommand::Add { server, tags }), trust, greylist].into_iter().flatten()
+        [Some(AdminCommand::Add { server, tags, import }), trust, greylist].into_iter().flatten()
     }
 }

@@ -84,11 +84,14 @@ pub struct ServerRecord {
     /// Records that a version before rules 2 wrote end here.
     #[serde(deserialize_with = "or_default")]
     pub recent: RecentLists,
+    /// Added by an import, and never by hand.
+    #[serde(deserialize_with = "or_default")]
+    pub imported: bool,
 }
 
 /// The value, or the default if the record ends before it.
-fn or_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RecentLists, D::Error> {
-    Ok(RecentLists::deserialize(deserializer).unwrap_or_default())
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(T::deserialize(deserializer).unwrap_or_default())
 }
 
 /// What the lists before and after the last full one still say.
@@ -386,9 +389,12 @@ mod tests {
     fn records_of_rules_1_end_before_recent_lists() {
         let left = vec![(PlayerKey(7), -3)];
         let recent = RecentLists { left, partial: None, count_unverified: true };
-        let bytes = postcard::to_stdvec(&Tail { screening: None, recent: recent.clone() }).unwrap();
-        assert_eq!(postcard::from_bytes::<Tail>(&bytes).unwrap().recent, recent);
-        assert_eq!(postcard::from_bytes::<Tail>(&bytes[..1]).unwrap().recent, RecentLists::default());
+        let whole = Tail { screening: None, recent: recent.clone(), imported: true };
+        let bytes = postcard::to_stdvec(&whole).unwrap();
+        let read = |bytes: &[u8]| postcard::from_bytes::<Tail>(bytes).map(|tail| (tail.recent, tail.imported)).unwrap();
+        assert_eq!(read(&bytes), (recent.clone(), true));
+        assert_eq!(read(&bytes[..bytes.len() - 1]), (recent, false));
+        assert_eq!(read(&bytes[..1]), (RecentLists::default(), false));
     }
 
     /// The last fields of a server's record.
@@ -397,5 +403,7 @@ mod tests {
         screening: Option<Box<Screening>>,
         #[serde(deserialize_with = "or_default")]
         recent: RecentLists,
+        #[serde(deserialize_with = "or_default")]
+        imported: bool,
     }
 }

@@ -69,7 +69,9 @@ impl Unreal2Query {
 
     fn snapshot(&self, details: &ServerInfo) -> Snapshot {
         // All entries count here, because a player with a ping of 0 need not be a bot.
-        let is_full = !self.is_cut && has_enough_entries(self.entries.len(), details.players);
+        // Without any part of the list, nothing shows that few are missing.
+        let has_list = self.list_bytes > 0 || details.players == 0;
+        let is_full = !self.is_cut && has_list && has_enough_entries(self.entries.len(), details.players);
         let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
         Snapshot {
             t_ms: self.last_received_ms,
@@ -308,6 +310,12 @@ mod tests {
             assert_eq!(query.handle_datagram(2, &list(&[entry(4, b"One", 7)])), Step::Wait);
             let snapshot = query.partial_snapshot().unwrap();
             assert_eq!(snapshot.completeness, want, "1 of {announced}");
+        }
+        for announced in [0, 1] {
+            let mut query = Unreal2Query::new();
+            query.handle_datagram(1, &details_reply(announced));
+            let is_full = query.partial_snapshot().unwrap().completeness == Completeness::Full;
+            assert_eq!(is_full, announced == 0, "no list of {announced}");
         }
     }
 

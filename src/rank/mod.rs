@@ -31,7 +31,7 @@ pub const INVISIBLE_GAP_MS: i64 = 720_000;
 /// `tests/rules/golden_log.rs` fails if results change and the number does not.
 pub const RULES_NUMBER: u32 = 2;
 
-/// The lowest number that this version computes by. A log without a number is of 1.
+/// The lowest number that this version computes by.
 pub const RULES_NUMBER_MIN: u32 = 1;
 
 /// Rules 2: players who left by the last list are in the final list if the list before it is not older

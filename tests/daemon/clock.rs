@@ -156,7 +156,7 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let fake_clock = FakeClock::new();
     let daemon = Daemon::start_with_time_source(Box::new(fake_clock.clone()), config, None, None).await.unwrap();
     let url = busiest(&fleet);
-    daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new() }).await.unwrap();
+    daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new(), import: false }).await.unwrap();
     let read_status = async || {
         let rows = daemon.ask(Request::Status {}).await.unwrap();
         let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };

@@ -391,13 +391,19 @@ impl Observer {
     fn add(&mut self, client: &mut Client) -> Result<(), ClientError> {
         let Some(url) = self.not_added.pop() else { return Ok(()) };
         self.maybe_added.insert(url.clone());
-        send_request(client, &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()] })?;
+        send_request(
+            client,
+            &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()], import: false },
+        )?;
         self.servers.entry(url).or_default();
         Ok(())
     }
 
     fn toggle_greylist(&mut self, client: &mut Client, rng: &mut SplitMix64) -> Result<(), ClientError> {
-        send_request(client, &Request::ServersAdd { urls: vec![self.greylist_url.clone()], tags: Vec::new() })?;
+        send_request(
+            client,
+            &Request::ServersAdd { urls: vec![self.greylist_url.clone()], tags: Vec::new(), import: false },
+        )?;
         let reason = match &self.greylist_reason {
             Some(Some(_)) => None,
             _ => Some(format!("reason {}", rng.bits())),
@@ -415,7 +421,7 @@ impl Observer {
         let urls = vec![self.removal_url.clone()];
         let present = self.present.take() != Some(true);
         match present {
-            true => send_request(client, &Request::ServersAdd { urls, tags: Vec::new() })?,
+            true => send_request(client, &Request::ServersAdd { urls, tags: Vec::new(), import: false })?,
             false => send_request(client, &Request::ServersRemove { urls })?,
         };
         self.present = Some(present);

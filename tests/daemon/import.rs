@@ -251,3 +251,45 @@ fn list_that_is_much_longer_than_the_last_one_must_be_accepted() {
     daemon.wait_for_log("new=0 known=1100");
     daemon.stop();
 }
+
+/// Silent servers: one was added by hand, one was imported, one was imported and then added by hand; and one
+/// was imported lately.
+#[test]
+fn imported_servers_that_never_answer_are_removed_and_not_imported_again() {
+    let sandbox = Sandbox::new("");
+    let url = |n: u8| format!("quake3://127.9.3.{n}:27960");
+    let line = |days_ago: i64, fields: &str, n: u8| {
+        let t = chrono::Utc::now().timestamp_millis() - days_ago * 86_400_000;
+        format!("{{\"t\":{t},\"{fields},\"server\":\"{}\"}}\n", url(n))
+    };
+    let add = "command\":\"add\"";
+    let import = "command\":\"add\",\"import\":true";
+    let miss = "miss\":true";
+    let log: String = [
+        line(20, add, 1),
+        line(20, import, 2),
+        line(20, import, 3),
+        line(19, add, 3),
+        line(18, miss, 1),
+        line(18, miss, 2),
+        line(18, miss, 3),
+        line(3, import, 4),
+        line(2, miss, 4),
+    ]
+    .concat();
+    let file = sandbox.path("commands.jsonl");
+    std::fs::write(&file, log).unwrap();
+    sandbox.replay(&file, &sandbox.state());
+    let daemon = sandbox.start();
+    daemon.wait_for_log("servers=1");
+    let listed = || sandbox.list(&[]).iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    wait_until("the silent server is removed", || listed() == [url(1), url(3), url(4)]);
+    let list = sandbox.path("list.txt");
+    std::fs::write(&list, format!("{}\n{}\n", url(2), url(4))).unwrap();
+    let out = sandbox.ok(["servers", "import", list.to_str().unwrap()]);
+    assert!(out.starts_with("0 added, 2 already known, 0 refused"), "{out}");
+    assert_eq!(listed().len(), 3);
+    // By hand it is added again.
+    assert!(sandbox.ok(["servers", "add", &url(2)]).contains("restored"), "by hand");
+    daemon.stop();
+}

@@ -129,7 +129,7 @@ impl Live {
         let tags = vec![["ctf", "duel"][self.dice.below(2) as usize].to_owned()];
         let [from, into] = [name(self.dice.below(8)), name(self.dice.below(8))];
         let command = match self.dice.below(16) {
-            0 | 1 => AdminCommand::Add { server, tags },
+            0 | 1 => AdminCommand::Add { server, tags, import: self.dice.below(2) == 0 },
             2 => AdminCommand::Remove { server },
             3 | 4 => AdminCommand::Tag { server, add: tags, remove: vec!["duel".into()] },
             5 => AdminCommand::DropTag { tag: tags[0].clone() },
@@ -252,7 +252,8 @@ fn replay_of_random_scans_and_commands_gives_the_same_state() {
     let (mut applied, mut rows) = (BTreeMap::<String, u32>::new(), 0);
     for seed in 1..=12 {
         let mut live = Live::new(seed);
-        (1..=SERVERS).for_each(|server| live.apply(AdminCommand::Add { server: url(server), tags: Vec::new() }));
+        (1..=SERVERS)
+            .for_each(|server| live.apply(AdminCommand::Add { server: url(server), tags: Vec::new(), import: false }));
         (0..110).for_each(|_| live.step(true));
         // The week that has ended is closed again if it was reopened.
         (0..5).for_each(|_| live.step(false));

@@ -101,7 +101,10 @@ fn failed_write_or_sync_ends_the_process_and_loses_no_acknowledged_change() {
         let mut acknowledged = Vec::new();
         let mut add = || {
             let url = closed_port_url();
-            send_request(&mut client, &Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() })?;
+            send_request(
+                &mut client,
+                &Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new(), import: false },
+            )?;
             acknowledged.push(url);
             Ok::<(), ClientError>(())
         };

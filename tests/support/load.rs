@@ -387,7 +387,7 @@ impl<'a> Load<'a> {
 
     fn add(&mut self) -> Result<(), ClientError> {
         let Some(url) = self.not_added.pop() else { return self.read_servers() };
-        let request = Request::ServersAdd { urls: vec![url.clone()], tags: vec!["power".to_owned()] };
+        let request = Request::ServersAdd { urls: vec![url.clone()], tags: vec!["power".to_owned()], import: false };
         let values = vec![
             (Subject::Listed(url.clone()), "listed".to_owned()),
             (Subject::Tags(url.clone()), "power".to_owned()),
@@ -427,7 +427,7 @@ impl<'a> Load<'a> {
                 (Subject::Tags(url.clone()), String::new()),
                 (subject.clone(), none.clone()),
             ];
-            self.change(&Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new() }, values)?;
+            self.change(&Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new(), import: false }, values)?;
         }
         let reason = (self.value(&subject) == none).then(|| format!("reason {}", self.rng.bits()));
         let value = format!("{reason:?}");
@@ -441,7 +441,7 @@ impl<'a> Load<'a> {
             [Subject::Listed, Subject::Tags, Subject::GreylistReason].map(|subject| subject(self.removal_url.clone()));
         let (request, values) = match self.value(&listed) {
             ABSENT => (
-                Request::ServersAdd { urls, tags: Vec::new() },
+                Request::ServersAdd { urls, tags: Vec::new(), import: false },
                 ["listed".to_owned(), String::new(), format!("{:?}", None::<String>)],
             ),
             _ => (Request::ServersRemove { urls }, [ABSENT; 3].map(str::to_owned)),

@@ -20,7 +20,7 @@ fn url(text: &str) -> ServerUrl {
 fn every_request_round_trips_and_is_listed() {
     let all = [
         Request::Status {},
-        Request::ServersAdd { urls: vec!["quake3://a:1".into()], tags: vec!["ctf".into()] },
+        Request::ServersAdd { urls: vec!["quake3://a:1".into()], tags: vec!["ctf".into()], import: false },
         Request::ServersRemove { urls: vec!["quake3://a:1".into()] },
         Request::ServersList { filter: ServerFilter { class: Class::new(2), ..ServerFilter::default() } },
         Request::ServersPage {
@@ -144,7 +144,7 @@ fn invalid_requests_get_specific_errors() {
     refused(&board(r#"{"range":{"count":3,"scores":{"over":4}}}"#), Some(3), ErrorCode::BadRequest, "over");
     let scope = r#"{"v":2,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
     refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
-    let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()] };
+    let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()], import: false };
     refused(&encode_request(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
     let many = Request::ServersRemove { urls: vec![String::new(); URLS_PER_REQUEST_MAX + 1] };
     refused(&encode_request(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");

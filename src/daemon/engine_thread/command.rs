@@ -183,6 +183,7 @@ pub(in crate::daemon) enum Command {
         store: config::StoreConfig,
         log: Retention,
         allow_private: bool,
+        forget_silent_days: u32,
         capture_keep_days: u32,
         /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,

@@ -165,7 +165,16 @@ impl EngineThread {
                 self.state.engine.end_verification();
                 _ = reply.send(());
             }
-            Command::Reload { engine, recorded, store, log, allow_private, capture_keep_days, reply } => {
+            Command::Reload {
+                engine,
+                recorded,
+                store,
+                log,
+                allow_private,
+                forget_silent_days,
+                capture_keep_days,
+                reply,
+            } => {
                 let notes = self.reload(*engine, &store)?;
                 self.log.set_settings(self.state.engine.now_ms(), recorded);
                 self.checkpoints.set_interval(&store);
@@ -174,6 +183,7 @@ impl EngineThread {
                 self.queue_outdated_boards();
                 self.commit_interval_ms = store.commit_interval_ms as i64;
                 self.allow_private = allow_private;
+                self.forget_silent_days = forget_silent_days;
                 self.captures.iter_mut().for_each(|captures| captures.set_keep_days(capture_keep_days));
                 self.remove_names_from_log();
             }

@@ -90,6 +90,10 @@ pub(super) struct EngineThread {
     /// Windows are to be rebuilt as soon as commits are possible again.
     rebuild_due: bool,
     allow_private: bool,
+    /// `scan.forget_silent_days`
+    forget_silent_days: u32,
+    /// When silent imports were last looked for, Unix ms.
+    silent_removed_ms: i64,
     heartbeat: Arc<Heartbeat>,
     /// Time of the oldest uncommitted change.
     changed_ms: Option<i64>,
@@ -166,6 +170,8 @@ impl EngineThread {
             disk,
             rebuild_due: false,
             allow_private: config.scan.allow_private,
+            forget_silent_days: config.scan.forget_silent_days,
+            silent_removed_ms: 0,
             heartbeat,
             changed_ms: None,
             written_ms: 0,
@@ -269,6 +275,9 @@ impl EngineThread {
                     if self.state.engine.has_changes() {
                         self.log.write_ticks();
                     }
+                }
+                if !self.disk.is_paused() {
+                    self.remove_silent_imports(now_ms);
                 }
                 self.log_weeks();
                 self.log_known_servers();

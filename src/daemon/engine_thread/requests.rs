@@ -22,7 +22,7 @@ impl EngineThread {
             return Ok(Err(self.disk.refusal()));
         }
         let rows = match &request {
-            Request::ServersAdd { urls, tags } => Ok(self.add_servers(urls, tags, now_ms)),
+            Request::ServersAdd { urls, tags, import } => Ok(self.add_servers(urls, tags, *import, now_ms)),
             Request::ServersRemove { urls } => Ok(self.remove_servers(urls, now_ms)),
             Request::Greylist { url, reason } => self.greylist(url, reason.as_deref(), now_ms),
             Request::Boost { url, for_s } => self.boost(url, *for_s, now_ms),

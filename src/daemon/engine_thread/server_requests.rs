@@ -6,14 +6,20 @@ use super::command::RequestResult;
 use super::requests::admin_error;
 use crate::api::{ChangeOutcome, Row, ServerChange};
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
-use crate::model::calendar::utc;
+use crate::model::calendar::{DAY_MS, HOUR_MS, utc};
 use crate::model::server::ScreenReason;
 use crate::model::{AdminCommand, ServerKey, ServerUrl};
 
+/// A server that never answered is not imported again for this time after its last scan.
+const FORGOTTEN_MS: i64 = 30 * DAY_MS;
+
+/// Silent servers that are removed at once: some milliseconds.
+const SILENT_REMOVED_MAX: usize = 500;
+
 impl EngineThread {
-    pub(super) fn add_servers(&mut self, urls: &[String], tags: &[String], now_ms: i64) -> Vec<Row> {
+    pub(super) fn add_servers(&mut self, urls: &[String], tags: &[String], import: bool, now_ms: i64) -> Vec<Row> {
         let t_ms = self.begin_command(now_ms);
-        let changes: Vec<ServerChange> = urls.iter().map(|url| self.add(url, tags, t_ms)).collect();
+        let changes: Vec<ServerChange> = urls.iter().map(|url| self.add(url, tags, import, t_ms)).collect();
         let count = |wanted| changes.iter().filter(|change| change.outcome == wanted).count();
         let outcomes = [ChangeOutcome::Added, ChangeOutcome::Restored, ChangeOutcome::Tagged];
         let [added, restored, tagged] = outcomes.map(count);
@@ -26,7 +32,7 @@ impl EngineThread {
         changes.into_iter().map(Row::Change).collect()
     }
 
-    fn add(&mut self, text: &str, tags: &[String], t_ms: i64) -> ServerChange {
+    fn add(&mut self, text: &str, tags: &[String], import: bool, t_ms: i64) -> ServerChange {
         let refuse = |reason: String| change(text, ChangeOutcome::Refused, Some(reason));
         let url = match crate::proto::parse_server_url(text) {
             Ok(url) => url,
@@ -40,12 +46,17 @@ impl EngineThread {
             let remove = format!("clqd servers remove {same}");
             return refuse(format!("it is known as {same}; to change its protocol, remove that first: {remove}"));
         }
-        let added = match self.state.engine.add_server(url.clone(), tags.to_vec(), t_ms) {
-            Ok((_, added)) => added,
+        if import && self.state.engine.was_removed_silent(&url, t_ms - FORGOTTEN_MS) {
+            let reason = "it never answered and was removed; imports add it again 30 days after its last scan";
+            return change(url, ChangeOutcome::NotAnswering, Some(reason.to_owned()));
+        }
+        let (key, added) = match self.state.engine.add_server(url.clone(), tags.to_vec(), t_ms) {
+            Ok(added) => added,
             Err(error) => return refuse(error.to_string()),
         };
-        if !matches!(added, Added::AlreadyKnown { tags_added: false, .. }) {
-            self.record_command(t_ms, AdminCommand::Add { server: url.clone(), tags: tags.to_vec() });
+        let is_marked = self.state.engine.mark_imported(key, added, import);
+        if is_marked || !matches!(added, Added::AlreadyKnown { tags_added: false, .. }) {
+            self.record_command(t_ms, AdminCommand::Add { server: url.clone(), tags: tags.to_vec(), import });
         }
         match added {
             Added::New => change(url, ChangeOutcome::Added, None),
@@ -55,6 +66,27 @@ impl EngineThread {
                 known_change(&url, tags, scan)
             }
         }
+    }
+
+    /// Removes servers of imports that have not answered for so long. They are looked for once an hour.
+    pub(super) fn remove_silent_imports(&mut self, now_ms: i64) {
+        if self.forget_silent_days == 0 || now_ms - self.silent_removed_ms < HOUR_MS {
+            return;
+        }
+        let until_ms = now_ms - i64::from(self.forget_silent_days) * DAY_MS;
+        let silent = self.state.engine.silent_imports(until_ms, SILENT_REMOVED_MAX);
+        // More of them are removed at the next tick.
+        self.silent_removed_ms = if silent.len() < SILENT_REMOVED_MAX { now_ms } else { self.silent_removed_ms };
+        if silent.is_empty() {
+            return;
+        }
+        let (t_ms, servers) = (self.begin_command(now_ms), silent.len());
+        for server in silent {
+            let Ok(key) = self.state.engine.remove_server(&server) else { continue };
+            self.rescans.cancel(key);
+            self.record_command(t_ms, AdminCommand::Remove { server });
+        }
+        tracing::info!(servers, "imported servers that never answered were removed");
     }
 
     /// Removes servers that are known under two protocols with the same wire format: earlier versions added them

@@ -157,9 +157,9 @@ impl Replay {
 pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<(), StoreError> {
     let LogEvent::Command { t_ms, command } = event else { return Ok(()) };
     match command {
-        AdminCommand::Add { server, .. } => {
-            state.apply_command(*t_ms, &AdminCommand::Add { server: server.clone(), tags: Vec::new() }).map(drop)
-        }
+        AdminCommand::Add { server, .. } => state
+            .apply_command(*t_ms, &AdminCommand::Add { server: server.clone(), tags: Vec::new(), import: false })
+            .map(drop),
         AdminCommand::Remove { .. }
         | AdminCommand::Greylist { .. }
         | AdminCommand::Lift { .. }

@@ -55,5 +55,6 @@ pub(super) fn restore(
         sums: series.map(|series| slots::resume(series, calendar)).unwrap_or_default(),
         screening: Some(Box::new(screening)).filter(|screening| **screening != Screening::default()),
         recent: Default::default(),
+        imported: false,
     })
 }

@@ -23,6 +23,10 @@ use crate::fleet::rng::{RngExt, SplitMix64, hash_parts};
 use crate::fleet::wire::{Datagrams, ProtocolVariant};
 use crate::fleet::world::World;
 
+/// Players that an incomplete reply announces and does not list: more than a client tolerates of a list of up
+/// to 64 players (docs/rules.md section 14).
+const MISSING_PLAYERS: usize = 12;
+
 /// Maximum number of delayed datagrams; further ones are dropped and counted.
 const DELAYED_MAX: usize = 100_000;
 
@@ -135,7 +139,7 @@ impl Responder {
         let peers = Peers { server, port: self.port, client: client_id };
         let listing = match excess {
             Some(_) => Listing::Withheld,
-            None => Listing::Missing(usize::from(partial)),
+            None => Listing::Missing(if partial { MISSING_PLAYERS } else { 0 }),
         };
         if reply::reply(world, peers, query, listing, &mut self.rng, &mut self.reply).is_none() {
             return increment(&shared.counters.rejected);

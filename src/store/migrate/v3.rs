@@ -166,6 +166,7 @@ impl From<ServerRecord> for server::ServerRecord {
             sums: old.sums,
             screening: None,
             recent: Default::default(),
+            imported: false,
         }
     }
 }
