@@ -383,6 +383,29 @@ async fn global_rate_limit_delays_and_drops_nothing() {
     assert!(started.elapsed().as_millis() >= 440, "{:?}", started.elapsed());
 }
 
+/// A server that challenges until the limit, and then floods: the scan goes on with the next protocol while it
+/// waits for permits.
+#[tokio::test]
+async fn target_that_fails_while_throttled_is_followed_by_the_next() {
+    let malformed = [b"\xff\xff\xff\xffI", &[0xff; 9_995][..]].concat();
+    let server = Server::start(move |count, packet| match packet.get(4) {
+        Some(b'T') if count < 2 => vec![[b"\xff\xff\xff\xffA123", &[count as u8][..]].concat()],
+        Some(b'T') => std::iter::once(b"\xff\xff\xff\xffA1239".to_vec()).chain(vec![malformed.clone(); 8]).collect(),
+        Some(b'g') => vec![status(packet, "")],
+        _ => vec![],
+    });
+    let limited = ScanSettings {
+        address_packets_per_second_max: 2.0,
+        address_burst_packets: 3,
+        limit_loopback: true,
+        retries: 0,
+        ..quick()
+    };
+    let (all, _) = scan_all(limited, &[server.url("source")], ScanMode::Exception).await;
+    let tried: Vec<_> = all[0].attempts.iter().map(|attempt| (attempt.scheme, attempt.result)).collect();
+    assert_eq!(tried, [("source", Err(MissReason::Malformed)), ("quake3", Ok(()))]);
+}
+
 #[tokio::test]
 async fn flood_of_malformed_replies_ends_the_scan() {
     let malformed = [b"\x80\0\0\0\0", &[0xff; 9_995][..]].concat();

@@ -70,7 +70,9 @@ impl EngineThread {
 
     /// Removes servers of imports that have not answered for so long. They are looked for once an hour.
     pub(super) fn remove_silent_imports(&mut self, now_ms: i64) {
-        if self.forget_silent_days == 0 || now_ms - self.silent_removed_ms < HOUR_MS {
+        // The clock may have been set back.
+        let waits = (self.silent_removed_ms..self.silent_removed_ms + HOUR_MS).contains(&now_ms);
+        if self.forget_silent_days == 0 || waits {
             return;
         }
         let until_ms = now_ms - i64::from(self.forget_silent_days) * DAY_MS;

@@ -97,6 +97,8 @@ impl Scan {
     /// Prepares the scan for its current target.
     pub(super) fn reset_exchange(&mut self) {
         self.exchange = None;
+        // It may have waited for permits of the target before.
+        self.state = State::AwaitingAddress;
         self.is_sent = false;
         self.sends = 0;
         self.permits = 0;

@@ -98,7 +98,7 @@ impl EventLoop {
         scan.last_sent = Some(now);
         self.address_locks.record_packet(address, now);
         scan.sends += 1;
-        scan.permits -= 1;
+        scan.permits = scan.permits.saturating_sub(1);
         scan.is_sent = true;
         scan.state = State::AwaitingReply;
         let timeout = scan.timeout(&self.settings, &self.round_trips);
