@@ -119,7 +119,8 @@ impl Reassembler {
             }
             Err(reason) => {
                 self.sets.remove(at);
-                self.failed_decompressions += u32::from(reason == IgnoreReason::BadCompression);
+                let is_compressed = matches!(reason, IgnoreReason::BadCompression | IgnoreReason::TooLarge);
+                self.failed_decompressions += u32::from(is_compressed);
                 Err(reason)
             }
         }
@@ -206,7 +207,7 @@ fn decompress(compressed: &[u8]) -> Result<Vec<u8>, IgnoreReason> {
     let size = rest.try_get_u32_le()?;
     let checksum = rest.try_get_u32_le()?;
     if size as usize > DECOMPRESSED_BYTES_MAX || rest.len() > COMPRESSED_BYTES_MAX {
-        return Err(IgnoreReason::BadCompression);
+        return Err(IgnoreReason::TooLarge);
     }
     let [b'B', b'Z', b'h', b'1'..=b'9', blocks @ ..] = rest else { return Err(IgnoreReason::BadCompression) };
     let mut whole = Vec::with_capacity(size as usize);
@@ -377,7 +378,7 @@ pub(super) mod tests {
             (size, crc ^ 1, IgnoreReason::BadCompression),
             (size - 1, crc, IgnoreReason::BadCompression),
             (size + 1, crc, IgnoreReason::BadCompression),
-            (u32::MAX / 2, crc, IgnoreReason::BadCompression),
+            (u32::MAX / 2, crc, IgnoreReason::TooLarge),
         ] {
             assert_eq!(feed(&bzip2ed(&whole, 4_000, size, crc), SizeField::Present), Err(reason));
         }
@@ -393,7 +394,7 @@ pub(super) mod tests {
         assert_eq!(decompress(&valid), Ok(whole.clone()));
         let large = vec![0; DECOMPRESSED_BYTES_MAX + 1];
         let large = compressed(&large, large.len() as u32, crc32fast::hash(&large));
-        assert_eq!(decompress(&large), Err(IgnoreReason::BadCompression));
+        assert_eq!(decompress(&large), Err(IgnoreReason::TooLarge));
 
         let mut fragments = Reassembler::default();
         let mut add = |datagrams: &[Vec<u8>]| {
