@@ -1,7 +1,7 @@
 //! Searches for the datagram of each protocol that costs the scan thread most:
 //! `cargo bench --bench datagrams`.
 //!
-//! A server is brought into each state of its scan by short valid replies. Then datagrams of 1,400 and of
+//! Short valid replies bring the scan into each of its states. Then datagrams of 1,400 and of
 //! 60,000 bytes are made of a valid opening and a short random pattern, repeated; the pattern that costs
 //! most is mutated again. The scan gets each datagram twenty times, as from a server that floods it: the
 //! figure is the mean of these. A datagram that ends the scan costs once a scan; those that do not, as often

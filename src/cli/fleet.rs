@@ -198,7 +198,7 @@ fn write_daemon_config(path: &Path) -> anyhow::Result<()> {
     let text = format!(
         "# For a daemon that watches simulated servers on this machine.\n\
          state_dir = {:?}\ncontrol_socket = {:?}\n\n[scan]\n\
-         # The fleet uses loopback addresses, 200 in a /24.\n\
+         # The limits of an address and of a network are for servers of others.\n\
          allow_private = true\nlimit_loopback = false\n",
         folder.join("clqd-state"),
         folder.join("clqd.sock"),

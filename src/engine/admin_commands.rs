@@ -2,7 +2,6 @@
 //! the requests of its clients, and records what changed.
 
 use super::{AdminError, CorrectionError, Engine, Greylisted, ReopenError, StateReader};
-use crate::engine::Added;
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::view::board::PlayerSelector;
 use crate::model::{AdminCommand, ForgottenPlaceholder};
@@ -37,8 +36,7 @@ impl Engine {
         Ok(match command {
             AdminCommand::Add { server, tags, import } => {
                 let (key, added) = self.add_server(server.clone(), tags.clone(), t_ms)?;
-                let is_marked = self.mark_imported(key, added, *import);
-                is_marked || !matches!(added, Added::AlreadyKnown { tags_added: false, .. })
+                self.mark_imported(key, added, *import)
             }
             AdminCommand::Remove { server } => self.remove_server(server).map(|_| true)?,
             AdminCommand::Tag { server, add, remove } => self.tag_server(server, add, remove)?,

@@ -12,9 +12,9 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::{Engine, ServerState};
-use crate::model::ServerKey;
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::view::{RecentSeriesView, ServerFields, ServerSummary};
+use crate::model::{ServerKey, ServerUrl};
 use crate::series::slots;
 
 /// Most servers that are examined for a page of the list; this takes some 10 ms.
@@ -164,7 +164,7 @@ impl Engine {
     }
 
     /// How many of these servers are known, removed ones included.
-    pub fn count_known(&self, urls: &[crate::model::ServerUrl]) -> usize {
+    pub fn count_known(&self, urls: &[ServerUrl]) -> usize {
         urls.iter().filter(|url| self.by_url.contains_key(url)).count()
     }
 

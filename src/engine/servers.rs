@@ -99,7 +99,7 @@ impl Engine {
         Ok((key, Added::New))
     }
 
-    /// Records whether only imports have added a server. Returns whether that changed.
+    /// Records whether only imports have added a server. Returns whether adding it changed anything.
     pub fn mark_imported(&mut self, key: ServerKey, added: Added, import: bool) -> bool {
         let Some(server_state) = self.server_state_mut(key) else { return false };
         let imported = import && (added == Added::New || server_state.record.imported);
@@ -108,7 +108,7 @@ impl Engine {
             server_state.record.imported = imported;
             self.global.server_changed(key);
         }
-        is_changed
+        is_changed || !matches!(added, Added::AlreadyKnown { tags_added: false, .. })
     }
 
     /// Servers that imports added until a time, and that never answered; at most `most`.

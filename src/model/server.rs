@@ -97,8 +97,8 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 /// What the lists before and after the last full one still say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecentLists {
-    /// Players who left between the last two full lists, if those are close (docs/rules.md section 4), with
-    /// their last points.
+    /// Players of the full list before the last one who are not in the last one, with their points. Empty
+    /// unless the two lists are close in time (docs/rules.md section 4).
     pub left: Vec<(PlayerKey, i64)>,
     /// The last partial list whose count was used, if it is newer than the last full one.
     pub partial: Option<PartialList>,
@@ -162,7 +162,8 @@ pub struct PlayerEntry {
 }
 
 impl PlayerEntry {
-    /// A player who left with these points. Has no name, and no rows yet.
+    /// A player who left, with the points of the last list that had the player. The name is empty, and the
+    /// rows are not loaded.
     pub fn who_left(player: PlayerKey, points: i64) -> PlayerEntry {
         let rows = PresenceRows::new();
         PlayerEntry {

@@ -34,8 +34,8 @@ pub const RULES_NUMBER: u32 = 2;
 /// The lowest number that this version computes by.
 pub const RULES_NUMBER_MIN: u32 = 1;
 
-/// Rules 2: players who left by the last list are in the final list if the list before it is not older
-/// (docs/rules.md section 4).
+/// A final list also has the players who were in the list before it, if that list is at most this much older
+/// (rules 2, docs/rules.md section 4).
 pub const LEFT_AT_END_MS: i64 = 35_000;
 
 /// All rules that a setting can change.

@@ -54,8 +54,7 @@ impl EngineThread {
             Ok(added) => added,
             Err(error) => return refuse(error.to_string()),
         };
-        let is_marked = self.state.engine.mark_imported(key, added, import);
-        if is_marked || !matches!(added, Added::AlreadyKnown { tags_added: false, .. }) {
+        if self.state.engine.mark_imported(key, added, import) {
             self.record_command(t_ms, AdminCommand::Add { server: url.clone(), tags: tags.to_vec(), import });
         }
         match added {

@@ -116,9 +116,9 @@ impl Database {
     }
 }
 
-/// Flushes, and returns the error if a write of one of sled's threads fails meanwhile. Sled 0.34.7
-/// keeps such an error, but does not always wake those who wait for the write; a second flush returns
-/// the error at once and wakes all of them. So while the first one takes long, others are tried.
+/// Flushes. Returns the error if a write of one of sled's threads fails meanwhile. Sled 0.34.7 stores such an
+/// error, but does not always wake the threads that wait for that write. A second flush returns the
+/// stored error at once, and wakes them. So a flush that takes long is repeated on another thread.
 fn flush_or_fail(db: &sled::Db) -> sled::Result<()> {
     thread::scope(|scope| {
         let (flushing, flushed) = mpsc::channel::<()>();
