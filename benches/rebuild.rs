@@ -242,7 +242,7 @@ impl EngineLoop {
                 made.get_or_insert_with(Instant::now);
                 let step = Instant::now();
                 self.commit()?;
-                if self.rebuilder.import_step(&mut self.state)? {
+                if self.rebuilder.import_step(&mut self.state, &mut |_| ())? {
                     over = Some(Instant::now());
                 }
                 take_overs.0.push(step.elapsed());

@@ -1,6 +1,7 @@
 //! The requests of clients. Each says which rows ([`Row`](super::Row)) it returns.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::archive::WeekRange;
 use crate::model::NameHash;
@@ -123,6 +124,10 @@ pub enum Request {
     /// before that time; weeks only if they are closed and archived.
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
+    /// A `Row::Correction`. Replaces the rows of the running windows by those that follow from the log with the
+    /// present settings. `settings`: those that change a result, as the client expects them.
+    #[serde(rename = "windows.recompute")]
+    WindowsRecompute { settings: Map<String, Value> },
     /// One `Row::Map`.
     #[serde(rename = "map")]
     Map { map: String },
@@ -246,7 +251,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 41] = [
+pub(super) const COMMANDS: [&str; 42] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -264,6 +269,7 @@ pub(super) const COMMANDS: [&str; 41] = [
     "boards",
     "windows",
     "windows.delete",
+    "windows.recompute",
     "player",
     "map",
     "maps",
@@ -318,6 +324,7 @@ impl Request {
             | Request::Export { .. } => true,
             Request::ServersAdd { .. }
             | Request::WindowsDelete { .. }
+            | Request::WindowsRecompute { .. }
             | Request::ServersRemove { .. }
             | Request::ServersTag { .. }
             | Request::ServersTrust { .. }

@@ -140,6 +140,11 @@ impl LogThread {
         self.write_due_ms = Some(i64::MIN);
     }
 
+    /// The settings that hold now.
+    pub(super) fn settings(&self) -> &RecordedSettings {
+        &self.settings
+    }
+
     /// Sets the settings that hold from the next event on.
     pub(super) fn set_settings(&mut self, t_ms: i64, settings: RecordedSettings) {
         let changed = settings.changed_since(&self.settings);
@@ -172,6 +177,11 @@ impl LogThread {
     /// When the batch that is being written was handed over, Unix ms.
     pub(super) fn writing_since_ms(&self) -> Option<i64> {
         self.writing_since_ms
+    }
+
+    /// Bytes of the events that were not handed over yet.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.builder.bytes()
     }
 
     pub(super) fn is_behind(&self) -> bool {

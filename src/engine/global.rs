@@ -13,7 +13,7 @@ use super::{CacheLimits, EngineSettings};
 use crate::model::calendar::Calendar;
 use crate::model::commit::{Meta, WeekPhase, WeekState};
 use crate::model::name::Name;
-use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, WeekKey, WindowKey, WindowType};
+use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, WeekKey, WindowType};
 
 /// All state of the engine except the servers: rules, key tables, and the changes for the next
 /// commit.
@@ -33,8 +33,6 @@ pub(super) struct GlobalState {
     pub(super) board_cache: BoardCache,
     /// Window types that differ from those in the state.
     pub(super) changed_types: Vec<WindowType>,
-    /// Windows that are being imported: some of their rows are in the store already.
-    pub(super) importing: Vec<WindowKey>,
     pub(super) pending: Pending,
     /// When everything pending was last in the archive, Unix ms. A restart keeps it.
     pub(super) archive_complete_ms: Option<i64>,

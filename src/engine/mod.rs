@@ -69,7 +69,7 @@ pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
-use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
+use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey, WindowKey};
 use crate::proto::Authentication;
 use crate::rank::player_list::{NameFamily, NameIndex};
 use crate::schedule::Schedule;
@@ -118,6 +118,8 @@ pub struct Engine {
     servers_to_untag: BTreeSet<ServerKey>,
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
+    /// Windows that are to be rebuilt, besides those of [`Engine::types_to_rebuild`].
+    recompute: Vec<WindowKey>,
     /// For pages of the list; not a part of the state.
     sorted_servers: server_pages::SortedServers,
     /// Computed from the series of servers.
@@ -154,6 +156,7 @@ impl Engine {
             last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),
+            recompute: meta.importing.clone(),
             sorted_servers: server_pages::SortedServers::default(),
             site_series: site_series::SiteSeries::default(),
             global: GlobalState {
@@ -170,7 +173,6 @@ impl Engine {
                 cache_limits: CacheLimits::default(),
                 board_cache: boards::cache::BoardCache::default(),
                 changed_types: Vec::new(),
-                importing: Vec::new(),
                 pending: pending::Pending::default(),
                 archive_complete_ms: loaded.archive_complete_ms,
                 archive_changes: outbox::changes::ArchiveChanges::default(),

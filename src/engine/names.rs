@@ -116,6 +116,20 @@ impl PendingPlayers {
 }
 
 impl GlobalState {
+    /// The key of a normalised name; `None`: it has no key yet.
+    pub(super) fn find_player<S: StateReader>(
+        &self,
+        source: &S,
+        game: GameKey,
+        name: &str,
+    ) -> Result<Option<PlayerKey>, S::Error> {
+        match self.name_cache.find(game, name) {
+            Some(cached) => Ok(Some(cached.player)),
+            None if self.name_cache.holds_all_names => Ok(None),
+            None => Ok(source.player(game, name)?.map(|(player, _)| player)),
+        }
+    }
+
     /// The key of a usable entry's name; `None`: it has no key yet.
     pub(super) fn player_key<S: StateReader>(
         &mut self,

@@ -2,14 +2,17 @@
 
 use super::LogEvent;
 use super::encode::{
-    ENTRY_AT, FIRST_NAME, KIND_COMMAND, KIND_KNOWN, KIND_MERGE, KIND_MISS, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK,
-    LastSnapshot, ListEntry, NEXT_ENTRY, expected_connected_ms, player_flag, snapshot_flag,
+    ENTRY_AT, FIRST_NAME, KIND_COMMAND, KIND_KNOWN, KIND_MERGE, KIND_MISS, KIND_REBUILD, KIND_REBUILT_PLAYERS,
+    KIND_REBUILT_SERVER, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK, LastSnapshot, ListEntry, NEXT_ENTRY,
+    expected_connected_ms, player_flag, snapshot_flag,
 };
 use super::varint::Cursor;
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, SERVER_URL_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::model::name::Name;
-use crate::model::{AdminCommand, Completeness, Player, ServerUrl, Snapshot};
+use crate::model::packed_row::PackedRow;
+use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
+use crate::model::{AdminCommand, Completeness, MapRow, Player, ServerUrl, Snapshot, WindowKey, WindowType};
 
 /// Why the body of a batch with a correct checksum cannot be decoded: another version wrote it, or
 /// batches before it are missing.
@@ -56,14 +59,22 @@ impl Decoder {
             KIND_COMMAND => LogEvent::Command { t_ms, command: json("a command", cursor)? },
             KIND_SETTINGS => LogEvent::Settings { t_ms, settings: json("a list of settings", cursor)? },
             KIND_KNOWN => LogEvent::Known { t_ms, server: json("a server", cursor)? },
+            KIND_REBUILD => LogEvent::Rebuild { t_ms, step: json("a rebuild", cursor)? },
+            KIND_REBUILT_SERVER => {
+                let step = RebuildStep::Server(Box::new(self.rebuilt_server(cursor)?));
+                LogEvent::Rebuild { t_ms, step }
+            }
+            KIND_REBUILT_PLAYERS => {
+                let step = RebuildStep::Players(self.rebuilt_players(cursor)?);
+                LogEvent::Rebuild { t_ms, step }
+            }
             KIND_TICK => {
                 let until_ms = cursor.i64().ok_or(DecodeError::Truncated)?;
                 LogEvent::Tick { t_ms, close_until_ms: t_ms.wrapping_sub(until_ms) }
             }
             KIND_MERGE => {
-                let game = text(&mut self.texts, cursor)?;
-                let game = self.texts[game as usize].clone();
-                let [from, into] = [self.merged_name(cursor)?, self.merged_name(cursor)?];
+                let game = self.text(cursor)?;
+                let [from, into] = [self.next_name(cursor)?.into(), self.next_name(cursor)?.into()];
                 LogEvent::Command { t_ms, command: AdminCommand::Merge { game, from, into } }
             }
             KIND_SNAPSHOT => {
@@ -81,11 +92,53 @@ impl Decoder {
         })
     }
 
-    fn merged_name(&mut self, cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
+    fn text(&mut self, cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
+        let text = text(&mut self.texts, cursor)?;
+        Ok(self.texts[text as usize].clone())
+    }
+
+    fn rebuilt_server(&mut self, cursor: &mut Cursor<'_>) -> Result<RebuiltServer, DecodeError> {
+        let window = window(cursor)?;
+        let server = self.server(cursor)?;
+        let server = self.servers[server].0.clone();
+        let mut of_server = RebuiltServer { window, server, rows: Vec::new(), removed: Vec::new(), maps: Vec::new() };
+        for _ in 0..number(cursor)? {
+            let (game, name, display) = (self.text(cursor)?, self.next_name(cursor)?, self.next_name(cursor)?);
+            let len = number(cursor)?;
+            let row = usize::try_from(len).ok().and_then(|len| cursor.bytes(len)).ok_or(DecodeError::Truncated)?;
+            let row = PackedRow::read(row).ok_or(DecodeError::Text { what: "a row" })?;
+            of_server.rows.push(RebuiltRow { game, name, display, row });
+        }
+        for _ in 0..number(cursor)? {
+            of_server.removed.push((self.text(cursor)?, self.next_name(cursor)?));
+        }
+        for _ in 0..number(cursor)? {
+            let map = self.text(cursor)?;
+            of_server.maps.push((map, MapRow { played_ms: number(cursor)?, player_ms: number(cursor)? }));
+        }
+        Ok(of_server)
+    }
+
+    fn rebuilt_players(&mut self, cursor: &mut Cursor<'_>) -> Result<RebuiltPlayers, DecodeError> {
+        let mut rebuilt = RebuiltPlayers { window: window(cursor)?, players: Vec::new() };
+        for _ in 0..number(cursor)? {
+            let (game, name) = (self.text(cursor)?, self.next_name(cursor)?);
+            let mut servers = Vec::new();
+            for _ in 0..number(cursor)? {
+                let server = self.server(cursor)?;
+                servers.push(self.servers[server].0.clone());
+            }
+            let (game_rating, tag_ratings) = json("the ratings of a player", cursor)?;
+            rebuilt.players.push(RebuiltPlayer { game, name, servers, game_rating, tag_ratings });
+        }
+        Ok(rebuilt)
+    }
+
+    fn next_name(&mut self, cursor: &mut Cursor<'_>) -> Result<Name, DecodeError> {
         let code = cursor.u64().ok_or(DecodeError::Truncated)?;
         let number = code.checked_sub(FIRST_NAME).ok_or(DecodeError::Reference { what: "entry", number: code })?;
         let name = self.name(number, cursor)?;
-        Ok(self.names[name as usize].to_string())
+        Ok(self.names[name as usize].clone())
     }
 
     /// The number of a name. A new one is added to the table.
@@ -217,6 +270,15 @@ impl Decoder {
     }
 }
 
+fn number(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {
+    cursor.u64().ok_or(DecodeError::Truncated)
+}
+
+fn window(cursor: &mut Cursor<'_>) -> Result<WindowKey, DecodeError> {
+    let kind = u16::try_from(number(cursor)?).map_err(|_| DecodeError::Truncated)?;
+    Ok(WindowKey { kind: WindowType(kind), index: cursor.u32().ok_or(DecodeError::Truncated)? })
+}
+
 /// A reference to a table: the index of the string, and the string if it is a new one.
 struct Reference<'a> {
     index: usize,
@@ -263,8 +325,8 @@ fn new_or_known<'a>(
     Ok(Reference { index, new: Some(new) })
 }
 
-/// Commands and settings are short.
-const JSON_BYTES_MAX: usize = 1 << 16;
+/// Commands and settings are short; the longest text lists some thousand windows.
+const JSON_BYTES_MAX: usize = 1 << 20;
 
 fn json<T: serde::de::DeserializeOwned>(what: &'static str, cursor: &mut Cursor<'_>) -> Result<T, DecodeError> {
     let len = cursor.u64().filter(|&len| len <= JSON_BYTES_MAX as u64).ok_or(DecodeError::Text { what })?;

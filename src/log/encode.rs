@@ -13,10 +13,12 @@
 //!
 //! | part | code |
 //! |---|---|
-//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server), time difference, and what follows |
+//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server, 8: begin or end of a rebuild, 9: rebuilt server, 10: rebuilt players), time difference, and what follows |
 //! | miss | server, reason |
-//! | command, settings, known server | length and bytes of JSON: they are rare |
+//! | command, settings, known server, begin or end of a rebuild | length and bytes of JSON: they are rare |
 //! | merge | game, and two names: they are in the table of names, so that they can be replaced |
+//! | rebuilt server | window, server, number of rows, and for each game, name, spelling, length and bytes of the row; number of players without a row, and for each game and name; number of maps, and for each map and its times |
+//! | rebuilt players | window, number of players, and for each game, name, servers and ratings |
 //! | snapshot | server, flags (below), then what the flags announce, then the list |
 //! | list, same names | a player for each entry of the list before |
 //! | other list | number of entries, and for each: 0: the next entry of the list before; 1 and an index into that list; or the number of the name + 2; then the player |
@@ -30,7 +32,9 @@ use super::LogEvent;
 use super::varint::{put_i64, put_u64};
 use crate::engine::Outcome;
 use crate::model::name::Name;
-use crate::model::{AdminCommand, Completeness, Player, ServerUrl, Snapshot};
+use crate::model::packed_row::PackedRow;
+use crate::model::rebuild::{RebuildStep, RebuiltPlayers, RebuiltRow};
+use crate::model::{AdminCommand, Completeness, MapRow, Player, ServerUrl, Snapshot, WindowKey};
 
 pub(super) const KIND_SNAPSHOT: u8 = 1;
 pub(super) const KIND_MISS: u8 = 2;
@@ -39,6 +43,9 @@ pub(super) const KIND_SETTINGS: u8 = 4;
 pub(super) const KIND_MERGE: u8 = 5;
 pub(super) const KIND_TICK: u8 = 6;
 pub(super) const KIND_KNOWN: u8 = 7;
+pub(super) const KIND_REBUILD: u8 = 8;
+pub(super) const KIND_REBUILT_SERVER: u8 = 9;
+pub(super) const KIND_REBUILT_PLAYERS: u8 = 10;
 
 /// Flags of a snapshot.
 pub(super) mod snapshot_flag {
@@ -141,9 +148,56 @@ impl Encoder {
                 self.put_head(KIND_KNOWN, *t_ms, out);
                 put_json(server, out);
             }
+            LogEvent::Rebuild { t_ms, step } => self.encode_rebuild(*t_ms, step, out),
             LogEvent::Tick { t_ms, close_until_ms } => {
                 self.put_head(KIND_TICK, *t_ms, out);
                 put_i64(out, t_ms.wrapping_sub(*close_until_ms));
+            }
+        }
+    }
+
+    fn encode_rebuild(&mut self, t_ms: i64, step: &RebuildStep, out: &mut Vec<u8>) {
+        match step {
+            RebuildStep::Begin { .. } | RebuildStep::End {} => {
+                self.put_head(KIND_REBUILD, t_ms, out);
+                put_json(step, out);
+            }
+            RebuildStep::Server(of_server) => {
+                self.put_head(KIND_REBUILT_SERVER, t_ms, out);
+                put_window(of_server.window, out);
+                self.put_server(&of_server.server, out);
+                put_u64(out, of_server.rows.len() as u64);
+                for RebuiltRow { game, name, display, row } in &of_server.rows {
+                    let game = put_text(&mut self.texts, game, out);
+                    self.put_name(game, name, out);
+                    self.put_name(game, display, out);
+                    put_bytes(PackedRow::pack(row).bytes(), out);
+                }
+                put_u64(out, of_server.removed.len() as u64);
+                for (game, name) in &of_server.removed {
+                    let game = put_text(&mut self.texts, game, out);
+                    self.put_name(game, name, out);
+                }
+                put_u64(out, of_server.maps.len() as u64);
+                for (map, MapRow { played_ms, player_ms }) in &of_server.maps {
+                    put_text(&mut self.texts, map, out);
+                    put_u64(out, *played_ms);
+                    put_u64(out, *player_ms);
+                }
+            }
+            RebuildStep::Players(RebuiltPlayers { window, players }) => {
+                self.put_head(KIND_REBUILT_PLAYERS, t_ms, out);
+                put_window(*window, out);
+                put_u64(out, players.len() as u64);
+                for player in players {
+                    let game = put_text(&mut self.texts, &player.game, out);
+                    self.put_name(game, &player.name, out);
+                    put_u64(out, player.servers.len() as u64);
+                    for server in &player.servers {
+                        self.put_server(server, out);
+                    }
+                    put_json(&(&player.game_rating, &player.tag_ratings), out);
+                }
             }
         }
     }
@@ -285,6 +339,11 @@ impl Encoder {
     }
 }
 
+fn put_window(window: WindowKey, out: &mut Vec<u8>) {
+    put_u64(out, window.kind.0.into());
+    put_u64(out, window.index.into());
+}
+
 fn put_player(before: &ListEntry, gap_ms: i64, player: &Player, out: &mut Vec<u8>) {
     let now = ListEntry::of(before.name, player);
     let points = now.points.wrapping_sub(before.points);
@@ -332,9 +391,10 @@ fn put_text(texts: &mut FxHashMap<String, u32>, text: &str, out: &mut Vec<u8>) -
     number
 }
 
-fn put_bytes(text: &str, out: &mut Vec<u8>) {
-    put_u64(out, text.len() as u64);
-    out.extend_from_slice(text.as_bytes());
+fn put_bytes(bytes: impl AsRef<[u8]>, out: &mut Vec<u8>) {
+    let bytes = bytes.as_ref();
+    put_u64(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::Outcome;
+use crate::model::rebuild::RebuildStep;
 use crate::model::{AdminCommand, KnownServer, ServerUrl};
 
 /// One event of a log, in the order in which the engine applied it.
@@ -28,6 +29,12 @@ pub enum LogEvent {
         t_ms: i64,
         server: KnownServer,
     },
+    /// A step of a rebuild of windows. The rows of a rebuild are in the log, because a replay that begins later
+    /// does not have the events that they follow from.
+    Rebuild {
+        t_ms: i64,
+        step: RebuildStep,
+    },
     /// Time passes: windows begin, weeks that end until `close_until_ms` are closed, in steps. The JSON
     /// lines have none: their reader closes weeks by the times of the scans.
     Tick {
@@ -44,6 +51,7 @@ impl LogEvent {
             LogEvent::Command { t_ms, .. }
             | LogEvent::Settings { t_ms, .. }
             | LogEvent::Known { t_ms, .. }
+            | LogEvent::Rebuild { t_ms, .. }
             | LogEvent::Tick { t_ms, .. } => *t_ms,
         }
     }
@@ -52,9 +60,10 @@ impl LogEvent {
     pub fn rewind(&mut self, by_ms: i64) {
         match self {
             LogEvent::Scan { outcome, .. } => outcome.rewind(by_ms),
-            LogEvent::Command { t_ms, .. } | LogEvent::Settings { t_ms, .. } | LogEvent::Known { t_ms, .. } => {
-                *t_ms -= by_ms;
-            }
+            LogEvent::Command { t_ms, .. }
+            | LogEvent::Settings { t_ms, .. }
+            | LogEvent::Known { t_ms, .. }
+            | LogEvent::Rebuild { t_ms, .. } => *t_ms -= by_ms,
             LogEvent::Tick { t_ms, close_until_ms } => {
                 *t_ms -= by_ms;
                 *close_until_ms = close_until_ms.saturating_sub(by_ms);

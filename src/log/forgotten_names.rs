@@ -45,6 +45,19 @@ impl ForgottenNames {
                 let replaced = [self.replace_name(game, from), self.replace_name(game, into)];
                 replaced.contains(&true)
             }
+            LogEvent::Rebuild { step, .. } => {
+                let mut found = false;
+                for (game, name, display) in step.names_mut() {
+                    let hash = NameHash::of(game, name);
+                    let Some(placeholder) = self.placeholders.get(&hash) else { continue };
+                    *name = Name::from(placeholder.to_string());
+                    if let Some(display) = display {
+                        display.clone_from(name);
+                    }
+                    found = true;
+                }
+                found
+            }
             LogEvent::Command { .. } | LogEvent::Settings { .. } | LogEvent::Known { .. } | LogEvent::Tick { .. } => {
                 false
             }

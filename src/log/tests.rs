@@ -7,8 +7,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::Outcome;
+use crate::model::commit::WindowState;
+use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
+use crate::model::row::{MapRow, PlayerRow, Rating};
 use crate::model::server::ScreenReason;
-use crate::model::{AdminCommand, Completeness, KnownServer, NameHash, Player, ServerUrl, Snapshot};
+use crate::model::{
+    AdminCommand, Completeness, KnownServer, NameHash, Player, ServerUrl, Snapshot, WindowKey, WindowType,
+};
 
 const T_MS: i64 = 1_763_683_200_000;
 
@@ -146,6 +151,34 @@ fn any_command() -> impl Strategy<Value = AdminCommand> {
     prop_oneof![add, greylist, trust, merge, allow, delete, Just(AdminCommand::Clock {})]
 }
 
+fn any_rebuild_step() -> impl Strategy<Value = RebuildStep> {
+    let window = WindowKey { kind: WindowType::WEEK, index: 2_900 };
+    let row =
+        ("[ab]", "[a-c]", "\\PC{0,30}", any::<i64>(), any::<i32>()).prop_map(|(game, name, display, t_ms, elo)| {
+            let mut row = PlayerRow::new(t_ms, f64::from(elo) / 3.0);
+            row.clq1_segments.insert(7, t_ms);
+            RebuiltRow { game, name: name.into(), display: display.into(), row }
+        });
+    let removed = prop::collection::vec(("[ab]", "[a-c]").prop_map(|(game, name)| (game, name.into())), 0..3);
+    let map_row = (any::<u64>(), any::<u64>()).prop_map(|(played_ms, player_ms)| MapRow { played_ms, player_ms });
+    let rows = (prop::collection::vec(row, 0..4), removed, prop::collection::vec(("[mn]", map_row), 0..3));
+    let of_server = (0..3_u16, rows).prop_map(move |(server, (rows, removed, maps))| {
+        RebuildStep::Server(Box::new(RebuiltServer { window, server: url(server), rows, removed, maps }))
+    });
+    let rating = (any::<i32>(), any::<u32>(), any::<i64>());
+    let rating = rating.prop_map(|(elo, rounds, at_ms)| Rating { elo: f64::from(elo) / 7.0, rounds, at_ms });
+    let servers = prop::collection::vec((0..3_u16).prop_map(url), 0..3);
+    let ratings = (prop::option::of(rating.clone()), prop::collection::vec(("[xy]", rating), 0..3));
+    let player = ("[ab]", "\\PC{0,30}", servers, ratings).prop_map(|(game, name, servers, ratings)| {
+        let (game_rating, tag_ratings) = ratings;
+        RebuiltPlayer { game, name: name.into(), servers, game_rating, tag_ratings }
+    });
+    let players = prop::collection::vec(player, 0..4)
+        .prop_map(move |players| RebuildStep::Players(RebuiltPlayers { window, players }));
+    let begin = RebuildStep::Begin { windows: vec![WindowState { window, start_ms: i64::MIN, end_ms: 7 }] };
+    prop_oneof![3 => of_server, 3 => players, 1 => Just(begin), 1 => Just(RebuildStep::End {})]
+}
+
 fn any_event() -> impl Strategy<Value = LogEvent> {
     let command = (any::<i64>(), any_command()).prop_map(|(t_ms, command)| LogEvent::Command { t_ms, command });
     let settings = (0..200_000_i64, -9..9_i64).prop_map(|(t_ms, k)| {
@@ -159,7 +192,8 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
         let (tags, exempt) = (vec!["ctf".to_owned()], vec![ScreenReason::FrozenList]);
         LogEvent::Known { t_ms, server: KnownServer { url: url(1), tags, exempt, greylist_reason, imported: true } }
     });
-    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick, 1 => known]
+    let rebuild = (any::<i64>(), any_rebuild_step()).prop_map(|(t_ms, step)| LogEvent::Rebuild { t_ms, step });
+    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick, 1 => known, 2 => rebuild]
 }
 
 proptest! {

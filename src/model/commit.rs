@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::outbox::{OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
-use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
+use super::server::{PlayerRecord, SeriesRecord, ServerRecord, or_default};
 use super::window::{WindowKey, WindowType};
 use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
@@ -45,6 +45,10 @@ pub struct Meta {
     pub resync_state: ResyncState,
     /// Weeks that an admin reopened and that are not closed again yet, in order.
     pub reopened_weeks: Vec<WeekKey>,
+    /// Windows whose rows are being replaced by those of a rebuild. Records of earlier versions end before
+    /// it.
+    #[serde(deserialize_with = "or_default")]
+    pub importing: Vec<WindowKey>,
 }
 
 impl Meta {

@@ -15,6 +15,7 @@ pub mod name;
 pub mod name_hash;
 pub mod outbox;
 pub mod packed_row;
+pub mod rebuild;
 pub mod restore;
 pub mod row;
 pub mod scope;

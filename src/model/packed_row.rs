@@ -17,6 +17,11 @@ impl PackedRow {
         PackedRow(Box::from(&*packed))
     }
 
+    /// Reads the bytes of a packed row; `None`: they are none.
+    pub fn read(bytes: &[u8]) -> Option<PlayerRow> {
+        postcard::from_bytes(bytes).ok()
+    }
+
     pub fn unpack(&self) -> PlayerRow {
         postcard::from_bytes(&self.0).expect("it was packed here")
     }

@@ -90,7 +90,9 @@ pub struct ServerRecord {
 }
 
 /// The value, or the default if the record ends before it.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(T::deserialize(deserializer).unwrap_or_default())
 }
 

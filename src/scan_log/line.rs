@@ -15,6 +15,7 @@ use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
 use crate::log::{LogEvent, RecordedSettings};
 use crate::model::calendar::parse_week_label;
+use crate::model::rebuild::RebuildStep;
 use crate::model::snapshot::{Completeness, Player, Snapshot};
 use crate::model::url::UrlError;
 use crate::model::{AdminCommand, ServerUrl};
@@ -122,7 +123,7 @@ fn parse_raw<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<
     }
     // serde_json produces the error message, the same for every line.
     let kind: OtherLine = serde_json::from_str(text)?;
-    if kind.command.is_some() || kind.settings.is_some() {
+    if kind.command.is_some() || kind.settings.is_some() || kind.rebuild.is_some() {
         return parse_other(kind, text).map(Raw::Other);
     }
     let mut line: RawLine = serde_json::from_str(text)?;
@@ -141,19 +142,22 @@ struct OtherLine {
     /// Its fields are beside it in the line.
     command: Option<IgnoredAny>,
     settings: Option<RecordedSettings>,
+    /// Its fields are beside it in the line.
+    rebuild: Option<IgnoredAny>,
 }
 
 fn parse_other(line: OtherLine, text: &str) -> Result<LogEvent, LineError> {
     let t_ms = line.t;
     check_t(t_ms)?;
-    match (line.command, line.settings) {
-        (None, Some(settings)) => Ok(LogEvent::Settings { t_ms, settings }),
-        (Some(_), None) => {
+    match (line.command, line.settings, line.rebuild) {
+        (None, Some(settings), None) => Ok(LogEvent::Settings { t_ms, settings }),
+        (None, None, Some(_)) => Ok(LogEvent::Rebuild { t_ms, step: serde_json::from_str(text)? }),
+        (Some(_), None, None) => {
             let command: AdminCommand = serde_json::from_str(text)?;
             check_command(&command)?;
             Ok(LogEvent::Command { t_ms, command })
         }
-        _ => Err(LineError::Command("a line is either a command or settings".to_owned())),
+        _ => Err(LineError::Command("a line is either a command, settings or a step of a rebuild".to_owned())),
     }
 }
 
@@ -278,11 +282,15 @@ pub fn write_event(out: &mut Vec<u8>, event: &LogEvent) {
         command: Option<&'a AdminCommand>,
         #[serde(skip_serializing_if = "Option::is_none")]
         settings: Option<&'a RecordedSettings>,
+        #[serde(flatten)]
+        step: Option<&'a RebuildStep>,
     }
+    let line = |t| Line { t, command: None, settings: None, step: None };
     let line = match event {
         LogEvent::Scan { server, outcome } => return write(out, server, outcome),
-        LogEvent::Command { t_ms, command } => Line { t: *t_ms, command: Some(command), settings: None },
-        LogEvent::Settings { t_ms, settings } => Line { t: *t_ms, command: None, settings: Some(settings) },
+        LogEvent::Command { t_ms, command } => Line { command: Some(command), ..line(*t_ms) },
+        LogEvent::Settings { t_ms, settings } => Line { settings: Some(settings), ..line(*t_ms) },
+        LogEvent::Rebuild { t_ms, step } => Line { step: Some(step), ..line(*t_ms) },
         // A reader of the log gives them as commands.
         LogEvent::Known { .. } | LogEvent::Tick { .. } => return,
     };
@@ -364,6 +372,9 @@ mod tests {
             r#"{"t":1,"command":"delete_windows","before":0}"#,
             r#"{"t":1,"command":"clock"}"#,
             r#"{"t":1,"settings":{"elo.k":25.5,"names.ignore":["a"]}}"#,
+            r#"{"t":1,"rebuild":"begin","windows":[{"window":{"kind":0,"index":0},"start_ms":-9223372036854775808,"end_ms":9223372036854775807}]}"#,
+            r#"{"t":1,"rebuild":"players","window":{"kind":3,"index":9},"players":[{"game":"g","name":"a","servers":["quake3://127.0.0.1:27960"],"game_rating":{"elo":999.9999999999999,"rounds":1,"at_ms":7},"tag_ratings":[]}]}"#,
+            r#"{"t":1,"rebuild":"end"}"#,
         ] {
             let mut out = Vec::new();
             write_event(&mut out, &parse(text).unwrap());
@@ -389,7 +400,8 @@ mod tests {
             (r#"{"t":1,"command":"remove"}"#.to_owned(), "missing field `server`"),
             (r#"{"t":1,"command":"remove","server":"x"}"#.to_owned(), "scheme://host:port"),
             (r#"{"t":-1,"command":"clock"}"#.to_owned(), "t = -1"),
-            (r#"{"t":1,"command":"clock","settings":{}}"#.to_owned(), "either a command or settings"),
+            (r#"{"t":1,"command":"clock","settings":{}}"#.to_owned(), "either a command, settings"),
+            (r#"{"t":1,"rebuild":"server","window":{"kind":3,"index":9}}"#.to_owned(), "missing field `server`"),
             (r#"{"t":1,"command":"drop_tag","tag":"a b"}"#.to_owned(), "tag \"a b\""),
             (r#"{"t":1,"command":"reopen","week":"x"}"#.to_owned(), "x"),
             (r#"{"t":1,"settings":1}"#.to_owned(), "not a line"),

@@ -105,6 +105,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
         | Request::ServersBest { .. }
         | Request::ServersAdd { .. }
         | Request::WindowsDelete { .. }
+        | Request::WindowsRecompute { .. }
         | Request::ServersRemove { .. }
         | Request::ServersTag { .. }
         | Request::ServersTrust { .. }

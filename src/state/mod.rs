@@ -23,6 +23,7 @@ use crate::engine::{
     WindowBoards, Workers, ZoneChanged, is_correction,
 };
 use crate::log::LogEvent;
+use crate::model::rebuild::RebuildStep;
 use crate::model::{AdminCommand, ForgottenPlaceholder, ServerKey, ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
@@ -119,6 +120,13 @@ impl State {
             self.commit()?;
         }
         Ok(applied)
+    }
+
+    /// Applies a step of a rebuild of windows.
+    pub fn apply_rebuild(&mut self, step: &RebuildStep) -> Result<(), StoreError> {
+        self.commit()?;
+        self.engine.apply_rebuild(&self.store, step)?;
+        self.commit().map(drop)
     }
 
     /// Commits the changes. Returns whether there were any.
@@ -261,6 +269,10 @@ impl ReplayFeed {
                 let is_applied = (is_behind || t_ms > began.now_ms) && state.apply_command(t_ms, &command)?;
                 *(if is_applied { &mut self.commands } else { &mut self.commands_skipped }) += 1;
                 Ok(())
+            }
+            LogEvent::Rebuild { t_ms, step } => {
+                self.forget_until(state, t_ms - 1)?;
+                state.apply_rebuild(&step)
             }
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms),
             LogEvent::Settings { .. } | LogEvent::Known { .. } => Ok(()),

@@ -412,6 +412,7 @@ impl Tail {
         match event {
             LogEvent::Scan { server, outcome } => state.replay_scan(server, outcome)?,
             LogEvent::Command { t_ms, command } => _ = state.apply_command(t_ms, &command)?,
+            LogEvent::Rebuild { step, .. } => state.apply_rebuild(&step)?,
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms)?,
             LogEvent::Known { .. } => {}
             LogEvent::Settings { settings, .. } => {

@@ -276,3 +276,68 @@ fn log_of_a_running_daemon_is_recomputed() {
     sandbox.replay(&stripped, &after);
     fleet.urls().iter().for_each(|url| _ = check_server(&sandbox, &["--weeks", "1"], url, [&before, &after]));
 }
+
+/// Sets other rules, has the daemon apply them to the running windows, and checks that its rankings are those of
+/// a replay that has had these rules from the beginning. `interrupt`: the daemon is killed at once.
+fn check_applied(interrupt: bool) {
+    let windows = "[boards]\nwindows = [\"all-time\"]\n";
+    let sandbox = Sandbox::new(windows);
+    let fleet = fleet(6, 5, 60.0, FaultShares::default());
+    let mut daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    let rounds = |sandbox: &Sandbox| sandbox.status()["engine"]["counts"]["rounds"].as_u64().expect("a number");
+    wait_until("rounds have ended", || rounds(&sandbox) > 4);
+    let changed = format!("{windows}[elo]\nk = 90.0\n[clq2]\nquarter = \"exact\"\n");
+    sandbox.configure(&changed);
+    let done = sandbox.run(["recompute", "--weeks", "1", "--apply"]);
+    assert_eq!(done.status.code(), Some(1));
+    let refusal = "the daemon has other values of clq2.quarter, elo.k: install this configuration file and run \
+                   `clqd reload` first";
+    assert!(done.err.contains(refusal), "{}", done.err);
+    sandbox.ok(["reload"]);
+    let printed = sandbox.ok(["recompute", "--weeks", "1", "--apply"]);
+    let last = printed.lines().last().expect("an answer");
+    assert!(last.starts_with("recomputing ") && last.contains("all-time"), "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
+    let finished = "windows were rebuilt from the log";
+    if interrupt {
+        daemon.kill();
+        daemon = sandbox.start();
+    }
+    daemon.wait_for_log(finished);
+    let before = rounds(&sandbox);
+    wait_until("more rounds have ended", || rounds(&sandbox) > before + 2);
+    daemon.stop();
+    drop(fleet);
+
+    // The log has the rows of the rebuild.
+    let lines = sandbox.log_lines();
+    assert!(lines.contains("\"rebuild\":\"server\"") && lines.contains("\"rebuild\":\"players\""));
+    sandbox.assert_replay_equals_state();
+    let scans: String =
+        lines.lines().filter(|line| !line.contains("\"rebuild\":")).map(|line| format!("{line}\n")).collect();
+    let stripped = sandbox.path("stripped.jsonl");
+    fs::write(&stripped, without_settings(&scans)).expect("written");
+    let replayed = sandbox.path("other-rules");
+    sandbox.replay(&stripped, &replayed);
+    for week in sandbox.weeks() {
+        let (applied, want) = (sandbox.export(&sandbox.state(), &week), sandbox.export(&replayed, &week));
+        assert!(want.lines().count() > 20, "{want}");
+        let different = applied.lines().zip(want.lines()).find(|(a, b)| a != b);
+        assert!(applied == want, "{different:?}");
+    }
+    for ranking in RANKINGS {
+        let board = |window: &str| sandbox.json(["top", "--game", "baseq3", "--ranking", ranking, "--window", window]);
+        assert_eq!(board("all-time")[1..], board("week")[1..], "{ranking}");
+    }
+}
+
+#[test]
+fn other_rules_are_applied_to_running_windows() {
+    check_applied(false);
+}
+
+#[test]
+fn recomputation_continues_after_a_kill() {
+    check_applied(true);
+}

@@ -17,6 +17,7 @@ use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::limits::TAGS_MAX;
 use clqd::model::archive::WeekArchive;
 use clqd::model::calendar::{Calendar, MINUTE_MS, week_label};
+use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::Top;
 use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
@@ -780,12 +781,19 @@ fn import_skips_ratings_of_tag_deleted_during_rebuild() {
         }
         let State { engine, store } = fixture.state();
         let from = rebuilt.state();
-        let mut import = engine.begin_import(store, &from.engine).expect("all old rows are swept");
         let windows = RebuiltState { engine: &from.engine, reader: &from.store, window_reader: &from.store.reader() };
-        while engine.import_batch(&mut import, store, &windows, 3).unwrap() {}
-        engine.collect_changes(&mut import, &from.engine);
-        while engine.import_batch(&mut import, store, &windows, 3).unwrap() {}
-        assert_eq!(engine.finish_import(&from.engine), 2);
+        let begin = engine.importable_windows(store, &from.engine).expect("all old rows are swept");
+        assert_eq!(begin.len(), 2);
+        engine.apply_rebuild(store, &RebuildStep::Begin { windows: begin }).unwrap();
+        let mut import = engine.begin_import();
+        loop {
+            let steps = engine.next_import_steps(&mut import, store, &windows).unwrap();
+            if steps.is_empty() {
+                break;
+            }
+            steps.iter().for_each(|step| engine.apply_rebuild(store, step).unwrap());
+        }
+        engine.apply_rebuild(store, &RebuildStep::End {}).unwrap();
         fixture.state().commit().unwrap();
         let day =
             settings().windows.windows_at(fixture.now_ms()).into_iter().find(|window| window.kind == WindowType::DAY);

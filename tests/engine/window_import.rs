@@ -2,12 +2,16 @@
 //! merged or forgotten, or the process restarts. The all-time window begins with the week, so
 //! its rows must equal those of the week bit for bit.
 
+use std::collections::BTreeMap;
+
 use crate::scans;
 use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::log::{HistoryWriter, LogEvent, WriterSettings};
 use clqd::model::calendar::Calendar;
+use clqd::model::rebuild::RebuildStep;
+use clqd::model::row::{PlayerRow, Rating};
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::state::{State, recovery};
@@ -125,11 +129,16 @@ impl Fixture {
     /// One step of the import, with scans, a commit and a sweep like on the engine thread.
     /// Returns whether it was the last.
     fn step(&mut self) -> bool {
+        self.step_with(&mut |_| ())
+    }
+
+    /// `log` gets what the step writes into the log.
+    fn step_with(&mut self, log: &mut dyn FnMut(&RebuildStep)) -> bool {
         self.play();
         let (state, rebuilder) = (self.state.as_mut().expect("open"), self.rebuilder.as_mut().expect("begun"));
         state.commit().expect("a store");
         state.sweep().expect("a store");
-        rebuilder.import_step(state).expect("a step")
+        rebuilder.import_step(state, log).expect("a step")
     }
 
     /// Empties the servers, then compares every row and rating of the all-time window with that
@@ -194,7 +203,7 @@ fn merge_or_forget_restarts_import() {
 }
 
 #[test]
-fn restart_during_import_leaves_no_imported_rows() {
+fn restart_during_import_begins_it_again() {
     let mut fixture = Fixture::new(60);
     fixture.state().engine.reload(settings(&["all-time"]));
     fixture.begin();
@@ -205,8 +214,72 @@ fn restart_during_import_leaves_no_imported_rows() {
     assert!(imported, "some rows were imported");
     fixture.rebuilder = None;
     fixture.open(&["all-time"]);
-    assert!(!fixture.state().store.is_swept(ALL_TIME));
     fixture.begin();
     (1..1_000).find(|_| fixture.step()).expect("an end");
     fixture.check();
+}
+
+/// Settings whose rules ignore some names.
+fn ignoring(names: &[&str]) -> EngineSettings {
+    let mut settings = settings(&[]);
+    settings.rules.names.ignore = names.iter().map(|name| (*name).to_owned()).collect();
+    settings
+}
+
+/// A row, the rating in the game, and all servers of the player.
+type NamedRow = (PlayerRow, Option<Rating>, Vec<ServerKey>);
+
+/// All rows of the week, by server and name.
+fn named_rows(fixture: &mut Fixture) -> BTreeMap<(ServerKey, String), NamedRow> {
+    fixture.state().commit().expect("a store");
+    let week = WindowKey::from(Calendar::default().week(FROM_MS));
+    let store = &fixture.state().store;
+    let mut rows = BTreeMap::new();
+    for server in (1..=SERVERS).map(ServerKey) {
+        for (player, row) in store.rows(week, server).expect("a store") {
+            let name = store.player_record(player).expect("a store").expect("a player").name.to_string();
+            let of_player = store.player_window(week, player).expect("a store").expect("a player with rows");
+            rows.insert((server, name), (row, of_player.game_rating, of_player.servers.to_vec()));
+        }
+    }
+    rows
+}
+
+#[test]
+fn recomputed_week_equals_a_replay_with_other_rules() {
+    let mut fixture = Fixture::new(0);
+    fixture.state().engine.reload(ignoring(&["Klesk", "p3", "p10003"]));
+    (0..60).for_each(|_| fixture.play());
+    fixture.state().commit().expect("a store");
+    let other_rules = ignoring(&["Visor", "Bones", "p4", "p10004"]);
+    fixture.state().engine.reload(other_rules.clone());
+    let windows = fixture.state().engine.recomputable_windows(i64::MIN);
+    assert_eq!(windows.len(), 1);
+    let mut steps = vec![RebuildStep::Begin { windows }];
+    fixture.state().apply_rebuild(&steps[0]).expect("a store");
+    fixture.begin();
+    while !fixture.step_with(&mut |step| steps.push(step.clone())) {
+        assert!(steps.len() < 1_000);
+    }
+    (0..9).for_each(|_| fixture.play());
+    let empty_lists = |fixture: &mut Fixture| {
+        for server in 0..SERVERS {
+            let t_ms = FROM_MS + 100 * 120_000 + i64::from(server);
+            scans::apply_snapshot(fixture.state(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
+        }
+    };
+    let mut replayed = Fixture::new(0);
+    replayed.state().engine.reload(other_rules);
+    for event in fixture.log.clone() {
+        let LogEvent::Scan { server, outcome } = event else { continue };
+        replayed.state().handle(Event::Replayed { url: server, outcome }).expect("a store");
+    }
+    [&mut fixture, &mut replayed].into_iter().for_each(empty_lists);
+    let (rows, want) = (named_rows(&mut fixture), named_rows(&mut replayed));
+    assert_eq!(rows.keys().collect::<Vec<_>>(), want.keys().collect::<Vec<_>>());
+    rows.iter().zip(&want).for_each(|(got, want)| assert_eq!(got, want));
+    let has = |name: &str| rows.keys().any(|(_, of)| of == name);
+    assert_eq!(["Klesk", "p3", "p10003", "Visor", "Bones", "p4"].map(has), [true, true, true, false, false, false]);
+    let removed = |step: &RebuildStep| matches!(step, RebuildStep::Server(of_server) if !of_server.removed.is_empty());
+    assert_eq!(steps.iter().filter(|step| removed(step)).count(), 2);
 }

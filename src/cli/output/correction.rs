@@ -32,6 +32,13 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             };
             writeln!(out, "week {} {state}", sanitize(week))
         }
+        Correction::Recomputing { windows, kept } => {
+            let of_part = |window: &String| {
+                writeln!(out, "window {} is kept as it is: it began before the log", sanitize(window))
+            };
+            kept.iter().try_for_each(of_part)?;
+            writeln!(out, "recomputing {}; the log of the daemon says when it is done", sanitize(&windows.join(", ")))
+        }
         Correction::TimeReset { previous_ms, now_ms, servers, reopened, uncredited_week } => {
             let back = duration((previous_ms - now_ms).unsigned_abs());
             let noun = if *servers == 1 { "server" } else { "servers" };

@@ -59,7 +59,7 @@ impl RecordedHistory {
                     }
                 }
             }
-            LogEvent::Command { .. } | LogEvent::Known { .. } | LogEvent::Tick { .. } => {}
+            LogEvent::Command { .. } | LogEvent::Known { .. } | LogEvent::Rebuild { .. } | LogEvent::Tick { .. } => {}
         }
     }
 

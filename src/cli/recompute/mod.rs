@@ -1,8 +1,6 @@
 //! `clqd recompute`: applies recorded events with the recorded settings and with those of the config, and
-//! prints how the rankings differ. The daemon and its state are not involved.
-//!
-//! Both replays are in temporary directories. A command that also adopts the new rankings would begin
-//! with [`Recomputation::after`]: that state contains them completely.
+//! prints how the rankings differ. Both replays are in temporary directories. With `--apply`, the daemon then
+//! replaces the rows of its running windows.
 
 mod history;
 mod report;
@@ -17,15 +15,16 @@ use tempfile::TempDir;
 
 use self::history::RecordedHistory;
 use self::report::{BoardReport, LogReport, Report, SettingReport, SettingsReport, StateTotals, TotalsReport};
-use super::admin::{parse_tag, parse_url};
+use super::admin::{parse_tag, parse_url, send};
 use super::replay::{Replay, default_memory_bytes, parse_size};
 use crate::board::comparison::{Comparison, NamedPlayer, Placing, compare};
 use crate::cli::context::CliContext;
 use crate::cli::recorded_logs::RecordedLogs;
 use crate::cli::stdio::{Output, note};
 use crate::config::Config;
+use crate::control::Request;
 use crate::engine::ViewError;
-use crate::log::EachEvent;
+use crate::log::{EachEvent, LogEvent};
 use crate::model::calendar::{Calendar, week_label};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -37,8 +36,8 @@ use crate::store::{StoreError, temp_root};
 /// Show how other settings of the rules would change the rankings
 ///
 /// Applies the scans and commands of the log twice, with the settings that it records and with those
-/// of the configuration file (`--config`), and compares the boards of each week. The state is not read
-/// and not changed.
+/// of the configuration file (`--config`), and compares the boards of each week. The state is not read,
+/// and not changed without --apply.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RecomputeArgs {
     /// A state directory with a log, or a file of a scan log, plain or .zst, which may be repeated
@@ -58,6 +57,10 @@ pub struct RecomputeArgs {
     /// Skip damaged lines and report them, instead of refusing the logs
     #[arg(long)]
     pub salvage: bool,
+    /// Then have the daemon replace the rows of its running windows by those that follow from its log with its
+    /// present settings, which must be those of the configuration file
+    #[arg(long, conflicts_with = "logs")]
+    pub apply: bool,
 }
 
 /// Without one of them, the boards of all games are compared.
@@ -84,13 +87,21 @@ impl ScopeArgs {
 
 pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
+    print_report(args, app, &config)?;
+    match args.apply {
+        true => send(app, &Request::WindowsRecompute { settings: config.result_settings().0 }),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn print_report(args: &RecomputeArgs, app: &CliContext, config: &Config) -> anyhow::Result<()> {
     let logs = match &args.logs[..] {
         [] => RecordedLogs::of_state(&config.state_dir)?,
         logs => RecordedLogs::open(logs, args.salvage)?,
     };
     let each_event: EachEvent = &|each| logs.each_event(each);
     let Some(history) = RecordedHistory::read(each_event)? else { bail!("the log has no events") };
-    let changed = history.changed_settings(&config);
+    let changed = history.changed_settings(config);
     match &history.missing_settings()[..] {
         [] => {}
         all if all.len() == config.result_settings().0.len() => {
@@ -105,10 +116,10 @@ pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let is_changed = !changed.is_empty();
     report.settings(&SettingsReport { settings: changed.into_iter().map(SettingReport::from).collect() })?;
     if !is_changed {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
 
-    let config = rules_only(&config);
+    let config = rules_only(config);
     let before = history.first_config(&config)?;
     let calendars = [calendar_of(&before)?, calendar_of(&config)?];
     let (weeks, partial) = select_weeks(&history, &calendars, args.weeks)?;
@@ -147,8 +158,7 @@ pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             report.boards(&boards)?;
         }
     }
-    report.finish()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(report.finish()?)
 }
 
 /// The config without what a comparison does not need: the archive, and windows other than weeks. All
@@ -214,7 +224,11 @@ impl Recomputation {
         let mut changed = Replay::new(&mut recomputed.after.state, memory / 2);
         each_event(&mut |event| {
             recorded.apply(event.clone())?;
-            changed.apply(event)
+            // The rows of a rebuild follow from the events with the settings of then.
+            match event {
+                LogEvent::Rebuild { .. } => Ok(()),
+                event => changed.apply(event),
+            }
         })?;
         recorded.finish()?;
         changed.finish()?;

@@ -39,6 +39,7 @@ use crate::engine::{Engine, Event};
 use crate::log::LogEvent;
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
+use crate::model::rebuild::RebuildStep;
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
 use crate::state::{State, recovery};
@@ -55,6 +56,9 @@ const BOARD_UPDATES_PER_COMMIT: usize = 20_000;
 
 /// Known servers that are added to the log in one tick: 5 ms.
 const SERVERS_PER_TICK: usize = 1_000;
+
+/// Rows of a rebuild wait while the log has more bytes to write.
+const IMPORTED_BYTES_MAX: usize = 8 << 20;
 
 /// Interval at which requests that wait for boards are checked again.
 const BOARD_POLL_MS: i64 = 50;
@@ -312,7 +316,7 @@ impl EngineThread {
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
-        if self.rebuilder.is_importing() && !self.disk.is_paused() {
+        if self.rebuilder.is_importing() && self.can_import() {
             return now_ms;
         }
         let tick = self.ticked_ms + self.state.engine.tick_interval_ms();
@@ -405,7 +409,7 @@ impl EngineThread {
 
     /// Starts a rebuild of windows from the log, if any window needs it.
     fn rebuild(&mut self) -> anyhow::Result<()> {
-        if self.state.engine.types_to_rebuild().is_empty() {
+        if !self.state.engine.has_rebuild() {
             return Ok(());
         }
         self.commit()?;
@@ -418,16 +422,24 @@ impl EngineThread {
         Ok(())
     }
 
+    /// Whether the disk keeps up with the rows of a rebuild.
+    fn can_import(&self) -> bool {
+        !self.disk.is_paused() && self.log.waiting_bytes() < IMPORTED_BYTES_MAX
+    }
+
     /// One step of importing rebuilt windows.
     fn import_rebuilt_windows(&mut self) -> anyhow::Result<()> {
         if !self.rebuilder.is_ready() {
             return Ok(());
         }
         self.commit()?;
-        if self.disk.is_paused() {
+        if !self.can_import() {
             return Ok(());
         }
-        if !self.rebuilder.import_step(&mut self.state)? {
+        // No scan that follows is earlier.
+        let (t_ms, log) = (self.last_outcome_ms, &mut self.log);
+        let mut log = |step: &RebuildStep| log.append(&LogEvent::Rebuild { t_ms, step: step.clone() });
+        if !self.rebuilder.import_step(&mut self.state, &mut log)? {
             return Ok(());
         }
         self.checkpoint()?;

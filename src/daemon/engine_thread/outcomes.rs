@@ -75,7 +75,7 @@ impl EngineThread {
         self.record(&LogEvent::Command { t_ms, command });
     }
 
-    fn record(&mut self, event: &LogEvent) {
+    pub(super) fn record(&mut self, event: &LogEvent) {
         self.log.append(event);
         self.rebuilder.record(self.log.last_seq(), event);
     }

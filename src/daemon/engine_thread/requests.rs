@@ -1,14 +1,18 @@
 //! Answers requests of clients. Requests that only read are answered as offline.
 
+use serde_json::{Map, Value};
+
 use super::EngineThread;
 use super::command::RequestResult;
 use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
 use crate::board::window;
 use crate::capture::CaptureFiles;
+use crate::daemon::window_rebuild;
 use crate::engine::{AdminError, CorrectionError, ForgetResult, MergeResult, ReopenError, TimeReset};
-use crate::log::ForgottenNames;
-use crate::model::calendar::{parse_week_label, week_label};
+use crate::log::{ForgottenNames, LogEvent, RecordedSettings};
+use crate::model::calendar::{parse_week_label, utc, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
+use crate::model::rebuild::RebuildStep;
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::model::{AdminCommand, NameHash};
 use crate::state::State;
@@ -40,6 +44,7 @@ impl EngineThread {
             Request::ClockReset { force } => self.reset_clock(*force)?,
             Request::WeekReopen { week } => self.reopen_week(week, now_ms)?,
             Request::WindowsDelete { before_ms } => Ok(self.delete_windows(*before_ms, now_ms)),
+            Request::WindowsRecompute { settings } => self.recompute_windows(settings, now_ms)?,
             reads => {
                 if let Request::ServersPage { order, .. } = reads {
                     self.state.engine.sort_servers(*order);
@@ -194,6 +199,44 @@ impl EngineThread {
         let uncredited_week = uncredited_week.map(week_label);
         let reset = Correction::TimeReset { previous_ms, now_ms, servers, reopened, uncredited_week };
         Ok(Ok(vec![Row::Correction(reset)]))
+    }
+
+    /// Begins to recompute the running windows.
+    fn recompute_windows(&mut self, settings: &Map<String, Value>, now_ms: i64) -> anyhow::Result<RequestResult> {
+        let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
+        let different = self.log.settings().changed_since(&RecordedSettings(settings.clone()));
+        if !different.is_empty() {
+            let keys: Vec<&str> = different.0.keys().map(String::as_str).collect();
+            return refuse(format!(
+                "the daemon has other values of {}: install this configuration file and run `clqd reload` first",
+                keys.join(", ")
+            ));
+        }
+        if self.state.engine.carries_ratings() {
+            return refuse(
+                "with elo.carry_over, ratings follow from earlier weeks, which the log does not have".to_owned(),
+            );
+        }
+        if self.rebuilder.is_running() || self.state.engine.has_rebuild() {
+            return refuse("windows are being rebuilt from the log now; try again when that is done".to_owned());
+        }
+        let running: Vec<String> = self.state.engine.running_windows().into_iter().map(window::label).collect();
+        let from_ms = window_rebuild::log_from_ms(&self.rebuild_paths.log, self.state.engine.first_added_ms())?;
+        let windows = self.state.engine.recomputable_windows(from_ms.unwrap_or(i64::MAX));
+        if windows.is_empty() {
+            let began =
+                from_ms.map_or_else(|| "has no scans".to_owned(), |from_ms| format!("begins at {}", utc(from_ms)));
+            return refuse(format!("the log {began}: it has no running window completely"));
+        }
+        let labels: Vec<String> = windows.iter().map(|state| window::label(state.window)).collect();
+        tracing::info!(windows = labels.join(", "), "an admin asked to recompute the running windows");
+        // Its rows follow later. From here on a restart begins the work again.
+        let (t_ms, step) = (self.begin_command(now_ms), RebuildStep::Begin { windows });
+        self.record(&LogEvent::Rebuild { t_ms, step: step.clone() });
+        self.state.apply_rebuild(&step)?;
+        self.rebuild()?;
+        let kept = running.into_iter().filter(|window| !labels.contains(window)).collect();
+        Ok(Ok(vec![Row::Correction(Correction::Recomputing { windows: labels, kept })]))
     }
 
     fn delete_windows(&mut self, before_ms: i64, now_ms: i64) -> Vec<Row> {

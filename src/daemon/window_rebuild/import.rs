@@ -1,22 +1,23 @@
-//! The part of a rebuild that the engine thread does, in small steps: it imports the rebuilt
-//! rows, and replays the scans recorded in the meantime.
+//! The part of a rebuild that the engine thread does, in small steps: it brings the second engine to the same
+//! event, and replaces rows by rebuilt ones. Each step is an event of the log.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::vec::IntoIter;
 
 use super::replay_job::apply_to_servers;
 use crate::engine::{RebuiltState, WindowImport};
 use crate::log::LogEvent;
+use crate::model::rebuild::RebuildStep;
 use crate::state::State;
 
-/// Scans that the engine thread replays in one step, and at most in the last step: some
-/// milliseconds.
+/// Events that the engine thread replays in one step: some milliseconds.
 const EVENTS_PER_STEP: usize = 200;
 
-/// Rows imported in one step of the engine thread and then committed: some 20 ms.
-const ROWS_PER_STEP: usize = 2_000;
+/// Rows after which a step of the engine thread ends: some 10 ms.
+const ROWS_PER_STEP: usize = 500;
 
 /// A rebuild whose thread was started.
 pub(super) struct ActiveRebuild {
@@ -30,89 +31,74 @@ pub(super) struct ActiveRebuild {
     pub recent_after: u64,
     pub is_cancelled: Arc<AtomicBool>,
     pub result: Option<anyhow::Result<Box<State>>>,
-    pub stage: ImportStage,
-    /// The events that the engine thread replays.
-    pub replayed: std::vec::IntoIter<LogEvent>,
+    /// Earlier ones of `recent`, which are being replayed.
+    pub replayed: IntoIter<LogEvent>,
+    /// `None`: until the old rows are swept.
+    pub import: Option<WindowImport>,
+    /// Number of windows.
+    pub windows: usize,
 }
 
-/// Progress of the import by the engine thread.
-pub(super) enum ImportStage {
-    /// Until the state is rebuilt and the old rows are swept.
-    Replaying,
-    Importing(WindowImport),
-    /// All rebuilt rows are imported.
-    CatchingUp(WindowImport),
+/// What a step does to the state, and whether it is the last.
+pub(super) struct ImportProgress {
+    pub steps: Vec<RebuildStep>,
+    pub is_finished: bool,
 }
 
 impl ActiveRebuild {
-    /// Returns the number of imported windows when the import is complete.
-    pub fn step(&mut self, state: &mut State) -> anyhow::Result<Option<usize>> {
-        let Some(rebuilt) = self.result.take() else { return Ok(None) };
+    /// Whether all that is left is to replace rows.
+    pub fn is_importing(&self) -> bool {
+        self.result.is_some() && (self.import.is_some() || !self.recent.is_empty() || self.replayed.len() > 0)
+    }
+
+    /// The next steps, which are to be applied at once.
+    pub fn step(&mut self, state: &State) -> anyhow::Result<ImportProgress> {
+        let mut progress = ImportProgress { steps: Vec::new(), is_finished: false };
+        let Some(rebuilt) = self.result.take() else { return Ok(progress) };
         let mut rebuilt = rebuilt?;
-        let windows = self.step_with(&mut rebuilt, state)?;
-        self.result = Some(Ok(rebuilt));
-        Ok(windows)
-    }
-
-    fn step_with(&mut self, rebuilt: &mut State, state: &mut State) -> anyhow::Result<Option<usize>> {
-        match std::mem::replace(&mut self.stage, ImportStage::Replaying) {
-            ImportStage::Replaying => {
-                rebuilt.commit()?;
-                let begun = state.engine.begin_import(&state.store, &rebuilt.engine);
-                self.stage = begun.map_or(ImportStage::Replaying, ImportStage::Importing);
-            }
-            ImportStage::Importing(import) | ImportStage::CatchingUp(import)
-                if state.engine.is_import_outdated(&import) =>
-            {
-                state.engine.abort_import();
-            }
-            ImportStage::Importing(mut import) => {
-                if import_rows(state, rebuilt, &mut import, ROWS_PER_STEP)? {
-                    self.stage = ImportStage::Importing(import);
-                    return Ok(None);
-                }
-                rebuilt.commit()?;
-                if self.replayed.len() == 0 {
-                    let events = std::mem::take(&mut self.recent);
-                    let is_last = events.len() <= EVENTS_PER_STEP;
-                    self.replayed = events.into_iter();
-                    if is_last {
-                        self.replay_some(rebuilt)?;
-                        state.engine.collect_changes(&mut import, &rebuilt.engine);
-                        while import_rows(state, rebuilt, &mut import, usize::MAX)? {}
-                        return Ok(Some(state.engine.finish_import(&rebuilt.engine)));
-                    }
-                }
-                self.stage = ImportStage::CatchingUp(import);
-            }
-            ImportStage::CatchingUp(mut import) => {
-                self.stage = if self.replay_some(rebuilt)? {
-                    ImportStage::CatchingUp(import)
-                } else {
-                    state.engine.collect_changes(&mut import, &rebuilt.engine);
-                    ImportStage::Importing(import)
-                };
-            }
+        if self.catch_up(&mut rebuilt)? {
+            self.next_steps(&mut rebuilt, state, &mut progress)?;
         }
-        Ok(None)
+        self.result = Some(Ok(rebuilt));
+        Ok(progress)
     }
 
-    /// Replays some events without a commit: the uncommitted changes are the rows to import. Returns
-    /// whether there are more.
-    fn replay_some(&mut self, rebuilt: &mut State) -> anyhow::Result<bool> {
+    /// Replays events. Returns whether the rebuilt state has all of them.
+    fn catch_up(&mut self, rebuilt: &mut State) -> anyhow::Result<bool> {
+        if self.replayed.len() == 0 {
+            self.replayed = std::mem::take(&mut self.recent).into_iter();
+        }
         for event in self.replayed.by_ref().take(EVENTS_PER_STEP) {
             match event {
                 LogEvent::Scan { server, outcome } => rebuilt.replay_scan(server, outcome)?,
                 event => apply_to_servers(rebuilt, &event)?,
             }
         }
-        Ok(self.replayed.len() > 0)
+        rebuilt.commit()?;
+        Ok(self.replayed.len() == 0 && self.recent.is_empty())
     }
-}
 
-/// Imports about `most` rows. Returns whether there are more.
-fn import_rows(state: &mut State, rebuilt: &State, import: &mut WindowImport, most: usize) -> anyhow::Result<bool> {
-    let reader = rebuilt.store.reader();
-    let rebuilt = RebuiltState { engine: &rebuilt.engine, reader: &rebuilt.store, window_reader: &reader };
-    Ok(state.engine.import_batch(import, &state.store, &rebuilt, most)?)
+    fn next_steps(&mut self, rebuilt: &mut State, state: &State, progress: &mut ImportProgress) -> anyhow::Result<()> {
+        let Some(import) = &mut self.import else {
+            if let Some(windows) = state.engine.importable_windows(&state.store, &rebuilt.engine) {
+                self.windows = windows.len();
+                progress.steps.push(RebuildStep::Begin { windows });
+            }
+            return Ok(());
+        };
+        let reader = rebuilt.store.reader();
+        let rebuilt = RebuiltState { engine: &rebuilt.engine, reader: &rebuilt.store, window_reader: &reader };
+        let mut rows = 0;
+        while rows < ROWS_PER_STEP {
+            let steps = state.engine.next_import_steps(import, &state.store, &rebuilt)?;
+            if steps.is_empty() {
+                progress.steps.push(RebuildStep::End {});
+                progress.is_finished = true;
+                break;
+            }
+            rows += steps.iter().map(RebuildStep::rows).sum::<usize>();
+            progress.steps.extend(steps);
+        }
+        Ok(())
+    }
 }

@@ -4,9 +4,8 @@
 //!
 //! The rebuild thread asks again and again until which batch the log is on disk, and replays it
 //! until there, until it has caught up. Then the engine thread continues in small steps between its
-//! other work: it imports the rows, replays the events recorded in the meantime, and imports the rows
-//! they changed. Each round is shorter than the one before; the last one is a single step. After a
-//! crash the rebuild starts again from the beginning.
+//! other work: it replays the events recorded in the meantime, and when there are none left, replaces the rows
+//! of some servers by rebuilt ones. After a crash the rebuild starts again from the beginning.
 
 mod import;
 mod replay_job;
@@ -20,13 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, anyhow};
 use tokio::sync::mpsc;
 
-use self::import::{ActiveRebuild, ImportStage};
+use self::import::ActiveRebuild;
 use self::replay_job::ReplayJob;
 use crate::board::window::type_name;
 use crate::config::rebuild_dir;
 use crate::engine::Engine;
-use crate::log::{LogEvent, LogFileLock};
+use crate::log::{LogError, LogEvent, LogFileLock};
 use crate::model::calendar::utc;
+use crate::model::rebuild::RebuildStep;
 use crate::state::State;
 use crate::store::StoreSettings;
 
@@ -64,6 +64,14 @@ pub fn plan_window_types(engine: &mut Engine, log: &Path) -> Vec<String> {
     };
     tracing::info!("{note}");
     vec![note]
+}
+
+/// From which time on the log has everything, Unix ms: from its first scan, or all if no server was known
+/// before it began. `first_added_ms`: when the first server was added. `None`: the log has no scans.
+pub fn log_from_ms(log: &Path, first_added_ms: i64) -> Result<Option<i64>, LogError> {
+    let Some(scanned_ms) = replay_job::first_scan_ms(log)? else { return Ok(None) };
+    let began_ms = replay_job::first_event_ms(log)?;
+    Ok(Some(if began_ms.is_some_and(|began_ms| began_ms <= first_added_ms) { i64::MIN } else { scanned_ms }))
 }
 
 /// Events of the rebuild thread.
@@ -148,8 +156,9 @@ impl Rebuilder {
             recent_after: u64::MAX,
             is_cancelled,
             result: None,
-            stage: ImportStage::Replaying,
             replayed: Vec::new().into_iter(),
+            import: None,
+            windows: 0,
         })
     }
 
@@ -187,6 +196,10 @@ impl Rebuilder {
         }
     }
 
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Whether a rebuilt state or an error waits to be processed.
     pub fn is_ready(&self) -> bool {
         self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
@@ -194,29 +207,45 @@ impl Rebuilder {
 
     /// Whether the next import step is due at once.
     pub fn is_importing(&self) -> bool {
-        let is_rebuilt =
-            |running: &ActiveRebuild| running.result.is_some() && !matches!(running.stage, ImportStage::Replaying);
-        self.running.as_ref().is_some_and(is_rebuilt)
+        self.running.as_ref().is_some_and(ActiveRebuild::is_importing)
     }
 
-    /// One import step, as soon as the old rows are swept. All changes must be committed
-    /// before it. Returns whether the rebuild is finished.
-    pub fn import_step(&mut self, state: &mut State) -> anyhow::Result<bool> {
-        let step = match self.failed.take() {
-            Some(error) => Err(error),
-            None => self.running.as_mut().map_or(Ok(None), |running| running.step(state)),
+    /// One import step. All changes must be committed before it. `log` gets the events that it applies, before
+    /// they are applied. Returns whether the rebuild is finished.
+    pub fn import_step(&mut self, state: &mut State, log: &mut dyn FnMut(&RebuildStep)) -> anyhow::Result<bool> {
+        let progress = match (self.failed.take(), &mut self.running) {
+            (Some(error), _) => Err(error),
+            (None, None) => return Ok(false),
+            (None, Some(running)) => running.step(state),
         };
-        match step {
-            Ok(None) => return Ok(false),
-            Ok(Some(windows)) => tracing::info!(windows, "windows were rebuilt from the log"),
+        let progress = match progress {
+            Ok(progress) => progress,
             Err(error) => {
-                tracing::warn!("windows cannot be rebuilt from the log and begin empty now: {error:#}");
+                match state.engine.types_to_rebuild().is_empty() {
+                    true => tracing::warn!("windows cannot be recomputed from the log: {error:#}"),
+                    false => tracing::warn!("windows cannot be rebuilt from the log and begin empty now: {error:#}"),
+                }
                 state.engine.start_types_empty();
+                self.cleanup();
+                // Recomputed windows keep the rows that they have.
+                log(&RebuildStep::End {});
+                state.apply_rebuild(&RebuildStep::End {})?;
+                return Ok(true);
+            }
+        };
+        for step in progress.steps {
+            log(&step);
+            state.apply_rebuild(&step)?;
+            if let (RebuildStep::Begin { .. }, Some(running)) = (step, &mut self.running) {
+                running.import = Some(state.engine.begin_import());
             }
         }
-        self.cleanup();
-        state.commit()?;
-        Ok(true)
+        if progress.is_finished {
+            let windows = self.running.as_ref().map(|running| running.windows);
+            tracing::info!(windows, "windows were rebuilt from the log");
+            self.cleanup();
+        }
+        Ok(progress.is_finished)
     }
 
     /// Frees all resources of the rebuild on another thread.

@@ -168,6 +168,13 @@ pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<()
     }
 }
 
+/// Time of the first event of the log, Unix ms; `None`: it has none.
+pub(super) fn first_event_ms(log: &Path) -> Result<Option<i64>, log::LogError> {
+    let (mut reader, mut first) = (log::LogReader::open(log)?, None);
+    reader.read_batch(|event| _ = first.get_or_insert(event.t_ms()))?;
+    Ok(first)
+}
+
 /// Time of the first scan in the log, Unix ms; `None`: it has none.
 pub(super) fn first_scan_ms(log: &Path) -> Result<Option<i64>, log::LogError> {
     let mut reader = log::LogReader::open(log)?;

@@ -215,7 +215,7 @@ fn rebuilt_rows_equal_those_of_the_week() {
     // The scans made in the meantime take several steps, too.
     observe(&mut state, &lines(300..1_500), |event| rebuilder.record(position + 1, event));
     state.commit().unwrap();
-    while !rebuilder.import_step(&mut state).unwrap() {
+    while !rebuilder.import_step(&mut state, &mut |_| ()).unwrap() {
         state.commit().unwrap();
     }
     observe(&mut state, &lines(1_500..1_540), |_| ());

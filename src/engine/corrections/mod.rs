@@ -231,7 +231,7 @@ impl GlobalState {
     }
 
     /// Deletes the window record of a player of a game.
-    fn delete_player_window(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
+    pub(in crate::engine) fn delete_player_window(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);
         self.pending.corrections.deleted_player_windows.push((window, player));
         // Also tags that a server had before: players may not be marked dirty for a change of tags

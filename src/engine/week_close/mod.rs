@@ -133,9 +133,12 @@ impl Engine {
         self.delete_old_weeks(source)
     }
 
-    /// When a week can be closed, Unix ms.
+    /// When a week can be closed, Unix ms; `i64::MAX` while its rows are being replaced.
     fn closable_from_ms(&self, week: WeekKey) -> i64 {
-        self.global.calendar.week_end_ms(week) + CLOSE_DELAY_MS
+        match self.global.is_importing(week.into()) {
+            true => i64::MAX,
+            false => self.global.calendar.week_end_ms(week) + CLOSE_DELAY_MS,
+        }
     }
 
     /// When a tick has a week to close, Unix ms; `i64::MAX` without any.

@@ -2,6 +2,7 @@
 //!
 //! See [`crate::board::window`] for when a window begins and ends.
 
+mod apply;
 pub(super) mod import;
 pub(super) mod rebuild;
 
@@ -90,7 +91,7 @@ impl GlobalState {
         // deleting old records takes seconds, so this state is short; during it, the time range
         // is not cached.
         let is_closed =
-            |w: WindowKey| self.window_has_ended(w) || self.is_being_deleted(source, w) || self.is_rebuilding(w);
+            |w: WindowKey| self.window_has_ended(w) || self.is_being_deleted(source, w) || self.awaits_import(w);
         let closed_window = |w: &WindowKey| w.week().is_none() && is_closed(*w);
         let keys: Vec<WindowKey> =
             self.current_windows.keys.iter().copied().filter(|window| !closed_window(window)).collect();
@@ -144,7 +145,7 @@ impl GlobalState {
         for kind in kinds.into_iter().filter(|kind| *kind != WindowType::WEEK) {
             let current = self.settings.windows.windows_at(now_ms).into_iter().filter(|window| window.kind == kind);
             for window in current.chain(self.settings.windows.next_after(kind, now_ms)).collect::<Vec<_>>() {
-                if !self.is_being_deleted(source, window) && !self.is_rebuilding(window) {
+                if !self.is_being_deleted(source, window) && !self.awaits_import(window) {
                     self.open_window(window);
                 }
             }
@@ -164,6 +165,7 @@ impl GlobalState {
     pub(super) fn delete_window(&mut self, window: WindowKey) {
         self.meta.windows.retain(|state| state.window != window);
         self.meta.weeks.retain(|state| window != state.week.into());
+        self.meta.importing.retain(|importing| *importing != window);
         self.pending.meta = true;
         self.pending.deleted_windows.push(window);
         let Pending { rows, rows_len, .. } = &mut self.pending;
@@ -176,7 +178,7 @@ impl GlobalState {
 
     /// Whether a window was deleted but some of its records are still in the store. No window
     /// of the same key may open until they are deleted: it would inherit the rows.
-    fn is_being_deleted<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
+    pub(super) fn is_being_deleted<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
         !self.is_kept(window) && (self.pending.deleted_windows.contains(&window) || !source.is_swept(window))
     }
 
@@ -192,6 +194,15 @@ impl GlobalState {
             span.is_some_and(|span| (span.start, span.end) != (state.start_ms, state.end_ms))
         };
         self.meta.windows.iter().filter(unfit).map(|state| state.window).collect()
+    }
+
+    /// The boundaries of a window with rows; `None`: it has none.
+    pub(super) fn window_state(&self, window: WindowKey) -> Option<WindowState> {
+        let Some(week) = window.week() else {
+            return self.meta.windows.iter().find(|state| state.window == window).copied();
+        };
+        let (start_ms, end_ms) = (self.calendar.week_start_ms(week), self.calendar.week_end_ms(week));
+        self.is_kept(window).then_some(WindowState { window, start_ms, end_ms })
     }
 
     /// Whether the rows of a window are kept.

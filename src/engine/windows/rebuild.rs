@@ -1,9 +1,11 @@
-//! Window types that are new, or whose boundaries changed: a second engine rebuilds their past
-//! from the log, and this engine imports it (docs/rules.md section 8).
+//! Windows that a second engine rebuilds from the log, and that this engine imports (docs/rules.md
+//! section 8): those of types that are new, or whose boundaries changed, and running windows that an admin
+//! has recomputed with changed rules.
 //!
-//! Until then nothing is credited to windows of such a type that do not exist already, and
-//! queries of their boards return an error. The driver of the engine decides whether there is a
-//! log to rebuild them from; without one they start empty.
+//! Until the import begins, nothing is credited to windows of such a type that do not exist already; until
+//! its end, queries of their boards return an error. The driver of the engine decides whether there is a
+//! log to rebuild them from; without one they start empty. Recomputed windows are credited and can be
+//! queried all the time.
 
 use crate::board::window::{Shape, WindowTypes};
 use crate::engine::windows::CurrentWindows;
@@ -62,14 +64,25 @@ impl GlobalState {
         specs.map(|spec| WindowTypeState { kind: spec.kind, bounds: repeats(spec.shape), rebuilding: false }).collect()
     }
 
-    /// Whether a window is being rebuilt from the log.
+    /// Whether a window of a new or changed type is being rebuilt from the log: it has none or only some of its
+    /// rows.
     pub(in crate::engine) fn is_rebuilding(&self, window: WindowKey) -> bool {
-        self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind) && !self.is_kept(window)
+        self.has_rebuilding_type(window) && (!self.is_kept(window) || self.is_importing(window))
+    }
+
+    /// Whether nothing is credited to a window yet: the import of its type has not begun.
+    pub(in crate::engine) fn awaits_import(&self, window: WindowKey) -> bool {
+        self.has_rebuilding_type(window) && !self.is_kept(window) && self.meta.importing.is_empty()
+    }
+
+    fn has_rebuilding_type(&self, window: WindowKey) -> bool {
+        self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind)
     }
 
     /// Whether a window is being rebuilt and has begun.
     pub(in crate::engine) fn is_rebuild_target(&self, window: WindowKey) -> bool {
-        self.is_rebuilding(window)
+        self.has_rebuilding_type(window)
+            && !self.is_kept(window)
             && self.settings.windows.retained(window.kind, self.meta.now_ms).contains(&window.index)
     }
 }
@@ -90,17 +103,42 @@ impl Engine {
         !self.global.changed_types.is_empty()
     }
 
+    /// Whether windows are to be rebuilt from the log.
+    pub fn has_rebuild(&self) -> bool {
+        !self.types_to_rebuild().is_empty() || !self.recompute.is_empty()
+    }
+
+    /// Whether new ratings begin with those of earlier weeks.
+    pub fn carries_ratings(&self) -> bool {
+        self.global.settings.rules.elo.carry_over
+    }
+
+    /// When the first server was added, Unix ms; `i64::MAX` without servers.
+    pub fn first_added_ms(&self) -> i64 {
+        self.servers.iter().flatten().map(|it| it.record.added_ms).min().unwrap_or(i64::MAX)
+    }
+
+    /// The running windows that begin within the log. After [`RebuildStep::Begin`] with them they are to be
+    /// rebuilt, also after a restart. They keep their rows until the import.
+    ///
+    /// [`RebuildStep::Begin`]: crate::model::rebuild::RebuildStep::Begin
+    pub fn recomputable_windows(&self, log_from_ms: i64) -> Vec<WindowState> {
+        let known = self.running_windows().into_iter().filter_map(|window| self.global.window_state(window));
+        known.filter(|state| state.start_ms >= log_from_ms).collect()
+    }
+
     /// Starts the changed types with empty windows, because their past cannot be rebuilt.
     pub fn start_types_empty(&mut self) {
-        self.abort_import();
+        let of_types = |window: &WindowKey| self.global.is_rebuilding(*window);
+        let deleted: Vec<WindowKey> = self.global.meta.importing.iter().copied().filter(of_types).collect();
+        self.delete_windows(&deleted);
         self.finish_rebuild();
     }
 
-    /// Deletes the windows of the changed types that begin within the log, until
-    /// [`Engine::finish_import`]. Idempotent.
+    /// Deletes the windows of the changed types that begin within the log, until they are imported.
+    /// Idempotent.
     pub fn start_rebuild(&mut self, log_from_ms: i64) {
         let kinds = self.types_to_rebuild();
-        self.abort_import();
         self.global.changed_types.clear();
         self.global.meta.types = self.global.types_of_settings();
         self.global.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
@@ -120,14 +158,17 @@ impl Engine {
             // Zones that crossed the date line have skipped a day.
             kept.find_map(|index| windows.span(WindowKey { kind, index })).map_or(i64::MAX, |span| span.start)
         };
-        let first = self.types_to_rebuild().into_iter().map(oldest_start_ms).min();
+        let of_types = self.types_to_rebuild().into_iter().map(oldest_start_ms);
+        let recomputed = self.recompute.iter().filter_map(|window| self.global.window_state(*window));
+        let first = of_types.chain(recomputed.map(|state| state.start_ms)).min();
         first.unwrap_or(i64::MAX).saturating_sub(REPLAY_LEAD_MS)
     }
 
-    /// Settings of the second engine: the same rules, but only the types to rebuild.
+    /// Settings of the second engine: the same rules, but only the types to rebuild. It has weeks in any case.
     pub fn rebuild_settings(&self) -> EngineSettings {
         let settings = &self.global.settings;
-        let kinds = self.types_to_rebuild();
+        let mut kinds = self.types_to_rebuild();
+        kinds.extend(self.recompute.iter().map(|window| window.kind));
         let specs = settings.windows.specs().iter().filter(|spec| kinds.contains(&spec.kind)).copied();
         let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("valid together with other types");
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..settings.clone() }

@@ -655,6 +655,8 @@ pub enum Correction {
         #[serde(default)]
         in_progress: bool,
     },
+    /// The running windows are being recomputed; `kept`: those of which the log has only a part.
+    Recomputing { windows: Vec<String>, kept: Vec<String> },
     /// Recorded time was set back, both Unix ms; `servers` servers had been scanned later.
     /// Closed weeks that have not ended are reopened. `uncredited_week`: the current week, if its rows are
     /// no longer in the state: scans of it are not credited.

@@ -74,6 +74,7 @@ impl From<Meta> for commit::Meta {
             archived_orders: old.archived_by,
             resync_state: Default::default(),
             reopened_weeks: Vec::new(),
+            importing: Vec::new(),
         }
     }
 }
