@@ -197,7 +197,7 @@ fn closed(running: WeekArchive) -> WeekArchive {
         };
         (row.player, std::array::from_fn(position))
     });
-    let best = best.collect();
+    let best = best.map(Into::into).collect();
     WeekArchive { closed: true, steps: Vec::new(), is_complete: true, best, rows, ..running }
 }
 

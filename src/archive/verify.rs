@@ -230,12 +230,14 @@ impl Archive {
         for job in jobs {
             for best in job.best.chunks(IN_LIST_MAX) {
                 let mut expected = ExpectedRows::new(&BEST_POSITION);
-                for (player, three) in best {
-                    for row in best_rows(three) {
-                        expected.add(literals(|values| best_position_values(values, job.server.0, player.0, row)));
+                let name = BEST_POSITION.name;
+                let positions = self.with_earlier_best(job.server.0, best).await;
+                for (player, three) in positions.map_err(|fault| fault.classify(&self.target, name))? {
+                    for row in best_rows(&three) {
+                        expected.add(literals(|values| best_position_values(values, job.server.0, player, row)));
                     }
                 }
-                let players = best.iter().map(|(player, _)| player);
+                let players = best.iter().map(|it| it.player);
                 let condition = in_group(("server", job.server), "player", players);
                 let found = self.read_rows(&BEST_POSITION, &condition).await?;
                 compare(&expected, &found, Some(0), all);

@@ -167,6 +167,7 @@ pub const KEYS: &[KeySpec] = &[
     key("store", "compact_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
+    key("store", "keep_players_weeks", whole(0, 5_200, "weeks"), Reload),
     key("archive", "url", ValueType::Text(mysql_url), Reload),
     key("archive", "password_file", ValueType::Text(optional_path), Reload),
     key("archive", "interval_s", whole(2, 86_400, "s"), Reload),

@@ -194,6 +194,7 @@ pub struct StoreConfig {
     pub compact_bytes_min: u64,
     pub disk_free_bytes_min: u64,
     pub keep_weeks: u32,
+    pub keep_players_weeks: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -408,6 +409,11 @@ impl Config {
                     key,
                 });
             }
+        }
+        let (players, weeks) = (config.store.keep_players_weeks, config.store.keep_weeks);
+        if (1..=weeks).contains(&players) {
+            let message = format!("{players} is not more than store.keep_weeks, {weeks}; 0 keeps everything");
+            problems.extend(lines.problems(vec![("store.keep_players_weeks", message)]));
         }
         // Each string is valid, but two of them may have the same type.
         if let Err(error) = config.windows() {

@@ -85,6 +85,7 @@ impl Config {
             class1_players_min: self.scan.class1_players_min,
             round_end_share: self.scan.round_end_share,
             keep_weeks: self.store.keep_weeks as usize,
+            keep_players_weeks: self.store.keep_players_weeks,
             archive_enabled: self.archive.is_enabled(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
             ..EngineSettings::default()

@@ -51,6 +51,11 @@ impl Pending {
 }
 
 impl Engine {
+    /// Whether records of players are to be deleted.
+    pub fn has_deletions(&self) -> bool {
+        !self.global.pending.corrections.deleted_best.is_empty()
+    }
+
     /// Whether a commit would contain anything.
     pub fn has_changes(&self) -> bool {
         let p = &self.global.pending;
@@ -175,16 +180,18 @@ impl GlobalState {
     }
 
     /// Best positions that are committed. Records that the player will have some, if there are
-    /// none.
+    /// none; `week` is their first week.
     pub(super) fn best_or_new<S: StateReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         player: PlayerKey,
+        week: Option<WeekKey>,
     ) -> Result<BestPositions, S::Error> {
         Ok(source.best(server, player)?.unwrap_or_else(|| {
             self.pending.new_best.push((player, server));
-            BestPositions::default()
+            let since = week.filter(|_| self.meta.players_dropped.is_some());
+            BestPositions::known_since(since)
         }))
     }
 }

@@ -28,6 +28,8 @@ pub struct EngineSettings {
     pub closed_cache_bytes_max: u64,
     /// Closed weeks whose rows are kept in the state.
     pub keep_weeks: usize,
+    /// Weeks after which the best positions of a player who was not seen are dropped; 0: never.
+    pub keep_players_weeks: u32,
     /// Whether there is an archive; without one the outbox stays empty.
     pub archive_enabled: bool,
     /// The maximum number of outbox entries.
@@ -67,6 +69,7 @@ impl Default for EngineSettings {
             tie_breakers: Vec::new(),
             closed_cache_bytes_max: 1 << 30,
             keep_weeks: 4,
+            keep_players_weeks: 0,
             archive_enabled: false,
             outbox_entries_max: 5_000_000,
             archive_chunk_rows: 5_000,

@@ -265,7 +265,23 @@ pub struct WeekArchive {
     pub steps: Vec<BoardStep>,
     /// Best positions of the players in `rows`, once the week is closed; in order of player
     /// key. Index 0 to 2: clq1, clq2, elo; best first.
-    pub best: Vec<(PlayerKey, BestPositionsByRanking)>,
+    pub best: Vec<BestArchive>,
+}
+
+/// The best positions of a player on a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BestArchive {
+    pub player: PlayerKey,
+    pub three: BestPositionsByRanking,
+    /// The state does not know the positions of weeks before this one, and the archive may have some.
+    pub since: Option<WeekKey>,
+}
+
+impl From<(PlayerKey, BestPositionsByRanking)> for BestArchive {
+    /// All positions are known.
+    fn from((player, three): (PlayerKey, BestPositionsByRanking)) -> BestArchive {
+        BestArchive { player, three, since: None }
+    }
 }
 
 /// (position, week) in clq1, clq2 and elo, each best first, at most three.

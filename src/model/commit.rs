@@ -49,6 +49,9 @@ pub struct Meta {
     /// it.
     #[serde(deserialize_with = "or_default")]
     pub importing: Vec<WindowKey>,
+    /// Players who were not seen for long are dropped: after the close of this week, up to this player.
+    #[serde(deserialize_with = "or_default")]
+    pub players_dropped: Option<(WeekKey, PlayerKey)>,
 }
 
 impl Meta {

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::limits::{BEST_MAX, REOPENABLE_WEEKS_MAX};
 use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
+use crate::model::server::or_default;
 
 /// The five rankings, in the order in which they are always listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -295,9 +296,32 @@ pub struct BestPositions {
     places: [Places; 3],
     /// The rating at the end of the last closed week, for `elo.carry_over`.
     pub elo: Option<f64>,
+    /// The last closed week with a row of the player. Records of earlier versions end before it.
+    #[serde(deserialize_with = "or_default")]
+    last_week: Option<WeekKey>,
+    /// Positions of earlier weeks may have been dropped (`store.keep_players_weeks`).
+    #[serde(deserialize_with = "or_default")]
+    pub since: Option<WeekKey>,
 }
 
 impl BestPositions {
+    /// `since`: positions of earlier weeks may have been dropped.
+    pub fn known_since(since: Option<WeekKey>) -> BestPositions {
+        BestPositions { since, ..BestPositions::default() }
+    }
+
+    /// The last closed week with a row of the player; of a record of an earlier version, the last week with a
+    /// position.
+    pub fn last_week(&self) -> WeekKey {
+        let of_places = || self.places.iter().flatten().map(|(_, week)| *week).max();
+        self.last_week.or_else(of_places).unwrap_or(WeekKey(0))
+    }
+
+    /// Notes that the player has a row in a closed week.
+    pub fn note_week(&mut self, week: WeekKey) {
+        self.last_week = Some(self.last_week().max(week));
+    }
+
     /// The three best positions in clq1, clq2 and elo, each best first.
     pub fn top_three(&self) -> [Vec<(u32, WeekKey)>; 3] {
         self.top_three_where(|_| true)
@@ -325,6 +349,8 @@ impl BestPositions {
             *own = all;
         }
         self.elo = self.elo.or(other.elo);
+        self.last_week = self.last_week.max(other.last_week);
+        self.since = self.since.max(other.since);
     }
 
     /// Sets the position of a closed week and replaces the previous one; `None`: not ranked.

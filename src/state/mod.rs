@@ -77,7 +77,13 @@ impl State {
     }
 
     pub fn handle(&mut self, event: Event) -> Result<(), StoreError> {
-        self.engine.handle(&self.store, event)
+        let is_tick = matches!(event, Event::Tick { .. });
+        self.engine.handle(&self.store, event)?;
+        // A tick may delete records that the next scan writes again.
+        if is_tick && self.engine.has_deletions() {
+            self.commit()?;
+        }
+        Ok(())
     }
 
     /// Handles a scan of a log. A scan of a removed server is ignored.

@@ -5,6 +5,7 @@ mod board_orders;
 mod changed_rows;
 mod long_week;
 mod mysql;
+mod old_players;
 mod pages;
 mod restore;
 mod resync;

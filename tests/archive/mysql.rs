@@ -378,7 +378,8 @@ async fn large_week_is_one_transaction_of_many_statements() {
     let database = migrated().await;
     let mut archive = open(&database).await;
     let rows: Vec<_> = (1..=20_000).map(|key| row(key, key)).collect();
-    let best = (1..=20_000).map(|key| (PlayerKey(key), std::array::from_fn(|_| vec![(key, WeekKey(2_916))]))).collect();
+    let best =
+        (1..=20_000).map(|key| (PlayerKey(key), std::array::from_fn(|_| vec![(key, WeekKey(2_916))])).into()).collect();
     let job = WeekArchive { closed: true, best, ..week(1, rows.clone()) };
     archive.write(&[ArchiveJob::Week(Box::new(job))]).await.unwrap();
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week").await, "20000");
@@ -468,7 +469,8 @@ async fn removed_player_is_deleted_or_merged() {
     let mut archive = open(&database).await;
     let of_week = |number: u32, rows: Vec<PlayerWeekArchive>, best: &[(u32, u32)]| {
         let best = best.iter().map(|&(player, position)| {
-            (PlayerKey(player), [vec![(position, WeekKey(number))], Vec::new(), vec![(position, WeekKey(number))]])
+            let three = [vec![(position, WeekKey(number))], Vec::new(), vec![(position, WeekKey(number))]];
+            (PlayerKey(player), three).into()
         });
         let job = WeekArchive { week: WeekKey(number), best: best.collect(), closed: true, ..week(1, rows) };
         ArchiveJob::Week(Box::new(WeekArchive { label: format!("2026-W{number}"), ..job }))
@@ -1050,8 +1052,8 @@ async fn website_queries_use_indexes() {
                 played_ms: 90_000,
                 player_ms: 180_000,
             });
-            let best =
-                (1..=500).map(|player| (PlayerKey(player), std::array::from_fn(|_| vec![(player, WeekKey(2_900))])));
+            let best = (1..=500)
+                .map(|player| (PlayerKey(player), std::array::from_fn(|_| vec![(player, WeekKey(2_900))])).into());
             jobs.push(ArchiveJob::Week(Box::new(WeekArchive {
                 week: WeekKey(week_key),
                 label: format!("w{week_key}"),

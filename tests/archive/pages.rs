@@ -85,7 +85,7 @@ fn week(week: u32, server: u32) -> WeekArchive {
     let map = |map| MapWeekArchive { map: MapKey(map), played_ms: 1_000, player_ms: u64::from(1_000 + map) };
     let best = |player: u32| {
         let three: Vec<_> = (0..3).map(|n| (position(player) + n, WeekKey(week.saturating_sub(n)))).collect();
-        (PlayerKey(player), std::array::from_fn(|_| three.clone()))
+        (PlayerKey(player), std::array::from_fn(|_| three.clone())).into()
     };
     WeekArchive {
         week: key,

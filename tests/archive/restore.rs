@@ -222,7 +222,7 @@ async fn restored_state_equals_the_lost_one() {
     for (key, wanted) in &wanted {
         assert_eq!(&found[key], wanted, "{key:?}");
     }
-    assert!(wanted.values().any(|week| week.best.iter().any(|(_, best)| best[0].len() == 3)));
+    assert!(wanted.values().any(|week| week.best.iter().any(|best| best.three[0].len() == 3)));
     assert_archived(&mut state, &database).await;
 
     // Boards, of servers and of groups.

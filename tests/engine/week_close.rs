@@ -214,7 +214,7 @@ fn assert_same(got: &BTreeMap<OutboxKey, ArchiveJob>, want: &BTreeMap<OutboxKey,
 fn week_closed_too_early_and_reopened_equals_week_closed_once() {
     let want = play_weeks(usize::MAX, |_, _| ());
     let best_positions = |job: &ArchiveJob| match job {
-        ArchiveJob::Week(week) => week.best.iter().map(|(_, best)| best[0].len()).max().unwrap_or(0),
+        ArchiveJob::Week(week) => week.best.iter().map(|best| best.three[0].len()).max().unwrap_or(0),
         _ => 0,
     };
     assert_eq!(want.values().map(best_positions).max(), Some(3), "newer positions displace older ones");
@@ -232,7 +232,7 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
             // Results of the close are no longer returned, and are not archived.
             for (key, job) in archived(state) {
                 let (OutboxKey::Week { week: of, .. }, ArchiveJob::Week(job)) = (key, job) else { continue };
-                let best = job.best.iter().flat_map(|(_, best)| best.iter().flatten());
+                let best = job.best.iter().flat_map(|best| best.three.iter().flatten());
                 assert!(best.into_iter().all(|(_, best)| *best != self::key(week)), "best position of {of}");
                 assert_eq!((job.closed, job.server_rank.is_some()), (of != self::key(week), of != self::key(week)));
             }

@@ -177,7 +177,7 @@ impl Archived {
     }
 
     fn best(&self, week: &WeekArchive) -> BTreeMap<u32, [Vec<(u32, WeekKey)>; 3]> {
-        week.best.iter().map(|(player, best)| (player.0, best.clone())).collect()
+        week.best.iter().map(|it| (it.player.0, it.three.clone())).collect()
     }
 }
 

@@ -76,7 +76,7 @@ pub fn write(archived: &mut Archived, job: ArchiveJob) {
         written.is_complete = week.is_complete;
         replace(&mut written.rows, &changed.rows, |row| row.player);
         replace(&mut written.maps, &changed.maps, |row| row.map);
-        replace(&mut written.best, &changed.best, |(player, _)| *player);
+        replace(&mut written.best, &changed.best, |best| best.player);
         **week = written;
         return;
     }

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::replaced_rows::PLAYERS_MAX;
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
-use super::{TransactionError, player_totals};
+use super::{OperationContext, TransactionError, player_totals};
 use crate::archive::connect::Archive;
-use crate::archive::sql::{Values, literal};
-use crate::model::archive::{BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive};
+use crate::archive::error::StatementError;
+use crate::archive::sql::{Values, in_group, literal};
+use crate::model::archive::{
+    BestArchive, BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive,
+};
 use crate::model::{Ranking, WeekKey};
 
 impl Archive {
@@ -35,11 +39,10 @@ impl Archive {
             }
         }
         // The primary key begins with the server, so one query reads all weeks.
-        let mut by_server: BTreeMap<u32, BTreeMap<u32, &BestPositionsByRanking>> = BTreeMap::new();
+        let mut by_server: BTreeMap<u32, BTreeMap<u32, BestPositionsByRanking>> = BTreeMap::new();
         for job in by_week.values().flat_map(|servers| servers.values()) {
-            for (player, three) in &job.best {
-                by_server.entry(job.server.0).or_default().insert(player.0, three);
-            }
+            let all = self.with_earlier_best(job.server.0, &job.best).await.doing(BEST_POSITION.name)?;
+            by_server.entry(job.server.0).or_default().extend(all);
         }
         for (&server, by_player) in &by_server {
             for (&player, three) in by_player {
@@ -91,6 +94,41 @@ impl Archive {
             self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
         }
         Ok(rows)
+    }
+}
+
+impl Archive {
+    /// The best positions of players on a server, with the positions of weeks that only the archive knows.
+    pub(in crate::archive) async fn with_earlier_best(
+        &mut self,
+        server: u32,
+        best: &[BestArchive],
+    ) -> Result<Vec<(u32, BestPositionsByRanking)>, StatementError> {
+        let since: BTreeMap<u32, WeekKey> = best.iter().filter_map(|it| Some((it.player.0, it.since?))).collect();
+        let mut earlier: BTreeMap<u32, Vec<(String, u32, u32)>> = BTreeMap::new();
+        for players in since.keys().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
+            let condition = in_group(("server", server), "player", players);
+            let select = format!("SELECT player, ranking, position, week FROM best_position WHERE {condition}");
+            for (player, ranking, position, week) in self.rows::<(u32, String, u32, u32)>(&select).await? {
+                if week < since[&player].0 {
+                    earlier.entry(player).or_default().push((ranking, position, week));
+                }
+            }
+        }
+        let merged = |it: &BestArchive| {
+            let mut three = it.three.clone();
+            for (ranking, position, week) in earlier.get(&it.player.0).into_iter().flatten() {
+                if let Some(which) = Ranking::WITH_BEST_POSITIONS.iter().position(|it| it.name() == ranking) {
+                    three[which].push((*position, WeekKey(*week)));
+                }
+            }
+            for places in &mut three {
+                places.sort_unstable();
+                places.truncate(3);
+            }
+            (it.player.0, three)
+        };
+        Ok(best.iter().map(merged).collect())
     }
 }
 

@@ -112,7 +112,7 @@ impl Engine {
         }
         for server in source.servers_with_best(from)? {
             let Some(best_from) = source.best(server, from)? else { continue };
-            let mut best = self.global.best_or_new(source, server, into)?;
+            let mut best = self.global.best_or_new(source, server, into, None)?;
             best.merge(&best_from);
             self.global.pending.best.insert((server, into), best);
             self.global.pending.corrections.deleted_best.push((server, from));

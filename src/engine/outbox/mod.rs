@@ -16,7 +16,7 @@ use super::rows::RowPage;
 use super::{Engine, RemovedPlayer, StateReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 pub use crate::engine::outbox::resend::WeekRangeError;
-use crate::model::archive::{ArchiveJob, ListEntry, MapWeekArchive, ServerArchive, WeekArchive};
+use crate::model::archive::{ArchiveJob, BestArchive, ListEntry, MapWeekArchive, ServerArchive, WeekArchive};
 use crate::model::outbox::{OutboxEntry, OutboxKey};
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
@@ -227,7 +227,8 @@ impl Engine {
         if closed || self.global.meta.reopened_weeks.contains(&week) {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {
-                    best.push((row.player, self.shown_best(server, &kept)));
+                    let three = self.shown_best(server, &kept);
+                    best.push(BestArchive { player: row.player, three, since: kept.since });
                 }
             }
         }

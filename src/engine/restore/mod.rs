@@ -340,6 +340,7 @@ impl StateRestore {
         }
         let mut best = BestPositions::default();
         best.elo = results.last().map(|(_, result)| result.elo);
+        results.iter().for_each(|(week, _)| best.note_week(*week));
         for (which, ranking) in Ranking::WITH_BEST_POSITIONS.into_iter().enumerate() {
             let mut three: Vec<(u32, WeekKey)> =
                 archived.iter().filter(|best| best.ranking == ranking).map(|best| (best.position, best.week)).collect();

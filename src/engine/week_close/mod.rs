@@ -7,6 +7,7 @@
 //! consistent, although they are assigned over many commits.
 
 mod final_positions;
+mod old_players;
 pub(super) mod reopen;
 
 use super::rows::RowPage;
@@ -130,7 +131,8 @@ impl Engine {
                 WeekPhase::Closed | WeekPhase::Reopening => unreachable!("excluded by the search, or handled above"),
             }
         }
-        self.delete_old_weeks(source)
+        self.delete_old_weeks(source)?;
+        self.drop_old_players(source, &mut budget)
     }
 
     /// When a week can be closed, Unix ms; `i64::MAX` while its rows are being replaced.
@@ -273,11 +275,12 @@ impl Engine {
             let key = (server, final_position.player);
             let mut best = match self.global.pending.best.get(&key) {
                 Some(best) => best.clone(),
-                None => self.global.best_or_new(source, server, final_position.player)?,
+                None => self.global.best_or_new(source, server, final_position.player, Some(week))?,
             };
             for (which, position) in final_position.positions.into_iter().enumerate() {
                 best.set(which, position, week);
             }
+            best.note_week(week);
             if !self.has_later_row(source, week, server, final_position.player)? {
                 best.elo = Some(final_position.elo);
             }

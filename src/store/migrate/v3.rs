@@ -75,6 +75,7 @@ impl From<Meta> for commit::Meta {
             resync_state: Default::default(),
             reopened_weeks: Vec::new(),
             importing: Vec::new(),
+            players_dropped: None,
         }
     }
 }

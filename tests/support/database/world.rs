@@ -165,7 +165,8 @@ impl World {
             OutboxKey::Week { week, server } => {
                 let mut week = self.weeks[&(week.0, server.0)].clone();
                 if week.closed {
-                    week.best = week.rows.iter().map(|row| (row.player, self.best_of(server, row.player))).collect();
+                    week.best =
+                        week.rows.iter().map(|row| (row.player, self.best_of(server, row.player)).into()).collect();
                 }
                 ArchiveJob::Week(Box::new(week))
             }

@@ -1,0 +1,100 @@
+//! Drops what the state has of players who were not seen for long, except their names and keys
+//! (`store.keep_players_weeks`): best positions, and rows of windows that do not end. After each close of a week
+//! all players are examined, in order of key, some in each tick.
+
+use super::{Engine, StepBudget};
+use crate::engine::StateReader;
+use crate::model::commit::{RowKey, WeekPhase};
+use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+
+/// Players examined in one tick, at most: each costs one to three reads.
+const PLAYERS_PER_TICK: usize = 500;
+
+impl Engine {
+    pub(super) fn drop_old_players<S: StateReader>(
+        &mut self,
+        source: &S,
+        budget: &mut StepBudget,
+    ) -> Result<(), S::Error> {
+        let keep = self.global.settings.keep_players_weeks;
+        let Some(week) = self.newest_closed_week().filter(|_| keep > 0 && budget.has_steps()) else { return Ok(()) };
+        // Their positions must be in the archive.
+        if self.global.settings.archive_enabled && self.has_unarchived(source, week) {
+            return Ok(());
+        }
+        let after = match self.global.meta.players_dropped {
+            Some((of, after)) if of == week => after,
+            _ => PlayerKey(0),
+        };
+        if after.0 + 1 >= self.global.meta.next_player {
+            return Ok(());
+        }
+        let oldest = WeekKey(week.0.saturating_sub(keep));
+        let end = self.global.meta.next_player.min(after.0.saturating_add(1 + PLAYERS_PER_TICK as u32));
+        for player in (after.0 + 1..end).map(PlayerKey) {
+            self.drop_if_old(source, player, oldest, budget)?;
+        }
+        self.global.meta.players_dropped = Some((week, PlayerKey(end - 1)));
+        self.global.pending.meta = true;
+        Ok(())
+    }
+
+    /// The newest closed week, if every earlier one is closed, too.
+    fn newest_closed_week(&self) -> Option<WeekKey> {
+        let closed = self.global.meta.weeks.iter().take_while(|state| state.phase == WeekPhase::Closed);
+        closed.last().map(|state| state.week)
+    }
+
+    /// Drops a player whose last row is of an earlier week than `oldest`.
+    fn drop_if_old<S: StateReader>(
+        &mut self,
+        source: &S,
+        player: PlayerKey,
+        oldest: WeekKey,
+        budget: &mut StepBudget,
+    ) -> Result<(), S::Error> {
+        let servers = source.servers_with_best(player)?;
+        budget.spend(1);
+        // Who has none yet has rows of kept weeks only, or of windows that are deleted by themselves.
+        if servers.is_empty() {
+            return Ok(());
+        }
+        for &server in &servers {
+            if source.best(server, player)?.is_some_and(|best| best.last_week() >= oldest) {
+                return Ok(());
+            }
+        }
+        for state in &self.global.meta.weeks {
+            let window = WindowKey::from(state.week);
+            if self.global.player_windows.get(window, player).is_some_and(|it| !it.servers.is_empty())
+                || source.player_window(window, player)?.is_some_and(|it| !it.servers.is_empty())
+            {
+                return Ok(());
+            }
+        }
+        budget.spend(servers.len());
+        self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
+        let Some(record) = self.global.player_record(source, player)? else { return Ok(()) };
+        for window in self.global.meta.windows.iter().map(|state| state.window).collect::<Vec<_>>() {
+            self.drop_rows(source, window, record.game, player)?;
+        }
+        Ok(())
+    }
+
+    fn drop_rows<S: StateReader>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<(), S::Error> {
+        let cached = self.global.player_windows.get(window, player).map(|it| it.servers.clone());
+        let stored = source.player_window(window, player)?.map(|it| it.servers);
+        let Some(servers) = cached.or(stored) else { return Ok(()) };
+        for server in servers.into_iter().collect::<Vec<ServerKey>>() {
+            self.global.delete_row(source, RowKey { window, server, player })?;
+        }
+        self.global.delete_player_window(window, game, player);
+        Ok(())
+    }
+}
