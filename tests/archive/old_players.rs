@@ -34,7 +34,7 @@ fn open(dir: &Path, keep_players_weeks: u32) -> State {
 /// Who plays in a week. `old` returns after five weeks, `guest` never, `seldom` every third week.
 fn names(week: i64) -> Vec<&'static str> {
     let mut names = vec!["always", "often", "some"];
-    names.extend([(week < 3 || week >= 8).then_some("old"), (week == 1).then_some("guest")].into_iter().flatten());
+    names.extend([(!(3..8).contains(&week)).then_some("old"), (week == 1).then_some("guest")].into_iter().flatten());
     names.extend((week % 3 == 0).then_some("seldom"));
     names
 }
