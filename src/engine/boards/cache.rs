@@ -11,6 +11,7 @@
 //!
 //! The board of a single server is not cached: it is sorted for each query.
 
+use std::borrow::Cow;
 use std::sync::Mutex;
 
 use rustc_hash::FxHashMap;
@@ -19,6 +20,8 @@ use super::build::BuildPlan;
 use super::dirty::{DirtyPlayers, DirtyServer, Groups, RankingSet, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
 use crate::engine::{Engine, GlobalState};
+use crate::model::packed_row::PackedRow;
+use crate::model::row::PlayerRow;
 use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 
@@ -40,6 +43,16 @@ pub(in crate::engine) struct BoardCache {
 /// How long a measured memory of boards is reported, ms.
 const MEMORY_AGE_MAX_MS: i64 = 60_000;
 
+/// Players whose rows on other servers are kept: 200 MB.
+const OTHERS_MAX: usize = 1_000_000;
+
+/// The rows of a player on all counted servers of the game but one.
+#[derive(Debug)]
+struct OtherRows {
+    server: ServerKey,
+    sum: PackedRow,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct CachedWindow {
     pub(super) boards: Option<WindowBoards>,
@@ -47,6 +60,9 @@ pub(super) struct CachedWindow {
     pub(super) dirty: DirtyPlayers,
     /// Dirty players of boards that are being built.
     dirty_since_plan: Option<DirtyPlayers>,
+    /// Of players who play on several servers: the sum of their rows on the other ones. So the row of the server that
+    /// lists them gives their entries at once.
+    others: FxHashMap<PlayerKey, OtherRows>,
     /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
     /// When the memory was measured, Unix ms, and the result.
@@ -57,6 +73,7 @@ pub(super) struct CachedWindow {
 
 impl CachedWindow {
     fn mark_dirty(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
+        self.others.remove(&player);
         if self.boards.is_some() {
             self.dirty.insert(player, changed, left);
             self.compacted_bytes = None;
@@ -64,6 +81,28 @@ impl CachedWindow {
         if let Some(dirty) = &mut self.dirty_since_plan {
             dirty.insert(player, changed, left);
         }
+    }
+
+    /// Marks a player dirty whom a server has listed.
+    fn mark_listed(&mut self, player: PlayerKey, changed: RankingSet, server: ServerKey) {
+        self.mark_dirty(player, changed, &[]);
+        if self.boards.is_some() {
+            self.dirty.note_server(player, server);
+        }
+    }
+}
+
+impl CachedWindow {
+    /// Keeps the sum of a player's rows on all servers but one, until another of these rows changes.
+    pub(super) fn keep_others(&mut self, player: PlayerKey, server: ServerKey, sum: &PlayerRow) {
+        if self.others.len() < OTHERS_MAX {
+            self.others.insert(player, OtherRows { server, sum: PackedRow::pack(sum) });
+        }
+    }
+
+    /// The sum of the rows on the other servers, if it is kept.
+    fn others(&self, player: PlayerKey, server: ServerKey) -> Option<PlayerRow> {
+        self.others.get(&player).filter(|others| others.server == server).map(|others| others.sum.unpack())
     }
 }
 
@@ -83,7 +122,8 @@ impl BoardCache {
     /// change.
     pub fn mark_server_dirty(&mut self, server: ServerKey, tags_before: &[TagKey]) {
         let left: Groups = tags_before.iter().map(|tag| Group::Tag(*tag)).collect();
-        for window in self.windows.keys() {
+        for (window, cached) in &mut self.windows {
+            cached.others.clear();
             add_groups(self.dirty_servers.entry((*window, server)).or_default(), &left);
         }
     }
@@ -155,6 +195,7 @@ impl BoardCache {
         let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { return };
         let Some(boards) = &mut cached.boards else { return };
         boards.compact();
+        cached.others = FxHashMap::default();
         cached.compacted_bytes = Some(boards.heap_bytes());
     }
 
@@ -204,16 +245,22 @@ impl GlobalState {
                     true => RankingSet::ALL,
                     false => RankingSet::changed_at(row, t_ms),
                 };
-                let player_window = self.player_windows.get(window, player).filter(|it| it.servers[..] == [server]);
-                match (player_window, &mut cached.boards) {
-                    (Some(player_window), Some(boards))
-                        if !has_tags && cached.dirty_since_plan.is_none() && !cached.dirty.contains(player) =>
-                    {
-                        boards.put(Group::Game(game), player, row, player_window.game_rating, changed);
+                let is_clean = !has_tags && cached.dirty_since_plan.is_none() && !cached.dirty.contains(player);
+                let player_window = self.player_windows.get(window, player).filter(|_| is_clean);
+                let sum = player_window.and_then(|it| match it.servers[..] == [server] {
+                    true => Some(Cow::Borrowed(row)),
+                    false => cached.others(player, server).map(|mut sum| {
+                        sum.merge(row);
+                        Cow::Owned(sum)
+                    }),
+                });
+                match (player_window, sum, &mut cached.boards) {
+                    (Some(player_window), Some(sum), Some(boards)) => {
+                        boards.put(Group::Game(game), player, &sum, player_window.game_rating, changed);
                         cached.compacted_bytes = None;
                         visited += 1;
                     }
-                    _ => cached.mark_dirty(player, changed, &[]),
+                    _ => cached.mark_listed(player, changed, server),
                 }
             }
         }
@@ -289,6 +336,7 @@ impl Engine {
             return;
         }
         cached.compacted_bytes = None;
+        cached.others = FxHashMap::default();
         (cached.boards, cached.dirty) = (Some(boards), changed);
     }
 

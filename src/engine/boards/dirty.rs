@@ -51,11 +51,19 @@ pub(super) struct DirtyServer {
     pub(super) groups_left: Groups,
 }
 
+/// Why an entry must be refreshed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DirtyPlayer {
+    /// The rankings that have changed.
+    pub(super) changed: RankingSet,
+    /// The server that last listed the player.
+    pub(super) listed_on: Option<ServerKey>,
+}
+
 /// Players whose entries must be refreshed.
 #[derive(Debug, Default)]
 pub(super) struct DirtyPlayers {
-    /// With the rankings that have changed.
-    pub(super) players: FxHashMap<PlayerKey, RankingSet>,
+    pub(super) players: FxHashMap<PlayerKey, DirtyPlayer>,
     /// Groups other than their games that players may have left. There are few, and they are rarely
     /// used.
     pub(super) left: FxHashMap<PlayerKey, Groups>,
@@ -63,10 +71,15 @@ pub(super) struct DirtyPlayers {
 
 impl DirtyPlayers {
     pub fn insert(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
-        self.players.entry(player).or_default().add(changed);
+        self.players.entry(player).or_default().changed.add(changed);
         if !left.is_empty() {
             add_groups(self.left.entry(player).or_default(), left);
         }
+    }
+
+    /// Notes which server has just listed a dirty player.
+    pub fn note_server(&mut self, player: PlayerKey, server: ServerKey) {
+        self.players.entry(player).or_default().listed_on = Some(server);
     }
 
     pub fn len(&self) -> usize {
@@ -82,8 +95,8 @@ impl DirtyPlayers {
     }
 
     /// Takes up to `most` players.
-    pub fn take(&mut self, most: usize) -> Vec<(PlayerKey, RankingSet, Groups)> {
-        let players: Vec<(PlayerKey, RankingSet)> = match self.len() <= most {
+    pub fn take(&mut self, most: usize) -> Vec<(PlayerKey, DirtyPlayer, Groups)> {
+        let players: Vec<(PlayerKey, DirtyPlayer)> = match self.len() <= most {
             true => self.players.drain().collect(),
             false => {
                 let some: Vec<_> =

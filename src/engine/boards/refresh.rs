@@ -5,7 +5,7 @@
 //! player leaves a tag only by a change of a server or by a correction, which names the tags in
 //! question.
 
-use super::dirty::{DirtyServer, Groups, RankingSet, add_groups};
+use super::dirty::{DirtyPlayer, DirtyServer, Groups, add_groups};
 use super::group::{Group, WindowBoards};
 use crate::engine::rows::RowPage;
 use crate::engine::{Engine, ServerState, StateReader};
@@ -35,8 +35,8 @@ impl Engine {
             let batch = changed.take(left);
             left -= batch.len();
             let mut visited = 0;
-            for (player, changed, left) in batch {
-                visited += self.refresh_player(source, &mut boards, player, changed, left)?;
+            for (player, dirty, left) in batch {
+                visited += self.refresh_player(source, &mut boards, player, dirty, left)?;
             }
             self.global.board_cache.groups_visited += visited;
             let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
@@ -55,19 +55,27 @@ impl Engine {
         source: &S,
         boards: &mut WindowBoards,
         player: PlayerKey,
-        changed: RankingSet,
+        dirty: DirtyPlayer,
         mut left: Groups,
     ) -> Result<u64, S::Error> {
         let window = boards.window;
         self.global.cache_player_window(source, window, player)?;
         let player_window = self.global.player_windows.get(window, player);
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
+        // The sum of the rows on the servers other than the one that lists the player.
+        let mut others: Option<PlayerRow> = None;
         if let Some(player_window) = player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);
             for &server in &player_window.servers {
                 let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
                 let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
                 let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
+                if dirty.listed_on.is_some_and(|listed_on| listed_on != server) {
+                    match &mut others {
+                        Some(sum) => sum.merge(&row),
+                        None => others = Some(row.clone()),
+                    }
+                }
                 for tag in self.global.existing_tags(&server_state.record.tags) {
                     add(&mut merged, Group::Tag(tag), row.clone());
                 }
@@ -76,7 +84,12 @@ impl Engine {
         }
         for (group, row) in &merged {
             let rating = player_window.and_then(|player_window| player_window.rating(group.tag()));
-            boards.put(*group, player, row, rating, changed);
+            boards.put(*group, player, row, rating, dirty.changed);
+        }
+        if let (Some(listed_on), Some(others), Some(cached)) =
+            (dirty.listed_on, others, self.global.board_cache.windows.get_mut(&window))
+        {
+            cached.keep_others(player, listed_on, &others);
         }
         left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
         for group in &left {
