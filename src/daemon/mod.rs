@@ -396,7 +396,7 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     }
     if position.is_none() {
         // A state with a position and without a log has lost it.
-        state.store.write_checkpoint(0).with_context(failed)?;
+        state.write_checkpoint(0).with_context(failed)?;
     }
     let system_ms = time.read().system_ms;
     let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, system_ms)?;
@@ -412,7 +412,7 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     log.begin_if_new(began_ms).context("cannot begin the log")?;
     state.commit().with_context(failed)?;
     if needs_checkpoint {
-        state.store.write_checkpoint(log.synced()).with_context(failed)?;
+        state.write_checkpoint(log.synced()).with_context(failed)?;
     }
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
     if clock.is_start_time_open() {

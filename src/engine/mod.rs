@@ -30,6 +30,7 @@ mod rows;
 mod server_pages;
 mod servers;
 mod settings;
+mod shared;
 mod site_series;
 mod snapshot;
 mod state_reader;
@@ -40,6 +41,7 @@ mod week_close;
 mod windows;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -60,6 +62,7 @@ pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::ServerNames;
 pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
+use self::shared::Shared;
 pub use self::site_series::SeriesGroup;
 pub use self::state_reader::{LoadedState, StateReader};
 pub use self::view::PLAYER_WEEKS_MAX;
@@ -78,7 +81,7 @@ use crate::schedule::round_end::RoundEnds;
 /// One server in memory.
 #[derive(Debug)]
 struct ServerState {
-    record: ServerRecord,
+    record: Shared<ServerRecord>,
     series: Option<Box<SeriesRecord>>,
     scan_requested: bool,
     /// When adding the server again last requested a scan, Unix ms. Not stored: at the start it is
@@ -200,7 +203,7 @@ impl Engine {
             }
             engine.servers[index] = Some(ServerState {
                 added_again_ms: record.last_scan_ms.filter(|_| record.missed > 1),
-                record,
+                record: Shared::new(record),
                 series: series.map(Box::new),
                 scan_requested,
                 authentication: None,
@@ -240,6 +243,11 @@ impl Engine {
                 Ok(())
             }
         }
+    }
+
+    /// The record of a server, to be written.
+    pub(crate) fn shared_record(&self, server: ServerKey) -> Option<Arc<ServerRecord>> {
+        self.server_state(server).map(|server_state| server_state.record.share())
     }
 
     /// The next scan that is due, if any.
@@ -398,7 +406,7 @@ impl Engine {
             self.servers.resize_with(index + 1, || None);
         }
         self.servers[index] = Some(ServerState {
-            record,
+            record: Shared::new(record),
             series: None,
             scan_requested: false,
             added_again_ms: None,

@@ -99,7 +99,7 @@ impl Engine {
             tags: pending.tags,
             player_windows: self.global.player_windows.take_changed(self.global.cache_limits.player_windows_max),
             players: pending.players.into_chunks(),
-            servers: pending.servers.iter().map(|key| (*key, server_state(key).record.clone())).collect(),
+            servers: pending.servers.iter().map(|key| (*key, server_state(key).record.share())).collect(),
             series: pending
                 .series
                 .iter()

@@ -113,7 +113,7 @@ impl Engine {
 
     /// Servers that imports added until a time, and that never answered; at most `most`.
     pub fn silent_imports(&self, until_ms: i64, most: usize) -> Vec<ServerUrl> {
-        let records = self.servers.iter().flatten().map(|server_state| &server_state.record);
+        let records = self.servers.iter().flatten().map(|server_state| &*server_state.record);
         let is_silent = |record: &&ServerRecord| {
             record.imported
                 && !record.removed

@@ -126,7 +126,7 @@ pub struct Commit {
     pub maps: Vec<(MapKey, String)>,
     /// In chunks, in order of key.
     pub players: Vec<Vec<(PlayerKey, PlayerRecord)>>,
-    pub servers: Vec<(ServerKey, ServerRecord)>,
+    pub servers: Vec<(ServerKey, Arc<ServerRecord>)>,
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub tags: Vec<(TagKey, String)>,
     pub rows: Vec<(RowKey, PackedRow)>,

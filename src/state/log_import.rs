@@ -83,7 +83,7 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
     summary.applied = feed.scans() + feed.commands();
     let last_seq = writer.ok_or(ImportError::NoEvents)?.finish()?;
     state.commit()?;
-    state.store.write_checkpoint(last_seq)?;
+    state.write_checkpoint(last_seq)?;
     put_in_place(&partial, &log)?;
     Ok(summary)
 }

@@ -146,6 +146,26 @@ impl State {
         Ok(true)
     }
 
+    /// Freezes all commits so far: together they are the next checkpoint. `log_position`: the last batch of the
+    /// log whose events they contain. No checkpoint is being written.
+    pub fn freeze(&mut self, log_position: u64) {
+        self.put_unsaved_servers();
+        self.store.freeze(log_position);
+    }
+
+    /// Writes all commits so far, and waits until they are on disk, as is the log until `log_position`.
+    pub fn write_checkpoint(&mut self, log_position: u64) -> Result<(), StoreError> {
+        self.put_unsaved_servers();
+        self.store.write_checkpoint(log_position)
+    }
+
+    fn put_unsaved_servers(&mut self) {
+        debug_assert!(!self.engine.has_changes(), "a checkpoint has whole commits");
+        let servers = self.store.take_unsaved_servers();
+        let record = |server: ServerKey| Some((server, self.engine.shared_record(server)?));
+        self.store.put_servers(servers.into_iter().filter_map(record));
+    }
+
     /// Ticks and commits until the weeks that have ended at `now_ms` are closed and swept: for
     /// replay. The daemon spreads the same work over its ticks.
     pub fn close_due_weeks(&mut self, now_ms: i64) -> Result<(), StoreError> {

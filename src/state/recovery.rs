@@ -164,7 +164,7 @@ pub fn open_without_log(config: &Config, dir: &Path, on_warning: &OnWarning<'_>)
     let Recovered { mut state, position, last_seq, cut, .. } = recover(config, store, dir, &|| false, &mut Err)?;
     cut.iter().for_each(|cut| on_warning(cut));
     if position.is_some() {
-        state.store.write_checkpoint(last_seq)?;
+        state.write_checkpoint(last_seq)?;
     }
     state.store.stop_deferring();
     Ok(state)
@@ -196,7 +196,7 @@ pub fn backup_closed(
     recovered.check_copy(dir, on_warning)?;
     let Recovered { mut state, position, last_seq, .. } = recovered;
     if position.is_some() {
-        state.store.write_checkpoint(last_seq)?;
+        state.write_checkpoint(last_seq)?;
     }
     Ok(state.store.backup_source()?.write(backup, 0, &AtomicBool::new(false))?)
 }
@@ -228,7 +228,7 @@ pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result
         recover_what_is_readable(config, Store::open(dir, store)?, dir, on_warning)?;
     let Some(mut repair) = repair else { return Ok(None) };
     // Without the log, the state must not refer to it. Killed in between, it is repaired again.
-    state.store.write_checkpoint(last_seq)?;
+    state.write_checkpoint(last_seq)?;
     let log = log_dir(dir);
     let free_name = (1..).map(|n| dir.join(format!("log.damaged-{n}"))).find(|path| !path.exists());
     let moved_to = free_name.expect("some number is not used");
@@ -236,7 +236,7 @@ pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result
         let failed = |source| LogError::Io { what: "rename", path: log.clone(), source };
         std::fs::rename(&log, &moved_to).map_err(failed)?;
     }
-    state.store.write_checkpoint(0)?;
+    state.write_checkpoint(0)?;
     repair.moved_to = Some(moved_to);
     Ok(Some(repair))
 }

@@ -14,7 +14,7 @@ use crate::model::{OutboxKey, PlayerKey};
 /// Receives one change: the key, and the new value; `None`: the record is deleted.
 pub(super) type PutFn<'p> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), StoreError> + 'p;
 
-/// Passes every record that a commit changes to `put`. `outbox_seq`: the sequence number of
+/// Passes every record that a commit changes, but for those of servers, to `put`. `outbox_seq`: the sequence number of
 /// the new outbox entries. `is_archived`: whether an entry with that number is archived and
 /// can be deleted.
 pub(super) fn encode(
@@ -60,7 +60,6 @@ impl Encoder<'_> {
         for (key, player) in commit.players.iter().flatten() {
             self.set(keys::number_key(keys::PLAYER, key.0), &(player.game, &player.name))?;
         }
-        commit.servers.iter().try_for_each(|(key, server)| self.set(keys::number_key(keys::SERVER, key.0), server))?;
         commit.series.iter().try_for_each(|(key, series)| self.set(keys::number_key(keys::SERIES, key.0), series))?;
         commit.rows.iter().try_for_each(|(key, row)| (self.put)(&keys::row(*key), Some(row.bytes())))?;
         for ((window, player), row) in &commit.player_windows {

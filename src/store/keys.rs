@@ -86,6 +86,10 @@ pub fn number_key(tag: u8, key: u32) -> Vec<u8> {
     bytes
 }
 
+pub fn server(server: ServerKey) -> Vec<u8> {
+    number_key(SERVER, server.0)
+}
+
 pub fn name_prefix(name: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(name.len() + 6);
     bytes.push(NAME);

@@ -28,6 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 pub use backup::{BackupSource, BackupSummary, RestoreSummary, StateReplacement, restore};
 pub use checkpoint::UnusableDeltas;
 pub use compaction::CompactSettings;
@@ -58,6 +60,8 @@ pub struct Store {
     unswept: BTreeMap<WindowKey, u64>,
     /// Commits stay in memory until the next checkpoint.
     is_deferring: bool,
+    /// Servers with changes of commits that were deferred.
+    unsaved_servers: FxHashSet<ServerKey>,
     /// The number of the last checkpoint that began.
     checkpoint: u64,
     /// The directory of the files.
@@ -159,6 +163,7 @@ impl Store {
             next_seq: 1,
             unswept: BTreeMap::new(),
             is_deferring: false,
+            unsaved_servers: FxHashSet::default(),
             checkpoint: 0,
             dir: dir.to_owned(),
             commits: 0,
@@ -252,7 +257,7 @@ impl Store {
 
     /// From now on commits are on disk when they return. No changes are in memory.
     pub fn stop_deferring(&mut self) {
-        assert_eq!(self.changed_records(), 0, "a checkpoint has written the changes");
+        assert!(self.changed_records() == 0 && self.unsaved_servers.is_empty(), "a checkpoint has written the changes");
         self.is_deferring = false;
     }
 
@@ -265,6 +270,11 @@ impl Store {
             table.put(key, value);
             Ok(())
         })?;
+        if self.is_deferring {
+            self.unsaved_servers.extend(commit.servers.iter().map(|(key, _)| *key));
+        } else {
+            commit.servers.iter().for_each(|(key, record)| table.put_server(&keys::server(*key), record.clone()));
+        }
         commit.deleted_windows.iter().for_each(|window| table.delete_prefix(keys::window_prefix(*window)));
         if !commit.corrections.deleted_names.is_empty() {
             table.note_forgotten_names();
@@ -272,6 +282,21 @@ impl Store {
         drop(table);
         self.update_outbox(commit);
         if self.is_deferring { Ok(()) } else { self.write_changes() }
+    }
+
+    /// The servers whose records changed since the last checkpoint began: their records are not among the
+    /// changes yet, so that each is encoded once for a checkpoint.
+    pub fn take_unsaved_servers(&mut self) -> Vec<ServerKey> {
+        let mut servers: Vec<ServerKey> = std::mem::take(&mut self.unsaved_servers).into_iter().collect();
+        servers.sort_unstable();
+        servers
+    }
+
+    /// Adds the records of servers to the changes in memory.
+    pub fn put_servers(&mut self, servers: impl Iterator<Item = (ServerKey, Arc<ServerRecord>)>) {
+        let table = self.tree.newest_changes();
+        let mut table = table.write();
+        servers.for_each(|(key, record)| table.put_server(&keys::server(key), record));
     }
 
     /// Freezes the changes in memory: together they are the next checkpoint. `log_position`: the last

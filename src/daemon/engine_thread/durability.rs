@@ -257,7 +257,7 @@ impl EngineThread {
         self.checkpoints.begin(now_ms);
         self.log.begin_write(now_ms)?;
         let position = self.log.last_seq();
-        self.state.store.freeze(position);
+        self.state.freeze(position);
         self.checkpoints.in_progress = Some(InProgress { position, is_writing: false });
         Ok(())
     }
@@ -300,7 +300,7 @@ impl EngineThread {
         self.log.begin_write_and_end_segment(now_ms)?;
         self.log.finish_write()?;
         let position = self.log.last_seq();
-        self.state.store.write_checkpoint(position).context("cannot write the state")?;
+        self.state.write_checkpoint(position).context("cannot write the state")?;
         self.checkpoints.begin(now_ms);
         self.end_checkpoint(position)?;
         self.release_synced();

@@ -156,7 +156,7 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     let mut state = open_state(&state_dir);
     observe(&mut state, &lines(0..100), |_| ());
     state.commit().unwrap();
-    state.store.write_checkpoint(position).unwrap();
+    state.write_checkpoint(position).unwrap();
     let siblings = names(dir.path());
     let paths = paths_of(&state_dir);
     let mut rebuilder = Rebuilder::new(&paths);

@@ -80,7 +80,7 @@ impl Engine {
         }
         let global = &mut self.global;
         let server_state = self.servers[server.0 as usize].as_mut().expect("checked above");
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
         record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));
         record.added_ms = record.added_ms.min(now_ms);

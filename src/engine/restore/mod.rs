@@ -246,7 +246,7 @@ impl StateRestore {
         self.report.servers_greylisted += u64::from(record.greylist_reason.is_some());
         self.report.series += u64::from(series.is_some());
         self.pending.series.extend(series.map(|series| (key, series)));
-        self.pending.servers.push((key, record));
+        self.pending.servers.push((key, record.into()));
         self.servers.insert(key, restored);
         Ok(())
     }

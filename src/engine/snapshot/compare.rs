@@ -44,7 +44,7 @@ impl GlobalState {
         let players = std::mem::take(&mut snapshot.players);
         let Credible { game, map, map_without_key, players: players_announced } = credible;
         self.update_server_info(server_state, &snapshot, Some(game), Some(map));
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
 
         let read = server_state.name_index.take();
         let before = record.last_snapshot.as_mut().zip(read.as_ref()).map(|(last, (family, by_name))| {

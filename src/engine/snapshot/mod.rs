@@ -195,7 +195,7 @@ impl Engine {
 
 impl GlobalState {
     fn apply_miss(&mut self, server_state: &mut ServerState) {
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
         record.missed = record.missed.saturating_add(1);
         server_state.record.class = match record.class {
             Class::UNKNOWN | Class::FAILED => Class::FAILED,
@@ -211,7 +211,7 @@ impl GlobalState {
         game: Option<GameKey>,
         map: Option<MapKey>,
     ) {
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
         record.missed = 0;
         record.last_seen_ms = Some(snapshot.t_ms);
         record.game = game;

@@ -27,7 +27,7 @@ impl GlobalState {
         let t_ms = snapshot.t_ms;
         let players = if rules.names.count_bots { snapshot.count } else { snapshot.announced_players() };
         let is_screened = rules.screen.enabled;
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
         let is_unverified = players.is_some_and(|players| {
             is_screened
                 && screen::is_unverified_count(snapshot.slots, players)
@@ -60,7 +60,7 @@ impl GlobalState {
             false => Some(self.map_within_quota(screening, &snapshot.map, t_ms).0),
         };
         self.update_server_info(server_state, snapshot, game, map);
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
         if let Some(players) = players {
             record.count = players;
             record.recent.count_unverified = is_unverified;
@@ -110,7 +110,7 @@ impl GlobalState {
 
     /// Adds the assumed count to the series.
     pub(super) fn add_sample(&mut self, server: ServerKey, server_state: &mut ServerState, t_ms: i64) {
-        let record = &mut server_state.record;
+        let record = &mut *server_state.record;
         let series = server_state.series.get_or_insert_with(|| {
             self.pending.series.insert(server);
             Box::new(slots::new_series())

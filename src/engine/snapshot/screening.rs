@@ -89,7 +89,8 @@ impl GlobalState {
             let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
             return ScreeningResult::Credible(Credible { game, map, map_without_key: None, players: None });
         }
-        let screening = server_state.record.screening.get_or_insert_default();
+        let record = &mut *server_state.record;
+        let screening = record.screening.get_or_insert_default();
         let entries = snapshot.players.len();
         if screen::has_more_players_than_slots(snapshot.slots, entries)
             && apply_check(screening, ScreenReason::MorePlayersThanSlots, t_ms)
@@ -110,11 +111,11 @@ impl GlobalState {
         if screen::is_frozen(screening, &snapshot.map, with_points, t_ms, frozen_after_ms)
             && apply_check(screening, ScreenReason::FrozenList, t_ms)
         {
-            server_state.record.counts.clear();
+            record.counts.clear();
             return ScreeningResult::Implausible { players: Some(0) };
         }
 
-        if server_state.record.greylist_reason.is_some() {
+        if record.greylist_reason.is_some() {
             return self.known_keys(snapshot, players);
         }
         screen::start_day_if_new(screening, self.calendar.day(t_ms));

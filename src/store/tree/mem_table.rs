@@ -1,10 +1,12 @@
 //! Changes of records in memory, in order of key. They overlay the database until they are in it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::RecordChange;
+use crate::model::ServerRecord;
 use crate::store::error::StoreError;
 use crate::store::keys;
 
@@ -14,7 +16,34 @@ const CHANGES_PER_CHUNK: usize = 256;
 /// Memory of a change besides its key and value, bytes: two allocations and its part of a node.
 const OVERHEAD_BYTES: usize = 96;
 
-type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+type Changes = BTreeMap<Vec<u8>, Option<Value>>;
+
+/// The new value of a record.
+#[derive(Debug)]
+enum Value {
+    Encoded(Vec<u8>),
+    /// The engine's own record, which is encoded when it is read: mostly once, for a checkpoint.
+    Server(Arc<ServerRecord>),
+}
+
+impl Value {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Value::Encoded(bytes) => Cow::Borrowed(bytes),
+            Value::Server(record) => {
+                Cow::Owned(postcard::to_stdvec(&**record).expect("no record has a sequence of unknown length"))
+            }
+        }
+    }
+
+    /// Memory besides that of the engine.
+    fn len(&self) -> usize {
+        match self {
+            Value::Encoded(bytes) => bytes.len(),
+            Value::Server(_) => 0,
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 pub(in crate::store) struct MemTable {
@@ -48,7 +77,7 @@ impl MemTableWriter<'_> {
         let Content { changes, bytes, .. } = &mut *self.0;
         changes.retain(|key, value| {
             let dropped = keys::has_prefix(key, prefixes);
-            *bytes -= if dropped { bytes_of(key, value.as_deref()) } else { 0 };
+            *bytes -= if dropped { bytes_of(key, value.as_ref().map_or(0, Value::len)) } else { 0 };
             !dropped
         });
     }
@@ -59,27 +88,40 @@ impl MemTableWriter<'_> {
         let value_bytes = value.map_or(0, <[u8]>::len);
         match changes.get_mut(key) {
             Some(old) => {
-                *bytes -= old.as_ref().map_or(0, Vec::len);
+                *bytes -= old.as_ref().map_or(0, Value::len);
                 *bytes += value_bytes;
                 match (old, value) {
-                    (Some(old), Some(value)) => {
+                    (Some(Value::Encoded(old)), Some(value)) => {
                         old.clear();
                         old.extend_from_slice(value);
                     }
-                    (old, value) => *old = value.map(<[u8]>::to_vec),
+                    (old, value) => *old = value.map(|value| Value::Encoded(value.to_vec())),
                 }
             }
             None => {
-                *bytes += bytes_of(key, value);
-                changes.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+                *bytes += bytes_of(key, value_bytes);
+                changes.insert(key.to_vec(), value.map(|value| Value::Encoded(value.to_vec())));
             }
+        }
+    }
+
+    /// Changes the record of a server.
+    pub(in crate::store) fn put_server(&mut self, key: &[u8], record: Arc<ServerRecord>) {
+        let Content { changes, bytes, .. } = &mut *self.0;
+        match changes.insert(key.to_vec(), Some(Value::Server(record))) {
+            Some(old) => *bytes -= old.as_ref().map_or(0, Value::len),
+            None => *bytes += bytes_of(key, 0),
         }
     }
 }
 
+fn change((key, value): (&Vec<u8>, &Option<Value>)) -> RecordChange {
+    (key.clone(), value.as_ref().map(|value| value.bytes().into_owned()))
+}
+
 /// Memory of a change.
-fn bytes_of(key: &[u8], value: Option<&[u8]>) -> usize {
-    OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len)
+fn bytes_of(key: &[u8], value_bytes: usize) -> usize {
+    OVERHEAD_BYTES + key.len() + value_bytes
 }
 
 impl MemTable {
@@ -117,7 +159,9 @@ impl MemTable {
     /// Passes the new value of a record to `use_value`; `None`: it is deleted. Returns `None` if the
     /// record is not changed.
     pub(super) fn get<R>(&self, key: &[u8], use_value: impl FnOnce(Option<&[u8]>) -> R) -> Option<R> {
-        self.read().changes.get(key).map(|value| use_value(value.as_deref()))
+        let table = self.read();
+        let value = table.changes.get(key)?.as_ref().map(Value::bytes);
+        Some(use_value(value.as_deref()))
     }
 
     /// The changes of a range, in order of key. They are copied in chunks; changes that are made
@@ -134,13 +178,8 @@ impl MemTable {
             if matches!(&bounds.0, Bound::Included(start) | Bound::Excluded(start) if *start >= end) {
                 return None;
             }
-            let copied: Vec<RecordChange> = self
-                .read()
-                .changes
-                .range(bounds)
-                .take(CHANGES_PER_CHUNK)
-                .map(|(k, v)| (k.clone(), v.clone()))
-                .collect();
+            let copied: Vec<RecordChange> =
+                self.read().changes.range(bounds).take(CHANGES_PER_CHUNK).map(change).collect();
             from = copied
                 .last()
                 .filter(|_| copied.len() == CHANGES_PER_CHUNK)
@@ -160,11 +199,14 @@ impl MemTable {
 
     /// All changes, in order of key.
     pub(in crate::store) fn to_vec(&self) -> Vec<RecordChange> {
-        self.read().changes.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        self.read().changes.iter().map(change).collect()
     }
 
     pub(super) fn contains(&self, is_match: impl Fn(&[u8]) -> bool) -> bool {
-        self.read().changes.iter().any(|(key, value)| is_match(key) || value.as_deref().is_some_and(&is_match))
+        self.read()
+            .changes
+            .iter()
+            .any(|(key, value)| is_match(key) || value.as_ref().is_some_and(|value| is_match(&value.bytes())))
     }
 }
 

@@ -602,7 +602,7 @@ fn ended_windows_can_be_deleted() {
     let mut opened =
         clqd::state::State::open(&sandbox.state(), state, config.engine_settings().unwrap()).expect("the state");
     let position = opened.store.log_position().expect("a store").expect("a log");
-    opened.store.write_checkpoint(position).expect("a store");
+    opened.write_checkpoint(position).expect("a store");
     while opened.sweep().expect("a store") {}
     for row in &ended {
         let label = row["window"].as_str().unwrap();
