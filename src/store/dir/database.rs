@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -29,8 +31,13 @@ pub(in crate::store) struct Database {
     dir: Arc<Path>,
     /// Bytes written since sled last wrote all of them to its file.
     unflushed_bytes: AtomicUsize,
+    /// Number of writes, to see whether they go on.
+    writes: AtomicU64,
     files: Mutex<DatabaseFiles>,
 }
+
+/// A sequence of writes in which none ends for this long may have stopped for ever.
+const STOPPED_AFTER: Duration = Duration::from_secs(1);
 
 impl Database {
     /// `None`: another process has it open.
@@ -46,7 +53,8 @@ impl Database {
         match opened {
             Ok(Ok(db)) => {
                 let files = Mutex::new(DatabaseFiles::open(dir)?);
-                Ok(Some(Database { db, dir: dir.into(), unflushed_bytes: AtomicUsize::new(0), files }))
+                let (unflushed_bytes, writes) = (AtomicUsize::new(0), AtomicU64::new(0));
+                Ok(Some(Database { db, dir: dir.into(), unflushed_bytes, writes, files }))
             }
             Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
             Ok(Err(error)) => Err(sled_error("open", dir, error)),
@@ -109,8 +117,42 @@ impl Database {
         flush_or_fail(&self.db).map_err(|e| sled_error("flush", &self.dir, e))
     }
 
+    /// Does work that writes much. Several databases share sled's threads, and one batch may fill more buffers than
+    /// there are threads: then all of them may write while sled waits for one of them to shorten the file, see
+    /// [`UNFLUSHED_BYTES_MAX`]. So the work is watched, and sled gets another thread.
+    pub(in crate::store) fn write_much<R>(&self, work: impl FnOnce() -> R) -> R {
+        thread::scope(|scope| {
+            let (working, done) = mpsc::channel::<()>();
+            let watch = move || {
+                let mut before = self.writes.load(Ordering::Relaxed);
+                while done.recv_timeout(STOPPED_AFTER) == Err(RecvTimeoutError::Timeout) {
+                    let writes = self.writes.load(Ordering::Relaxed);
+                    if writes == before {
+                        self.grow_thread_pool();
+                    }
+                    before = writes;
+                }
+            };
+            // Without a thread for it, the work is not watched.
+            let _watcher = thread::Builder::new().spawn_scoped(scope, watch);
+            let result = work();
+            drop(working);
+            result
+        })
+    }
+
+    /// Makes sled 0.34.7 create another thread, which takes the oldest task: sled does so when more than seven tasks
+    /// wait. A flush is the only task that it can be given; nobody waits for these.
+    fn grow_thread_pool(&self) {
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..=STORE_THREADS {
+            _ = pin!(self.db.flush_async()).poll(&mut context);
+        }
+    }
+
     /// Writes out when too much was written since then.
     fn limit_unflushed(&self, written_bytes: usize) -> Result<(), StoreError> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
         let unflushed_bytes = self.unflushed_bytes.fetch_add(written_bytes, Ordering::Relaxed) + written_bytes;
         if unflushed_bytes > UNFLUSHED_BYTES_MAX { self.write_out() } else { Ok(()) }
     }
@@ -228,6 +270,19 @@ fn sled_error(operation: &'static str, dir: &Path, source: sled::Error) -> Store
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_that_seems_to_have_stopped_gets_a_thread_and_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path(), 16 << 20).unwrap();
+        db.write_much(|| {
+            db.insert(b"a", b"1").unwrap();
+            thread::sleep(2 * STOPPED_AFTER + STOPPED_AFTER / 2);
+            db.insert(b"b", b"2").unwrap();
+        });
+        db.flush().unwrap();
+        assert_eq!(db.get(b"b").unwrap().as_deref(), Some(&b"2"[..]));
+    }
 
     #[test]
     fn writes_of_any_kind_are_flushed_at_the_limit() {

@@ -297,7 +297,7 @@ impl Tree {
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     ) -> Result<(), StoreError> {
-        in_batches(changes, |changes| self.write_slice_unlogged(changes))
+        self.db().write_much(|| in_batches(changes, |changes| self.write_slice_unlogged(changes)))
     }
 
     /// Like [`Tree::write_unlogged`], with all changes in memory.
@@ -405,7 +405,7 @@ impl Tree {
             batch.add(key.to_vec(), None);
             n += 1;
         }
-        batch.apply(self)?;
+        self.db().write_much(|| batch.apply(self))?;
         Ok(n == most)
     }
 
