@@ -786,11 +786,7 @@ fn import_skips_ratings_of_tag_deleted_during_rebuild() {
         assert_eq!(begin.len(), 2);
         engine.apply_rebuild(store, &RebuildStep::Begin { windows: begin }).unwrap();
         let mut import = engine.begin_import();
-        loop {
-            let steps = engine.next_import_steps(&mut import, store, &windows).unwrap();
-            if steps.is_empty() {
-                break;
-            }
+        while let Some(steps) = engine.next_import_steps(&mut import, store, &windows).unwrap() {
             steps.iter().for_each(|step| engine.apply_rebuild(store, step).unwrap());
         }
         engine.apply_rebuild(store, &RebuildStep::End {}).unwrap();

@@ -19,6 +19,9 @@ const EVENTS_PER_STEP: usize = 200;
 /// Rows after which a step of the engine thread ends: some 10 ms.
 const ROWS_PER_STEP: usize = 500;
 
+/// Rows that cost as much as to find that a server has none.
+const READS_PER_SERVER: usize = 3;
+
 /// A rebuild whose thread was started.
 pub(super) struct ActiveRebuild {
     pub dir: PathBuf,
@@ -90,13 +93,12 @@ impl ActiveRebuild {
         let rebuilt = RebuiltState { engine: &rebuilt.engine, reader: &rebuilt.store, window_reader: &reader };
         let mut rows = 0;
         while rows < ROWS_PER_STEP {
-            let steps = state.engine.next_import_steps(import, &state.store, &rebuilt)?;
-            if steps.is_empty() {
+            let Some(steps) = state.engine.next_import_steps(import, &state.store, &rebuilt)? else {
                 progress.steps.push(RebuildStep::End {});
                 progress.is_finished = true;
                 break;
-            }
-            rows += steps.iter().map(RebuildStep::rows).sum::<usize>();
+            };
+            rows += READS_PER_SERVER + steps.iter().map(RebuildStep::rows).sum::<usize>();
             progress.steps.extend(steps);
         }
         Ok(())

@@ -81,15 +81,15 @@ impl Engine {
         }
     }
 
-    /// Reads the next steps, which are to be applied before any other event. Without any, everything is
-    /// imported. Steps are read again from the first one if a player was merged or forgotten: they hold
-    /// absolute values.
+    /// Reads the steps of the next server, or of the next players, which are to be applied before any other
+    /// event: often none. After `None`, everything is imported. Steps are read again from the first one if a player
+    /// was merged or forgotten: they hold absolute values.
     pub fn next_import_steps<S: StateReader, R: WindowReader<Error = S::Error>>(
         &self,
         import: &mut WindowImport,
         source: &S,
         rebuilt: &RebuiltState<S, R>,
-    ) -> Result<Vec<RebuildStep>, S::Error> {
+    ) -> Result<Option<Vec<RebuildStep>>, S::Error> {
         if import.players_removed != self.global.meta.players_removed {
             *import = self.begin_import();
         }
@@ -104,12 +104,9 @@ impl Engine {
                 }
                 ImportStage::Servers { window, server } => {
                     *at = ImportStage::Servers { window, server: server + 1 };
-                    let steps = self.import_server(people, source, rebuilt, windows[window], ServerKey(server))?;
-                    if !steps.is_empty() {
-                        return Ok(steps);
-                    }
+                    return self.import_server(people, source, rebuilt, windows[window], ServerKey(server)).map(Some);
                 }
-                ImportStage::Players { window, .. } if window >= windows.len() => return Ok(Vec::new()),
+                ImportStage::Players { window, .. } if window >= windows.len() => return Ok(None),
                 ImportStage::Players { window, next } if next >= rebuilt.engine.global.meta.next_player => {
                     *at = ImportStage::Players { window: window + 1, next: 1 };
                 }
@@ -117,9 +114,7 @@ impl Engine {
                     let end = next.saturating_add(PLAYERS_PER_STEP).min(rebuilt.engine.global.meta.next_player);
                     *at = ImportStage::Players { window, next: end };
                     let players = self.import_players(people, source, rebuilt, windows[window], next..end)?;
-                    if !players.is_empty() {
-                        return Ok(player_steps(windows[window], players));
-                    }
+                    return Ok(Some(player_steps(windows[window], players)));
                 }
             }
         }
