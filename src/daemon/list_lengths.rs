@@ -61,7 +61,8 @@ impl ListLengths {
         let mut file = File::create(&new)?;
         file.write_all(&serde_json::to_vec(&self.servers)?)?;
         file.sync_all()?;
-        fs::rename(&new, &self.path)
+        fs::rename(&new, &self.path)?;
+        File::open(self.path.parent().unwrap_or(Path::new(".")))?.sync_all()
     }
 }
 
