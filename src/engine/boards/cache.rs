@@ -2,10 +2,10 @@
 //! (docs/rules.md section 8).
 //!
 //! The cache is not stored. An entry is computed from the player's rows on the servers of the
-//! scope and their rating in it. A snapshot has the rows at hand that it changes: the row of a player with
-//! rows on one server without tags gives the entry at once, on the boards whose scores have changed
-//! ([`GlobalState::update_boards`]). Otherwise code that changes a row only marks the player dirty, and a
-//! refresh computes the entries again (`refresh`). The boards of one window are built together, on
+//! scope and their rating in it. A snapshot has the rows at hand that it changes: on a server without tags,
+//! the row of a player and the kept sum of the player's rows on other servers give the entry at once, on the boards
+//! whose scores have changed ([`GlobalState::update_boards`]). Otherwise code that changes a row only marks the
+//! player dirty, and a refresh computes the entries again, and the sum to keep (`refresh`). The boards of one window are built together, on
 //! another thread if necessary ([`BuildPlan`]); players who change during the build are
 //! refreshed after it.
 //!
@@ -222,8 +222,9 @@ impl BoardCache {
 }
 
 impl GlobalState {
-    /// The players of a list have new rows. The boards of players who have rows on this server only, which has no
-    /// tags, are updated here, where the row is at hand; others are marked dirty.
+    /// The players of a list have new rows. If the server has no tags, the boards of players who have rows on this
+    /// server only, or whose other rows are kept, are updated here, where the row is at hand. Others are marked
+    /// dirty.
     pub(in crate::engine) fn update_boards(
         &mut self,
         server: ServerKey,
