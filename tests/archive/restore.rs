@@ -106,22 +106,30 @@ async fn history(state: &mut State, database: &Database) {
 }
 
 /// Writes all that is pending, and publishes boards, as the archive's worker does.
+/// Writes what is in the outbox, and returns it.
+pub(crate) async fn write_pending(state: &mut State, archive: &mut Archive) -> Vec<ArchiveJob> {
+    let mut written = Vec::new();
+    loop {
+        state.commit().unwrap();
+        let jobs = state.engine.archive_jobs(&state.store, None, None, 100_000, 1_000_000).unwrap();
+        if jobs.is_empty() {
+            return written;
+        }
+        let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+        let jobs: Vec<ArchiveJob> = jobs.into_iter().flatten().collect();
+        archive.write(&jobs).await.unwrap();
+        written.extend(jobs);
+        scans::acknowledge(state, &entries);
+    }
+}
+
 async fn archive(state: &mut State, database: &Database) {
     let mut archive = Archive::connect(&database.settings()).await.unwrap();
     let found = archive.state_id().await.unwrap();
     let id = state.engine.check_archive_id(found, 77);
     archive.write(&scans::resync(state)).await.unwrap();
     database.run(&format!("REPLACE INTO clq_state VALUES (1, {id})")).await;
-    loop {
-        state.commit().unwrap();
-        let jobs = state.engine.archive_jobs(&state.store, None, None, 100_000, 1_000_000).unwrap();
-        if jobs.is_empty() {
-            break;
-        }
-        let (entries, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
-        archive.write(&jobs.into_iter().flatten().collect::<Vec<_>>()).await.unwrap();
-        scans::acknowledge(state, &entries);
-    }
+    write_pending(state, &mut archive).await;
     let now_ms = state.engine.now_ms();
     state.commit_and_build_boards(week_at(now_ms).into()).unwrap();
     for board in state.engine.top_boards(None, 10_000) {

@@ -118,7 +118,10 @@ impl Archive {
         let merged = |it: &BestArchive| {
             let mut three = it.three.clone();
             for (ranking, position, week) in earlier.get(&it.player.0).into_iter().flatten() {
-                if let Some(which) = Ranking::WITH_BEST_POSITIONS.iter().position(|it| it.name() == ranking) {
+                let which = Ranking::WITH_BEST_POSITIONS.iter().position(|it| it.name() == ranking);
+                // Of merged players the state may know some of these weeks.
+                let is_known = |which: usize| three[which].iter().any(|(_, of)| of.0 == *week);
+                if let Some(which) = which.filter(|which| !is_known(*which)) {
                     three[which].push((*position, WeekKey(*week)));
                 }
             }

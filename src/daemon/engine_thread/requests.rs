@@ -221,7 +221,10 @@ impl EngineThread {
             return refuse("windows are being rebuilt from the log now; try again when that is done".to_owned());
         }
         let running: Vec<String> = self.state.engine.running_windows().into_iter().map(window::label).collect();
-        let from_ms = window_rebuild::log_from_ms(&self.rebuild_paths.log, self.state.engine.first_added_ms())?;
+        let from_ms = match window_rebuild::log_from_ms(&self.rebuild_paths.log, self.state.engine.first_added_ms()) {
+            Ok(from_ms) => from_ms,
+            Err(error) => return refuse(format!("the log cannot be read: {error}")),
+        };
         let windows = self.state.engine.recomputable_windows(from_ms.unwrap_or(i64::MAX));
         if windows.is_empty() {
             let began =
