@@ -72,7 +72,7 @@ pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
-use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey, WindowKey};
+use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::Authentication;
 use crate::rank::player_list::{NameFamily, NameIndex};
 use crate::schedule::Schedule;
@@ -121,8 +121,6 @@ pub struct Engine {
     servers_to_untag: BTreeSet<ServerKey>,
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
-    /// Windows that are to be rebuilt, besides those of [`Engine::types_to_rebuild`].
-    recompute: Vec<WindowKey>,
     /// For pages of the list; not a part of the state.
     sorted_servers: server_pages::SortedServers,
     /// Computed from the series of servers.
@@ -159,7 +157,6 @@ impl Engine {
             last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),
-            recompute: meta.importing.clone(),
             sorted_servers: server_pages::SortedServers::default(),
             site_series: site_series::SiteSeries::default(),
             global: GlobalState {

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
-use crate::model::commit::RowKey;
 use crate::model::name::Name;
 use crate::model::view::board::PlayerSelector;
 use crate::model::{ForgottenPlaceholder, GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
@@ -165,12 +164,7 @@ impl Engine {
         self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
         for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
-            let Some(player_window) = source.player_window(window, player)? else { continue };
-            for &server in &player_window.servers {
-                self.global.delete_row(source, RowKey { window, server, player })?;
-                rows += 1;
-            }
-            self.global.delete_player_window(window, game, player);
+            rows += self.global.delete_rows_of(source, window, game, player)?;
         }
         Ok(rows)
     }

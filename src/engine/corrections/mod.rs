@@ -230,6 +230,23 @@ impl GlobalState {
         Ok(rows)
     }
 
+    /// Deletes the rows of a player in a window, and the window record. Returns the number of rows. Nothing of them
+    /// is pending.
+    pub(in crate::engine) fn delete_rows_of<S: StateReader>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<usize, S::Error> {
+        let Some(player_window) = source.player_window(window, player)? else { return Ok(0) };
+        for &server in &player_window.servers {
+            self.delete_row(source, RowKey { window, server, player })?;
+        }
+        self.delete_player_window(window, game, player);
+        Ok(player_window.servers.len())
+    }
+
     /// Deletes the window record of a player of a game.
     pub(in crate::engine) fn delete_player_window(&mut self, window: WindowKey, game: GameKey, player: PlayerKey) {
         self.player_windows.remove(window, player);

@@ -1,11 +1,11 @@
-//! Drops what the state has of players who were not seen for long, except their names and keys
-//! (`store.keep_players_weeks`): best positions, and rows of windows that do not end. After each close of a week
-//! all players are examined, in order of key, some in each tick.
+//! Deletes the best positions of players whose last row is older than `store.keep_players_weeks`, and their rows in
+//! windows other than weeks. Their names and keys are kept. After each close of a week all players are examined, in
+//! order of key, some in each tick.
 
 use super::{Engine, StepBudget};
 use crate::engine::StateReader;
-use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::{GameKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::model::commit::WeekPhase;
+use crate::model::{PlayerKey, WeekKey, WindowKey};
 
 /// Players examined in one tick, at most: each costs one to three reads.
 const PLAYERS_PER_TICK: usize = 500;
@@ -55,7 +55,7 @@ impl Engine {
     ) -> Result<(), S::Error> {
         let servers = source.servers_with_best(player)?;
         budget.spend(1);
-        // Who has none yet has rows of kept weeks only, or of windows that are deleted by themselves.
+        // A player without best positions has no row in a closed week that was deleted.
         if servers.is_empty() {
             return Ok(());
         }
@@ -76,25 +76,8 @@ impl Engine {
         self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let Some(record) = self.global.player_record(source, player)? else { return Ok(()) };
         for window in self.global.meta.windows.iter().map(|state| state.window).collect::<Vec<_>>() {
-            self.drop_rows(source, window, record.game, player)?;
+            self.global.delete_rows_of(source, window, record.game, player)?;
         }
-        Ok(())
-    }
-
-    fn drop_rows<S: StateReader>(
-        &mut self,
-        source: &S,
-        window: WindowKey,
-        game: GameKey,
-        player: PlayerKey,
-    ) -> Result<(), S::Error> {
-        let cached = self.global.player_windows.get(window, player).map(|it| it.servers.clone());
-        let stored = source.player_window(window, player)?.map(|it| it.servers);
-        let Some(servers) = cached.or(stored) else { return Ok(()) };
-        for server in servers.into_iter().collect::<Vec<ServerKey>>() {
-            self.global.delete_row(source, RowKey { window, server, player })?;
-        }
-        self.global.delete_player_window(window, game, player);
         Ok(())
     }
 }

@@ -39,7 +39,6 @@ impl Engine {
         };
         let valid: Vec<WindowState> = windows.iter().filter(is_valid).copied().collect();
         global.meta.importing = valid.iter().map(|state| state.window).collect();
-        self.recompute.clone_from(&global.meta.importing);
         for state in valid.iter().filter(|state| state.window.week().is_none()) {
             let windows = &mut global.meta.windows;
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {
@@ -54,7 +53,6 @@ impl Engine {
     fn end_rebuild(&mut self) {
         self.global.drop_imported_boards();
         self.global.meta.importing.clear();
-        self.recompute.clear();
         self.finish_rebuild();
     }
 

@@ -61,12 +61,12 @@ impl Engine {
     /// deleted window with the same key are not swept yet.
     pub fn importable_windows<S: StateReader>(&self, source: &S, rebuilt: &Engine) -> Option<Vec<WindowState>> {
         let is_wanted = |state: &&WindowState| {
-            let is_wanted = self.global.is_rebuild_target(state.window) || self.recompute.contains(&state.window);
+            let is_wanted = self.global.is_rebuild_target(state.window) || self.global.is_importing(state.window);
             is_wanted && self.global.settings.windows.span(state.window) == Some(state.start_ms..state.end_ms)
         };
         let weeks = rebuilt.global.meta.weeks.iter().filter_map(|state| rebuilt.global.window_state(state.week.into()));
         let mut windows: Vec<WindowState> = rebuilt.global.meta.windows.iter().filter(is_wanted).copied().collect();
-        windows.extend(weeks.filter(|state| self.recompute.contains(&state.window)));
+        windows.extend(weeks.filter(|state| self.global.is_importing(state.window)));
         let is_swept = windows.iter().all(|state| !self.global.is_being_deleted(source, state.window));
         is_swept.then_some(windows)
     }

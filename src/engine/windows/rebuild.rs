@@ -105,7 +105,7 @@ impl Engine {
 
     /// Whether windows are to be rebuilt from the log.
     pub fn has_rebuild(&self) -> bool {
-        !self.types_to_rebuild().is_empty() || !self.recompute.is_empty()
+        !self.types_to_rebuild().is_empty() || !self.global.meta.importing.is_empty()
     }
 
     /// Whether new ratings begin with those of earlier weeks.
@@ -159,7 +159,7 @@ impl Engine {
             kept.find_map(|index| windows.span(WindowKey { kind, index })).map_or(i64::MAX, |span| span.start)
         };
         let of_types = self.types_to_rebuild().into_iter().map(oldest_start_ms);
-        let recomputed = self.recompute.iter().filter_map(|window| self.global.window_state(*window));
+        let recomputed = self.global.meta.importing.iter().filter_map(|window| self.global.window_state(*window));
         let first = of_types.chain(recomputed.map(|state| state.start_ms)).min();
         first.unwrap_or(i64::MAX).saturating_sub(REPLAY_LEAD_MS)
     }
@@ -168,7 +168,7 @@ impl Engine {
     pub fn rebuild_settings(&self) -> EngineSettings {
         let settings = &self.global.settings;
         let mut kinds = self.types_to_rebuild();
-        kinds.extend(self.recompute.iter().map(|window| window.kind));
+        kinds.extend(self.global.meta.importing.iter().map(|window| window.kind));
         let specs = settings.windows.specs().iter().filter(|spec| kinds.contains(&spec.kind)).copied();
         let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("valid together with other types");
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..settings.clone() }
