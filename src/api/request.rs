@@ -227,11 +227,14 @@ pub enum Request {
     #[serde(rename = "week.reopen")]
     WeekReopen { week: String },
     /// One `Row::ArchiveResend`. Writes all rows of kept weeks to the archive again; without
-    /// `weeks`, everything.
+    /// `weeks`, everything. With `take_over` everything, also to an archive that another copy of the state has
+    /// written, or that is older than the state.
     #[serde(rename = "archive.resend")]
     ArchiveResend {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         weeks: Option<WeekRange>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        take_over: bool,
     },
     /// A `Row::ArchiveDifference` for each of the first 5,000 differences, then one
     /// `Row::ArchiveVerified`. Compares kept weeks in the archive with the state; without `weeks`,

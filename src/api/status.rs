@@ -75,7 +75,7 @@ pub struct ArchiveStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveFault {
     /// `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
-    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`.
+    /// `charset`, `in_use`, `key_mismatch`, `older_database`, `later_week`, `rejected` or `panic`.
     pub kind: String,
     pub since_ms: i64,
     pub message: String,

@@ -46,6 +46,18 @@ pub enum ArchiveError {
     /// Another writer has the epoch, on any host.
     #[error("archive {target} is being written by another clqd: {why}")]
     OtherWriter { target: String, why: String },
+    /// The archive lacks what it had acknowledged.
+    #[error(
+        "archive {target} is older than the state: it lacks what it had acknowledged, as after a failover to a replica that \
+         lags, or a restored copy. {what}"
+    )]
+    Older { target: String, what: &'static str },
+    /// The archive has weeks that are later than those of the state.
+    #[error(
+        "archive {target} has rows of {week}, which is later than the newest week of the state, {newest}. Everything is \
+         written, but no old rows are deleted. If a wrong clock wrote them: clqd archive resend, which deletes them"
+    )]
+    LaterWeek { target: String, week: String, newest: String },
     /// The archive was written from another state: a name has another key there, or a key
     /// another name.
     #[error(

@@ -1,10 +1,11 @@
 //! The source of the worker's jobs, which the daemon implements.
 
-use crate::model::ServerKey;
-use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
-use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::engine::{WriterPlan, WriterRefusal};
+use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
 use crate::model::restore::LastKeys;
-use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
+use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
+use crate::model::{ServerKey, WindowKey};
 
 /// Most entries of one fetch: the database writes them in a few seconds.
 const FETCH_ENTRIES_MAX: usize = 1_000;
@@ -83,11 +84,20 @@ pub trait JobSource: Send + Sync {
         async { Ok(()) }
     }
 
-    /// `found` is the id in the archive: it identifies the daemon's state directory that
-    /// last filled it. Returns the id that the archive must have from now on; the returned
-    /// id is durable. If it differs from `found`, a resync begins.
-    fn claim_archive(&self, found: Option<u64>) -> impl Future<Output = Result<u64, SourceClosed>> + Send {
-        async move { Ok(found.unwrap_or_default()) }
+    /// Plans the right to write: `found` is the id in the archive, which identifies the state directory that last
+    /// filled it, `row` its last writer. The plan is durable. If its id differs from `found`, a resync begins.
+    /// `resyncs_older`: whether an archive that lacks what it had acknowledged is filled again.
+    fn plan_writer(
+        &self,
+        found: Option<u64>,
+        row: Option<WriterRow>,
+        _resyncs_older: bool,
+    ) -> impl Future<Output = Result<Result<WriterPlan, WriterRefusal>, SourceClosed>> + Send {
+        async move {
+            let previous = row.map_or(0, |row| row.at.epoch);
+            let id = found.unwrap_or_default();
+            Ok(Ok(WriterPlan { id, previous, epoch: previous + 1, is_older: false }))
+        }
     }
 
     /// Returns the resync chunk at a position; `None`: the first chunk that is not
@@ -106,6 +116,7 @@ pub trait JobSource: Send + Sync {
         _from: ResyncCursor,
         _next: ResyncCursor,
         _postponed: Vec<OutboxKey>,
+        _at: WriterBeat,
     ) -> impl Future<Output = Result<bool, SourceClosed>> + Send {
         async { Ok(false) }
     }
@@ -119,12 +130,23 @@ pub trait JobSource: Send + Sync {
         async { Ok(WeekChunk::NotAvailable) }
     }
 
-    /// Returns the next published boards after a key. An empty list means that there are no more.
+    /// Returns the next published boards after a key, of a window or of all running windows.
     fn top_boards(
         &self,
+        _window: Option<WindowKey>,
         _after: Option<TopBoardKey>,
-    ) -> impl Future<Output = Result<Vec<TopBoard>, SourceClosed>> + Send {
+    ) -> impl Future<Output = Result<TopBoards, SourceClosed>> + Send {
+        async { Ok(TopBoards::Next(Vec::new())) }
+    }
+
+    /// Returns the entries of the outbox that are tasks: published boards of a window, and the deletion of later rows.
+    fn tasks(&self) -> impl Future<Output = Result<Vec<OutboxEntry>, SourceClosed>> + Send {
         async { Ok(Vec::new()) }
+    }
+
+    /// Returns the weeks and the time of the source; `None`: not known, so no old row is deleted.
+    fn bounds(&self) -> impl Future<Output = Result<Option<ArchiveBounds>, SourceClosed>> + Send {
+        async { Ok(None) }
     }
 
     /// Returns the totals of all servers; `None`: there are none to publish.
@@ -132,9 +154,13 @@ pub trait JobSource: Send + Sync {
         async { Ok(None) }
     }
 
-    /// Acknowledges entries that are in the archive. They are removed from the outbox if
-    /// their sequence number is unchanged.
-    fn acknowledge(&self, entries: Vec<OutboxEntry>) -> impl Future<Output = Result<(), SourceClosed>> + Send;
+    /// Acknowledges entries that are in the archive since transaction `at` or before. They are removed from the
+    /// outbox if their sequence number is unchanged.
+    fn acknowledge(
+        &self,
+        entries: Vec<OutboxEntry>,
+        at: WriterBeat,
+    ) -> impl Future<Output = Result<(), SourceClosed>> + Send;
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mysql_async::{Opts, OptsBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::hosts::ArchiveUrl;
 
@@ -40,10 +40,22 @@ pub struct ArchiveSettings {
     pub keep_online_days: u32,
     /// Days for which a published board is kept after its window has ended. 0: for ever.
     pub keep_top_board_days: u32,
+    /// What to do if the archive lacks what it had acknowledged.
+    pub on_older_database: OnOlderDatabase,
     /// Back-off after the first failure, ms. 10 to 600,000. Each further failure doubles it.
     pub backoff_ms_min: u32,
     /// Longest back-off, ms. `backoff_ms_min` to 3,600,000.
     pub backoff_ms_max: u32,
+}
+
+/// What to do if the archive is older than the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnOlderDatabase {
+    /// Write everything again.
+    Resync,
+    /// Write nothing until an admin decides.
+    Stop,
 }
 
 /// An invalid setting. Each message names the setting.
@@ -79,6 +91,7 @@ impl Default for ArchiveSettings {
             keep_weeks: 0,
             keep_online_days: 0,
             keep_top_board_days: 0,
+            on_older_database: OnOlderDatabase::Resync,
             backoff_ms_min: 1_000,
             backoff_ms_max: 60_000,
         }

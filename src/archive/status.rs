@@ -65,6 +65,8 @@ pub enum FaultKind {
     Charset,
     InUse,
     KeyMismatch,
+    OlderDatabase,
+    LaterWeek,
     Rejected,
     /// A bug in clqd: the worker panicked.
     Panic,
@@ -83,6 +85,8 @@ impl FaultKind {
             FaultKind::Charset => "charset",
             FaultKind::InUse => "in_use",
             FaultKind::KeyMismatch => "key_mismatch",
+            FaultKind::OlderDatabase => "older_database",
+            FaultKind::LaterWeek => "later_week",
             FaultKind::Rejected => "rejected",
             FaultKind::Panic => "panic",
         }
@@ -97,11 +101,13 @@ impl FaultKind {
             | FaultKind::AccessDenied
             | FaultKind::Schema
             | FaultKind::Charset
-            | FaultKind::KeyMismatch => true,
+            | FaultKind::KeyMismatch
+            | FaultKind::OlderDatabase => true,
             FaultKind::Unreachable
             | FaultKind::Blocked
             | FaultKind::Unavailable
             | FaultKind::InUse
+            | FaultKind::LaterWeek
             | FaultKind::Rejected
             | FaultKind::Panic => false,
         }
@@ -121,6 +127,8 @@ impl ArchiveError {
             ArchiveError::Charset { .. } => FaultKind::Charset,
             ArchiveError::InUse { .. } | ArchiveError::OtherWriter { .. } => FaultKind::InUse,
             ArchiveError::KeyMismatch { .. } => FaultKind::KeyMismatch,
+            ArchiveError::Older { .. } => FaultKind::OlderDatabase,
+            ArchiveError::LaterWeek { .. } => FaultKind::LaterWeek,
             ArchiveError::Rejected { .. } => FaultKind::Rejected,
         }
     }

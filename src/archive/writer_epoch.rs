@@ -22,15 +22,19 @@
 //! two daemons would take it from each other in turn. On one database server the named lock
 //! keeps the second one out. On a cluster, a writer takes no epoch while another state
 //! directory holds it: until that writer closes its connection, or has not written for
-//! [`LEASE_MS`]. The process that has the last epoch does not wait, and neither does a daemon that
-//! was restarted with the same state directory. If the clocks of the nodes differ, the wait is
+//! [`LEASE_MS`]. If the clocks of the nodes differ, the wait is
 //! shorter or longer; the fencing is not affected.
+//!
+//! **Copies.** Two copies of one state directory have the same id. So a state knows its own last epochs and the
+//! number of transactions that were acknowledged ([`ArchiveWriter`](crate::model::outbox::ArchiveWriter)). The
+//! source plans each epoch by that and by the row that it finds, and the epoch is taken only from that row.
 
 use std::time::Duration;
 
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
 use super::write::{CONFLICT_TRIES_MAX, TransactionError};
+use crate::model::outbox::{WriterBeat, WriterRow};
 
 /// A writer that has not written for this long may be replaced by one of another state, ms. It
 /// is as long as the database keeps an idle connection with its named lock.
@@ -42,54 +46,59 @@ const NOW_MS: &str = "FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000)";
 /// The right of a connection to write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WriterEpoch {
-    /// `None`: not taken yet.
-    epoch: Option<u64>,
+    /// The epoch, and the transactions of it that were committed; `None`: not taken yet.
+    at: Option<WriterBeat>,
     /// The id of the state that writes; `None`: none, such as a migration.
     state_id: Option<u64>,
-    /// The last epoch that this process had, on any connection.
-    previous: Option<u64>,
 }
 
-/// The row of the last writer.
-struct Holder {
-    epoch: u64,
-    state_id: Option<u64>,
-    /// Time since its last transaction; `None`: it has closed its connection.
-    age_ms: Option<i64>,
-}
-
-impl Holder {
-    /// Whether this writer must wait.
-    fn excludes(&self, writer: &WriterEpoch) -> bool {
-        let is_same_process = writer.previous == Some(self.epoch);
-        let is_same_state = writer.state_id.is_some() && self.state_id == writer.state_id;
-        !is_same_process && !is_same_state && self.age_ms.is_some_and(|age_ms| age_ms < LEASE_MS)
-    }
+/// Whether a writer must wait for the last one. `age_ms`: time since its last transaction; `None`: it has closed
+/// its connection.
+fn holds_lease(holder: Option<u64>, age_ms: Option<i64>, state_id: Option<u64>) -> bool {
+    let is_same_state = state_id.is_some() && holder == state_id;
+    !is_same_state && age_ms.is_some_and(|age_ms| age_ms < LEASE_MS)
 }
 
 impl Archive {
-    /// Takes the next epoch: from now on, connections with earlier epochs cannot write.
+    /// Takes the next epoch, whoever wrote last: from now on, connections with earlier epochs cannot write.
     /// `state_id` identifies the state directory; `None`: there is none. Error `OtherWriter`: on
     /// a cluster, the archive is being written from another state.
     ///
     /// A transaction of a connection without an epoch does this by itself, without a state.
     pub async fn become_writer(&mut self, state_id: Option<u64>) -> Result<(), ArchiveError> {
-        self.take_over(&mut None, state_id).await
+        let previous = self.last_writer(state_id).await?.map_or(0, |row| row.at.epoch);
+        self.take_epoch(previous, previous + 1, state_id).await
     }
 
-    /// As `become_writer`. `previous` is the last epoch that this process had on any connection,
-    /// which may still be open. It is set to the new epoch.
-    pub(super) async fn take_over(
-        &mut self,
-        previous: &mut Option<u64>,
-        state_id: Option<u64>,
-    ) -> Result<(), ArchiveError> {
-        self.writer = WriterEpoch { epoch: None, state_id, previous: *previous };
+    /// The row of the last writer. Error `OtherWriter`: on a cluster, the archive is being written from another
+    /// state than `state_id`.
+    pub async fn last_writer(&mut self, state_id: Option<u64>) -> Result<Option<WriterRow>, ArchiveError> {
+        let select = format!(
+            "SELECT epoch, beat, state_id, CAST({NOW_MS} AS SIGNED) - beat_ms FROM clq_writer WHERE singleton = 1"
+        );
+        let row: Option<(u64, u64, Option<u64>, Option<i64>)> = self.first("clq_writer", &select).await?;
+        let Some((epoch, beat, holder, age_ms)) = row else { return Ok(None) };
+        if self.is_cluster && holds_lease(holder, age_ms, state_id) {
+            let age_s = age_ms.unwrap_or_default().max(0) / 1_000;
+            let why = format!(
+                "from another state directory, which last wrote {age_s} s ago; stop that one, or if it no longer runs, \
+                 wait until it has not written for {} s",
+                LEASE_MS / 1_000
+            );
+            return Err(ArchiveError::OtherWriter { target: self.target.clone(), why });
+        }
+        Ok(Some(WriterRow { at: WriterBeat { epoch, beat }, state_id: holder }))
+    }
+
+    /// Takes an epoch, if the last writer still has `previous`; 0: there is none. Error `OtherWriter`: another one
+    /// has taken an epoch.
+    pub async fn take_epoch(&mut self, previous: u64, epoch: u64, state_id: Option<u64>) -> Result<(), ArchiveError> {
+        self.writer = WriterEpoch { at: None, state_id };
         let mut tries = 1;
         loop {
-            match self.take_epoch(previous).await {
-                Ok(epoch) => {
-                    self.writer.epoch = Some(epoch);
+            match self.try_take_epoch(previous, epoch).await {
+                Ok(()) => {
+                    self.writer.at = Some(WriterBeat { epoch, beat: 1 });
                     return Ok(());
                 }
                 Err(failure) => self.retry_conflict(failure, &mut tries).await?,
@@ -97,15 +106,27 @@ impl Archive {
         }
     }
 
-    /// Sets the state that writes. It is stored with the next transaction.
-    pub(super) fn set_writer_state(&mut self, state_id: u64) {
-        self.writer.state_id = Some(state_id);
+    /// The error that the archive lacks what it had acknowledged.
+    pub(super) fn older(&self, what: &'static str) -> ArchiveError {
+        ArchiveError::Older { target: self.target.clone(), what }
+    }
+
+    /// The error that another copy of the state has written.
+    pub(super) fn written_by_other(&self) -> ArchiveError {
+        let why = "from another copy of this state, such as a copied directory, or from this one before a backup of it was \
+                   restored. Stop that clqd. If this state shall fill the archive: clqd archive take-over";
+        ArchiveError::OtherWriter { target: self.target.clone(), why: why.to_owned() }
+    }
+
+    /// The epoch of this connection, and the number of its committed transactions.
+    pub(super) fn acknowledged(&self) -> WriterBeat {
+        self.writer.at.unwrap_or_default()
     }
 
     /// Starts a transaction that may write: as its first statement, it updates the row of this
     /// epoch. Error `OtherWriter`: a later epoch exists.
     pub(super) async fn begin(&mut self) -> Result<(), TransactionError> {
-        if self.writer.epoch.is_none() {
+        if self.writer.at.is_none() {
             self.become_writer(None).await.map_err(TransactionError::Error)?;
         }
         self.execute_in("begin", "START TRANSACTION").await?;
@@ -131,7 +152,7 @@ impl Archive {
     /// Releases the lease, so a writer of another state can begin at once. After a failure, that
     /// writer has to wait.
     pub(super) async fn release_epoch(&mut self) {
-        if let (true, Some(epoch)) = (self.is_cluster, self.writer.epoch) {
+        if let (true, Some(WriterBeat { epoch, .. })) = (self.is_cluster, self.writer.at) {
             let release = format!("UPDATE clq_writer SET beat_ms = NULL WHERE singleton = 1 AND epoch = {epoch}");
             let _ = self.execute(&release).await;
         }
@@ -191,51 +212,39 @@ impl Archive {
         self.begin().await?;
         self.execute_in(doing, sql).await?;
         let rows = self.affected_rows();
-        self.execute_in("commit", "COMMIT").await?;
+        self.commit().await?;
         Ok(rows)
     }
 
-    async fn take_epoch(&mut self, previous: &mut Option<u64>) -> Result<u64, TransactionError> {
+    /// Commits a transaction.
+    pub(super) async fn commit(&mut self) -> Result<(), TransactionError> {
+        self.execute_in("commit", "COMMIT").await?;
+        self.writer.at.iter_mut().for_each(|at| at.beat += 1);
+        Ok(())
+    }
+
+    async fn try_take_epoch(&mut self, previous: u64, epoch: u64) -> Result<(), TransactionError> {
         self.execute_in("begin", "START TRANSACTION").await?;
-        let held = format!(
-            "SELECT epoch, state_id, CAST({NOW_MS} AS SIGNED) - beat_ms FROM clq_writer WHERE singleton = 1 FOR UPDATE"
-        );
-        let held: Option<(u64, Option<u64>, Option<i64>)> = self.row_in("clq_writer", &held).await?;
-        let held = held.map(|(epoch, state_id, age_ms)| Holder { epoch, state_id, age_ms });
-        if let Some(holder) = held
-            && self.is_cluster
-            && holder.excludes(&self.writer)
-        {
-            let age_s = holder.age_ms.unwrap_or_default().max(0) / 1_000;
-            let why = format!(
-                "from another state directory, which last wrote {age_s} s ago; stop that one, or if it no longer runs, \
-                 wait until it has not written for {} s",
-                LEASE_MS / 1_000
-            );
+        let select = "SELECT epoch FROM clq_writer WHERE singleton = 1 FOR UPDATE";
+        let found: Option<u64> = self.row_in("clq_writer", select).await?;
+        if found.unwrap_or(0) != previous {
+            let why = "it has just taken over; only one of them may run".to_owned();
             return Err(TransactionError::Error(ArchiveError::OtherWriter { target: self.target.clone(), why }));
         }
-        // The first epoch is the time, so no epoch is used twice even if the row was deleted.
         let state = self.writer.state_id.map_or_else(|| "NULL".to_owned(), |id| id.to_string());
         let take = format!(
             "INSERT INTO clq_writer (singleton, epoch, beat, beat_ms, state_id) \
-             VALUES (1, {NOW_MS}, 1, {NOW_MS}, {state}) ON DUPLICATE KEY UPDATE \
-             epoch = epoch + 1, beat = 1, beat_ms = VALUES(beat_ms), state_id = VALUES(state_id)"
+             VALUES (1, {epoch}, 1, {NOW_MS}, {state}) ON DUPLICATE KEY UPDATE \
+             epoch = VALUES(epoch), beat = 1, beat_ms = VALUES(beat_ms), state_id = VALUES(state_id)"
         );
         self.execute_in("clq_writer", &take).await?;
-        let epoch = self.row_in::<u64>("clq_writer", "SELECT epoch FROM clq_writer WHERE singleton = 1").await?;
-        let epoch = epoch.expect("the row was written in this transaction");
-        // Before the commit, whose reply may be lost.
-        *previous = Some(epoch);
-        self.execute_in("commit", "COMMIT").await?;
-        Ok(epoch)
+        self.execute_in("commit", "COMMIT").await
     }
 
     async fn beat(&mut self) -> Result<(), TransactionError> {
-        let WriterEpoch { epoch, state_id, .. } = self.writer;
-        let epoch = epoch.expect("the epoch is taken before a transaction");
-        let state = state_id.map_or_else(String::new, |id| format!(", state_id = {id}"));
+        let WriterBeat { epoch, .. } = self.writer.at.expect("the epoch is taken before a transaction");
         let update = format!(
-            "UPDATE clq_writer SET beat = beat + 1, beat_ms = {NOW_MS}{state} WHERE singleton = 1 AND epoch = {epoch}"
+            "UPDATE clq_writer SET beat = beat + 1, beat_ms = {NOW_MS} WHERE singleton = 1 AND epoch = {epoch}"
         );
         self.execute_in("clq_writer", &update).await?;
         // The update changes the row in any case, so it counts as affected with and without
@@ -282,12 +291,7 @@ mod tests {
             (None, Some(0), Some(1), true),
             (None, None, None, false),
         ] {
-            let holder = Holder { epoch: 5, state_id: holder, age_ms };
-            let writer = |previous| WriterEpoch { epoch: None, state_id, previous };
-            for previous in [None, Some(4)] {
-                assert_eq!(holder.excludes(&writer(previous)), excludes, "{:?} {age_ms:?}", holder.state_id);
-            }
-            assert!(!holder.excludes(&writer(Some(5))), "it is this process");
+            assert_eq!(holds_lease(holder, age_ms, state_id), excludes, "{holder:?} {age_ms:?} {state_id:?}");
         }
     }
 }

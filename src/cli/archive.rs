@@ -25,6 +25,11 @@ pub enum ArchiveCommand {
     /// (archive.interval_s). A week that changes each time is skipped and counted. Exits with 1 if there are
     /// differences. `clqd archive resend` repairs them.
     Verify(WeeksArgs),
+    /// Write an archive that another copy of this state has written
+    ///
+    /// Use it when `clqd status` shows the fault in_use or older_database, and no other clqd shall write the archive.
+    /// Everything is written again, as by `clqd archive resend`. A clqd that has written until now stops writing.
+    TakeOver,
 }
 
 #[derive(Debug, Args)]
@@ -38,7 +43,8 @@ pub struct WeeksArgs {
 
 pub fn run(command: ArchiveCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        ArchiveCommand::Resend(WeeksArgs { weeks }) => send(app, &Request::ArchiveResend { weeks }),
+        ArchiveCommand::Resend(WeeksArgs { weeks }) => send(app, &Request::ArchiveResend { weeks, take_over: false }),
+        ArchiveCommand::TakeOver => send(app, &Request::ArchiveResend { weeks: None, take_over: true }),
         ArchiveCommand::Verify(WeeksArgs { weeks }) => send(app, &Request::ArchiveVerify { weeks }),
     }
 }

@@ -178,6 +178,7 @@ pub const KEYS: &[KeySpec] = &[
     key("archive", "keep_weeks", whole(0, 5_200, "weeks"), Reload),
     key("archive", "keep_online_days", whole(0, 36_500, "days"), Reload),
     key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload),
+    key("archive", "on_older_database", ValueType::OneOf(&["resync", "stop"]), Reload),
     key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload),
     key("log", "keep_days", whole(1, 3_650, "days"), Reload),
     key("log", "bytes_max", whole(1 << 26, 1 << 50, "bytes"), Reload),

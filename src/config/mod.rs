@@ -19,6 +19,7 @@ use keys::{Applies, KEYS};
 pub use paths::rebuild_dir;
 use serde::{Deserialize, Serialize};
 
+use crate::archive::OnOlderDatabase;
 use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
 use crate::config::validate::KeyLines;
@@ -211,6 +212,7 @@ pub struct ArchiveConfig {
     pub keep_weeks: u32,
     pub keep_online_days: u32,
     pub keep_top_board_days: u32,
+    pub on_older_database: OnOlderDatabase,
     pub backoff_s_max: u64,
 }
 

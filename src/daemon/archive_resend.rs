@@ -10,13 +10,19 @@ use crate::model::calendar::week_label;
 
 impl Shared {
     /// Replies when everything that it reports is on disk.
-    pub(super) async fn resend(&self, range: Option<WeekRange>, replies: &mut ResponseWriter) -> Result<(), ApiError> {
+    pub(super) async fn resend(
+        &self,
+        range: Option<WeekRange>,
+        take_over: bool,
+        replies: &mut ResponseWriter,
+    ) -> Result<(), ApiError> {
+        let range = range.filter(|_| !take_over);
         let everything = range.is_none();
         let weeks = self.send_command(|reply| Command::ArchivedWeeks { weeks: range, reply }).await??;
         let labels: Vec<String> = weeks.iter().copied().map(week_label).collect();
         let mut server_weeks = 0;
         if everything {
-            server_weeks = self.send_command(|reply| Command::ResendAll { reply }).await??;
+            server_weeks = self.send_command(|reply| Command::ResendAll { adopts: take_over, reply }).await??;
         }
         for &week in weeks.iter().filter(|_| !everything) {
             let mut from = Some(ServerKey(1));

@@ -10,10 +10,12 @@ use tokio::task::JoinHandle;
 use crate::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use crate::clock::Clock;
 use crate::daemon::engine_thread::Command;
-use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
-use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::engine::{WriterPlan, WriterRefusal};
+use crate::model::WindowKey;
+use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
 use crate::model::restore::LastKeys;
-use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
+use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
 
 /// A running worker.
 pub(super) struct Worker {
@@ -91,10 +93,15 @@ impl JobSource for EngineJobSource {
         self.send(|reply| Command::ArchiveCompleted { at_ms, reply }).await
     }
 
-    async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
+    async fn plan_writer(
+        &self,
+        found: Option<u64>,
+        row: Option<WriterRow>,
+        resyncs_older: bool,
+    ) -> Result<Result<WriterPlan, WriterRefusal>, SourceClosed> {
         // Random: no other state may ever use the same id.
-        let fresh = RandomState::new().build_hasher().finish();
-        self.send(|reply| Command::ClaimArchive { found, fresh, reply }).await
+        let random = RandomState::new().build_hasher().finish();
+        self.send(|reply| Command::PlanArchiveWriter { found, row, random, resyncs_older, reply }).await
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
@@ -106,23 +113,36 @@ impl JobSource for EngineJobSource {
         from: ResyncCursor,
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
+        at: WriterBeat,
     ) -> Result<bool, SourceClosed> {
-        self.send(|reply| Command::AcknowledgeResyncChunk { from, next, postponed, reply }).await
+        self.send(|reply| Command::AcknowledgeResyncChunk { from, next, postponed, at, reply }).await
     }
 
     async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
         self.send(|reply| Command::NextWeekChunk { request, reply }).await
     }
 
-    async fn top_boards(&self, after: Option<TopBoardKey>) -> Result<Vec<TopBoard>, SourceClosed> {
-        self.send(|reply| Command::TopBoards { after, reply }).await
+    async fn top_boards(
+        &self,
+        window: Option<WindowKey>,
+        after: Option<TopBoardKey>,
+    ) -> Result<TopBoards, SourceClosed> {
+        self.send(|reply| Command::TopBoards { window, after, reply }).await
+    }
+
+    async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
+        self.send(|reply| Command::ArchiveTasks { reply }).await
+    }
+
+    async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
+        self.send(|reply| Command::ArchiveBounds { reply }).await.map(Some)
     }
 
     async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
         self.send(|reply| Command::SiteTotals { reply }).await.map(Some)
     }
 
-    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        self.send(|reply| Command::Acknowledge { entries, reply }).await
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {
+        self.send(|reply| Command::Acknowledge { entries, at, reply }).await
     }
 }

@@ -19,7 +19,9 @@ impl RequestHandler for Shared {
         match request {
             Request::Reload {} => self.reload().await,
             Request::Rescan { servers } => self.rescan(servers, replies).await,
-            Request::ArchiveResend { weeks } => self.resend(weeks, replies).await.map(|()| ResponseEnd::default()),
+            Request::ArchiveResend { weeks, take_over } => {
+                self.resend(weeks, take_over, replies).await.map(|()| ResponseEnd::default())
+            }
             Request::ArchiveVerify { weeks } => {
                 self.verify_archive(weeks, replies).await.map(|()| ResponseEnd::default())
             }

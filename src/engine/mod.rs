@@ -57,7 +57,7 @@ pub use self::event::{Event, Notice, Outcome, Probe};
 use self::global::GlobalState;
 pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
-pub use self::outbox::WeekRangeError;
+pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::ServerNames;
 pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::PendingPlayers;
 use super::{CacheLimits, Engine, GlobalState, StateReader};
-use crate::model::commit::{Corrections, MapRowKey, RowKey};
+use crate::model::commit::{Corrections, MapRowKey, RowKey, WeekPhase};
 use crate::model::packed_row::PackedRow;
 use crate::model::row::{BestPositions, MapRow, PlayerRow};
 use crate::model::server::SeriesRecord;
@@ -158,8 +158,18 @@ impl GlobalState {
     pub(super) fn enqueue_now(&mut self, key: OutboxKey) {
         if let OutboxKey::Week { week, server } = key {
             self.archive_changes.add_all_rows(week, server);
+            self.enqueue_boards_of_closed(week);
         }
         self.pending.outbox.insert(key);
+    }
+
+    /// After a change of a week: if it is closed, its boards are published again.
+    fn enqueue_boards_of_closed(&mut self, week: WeekKey) {
+        // The running week is the last one.
+        let state = self.meta.weeks.iter().rev().find(|state| state.week == week);
+        if state.is_some_and(|state| state.phase == WeekPhase::Closed) {
+            self.pending.outbox.insert(OutboxKey::TopBoards(week.into()));
+        }
     }
 
     /// Adds a server's week to the outbox. Its changed rows are recorded separately: see
@@ -170,6 +180,7 @@ impl GlobalState {
             return;
         }
         self.archive_changes.add_week(week, server);
+        self.enqueue_boards_of_closed(week);
         self.pending.outbox.insert(OutboxKey::Week { week, server });
     }
 

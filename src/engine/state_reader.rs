@@ -60,7 +60,8 @@ pub trait StateReader {
     /// Entries after `after` (from the first, without one) in archiving order.
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;
     fn outbox_len(&self) -> usize;
-    /// Whether the outbox contains an entry of this week.
+    fn outbox_contains(&self, key: OutboxKey) -> bool;
+    /// Whether the outbox contains a server's week of this week.
     fn outbox_holds_week(&self, week: WeekKey) -> bool;
 }
 

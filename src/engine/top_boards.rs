@@ -7,6 +7,7 @@ use super::boards::group::{Group, WindowBoards};
 use crate::board::score_unit::display_score;
 use crate::board::{BoardEntry, window};
 use crate::model::GameKey;
+use crate::model::archive::ArchiveBounds;
 use crate::model::row::Ranking;
 use crate::model::top_board::{
     OnlineTotal, SiteTotals, TOP_BOARD_PLAYERS_MAX, TopBoard, TopBoardKey, TopEntry, TopScope,
@@ -14,12 +15,12 @@ use crate::model::top_board::{
 use crate::model::window::{WindowKey, WindowType};
 
 impl Engine {
-    /// At most `most` boards of games, tags and all games after a key, in every window whose boards
-    /// are in memory. All changes must be committed.
-    pub fn top_boards(&self, after: Option<TopBoardKey>, most: usize) -> Vec<TopBoard> {
+    /// At most `most` boards of games, tags and all games after a key, in a window, or in every running window; of
+    /// those windows whose boards are in memory. All changes must be committed.
+    pub fn top_boards(&self, window: Option<WindowKey>, after: Option<TopBoardKey>, most: usize) -> Vec<TopBoard> {
         let mut keys: Vec<TopBoardKey> = Vec::new();
-        let windows = self.global.meta.kept_windows().chain(self.running_windows());
-        for boards in windows.filter_map(|window| self.boards(window)) {
+        let windows = window.map_or_else(|| self.running_windows(), |window| vec![window]);
+        for boards in windows.into_iter().filter_map(|window| self.boards(window)) {
             let groups = boards.groups().map(|group| match group {
                 Group::Game(game) => TopScope::Game(game),
                 Group::Tag(tag) => TopScope::Tag(tag),
@@ -35,6 +36,11 @@ impl Engine {
         keys.dedup();
         let next = keys.into_iter().filter(|key| after.is_none_or(|after| *key > after));
         next.take(most).filter_map(|key| self.top_board(key)).collect()
+    }
+
+    /// Whether a window has boards: not if it was deleted.
+    pub fn has_boards(&self, window: WindowKey) -> bool {
+        self.global.is_queryable(window)
     }
 
     fn top_board(&self, key: TopBoardKey) -> Option<TopBoard> {
@@ -80,6 +86,13 @@ impl Engine {
         self.global.settings.orders(None).sort(ranking, &mut entries);
         entries.truncate(TOP_BOARD_PLAYERS_MAX);
         (size, entries)
+    }
+
+    /// The time range of the state.
+    pub fn archive_bounds(&self) -> ArchiveBounds {
+        let weeks = &self.global.meta.weeks;
+        let weeks = weeks.first().zip(weeks.last()).map(|(first, last)| (first.week, last.week));
+        ArchiveBounds { now_ms: self.global.meta.now_ms, weeks }
     }
 
     pub fn site_totals(&self) -> SiteTotals {

@@ -2,9 +2,9 @@
 
 use super::LogEvent;
 use super::encode::{
-    ENTRY_AT, FIRST_NAME, KIND_COMMAND, KIND_KNOWN, KIND_MERGE, KIND_MISS, KIND_REBUILD, KIND_REBUILT_PLAYERS,
-    KIND_REBUILT_SERVER, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK, LastSnapshot, ListEntry, NEXT_ENTRY,
-    expected_connected_ms, player_flag, snapshot_flag,
+    ENTRY_AT, FIRST_NAME, KIND_ARCHIVE, KIND_COMMAND, KIND_KNOWN, KIND_MERGE, KIND_MISS, KIND_REBUILD,
+    KIND_REBUILT_PLAYERS, KIND_REBUILT_SERVER, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK, LastSnapshot, ListEntry,
+    NEXT_ENTRY, expected_connected_ms, player_flag, snapshot_flag,
 };
 use super::varint::Cursor;
 use crate::engine::Outcome;
@@ -59,6 +59,7 @@ impl Decoder {
             KIND_COMMAND => LogEvent::Command { t_ms, command: json("a command", cursor)? },
             KIND_SETTINGS => LogEvent::Settings { t_ms, settings: json("a list of settings", cursor)? },
             KIND_KNOWN => LogEvent::Known { t_ms, server: json("a server", cursor)? },
+            KIND_ARCHIVE => LogEvent::Archive { t_ms, step: json("a change of the archive", cursor)? },
             KIND_REBUILD => LogEvent::Rebuild { t_ms, step: json("a rebuild", cursor)? },
             KIND_REBUILT_SERVER => {
                 let step = RebuildStep::Server(Box::new(self.rebuilt_server(cursor)?));

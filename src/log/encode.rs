@@ -13,9 +13,9 @@
 //!
 //! | part | code |
 //! |---|---|
-//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server, 8: begin or end of a rebuild, 9: rebuilt server, 10: rebuilt players), time difference, and what follows |
+//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server, 8: begin or end of a rebuild, 9: rebuilt server, 10: rebuilt players, 11: change of the archive), time difference, and what follows |
 //! | miss | server, reason |
-//! | command, settings, known server, begin or end of a rebuild | length and bytes of JSON: they are rare |
+//! | command, settings, known server, begin or end of a rebuild, change of the archive | length and bytes of JSON: they are rare |
 //! | merge | game, and two names: they are in the table of names, so that they can be replaced |
 //! | rebuilt server | window, server, number of rows, and for each game, name, spelling, length and bytes of the row; number of players without a row, and for each game and name; number of maps, and for each map and its times |
 //! | rebuilt players | window, number of players, and for each game, name, servers and ratings |
@@ -46,6 +46,7 @@ pub(super) const KIND_KNOWN: u8 = 7;
 pub(super) const KIND_REBUILD: u8 = 8;
 pub(super) const KIND_REBUILT_SERVER: u8 = 9;
 pub(super) const KIND_REBUILT_PLAYERS: u8 = 10;
+pub(super) const KIND_ARCHIVE: u8 = 11;
 
 /// Flags of a snapshot.
 pub(super) mod snapshot_flag {
@@ -149,6 +150,10 @@ impl Encoder {
                 put_json(server, out);
             }
             LogEvent::Rebuild { t_ms, step } => self.encode_rebuild(*t_ms, step, out),
+            LogEvent::Archive { t_ms, step } => {
+                self.put_head(KIND_ARCHIVE, *t_ms, out);
+                put_json(step, out);
+            }
             LogEvent::Tick { t_ms, close_until_ms } => {
                 self.put_head(KIND_TICK, *t_ms, out);
                 put_i64(out, t_ms.wrapping_sub(*close_until_ms));

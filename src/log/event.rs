@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::Outcome;
+use crate::model::outbox::ArchiveStep;
 use crate::model::rebuild::RebuildStep;
 use crate::model::{AdminCommand, KnownServer, ServerUrl};
 
@@ -35,6 +36,11 @@ pub enum LogEvent {
         t_ms: i64,
         step: RebuildStep,
     },
+    /// A change of what is to be archived, and where. The JSON lines have none: a replay has no archive.
+    Archive {
+        t_ms: i64,
+        step: ArchiveStep,
+    },
     /// Time passes: windows begin, weeks that end until `close_until_ms` are closed, in steps. The JSON
     /// lines have none: their reader closes weeks by the times of the scans.
     Tick {
@@ -52,6 +58,7 @@ impl LogEvent {
             | LogEvent::Settings { t_ms, .. }
             | LogEvent::Known { t_ms, .. }
             | LogEvent::Rebuild { t_ms, .. }
+            | LogEvent::Archive { t_ms, .. }
             | LogEvent::Tick { t_ms, .. } => *t_ms,
         }
     }
@@ -63,7 +70,8 @@ impl LogEvent {
             LogEvent::Command { t_ms, .. }
             | LogEvent::Settings { t_ms, .. }
             | LogEvent::Known { t_ms, .. }
-            | LogEvent::Rebuild { t_ms, .. } => *t_ms -= by_ms,
+            | LogEvent::Rebuild { t_ms, .. }
+            | LogEvent::Archive { t_ms, .. } => *t_ms -= by_ms,
             LogEvent::Tick { t_ms, close_until_ms } => {
                 *t_ms -= by_ms;
                 *close_until_ms = close_until_ms.saturating_sub(by_ms);

@@ -58,9 +58,11 @@ impl ForgottenNames {
                 }
                 found
             }
-            LogEvent::Command { .. } | LogEvent::Settings { .. } | LogEvent::Known { .. } | LogEvent::Tick { .. } => {
-                false
-            }
+            LogEvent::Command { .. }
+            | LogEvent::Settings { .. }
+            | LogEvent::Known { .. }
+            | LogEvent::Archive { .. }
+            | LogEvent::Tick { .. } => false,
         }
     }
 

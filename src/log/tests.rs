@@ -8,11 +8,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::Outcome;
 use crate::model::commit::WindowState;
+use crate::model::outbox::ArchiveStep;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
 use crate::model::row::{MapRow, PlayerRow, Rating};
 use crate::model::server::ScreenReason;
 use crate::model::{
-    AdminCommand, Completeness, KnownServer, NameHash, Player, ServerUrl, Snapshot, WindowKey, WindowType,
+    AdminCommand, Completeness, KnownServer, NameHash, Player, ServerKey, ServerUrl, Snapshot, WeekKey, WindowKey,
+    WindowType,
 };
 
 const T_MS: i64 = 1_763_683_200_000;
@@ -192,8 +194,19 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
         let (tags, exempt) = (vec!["ctf".to_owned()], vec![ScreenReason::FrozenList]);
         LogEvent::Known { t_ms, server: KnownServer { url: url(1), tags, exempt, greylist_reason, imported: true } }
     });
+    let archive = prop_oneof![
+        any::<u64>().prop_map(|id| ArchiveStep::Claim { id }),
+        any::<(u64, u64)>().prop_map(|(previous, epoch)| ArchiveStep::Epoch { previous, epoch }),
+        any::<bool>().prop_map(|adopts| ArchiveStep::Resync { adopts }),
+        any::<(u32, u32, u32)>().prop_map(|(week, from, servers)| ArchiveStep::Resend {
+            week: WeekKey(week),
+            from: ServerKey(from),
+            servers
+        }),
+    ];
+    let archive = (any::<i64>(), archive).prop_map(|(t_ms, step)| LogEvent::Archive { t_ms, step });
     let rebuild = (any::<i64>(), any_rebuild_step()).prop_map(|(t_ms, step)| LogEvent::Rebuild { t_ms, step });
-    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick, 1 => known, 2 => rebuild]
+    prop_oneof![8 => scan, 2 => command, 1 => settings, 1 => tick, 1 => known, 2 => rebuild, 1 => archive]
 }
 
 proptest! {

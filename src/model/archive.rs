@@ -46,6 +46,15 @@ pub enum ArchiveJob {
     },
 }
 
+/// The time range of the state, which bounds what may be deleted in the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveBounds {
+    /// Recorded time, Unix ms.
+    pub now_ms: i64,
+    /// The oldest and the newest kept week; `None`: there is no week.
+    pub weeks: Option<(WeekKey, WeekKey)>,
+}
+
 impl ArchiveJob {
     /// The outbox key of this job.
     pub fn key(&self) -> OutboxKey {

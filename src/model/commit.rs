@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::outbox::{OutboxKey, ResyncState};
+use super::outbox::{ArchiveWriter, OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord, or_default};
 use super::window::{WindowKey, WindowType};
@@ -52,6 +52,12 @@ pub struct Meta {
     /// Players who were not seen for long are dropped: after the close of this week, up to this player.
     #[serde(deserialize_with = "or_default")]
     pub players_dropped: Option<(WeekKey, PlayerKey)>,
+    /// The last writer of the archive from this state; `None`: whoever wrote the archive last is accepted.
+    #[serde(deserialize_with = "or_default")]
+    pub archive_writer: Option<ArchiveWriter>,
+    /// Kept windows that have ended and whose boards are to be published as closed, or were; in order.
+    #[serde(deserialize_with = "or_default")]
+    pub ended: Vec<WindowKey>,
 }
 
 impl Meta {

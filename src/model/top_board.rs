@@ -64,6 +64,17 @@ pub struct TopEntry {
     pub reached_ms: i64,
 }
 
+/// Published boards of a window.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TopBoards {
+    /// The next ones after a key; empty: there are no more.
+    Next(Vec<TopBoard>),
+    /// They are being read into memory.
+    Building,
+    /// The window no longer exists.
+    Deleted,
+}
+
 /// Totals of all servers at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteTotals {

@@ -292,7 +292,7 @@ pub fn write_event(out: &mut Vec<u8>, event: &LogEvent) {
         LogEvent::Settings { t_ms, settings } => Line { settings: Some(settings), ..line(*t_ms) },
         LogEvent::Rebuild { t_ms, step } => Line { step: Some(step), ..line(*t_ms) },
         // A reader of the log gives them as commands.
-        LogEvent::Known { .. } | LogEvent::Tick { .. } => return,
+        LogEvent::Known { .. } | LogEvent::Archive { .. } | LogEvent::Tick { .. } => return,
     };
     serde_json::to_writer(&mut *out, &line).expect("a line is serialisable and a Vec accepts every write");
     out.push(b'\n');

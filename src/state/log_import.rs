@@ -98,7 +98,7 @@ fn is_new(state: &State, began_ms: i64, event: &LogEvent) -> bool {
         LogEvent::Command { .. } if event.sets_clock() => false,
         LogEvent::Command { t_ms, .. } | LogEvent::Rebuild { t_ms, .. } => *t_ms > began_ms,
         // The settings of the config apply.
-        LogEvent::Settings { .. } | LogEvent::Known { .. } | LogEvent::Tick { .. } => false,
+        LogEvent::Settings { .. } | LogEvent::Known { .. } | LogEvent::Archive { .. } | LogEvent::Tick { .. } => false,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::engine::{
     WindowBoards, Workers, ZoneChanged, is_correction,
 };
 use crate::log::LogEvent;
+use crate::model::outbox::ArchiveStep;
 use crate::model::rebuild::RebuildStep;
 use crate::model::{AdminCommand, ForgottenPlaceholder, ServerKey, ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
@@ -303,7 +304,12 @@ impl ReplayFeed {
                 state.apply_rebuild(&step)
             }
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms),
-            LogEvent::Settings { .. } | LogEvent::Known { .. } => Ok(()),
+            // A restored state that gets the rest of the log continues the archive.
+            LogEvent::Archive { step: step @ ArchiveStep::Epoch { .. }, .. } if state.engine.archive_id().is_some() => {
+                state.engine.apply_archive_step(step);
+                Ok(())
+            }
+            LogEvent::Settings { .. } | LogEvent::Known { .. } | LogEvent::Archive { .. } => Ok(()),
         }
     }
 

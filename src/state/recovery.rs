@@ -414,6 +414,7 @@ impl Tail {
             LogEvent::Command { t_ms, command } => _ = state.apply_command(t_ms, &command)?,
             LogEvent::Rebuild { step, .. } => state.apply_rebuild(&step)?,
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms)?,
+            LogEvent::Archive { step, .. } => state.engine.apply_archive_step(step),
             LogEvent::Known { .. } => {}
             LogEvent::Settings { settings, .. } => {
                 let obeyed = obey(&self.config, &settings)?;

@@ -209,6 +209,8 @@ pub fn outbox(entry: OutboxKey) -> Vec<u8> {
         OutboxKey::Server(key) => (4, [key.0, 0]),
         OutboxKey::Week { week, server } => (5, [week.0, server.0]),
         OutboxKey::MapTotals(week) => (6, [week.0, 0]),
+        OutboxKey::TopBoards(window) => (7, [window.kind.0.into(), window.index]),
+        OutboxKey::LaterRows => (8, [0, 0]),
     };
     let mut bytes = vec![OUTBOX, kind];
     bytes.extend(numbers.iter().flat_map(|n| n.to_be_bytes()));
@@ -228,6 +230,8 @@ pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
         4 => OutboxKey::Server(ServerKey(a)),
         5 => OutboxKey::Week { week: WeekKey(a), server: ServerKey(b) },
         6 => OutboxKey::MapTotals(WeekKey(a)),
+        8 => OutboxKey::LaterRows,
+        7 => OutboxKey::TopBoards(WindowKey { kind: WindowType(u16::try_from(a).ok()?), index: b }),
         _ => return None,
     })
 }
@@ -263,6 +267,8 @@ pub mod tests {
             OutboxKey::Week { week: WeekKey(2), server: ServerKey(9) },
             OutboxKey::Week { week: WeekKey(3), server: ServerKey(1) },
             OutboxKey::MapTotals(WeekKey(2)),
+            OutboxKey::TopBoards(WeekKey(2).into()),
+            OutboxKey::LaterRows,
         ];
         let bytes: Vec<_> = entries.iter().map(|&e| outbox(e)).collect();
         assert!(entries.is_sorted() && bytes.is_sorted());

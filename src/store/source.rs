@@ -164,6 +164,10 @@ impl StateReader for Store {
         self.outbox.len()
     }
 
+    fn outbox_contains(&self, key: OutboxKey) -> bool {
+        self.outbox.contains_key(&key)
+    }
+
     fn outbox_holds_week(&self, week: WeekKey) -> bool {
         let key = |server| OutboxKey::Week { week, server: ServerKey(server) };
         self.outbox.range(key(0)..=key(u32::MAX)).next().is_some()

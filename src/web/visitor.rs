@@ -91,7 +91,7 @@ struct VisitorLog<'a> {
 #[schema(as = Fault)]
 struct VisitorFault<'a> {
     /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
-    /// `charset`, `in_use`, `key_mismatch`, `rejected` or `panic`. A fault of the log is `disk_full` or
+    /// `charset`, `in_use`, `key_mismatch`, `older_database`, `later_week`, `rejected` or `panic`. A fault of the log is `disk_full` or
     /// `unreadable`.
     kind: &'a str,
     /// Since when, Unix ms.

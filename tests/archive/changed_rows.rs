@@ -157,7 +157,7 @@ async fn changed_rows_make_the_same_tables_as_all_rows() {
 
     let complete = without_load_data().await;
     let mut other = Archive::connect(&complete.settings()).await.unwrap();
-    assert_eq!(state.engine.check_archive_id(None, 1), 1);
+    assert_eq!(scans::claim_archive(&mut state, None, 1), 1);
     other.write(&scans::resync(&mut state)).await.unwrap();
     archive_all(&mut state, &mut other, true).await;
     assert_positions(&complete, "complete").await;

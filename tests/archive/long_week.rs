@@ -14,6 +14,7 @@ use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, Worke
 use clqd::board;
 use clqd::engine::{EngineSettings, StateReader};
 use clqd::model::archive::{PlayerWeekArchive, WeekChunk, WeekChunkRequest};
+use clqd::model::outbox::WriterBeat;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
 use clqd::state::State;
@@ -80,7 +81,7 @@ impl JobSource for Outbox {
         Ok(chunk)
     }
 
-    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, _: WriterBeat) -> Result<(), SourceClosed> {
         scans::acknowledge(&mut self.state.lock().unwrap(), &entries);
         Ok(())
     }

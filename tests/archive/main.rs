@@ -11,6 +11,8 @@ mod restore;
 mod resync;
 mod retention;
 mod schema_migration;
+mod silent;
+mod state_source;
 mod top_boards;
 mod write_method;
 

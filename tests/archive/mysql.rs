@@ -21,6 +21,7 @@ use clqd::archive::{
 use clqd::model::archive::{
     BoardOrder, BoardPlace, ListEntry, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
+use clqd::model::outbox::WriterBeat;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
@@ -852,8 +853,8 @@ impl JobSource for PanickingSource {
         self.outbox.pending_jobs(query).await
     }
 
-    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
-        self.outbox.acknowledge(entries).await
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {
+        self.outbox.acknowledge(entries, at).await
     }
 }
 

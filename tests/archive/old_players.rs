@@ -96,7 +96,7 @@ async fn dropped_players_return_with_their_keys_and_archived_positions() {
     for (state, database) in states.iter_mut().zip(&databases) {
         database.migrate().await;
         let mut archive = Archive::connect(&database.settings()).await.unwrap();
-        let id = state.engine.check_archive_id(archive.state_id().await.unwrap(), 77);
+        let id = scans::claim_archive(state, archive.state_id().await.unwrap(), 77);
         archive.write(&scans::resync(state)).await.unwrap();
         database.run(&format!("REPLACE INTO clq_state VALUES (1, {id})")).await;
         archive.close().await;

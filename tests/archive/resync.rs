@@ -11,10 +11,10 @@ use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, Worke
 use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
-use clqd::engine::{EngineSettings, StateReader as _};
+use clqd::engine::{EngineSettings, StateReader as _, WriterPlan, WriterRefusal};
 use clqd::model::archive::ResyncStep;
 use clqd::model::commit::{Meta, RowKey, WeekPhase, WeekState};
-use clqd::model::outbox::ResyncCursor;
+use clqd::model::outbox::{ResyncCursor, WriterBeat, WriterRow};
 use clqd::model::packed_row::PackedRow;
 use clqd::model::row::PlayerRow;
 use clqd::model::server::PlayerRecord;
@@ -63,11 +63,20 @@ impl JobSource for Source {
         Ok(scans::pending_jobs(&mut self.opened.lock().unwrap(), &query))
     }
 
-    async fn claim_archive(&self, found: Option<u64>) -> Result<u64, SourceClosed> {
+    async fn plan_writer(
+        &self,
+        found: Option<u64>,
+        row: Option<WriterRow>,
+        resyncs_older: bool,
+    ) -> Result<Result<WriterPlan, WriterRefusal>, SourceClosed> {
         let mut opened = self.opened.lock().unwrap();
-        let id = opened.engine.check_archive_id(found, 77);
+        let plan = opened.engine.plan_archive_writer(found, row, 77, resyncs_older);
+        let plan = plan.map(|(plan, steps)| {
+            steps.into_iter().for_each(|step| opened.engine.apply_archive_step(step));
+            plan
+        });
         opened.commit().unwrap();
-        Ok(id)
+        Ok(plan)
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
@@ -81,6 +90,7 @@ impl JobSource for Source {
         from: ResyncCursor,
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
+        _: WriterBeat,
     ) -> Result<bool, SourceClosed> {
         let is_next = self.opened.lock().unwrap().engine.acknowledge_resync(from, next, &postponed);
         assert!(is_next, "no other resync has started");
@@ -89,7 +99,7 @@ impl JobSource for Source {
         if chunks.len() == self.kill_at { Err(SourceClosed) } else { Ok(is_next) }
     }
 
-    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, _: WriterBeat) -> Result<(), SourceClosed> {
         scans::acknowledge(&mut self.opened.lock().unwrap(), &entries);
         Ok(())
     }

@@ -3,6 +3,8 @@
 use crate::database::Database;
 use crate::database::world::Outbox;
 use clqd::archive::{ArchiveSettings, WorkerStatus};
+use clqd::model::WeekKey;
+use clqd::model::archive::ArchiveBounds;
 use clqd::model::calendar::DAY_MS;
 use tokio::sync::watch;
 
@@ -52,6 +54,10 @@ async fn rows_older_than_the_settings_are_deleted() {
     assert!(all.len() > 4, "{all:?}");
     let best = database.value("SELECT COUNT(*) FROM best_position").await;
 
+    outbox.with(|world| {
+        let weeks = Some((WeekKey(newest - 1), WeekKey(newest)));
+        world.bounds = Some(ArchiveBounds { now_ms: NOW_MS, weeks });
+    });
     let settings =
         ArchiveSettings { keep_weeks: 2, keep_online_days: 10, keep_top_board_days: 30, ..database.settings() };
     let deleted = archive(settings.clone(), &outbox).await;

@@ -32,7 +32,7 @@ fn boards(state: &mut State) -> Vec<TopBoard> {
     }
     let mut all: Vec<TopBoard> = Vec::new();
     loop {
-        let some = state.engine.top_boards(all.last().map(|board| board.key), 4);
+        let some = state.engine.top_boards(None, all.last().map(|board| board.key), 4);
         if some.is_empty() {
             return all;
         }
@@ -43,7 +43,7 @@ fn boards(state: &mut State) -> Vec<TopBoard> {
 async fn write(archive: &mut Archive, boards: &[TopBoard]) -> u64 {
     let mut rows = 0;
     for board in boards {
-        rows += archive.write_top_board(board, 5).await.unwrap();
+        rows += archive.write_top_board(board, 5).await.unwrap().1;
     }
     rows
 }

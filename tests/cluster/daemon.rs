@@ -88,7 +88,7 @@ fn daemon_survives_failures_of_every_node() {
         let store = StoreSettings { cache_bytes: 16 << 20, create: false };
         let mut state = State::open(&sandbox.state(), store, engine).expect("the state of the stopped daemon");
         // As if another archive was found: everything is written again.
-        state.engine.check_archive_id(None, 1);
+        scans::claim_archive(&mut state, None, 1);
         let mut archive = Archive::connect(&database.settings()).await.unwrap();
         archive.write(&scans::resync(&mut state)).await.unwrap();
         tables(&database).await

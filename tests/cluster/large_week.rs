@@ -11,6 +11,7 @@ use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, Worke
 use clqd::model::archive::{
     BoardOrder, BoardPlace, PlayerKeyRange, PlayerWeekArchive, WeekArchive, WeekChunk, WeekChunkRequest,
 };
+use clqd::model::outbox::WriterBeat;
 use clqd::model::{ArchiveJob, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use mysql_async::prelude::Queryable;
 use tokio::sync::watch;
@@ -103,7 +104,7 @@ impl JobSource for Source {
         Ok(self.chunk(after))
     }
 
-    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, _: WriterBeat) -> Result<(), SourceClosed> {
         if !entries.is_empty() {
             *self.is_pending.lock().unwrap() = false;
         }

@@ -198,7 +198,9 @@ fn older_backup_is_compared_with_the_archive_and_never_written_over_it() {
     wait_until("archiving was tried several times", || {
         sandbox.status()["counters"]["archive.failures"].as_u64() > Some(2)
     });
-    assert_eq!(sandbox.status()["archive"]["fault"]["kind"], "key_mismatch");
+    // New players may soon have as many keys as the archive. Then its last writer shows that it is newer.
+    let kind = sandbox.status()["archive"]["fault"]["kind"].clone();
+    assert!(kind == "key_mismatch" || kind == "in_use", "{kind}");
     let log = daemon.stop();
     assert!(!log.contains("everything is written to it"), "{log}");
     assert_eq!((value(rows), value("SELECT COUNT(*) FROM player")), (archived, players), "MySQL is unchanged");

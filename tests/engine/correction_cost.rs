@@ -108,6 +108,10 @@ impl StateReader for CountingReader<'_> {
     fn outbox_len(&self) -> usize {
         self.store.outbox_len()
     }
+    fn outbox_contains(&self, key: OutboxKey) -> bool {
+        self.store.outbox_contains(key)
+    }
+
     fn outbox_holds_week(&self, week: WeekKey) -> bool {
         self.store.outbox_holds_week(week)
     }

@@ -486,7 +486,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     // A second merge: all names and pending archive jobs refer to the last player.
     let (_, bones) = fixture.merge("Klesk", "Bones").unwrap();
     assert_eq!([fixture.key("Klesk"), fixture.key("Visor")], [Some(bones); 2]);
-    fixture.state().engine.check_archive_id(None, 1);
+    scans::claim_archive(fixture.state(), None, 1);
     let jobs = fixture.archived();
     for gone in [klesk, visor] {
         assert_eq!(jobs[&OutboxKey::Player(gone)], ArchiveJob::PlayerRemoved { key: gone, into: Some(bones) });
@@ -614,7 +614,7 @@ fn random_corrections_keep_boards_and_archive_consistent() {
             fixture.boards();
             fixture.archived().into_values().for_each(|job| scans::write(&mut archived_jobs, job));
         }
-        fixture.state().engine.check_archive_id(None, 1);
+        scans::claim_archive(fixture.state(), None, 1);
         let resynced = fixture.archived();
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()

@@ -104,6 +104,12 @@ fn without_empty_weeks(archived: Archived) -> Archived {
     archived.into_iter().filter(|(_, job)| !empty(job)).map(complete).collect()
 }
 
+fn resend(state: &mut State, week: WeekKey, from: ServerKey, servers_max: u32) -> ResendStep {
+    let (step, event) = state.engine.plan_resend(&state.store, week, from, servers_max);
+    event.into_iter().for_each(|event| state.engine.apply_archive_step(event));
+    step
+}
+
 #[test]
 fn entries_dropped_by_full_outbox_are_archived_by_resync() {
     let dir = tempfile::tempdir().unwrap();
@@ -151,7 +157,7 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
     archived.retain(|key, _| !matches!(key, OutboxKey::Week { week, .. } if *week == closed));
     let (mut from, mut queued, mut steps) = (Some(ServerKey(1)), 0, 0);
     while let Some(server) = from {
-        let step = state.engine.resend_week(&state.store, closed, server, 7);
+        let step = resend(&mut state, closed, server, 7);
         let ResendStep::Queued { servers, next } = step else { panic!("{step:?}") };
         assert!(servers <= 7);
         (from, queued, steps) = (next, queued + servers, steps + 1);
@@ -169,11 +175,11 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
     std::thread::sleep(std::time::Duration::from_millis(200));
     let mut state = open(dir.path(), true, 60);
     for step in 0..10 {
-        if state.engine.resend_week(&state.store, closed, ServerKey(1), 20) == ResendStep::OutboxTooLong {
+        if resend(&mut state, closed, ServerKey(1), 20) == ResendStep::OutboxTooLong {
             assert!(step > 0 && state.engine.resync_position().is_none(), "no entry was dropped");
             return;
         }
-        state.engine.resend_week(&state.store, running, ServerKey(1), 20);
+        resend(&mut state, running, ServerKey(1), 20);
         state.commit().unwrap();
     }
     panic!("the outbox has no limit");
@@ -187,8 +193,9 @@ fn emptied_archive_is_resynced() {
     play(&mut state, 26..30, |_| {});
     let (mut first, mut second) = (Archived::new(), Archived::new());
     archive_all(&mut state, &mut first);
-    assert_eq!(state.store.outbox_len(), 0);
-    assert_eq!(state.engine.check_archive_id(None, 1), 1);
+    let tasks = state.engine.archive_tasks(&state.store);
+    assert_eq!(state.store.outbox_len(), tasks.len(), "only tasks are left: {tasks:?}");
+    assert_eq!(scans::claim_archive(&mut state, None, 1), 1);
     archive_all(&mut state, &mut second);
     assert_eq!(without_empty_weeks(second), without_empty_weeks(first));
 }
@@ -216,7 +223,7 @@ fn resync_continues_after_restart() {
     let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..26, |_| {});
     archive_all(&mut state, &mut Archived::new());
-    assert_eq!(state.engine.check_archive_id(None, 7), 7);
+    assert_eq!(scans::claim_archive(&mut state, None, 7), 7);
 
     let mut jobs = Vec::new();
     let mut chunks = 0;
@@ -234,7 +241,7 @@ fn resync_continues_after_restart() {
             std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
             state = open(dir.path(), true, 1_000_000);
         }
-        assert_eq!(state.engine.check_archive_id(Some(7), 8), 7, "the same archive");
+        assert_eq!(scans::claim_archive(&mut state, Some(7), 8), 7, "the same archive");
     }
     assert_eq!((at, state.engine.resync_position()), (ResyncCursor::End, None));
 
@@ -257,7 +264,7 @@ fn resync_continues_after_restart() {
     );
 
     // A different archive, or the same one after it was emptied, is resynced from the start.
-    assert_eq!(state.engine.check_archive_id(Some(8), 9), 9);
+    assert_eq!(scans::claim_archive(&mut state, Some(8), 9), 9);
     assert_eq!(state.engine.resync_position(), Some(ResyncCursor::START));
 }
 
@@ -268,7 +275,7 @@ fn entry_dropped_during_resync_causes_one_more_resync() {
     let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..20, |_| {});
     archive_all(&mut state, &mut Archived::new());
-    state.engine.check_archive_id(None, 7);
+    scans::claim_archive(&mut state, None, 7);
     while state.engine.resync_position() < Some(ResyncCursor::WEEKS) {
         let chunk = chunk(&mut state).unwrap();
         state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);

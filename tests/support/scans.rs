@@ -50,9 +50,20 @@ pub fn pending_jobs(state: &mut State, query: &OutboxQuery) -> Vec<(OutboxEntry,
     jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect()
 }
 
-/// Removes archived entries from the outbox.
+/// Fills the archive with the id `found`, or another one from the start, as an archive's worker does. Returns its id.
+pub fn claim_archive(state: &mut State, found: Option<u64>, fresh: u64) -> u64 {
+    let (plan, steps) = state.engine.plan_archive_writer(found, None, fresh, true).expect("an older one is adopted");
+    if found != Some(plan.id) {
+        steps.into_iter().for_each(|step| state.engine.apply_archive_step(step));
+    }
+    plan.id
+}
+
+/// Removes archived entries from the outbox, and tasks as if they were done.
 pub fn acknowledge(state: &mut State, entries: &[OutboxEntry]) {
     state.engine.acknowledge_archived(entries);
+    let tasks = state.engine.archive_tasks(&state.store);
+    state.engine.acknowledge_archived(&tasks);
     state.commit().expect("a store");
 }
 

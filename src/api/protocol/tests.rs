@@ -83,7 +83,10 @@ fn every_request_round_trips_and_is_listed() {
         Request::ClockAccept {},
         Request::ClockReset { force: true },
         Request::WeekReopen { week: "2026-W47".into() },
-        Request::ArchiveResend { weeks: Some(WeekRange { first: "2026-W45".into(), last: "2026-W47".into() }) },
+        Request::ArchiveResend {
+            weeks: Some(WeekRange { first: "2026-W45".into(), last: "2026-W47".into() }),
+            take_over: false,
+        },
         Request::ArchiveVerify { weeks: None },
         Request::Export { week: "2026-W47".into() },
         Request::Reload {},

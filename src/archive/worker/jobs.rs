@@ -104,7 +104,7 @@ impl<S: JobSource> Worker<S> {
             it.entries_written += accepted.len() as u64;
             it.rows_written += written.rows;
         });
-        self.source.acknowledge(accepted).await?;
+        self.source.acknowledge(accepted, archive.acknowledged()).await?;
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ impl<S: JobSource> Worker<S> {
                     it.entries_written += 1;
                     it.rows_written += rows;
                 });
-                self.source.acknowledge(vec![entry]).await?;
+                self.source.acknowledge(vec![entry], archive.acknowledged()).await?;
             }
             Ok(None) => (),
             Err(PassError::Archive(error)) if error.is_rejected() => _ = rejected.insert(entry.key, error.to_string()),

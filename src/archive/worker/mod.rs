@@ -33,14 +33,18 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 
-use self::publish::Published;
+use self::publish::{Published, TaskOutcome};
 use self::resync::ResyncOutcome;
 use super::connect::{Archive, HostOrder};
 use super::error::ArchiveError;
 use super::job_source::{JobSource, SourceClosed};
-use super::settings::ArchiveSettings;
+use super::settings::{ArchiveSettings, OnOlderDatabase};
 use crate::archive::status::{FaultKind, StatusReporter, WorkerStatus};
+use crate::engine::WriterRefusal;
 use crate::model::outbox::OutboxKey;
+
+const OLDER_STOPS: &str = "Nothing is written to it (archive.on_older_database). To write everything to it again: clqd \
+                           archive take-over";
 
 /// Pause before the next pass while a resync waits for the outbox to become shorter.
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);
@@ -67,7 +71,6 @@ pub async fn run<S: JobSource>(
         report,
         host_count,
         hosts: HostOrder::default(),
-        last_epoch: None,
         rejected: BTreeMap::new(),
         wait_ms: 0,
         published: Published::default(),
@@ -99,8 +102,6 @@ struct Worker<S> {
     /// Number of hosts of the archive.
     host_count: usize,
     hosts: HostOrder,
-    /// The last epoch of this worker.
-    last_epoch: Option<u64>,
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
     published: Published,
@@ -110,6 +111,17 @@ struct Worker<S> {
     load_data_failed: bool,
     /// The back-off after the last failure; 0 after a pass without one.
     wait_ms: u32,
+}
+
+/// What a pass has written.
+struct Written {
+    /// Entries that the database rejects, and why.
+    rejected: BTreeMap<OutboxKey, String>,
+    resynced: ResyncOutcome,
+    /// No task is left.
+    is_complete: bool,
+    /// What is wrong with the archive although everything was written.
+    fault: Option<ArchiveError>,
 }
 
 /// Why a pass ended early.
@@ -226,36 +238,33 @@ impl<S: JobSource> Worker<S> {
         let written = self.write_pending(&mut archive).await;
         self.load_data_failed |= archive.load_data_failed;
         self.report.write_method(archive.write_method, archive.write_method_reason());
-        let (rejected, resynced) = written?;
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => {
+                // Otherwise a cluster keeps other writers out until the lease ends.
+                if matches!(&error, PassError::Archive(error) if !error.is_of_host()) {
+                    archive.release_epoch().await;
+                }
+                return Err(error);
+            }
+        };
         archive.close().await;
         self.hosts.closed();
-        if resynced == ResyncOutcome::Done && rejected.is_empty() {
+        let resynced = written.resynced;
+        if resynced == ResyncOutcome::Done && written.rejected.is_empty() && written.is_complete {
             self.source.completed(self.report.now_ms()).await?;
         }
-        self.record_pass(rejected, resynced);
+        self.record_pass(written);
         Ok(resynced)
     }
 
-    /// Writes what is pending. Returns the rejected entries, too.
-    async fn write_pending(
-        &mut self,
-        archive: &mut Archive,
-    ) -> Result<(BTreeMap<OutboxKey, String>, ResyncOutcome), PassError> {
+    /// Writes what is pending.
+    async fn write_pending(&mut self, archive: &mut Archive) -> Result<Written, PassError> {
         let report = self.report.clone();
         archive
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
-        // This is first, because the archive is claimed only while no other daemon writes it.
-        archive.take_over(&mut self.last_epoch, self.source.archive_id().await?).await?;
-        if !self.has_checked_keys
-            && let Some(last_keys) = self.source.last_keys().await?
-        {
-            archive.check_last_keys(last_keys).await?;
-            self.has_checked_keys = true;
-        }
-        let found = archive.state_id().await?;
-        let id = self.source.claim_archive(found).await?;
-        archive.set_writer_state(id);
-        let mut rejected = BTreeMap::new();
+        let (id, found) = self.become_writer(archive).await?;
+        let (mut rejected, mut is_complete, mut fault) = (BTreeMap::new(), false, None);
         self.write_names(archive, &mut rejected).await?;
         let new_id = Some(id).filter(|_| found != Some(id));
         if new_id.is_some() {
@@ -266,13 +275,73 @@ impl<S: JobSource> Worker<S> {
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(archive, &mut rejected).await?;
             self.publish(archive, &mut rejected).await?;
-            self.delete_old_rows(archive).await?;
+            let tasks_left = self.run_tasks(archive, &mut rejected).await?;
+            fault = self.delete_old_rows(archive).await?;
+            is_complete = tasks_left == 0;
         }
-        Ok((rejected, resynced))
+        Ok(Written { rejected, resynced, is_complete, fault })
+    }
+
+    /// Does the tasks of the outbox. Returns how many are left.
+    async fn run_tasks(
+        &mut self,
+        archive: &mut Archive,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<usize, PassError> {
+        let (tasks, mut left) = (self.source.tasks().await?, 0);
+        for task in tasks {
+            let outcome = match task.key {
+                OutboxKey::TopBoards(window) => self.publish_window(archive, window, rejected).await,
+                OutboxKey::LaterRows => self.delete_later_rows(archive).await,
+                key => unreachable!("{key:?} is no task"),
+            };
+            match outcome {
+                Ok(TaskOutcome::Done) => {
+                    self.report.update(|it| it.entries_written += 1);
+                    self.source.acknowledge(vec![task], archive.acknowledged()).await?;
+                }
+                Ok(TaskOutcome::Later) => left += 1,
+                Err(PassError::Archive(error)) if error.is_rejected() => {
+                    rejected.insert(task.key, error.to_string());
+                }
+                Err(ended) => return Err(ended),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Takes the right to write, after everything that speaks against it was checked. Returns the id that the
+    /// archive must have, and the one that it has.
+    async fn become_writer(&mut self, archive: &mut Archive) -> Result<(u64, Option<u64>), PassError> {
+        let state_id = self.source.archive_id().await?;
+        let found = archive.state_id().await?;
+        // This is first, because the archive is claimed only while no other daemon writes it.
+        let row = archive.last_writer(state_id).await?;
+        let is_other_archive = state_id.is_none() || found != state_id;
+        if (!self.has_checked_keys || is_other_archive)
+            && let Some(last_keys) = self.source.last_keys().await?
+        {
+            archive.check_last_keys(last_keys).await?;
+            self.has_checked_keys = true;
+        }
+        let resyncs_older = self.settings.on_older_database == OnOlderDatabase::Resync;
+        let plan = match self.source.plan_writer(found, row, resyncs_older).await? {
+            Ok(plan) => plan,
+            Err(WriterRefusal::Older) => return Err(archive.older(OLDER_STOPS).into()),
+            Err(WriterRefusal::WrittenByOther) => return Err(archive.written_by_other().into()),
+        };
+        if plan.is_older {
+            let error = archive.older("Everything is written to it again");
+            self.report.fault(error.kind(), &error.to_string());
+            self.published = Published::default();
+        }
+        archive.take_epoch(plan.previous, plan.epoch, Some(plan.id)).await?;
+        Ok((plan.id, found))
     }
 
     /// Reports the result of a pass that did not fail.
-    fn record_pass(&mut self, rejected: BTreeMap<OutboxKey, String>, resynced: ResyncOutcome) {
+    fn record_pass(&mut self, written: Written) {
+        let Written { rejected, resynced, is_complete: _, fault } = written;
         self.wait_ms = 0;
         for (key, why) in &rejected {
             if self.rejected.get(key) != Some(why) {
@@ -290,9 +359,10 @@ impl<S: JobSource> Worker<S> {
                 }
             }
         });
-        match rejected.values().next() {
-            None => self.report.end_fault(),
-            Some(why) => {
+        match (rejected.values().next(), fault) {
+            (None, None) => self.report.end_fault(),
+            (None, Some(fault)) => self.report.fault(fault.kind(), &fault.to_string()),
+            (Some(why), _) => {
                 let message = format!("{} entries remain pending, the first: {why}", rejected.len());
                 self.report.fault(FaultKind::Rejected, &message);
             }

@@ -1,7 +1,9 @@
-//! Publishes boards and totals: once in an interval, after everything else is written.
+//! Publishes boards and totals: those of running windows once in an interval, after everything else is
+//! written; those of a window that has ended, or was corrected, as a task of the outbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
+use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
@@ -9,20 +11,33 @@ use super::jobs::NamesOutcome;
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::job_source::JobSource;
+use crate::model::WindowKey;
 use crate::model::outbox::OutboxKey;
-use crate::model::top_board::{TopBoard, TopBoardKey};
+use crate::model::top_board::{TopBoard, TopBoardKey, TopBoards};
+
+/// Pause while the source reads boards into memory, and most pauses in one pass: the task stays in the outbox.
+const BUILD_PAUSE: Duration = Duration::from_millis(100);
+const BUILD_PAUSES_MAX: u32 = 50;
 
 /// What was published last.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     /// When, Unix ms.
     at_ms: Option<i64>,
-    /// A hash of each board. A board that has not changed is not compared with the archive.
+    /// A hash of each board of a running window. A board that has not changed is not compared with the archive.
     boards: FxHashMap<TopBoardKey, u64>,
 }
 
+/// What became of a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TaskOutcome {
+    Done,
+    /// It stays in the outbox.
+    Later,
+}
+
 impl<S: JobSource> Worker<S> {
-    /// Publishes what has changed, if an interval has passed.
+    /// Publishes what has changed in running windows, if an interval has passed.
     pub(super) async fn publish(
         &mut self,
         archive: &mut Archive,
@@ -39,7 +54,7 @@ impl<S: JobSource> Worker<S> {
         }
         let (mut after, mut found) = (None, FxHashMap::default());
         loop {
-            let boards = self.source.top_boards(after).await?;
+            let TopBoards::Next(boards) = self.source.top_boards(None, after).await? else { break };
             let Some(last) = boards.last() else { break };
             // The boards may contain players whose names are not in the archive yet.
             if self.write_names(archive, rejected).await? == NamesOutcome::PlayersRemoved {
@@ -49,14 +64,56 @@ impl<S: JobSource> Worker<S> {
             for board in &boards {
                 let hash = content_hash(board);
                 if self.published.boards.get(&board.key) != Some(&hash) {
-                    let rows = archive.write_top_board(board, now_ms).await?;
-                    self.report.update(|it| it.rows_written += rows);
+                    self.write_board(archive, board).await?;
                 }
                 found.insert(board.key, hash);
             }
         }
         self.published = Published { at_ms: Some(now_ms), boards: found };
         Ok(())
+    }
+
+    /// Writes all boards of a window, and deletes its other boards.
+    pub(super) async fn publish_window(
+        &mut self,
+        archive: &mut Archive,
+        window: WindowKey,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<TaskOutcome, PassError> {
+        let (mut after, mut pauses) = (None, 0);
+        let (mut written, mut view) = (BTreeSet::new(), None);
+        loop {
+            let boards = match self.source.top_boards(Some(window), after).await? {
+                TopBoards::Next(boards) => boards,
+                TopBoards::Deleted => return Ok(TaskOutcome::Done),
+                TopBoards::Building if pauses == BUILD_PAUSES_MAX => return Ok(TaskOutcome::Later),
+                TopBoards::Building => {
+                    pauses += 1;
+                    tokio::time::sleep(BUILD_PAUSE).await;
+                    continue;
+                }
+            };
+            let Some(last) = boards.last() else { break };
+            if self.write_names(archive, rejected).await? == NamesOutcome::PlayersRemoved {
+                continue;
+            }
+            after = Some(last.key);
+            view.get_or_insert_with(|| (last.window_type.clone(), last.window.window.clone()));
+            for board in &boards {
+                written.insert(self.write_board(archive, board).await?);
+            }
+        }
+        if let Some((window_type, label)) = view {
+            archive.delete_other_top_boards(&window_type, &label, &written).await?;
+        }
+        Ok(TaskOutcome::Done)
+    }
+
+    /// Returns the key of the board.
+    async fn write_board(&mut self, archive: &mut Archive, board: &TopBoard) -> Result<u64, PassError> {
+        let (key, rows) = archive.write_top_board(board, self.report.now_ms()).await?;
+        self.report.update(|it| it.rows_written += rows);
+        Ok(key)
     }
 }
 

@@ -77,7 +77,7 @@ impl<S: JobSource> Worker<S> {
                     "the archive is new or was filled by another state: everything is written to it"
                 );
             }
-            step = match self.source.acknowledge_resync_chunk(from, next, postponed).await? {
+            step = match self.source.acknowledge_resync_chunk(from, next, postponed, archive.acknowledged()).await? {
                 true if next != ResyncCursor::End => following?,
                 _ => self.source.next_resync_chunk(None).await?,
             };

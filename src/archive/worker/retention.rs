@@ -1,10 +1,16 @@
-//! Deletes rows that are older than the settings allow, in small steps. Best positions, names and
-//! series are always kept.
+//! Deletes rows that are older than the settings allow, in small steps, and rows that are later than the state. Best
+//! positions, names and series are always kept.
+//!
+//! What is old follows from the state and not from the database, where one row of a future week would make all
+//! weeks old. Weeks that the state has are never deleted.
 
+use super::publish::TaskOutcome;
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
+use crate::archive::error::ArchiveError;
 use crate::archive::job_source::JobSource;
-use crate::model::calendar::DAY_MS;
+use crate::model::WeekKey;
+use crate::model::calendar::{DAY_MS, week_label};
 
 /// Rows that one transaction deletes: small enough for a cluster.
 const ROWS_PER_STEP: u64 = 1_000;
@@ -16,40 +22,89 @@ const STEPS_PER_PASS: u32 = 50;
 const WEEK_TABLES: [&str; 5] = ["player_week", "map_week", "server_week", "map_total", "board_step"];
 
 impl<S: JobSource> Worker<S> {
-    /// Deletes some of the rows that are older than the settings allow.
-    pub(super) async fn delete_old_rows(&mut self, archive: &mut Archive) -> Result<(), PassError> {
-        let (now_ms, settings) = (self.report.now_ms(), &self.settings);
-        let before_ms = |days: u32| now_ms - i64::from(days) * DAY_MS;
+    /// Deletes some of the rows that are older than the settings allow. Returns a fault if the archive has later
+    /// weeks than the state: then it deletes nothing.
+    pub(super) async fn delete_old_rows(&mut self, archive: &mut Archive) -> Result<Option<ArchiveError>, PassError> {
+        let Some(bounds) = self.source.bounds().await? else { return Ok(None) };
+        if let Some((_, newest)) = bounds.weeks
+            && let Some(fault) = archive.later_week(newest).await?
+        {
+            return Ok(Some(fault));
+        }
+        let settings = &self.settings;
+        let before_ms = |days: u32| bounds.now_ms - i64::from(days) * DAY_MS;
         let mut old: Vec<(&'static str, String)> = Vec::new();
-        if settings.keep_weeks > 0 {
-            let newest: Option<Option<u32>> = archive.first("week", "SELECT MAX(week) FROM week").await?;
-            let oldest_kept = newest.flatten().unwrap_or(0).saturating_sub(settings.keep_weeks);
+        if let (1.., Some((oldest, newest))) = (settings.keep_weeks, bounds.weeks) {
+            let oldest_kept = newest.0.saturating_sub(settings.keep_weeks).min(oldest.0);
             old.extend(WEEK_TABLES.map(|table| (table, format!("week < {oldest_kept}"))));
         }
         if settings.keep_online_days > 0 {
             old.push(("online_total", format!("at_ms < {}", before_ms(settings.keep_online_days))));
         }
         if settings.keep_top_board_days > 0 {
-            let ended = format!("end_ms < {}", before_ms(settings.keep_top_board_days));
-            // The rows are deleted before their board, so a deleted board leaves no rows.
-            old.push(("top_board_row", format!("board IN (SELECT board FROM top_board WHERE {ended})")));
-            old.push((
-                "top_board",
-                format!(
-                    "{ended} AND NOT EXISTS (SELECT 1 FROM top_board_row WHERE top_board_row.board = top_board.board)"
-                ),
-            ));
+            old.extend(top_boards(&format!("end_ms < {}", before_ms(settings.keep_top_board_days))));
         }
-        for (table, condition) in old {
+        self.delete(archive, old, STEPS_PER_PASS).await?;
+        Ok(None)
+    }
+
+    /// Deletes the rows that are later than the state.
+    pub(super) async fn delete_later_rows(&mut self, archive: &mut Archive) -> Result<TaskOutcome, PassError> {
+        let Some(bounds) = self.source.bounds().await? else { return Ok(TaskOutcome::Done) };
+        let mut later: Vec<(&'static str, String)> = Vec::new();
+        if let Some((_, newest)) = bounds.weeks {
+            let tables = WEEK_TABLES.into_iter().chain(["player_total", "week"]);
+            later.extend(tables.map(|table| (table, format!("week > {}", newest.0))));
+        }
+        later.push(("online_total", format!("at_ms > {}", bounds.now_ms)));
+        later.extend(top_boards(&format!("start_ms > {}", bounds.now_ms)));
+        match self.delete(archive, later, STEPS_PER_PASS).await? {
+            true => Ok(TaskOutcome::Done),
+            false => Ok(TaskOutcome::Later),
+        }
+    }
+
+    /// Deletes rows of tables, at most `steps_max` steps of each. Returns whether all are deleted.
+    async fn delete(
+        &mut self,
+        archive: &mut Archive,
+        rows: Vec<(&'static str, String)>,
+        steps_max: u32,
+    ) -> Result<bool, PassError> {
+        let mut is_complete = true;
+        for (table, condition) in rows {
             let delete = format!("DELETE FROM {table} WHERE {condition} LIMIT {ROWS_PER_STEP}");
-            for _ in 0..STEPS_PER_PASS {
+            let mut steps = 0;
+            while steps < steps_max {
                 let deleted = archive.run_fenced(table, &delete).await?;
                 self.report.update(|it| it.rows_deleted += deleted);
                 if deleted < ROWS_PER_STEP {
                     break;
                 }
+                steps += 1;
             }
+            is_complete &= steps < steps_max;
         }
-        Ok(())
+        Ok(is_complete)
+    }
+}
+
+/// The rows of some boards before the boards: a deleted board leaves no rows.
+fn top_boards(condition: &str) -> [(&'static str, String); 2] {
+    let rows = format!("board IN (SELECT board FROM top_board WHERE {condition})");
+    let without_rows = "NOT EXISTS (SELECT 1 FROM top_board_row WHERE top_board_row.board = top_board.board)";
+    [("top_board_row", rows), ("top_board", format!("{condition} AND {without_rows}"))]
+}
+
+impl Archive {
+    /// The fault of an archive with a later week than the newest one of the state.
+    async fn later_week(&mut self, newest: WeekKey) -> Result<Option<ArchiveError>, ArchiveError> {
+        let found: Option<Option<u32>> = self.first("week", "SELECT MAX(week) FROM week").await?;
+        let later = found.flatten().filter(|found| *found > newest.0);
+        Ok(later.map(|found| ArchiveError::LaterWeek {
+            target: self.target.clone(),
+            week: week_label(WeekKey(found)),
+            newest: week_label(newest),
+        }))
     }
 }

@@ -61,9 +61,10 @@ impl Archive {
         Ok(rows)
     }
 
-    /// Publishes a board: its positions of one moment. Returns the number of written rows.
-    pub async fn write_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<u64, ArchiveError> {
-        self.write_batch(&Batch::TopBoard(board, now_ms)).await
+    /// Publishes a board: its positions of one moment. Returns its key, and the number of written rows.
+    pub async fn write_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<(u64, u64), ArchiveError> {
+        let key = top_boards::board_key(board, &board.window.window);
+        Ok((key, self.write_batch(&Batch::TopBoard(board, now_ms)).await?))
     }
 
     /// Publishes the totals of all servers.
@@ -99,8 +100,7 @@ impl Archive {
             Batch::SiteTotals(totals) => self.upsert_site_totals(totals).await?,
             Batch::MapTotals(week) => self.rewrite_map_totals(*week).await?,
         };
-        self.doing = "commit";
-        self.execute("COMMIT").await.doing("commit")?;
+        self.commit().await?;
         Ok(rows)
     }
 

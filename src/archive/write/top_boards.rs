@@ -1,7 +1,7 @@
 //! Writes published boards and totals of the site. A board is one transaction: readers see its old
 //! or its new positions. Rows that are equal in the archive are not written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
@@ -9,7 +9,8 @@ use siphasher::sip::SipHasher24;
 use super::tables::{ONLINE_TOTAL, SITE_TOTAL, TOP_BOARD, TOP_BOARD_ROW};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::truncate_chars;
+use crate::archive::error::ArchiveError;
+use crate::archive::sql::{literal, truncate_chars};
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::calendar::MINUTE_MS;
 use crate::model::top_board::{SiteTotals, TopBoard};
@@ -21,7 +22,7 @@ const ONLINE_STEP_MS: i64 = 10 * MINUTE_MS;
 const ALL_GAMES: u32 = 0;
 
 /// Key of a board in a window: the same for the same scope, window and ranking in every state.
-fn board_key(board: &TopBoard, window: &str) -> u64 {
+pub(super) fn board_key(board: &TopBoard, window: &str) -> u64 {
     let mut hasher = SipHasher24::new();
     for part in [board.key.scope.name(), &board.scope_name, window, board.key.ranking.name()] {
         hasher.write(part.as_bytes());
@@ -70,6 +71,26 @@ impl Archive {
             self.execute(&delete).await.doing(table)?;
         }
         Ok(written)
+    }
+
+    /// Deletes the boards of a window that are not in `kept`.
+    pub(in crate::archive) async fn delete_other_top_boards(
+        &mut self,
+        window_type: &str,
+        label: &str,
+        kept: &BTreeSet<u64>,
+    ) -> Result<(), ArchiveError> {
+        let (window_type, label) = (literal(window_type), literal(label));
+        let select =
+            format!("SELECT board FROM top_board WHERE window_type = {window_type} AND window_label = {label}");
+        let found: Vec<u64> = self.all(TOP_BOARD.name, &select).await?;
+        for board in found.iter().filter(|board| !kept.contains(board)) {
+            // The rows first: a deleted board leaves none.
+            for table in [TOP_BOARD_ROW.name, TOP_BOARD.name] {
+                self.run_fenced(table, &format!("DELETE FROM {table} WHERE board = {board}")).await?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn upsert_site_totals(&mut self, totals: &SiteTotals) -> Result<u64, TransactionError> {

@@ -39,10 +39,9 @@ impl Archive {
 
     /// Commits after the last chunk.
     pub(in crate::archive) async fn commit_week_chunks(&mut self) -> Result<WriteOutcome, ArchiveError> {
-        self.doing = "commit";
-        match self.execute("COMMIT").await {
+        match self.commit().await {
             Ok(()) => Ok(WriteOutcome::Done { rows: 0 }),
-            Err(fault) => self.roll_back_after(TransactionError::Fault { fault, doing: "commit" }).await,
+            Err(failure) => self.roll_back_after(failure).await,
         }
     }
 

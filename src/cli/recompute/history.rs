@@ -59,7 +59,11 @@ impl RecordedHistory {
                     }
                 }
             }
-            LogEvent::Command { .. } | LogEvent::Known { .. } | LogEvent::Rebuild { .. } | LogEvent::Tick { .. } => {}
+            LogEvent::Command { .. }
+            | LogEvent::Known { .. }
+            | LogEvent::Rebuild { .. }
+            | LogEvent::Archive { .. }
+            | LogEvent::Tick { .. } => {}
         }
     }
 

@@ -226,7 +226,7 @@ impl Recomputation {
             recorded.apply(event.clone())?;
             // The rows of a rebuild follow from the events with the settings of then.
             match event {
-                LogEvent::Rebuild { .. } => Ok(()),
+                LogEvent::Rebuild { .. } | LogEvent::Archive { .. } => Ok(()),
                 event => changed.apply(event),
             }
         })?;

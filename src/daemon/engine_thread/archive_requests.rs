@@ -7,6 +7,7 @@ use crate::api::{ApiError, ErrorCode, WeekRange};
 use crate::engine::WeekRangeError;
 use crate::model::archive::{ExpectedName, ExpectedStep, ResendStep};
 use crate::model::calendar::parse_week_label;
+use crate::model::outbox::ArchiveStep;
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::state::State;
 
@@ -47,19 +48,20 @@ impl EngineThread {
         if self.disk.is_paused() {
             return Ok(Err(self.disk.refusal()));
         }
-        let State { engine, store } = &mut self.state;
-        let step = engine.resend_week(store, week, from, SERVERS_PER_RESEND_STEP);
-        self.checkpoint()?;
+        let State { engine, store } = &self.state;
+        let (step, event) = engine.plan_resend(store, week, from, SERVERS_PER_RESEND_STEP);
+        event.into_iter().for_each(|event| self.apply_archive_step(event));
+        self.commit()?;
         Ok(Ok(step))
     }
 
-    pub(super) fn resend_all(&mut self) -> anyhow::Result<Result<u64, ApiError>> {
+    pub(super) fn resend_all(&mut self, adopts: bool) -> anyhow::Result<Result<u64, ApiError>> {
         if !self.disk.check(self.clock.now_ms()) {
             return Ok(Err(self.disk.refusal()));
         }
-        let server_weeks = self.state.engine.resend_all();
-        self.checkpoint()?;
-        Ok(Ok(server_weeks))
+        self.apply_archive_step(ArchiveStep::Resync { adopts });
+        self.commit()?;
+        Ok(Ok(self.state.engine.server_weeks()))
     }
 
     pub(super) fn expected_weeks(

@@ -11,17 +11,17 @@ use crate::api::{ApiError, Request, RescanSelector, Row, WeekRange};
 use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
-use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan, ServerNames};
+use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan, ServerNames, WriterPlan, WriterRefusal};
 use crate::log::{RecordedSettings, Retention};
 use crate::model::archive::{
-    ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
+    ArchiveBounds, ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
-use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor};
+use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
 use crate::model::restore::LastKeys;
-use crate::model::top_board::{SiteTotals, TopBoard, TopBoardKey};
+use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
 use crate::model::view::ServerSummary;
 use crate::model::view::history::MapView;
-use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
+use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey, WindowKey};
 use crate::scan::ScanMode;
 use crate::store::{BackupSource, Reader};
 
@@ -98,11 +98,14 @@ pub(in crate::daemon) enum Command {
         at_ms: i64,
         reply: oneshot::Sender<()>,
     },
-    /// Determines which state fills the archive; `fresh` is an id that no state has.
-    ClaimArchive {
+    /// Plans the right to write the archive, by the id and the last writer that were found there. `random` is an
+    /// id that no state has.
+    PlanArchiveWriter {
         found: Option<u64>,
-        fresh: u64,
-        reply: oneshot::Sender<u64>,
+        row: Option<WriterRow>,
+        random: u64,
+        resyncs_older: bool,
+        reply: oneshot::Sender<Result<WriterPlan, WriterRefusal>>,
     },
     NextResyncChunk {
         from: Option<ResyncCursor>,
@@ -112,17 +115,28 @@ pub(in crate::daemon) enum Command {
         from: ResyncCursor,
         next: ResyncCursor,
         postponed: Vec<OutboxKey>,
+        at: WriterBeat,
         reply: oneshot::Sender<bool>,
     },
+    /// The published boards of a window, or of all running windows.
     TopBoards {
+        window: Option<WindowKey>,
         after: Option<TopBoardKey>,
-        reply: oneshot::Sender<Vec<TopBoard>>,
+        reply: oneshot::Sender<TopBoards>,
+    },
+    /// The entries of the outbox that are tasks.
+    ArchiveTasks {
+        reply: oneshot::Sender<Vec<OutboxEntry>>,
+    },
+    ArchiveBounds {
+        reply: oneshot::Sender<ArchiveBounds>,
     },
     SiteTotals {
         reply: oneshot::Sender<SiteTotals>,
     },
     Acknowledge {
         entries: Vec<OutboxEntry>,
+        at: WriterBeat,
         reply: oneshot::Sender<()>,
     },
     /// The kept weeks of a range, or all.
@@ -136,8 +150,10 @@ pub(in crate::daemon) enum Command {
         from: ServerKey,
         reply: oneshot::Sender<Result<ResendStep, ApiError>>,
     },
-    /// Begins a resync. Replies with the number of weeks of servers that it writes.
+    /// Begins a resync. Replies with the number of weeks of servers that it writes. `adopts`: also if another
+    /// daemon has written the archive.
     ResendAll {
+        adopts: bool,
         reply: oneshot::Sender<Result<u64, ApiError>>,
     },
     /// Reads values that the archive should have, from a server on.

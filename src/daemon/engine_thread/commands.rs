@@ -10,12 +10,14 @@ use crate::archive::OutboxQuery;
 use crate::config::StoreConfig;
 use crate::daemon::window_rebuild;
 use crate::engine::{EngineSettings, RescanTarget, ViewError};
+use crate::log::LogEvent;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk};
 use crate::model::calendar::week_label;
-use crate::model::outbox::OutboxEntry;
+use crate::model::outbox::{ArchiveStep, OutboxEntry};
 use crate::model::server::Class;
+use crate::model::top_board::{TopBoardKey, TopBoards};
 use crate::model::view::export::ExportRow;
-use crate::model::{ServerKey, WeekKey};
+use crate::model::{ServerKey, WeekKey, WindowKey};
 use crate::scan::ScanMode;
 use crate::state::State;
 use crate::state::answer::view_error;
@@ -105,13 +107,14 @@ impl EngineThread {
                 self.state.engine.archive_completed(at_ms);
                 _ = reply.send(());
             }
-            Command::ClaimArchive { found, fresh, reply } => {
-                let id = self.state.engine.check_archive_id(found, fresh);
-                // The state claims the archive anew.
-                if found != Some(id) {
-                    self.checkpoint()?;
-                }
-                _ = reply.send(id);
+            Command::PlanArchiveWriter { found, row, random, resyncs_older, reply } => {
+                let plan = self.state.engine.plan_archive_writer(found, row, random, resyncs_older);
+                let plan = plan.map(|(plan, steps)| {
+                    steps.into_iter().for_each(|step| self.apply_archive_step(step));
+                    plan
+                });
+                self.commit()?;
+                self.reply_when_synced(reply, plan);
             }
             Command::NextResyncChunk { from, reply } => {
                 self.commit()?;
@@ -126,31 +129,37 @@ impl EngineThread {
             }
             // Committed with the next chunk or at the commit interval. A crash before that
             // repeats a chunk.
-            Command::AcknowledgeResyncChunk { from, next, postponed, reply } => {
+            Command::AcknowledgeResyncChunk { from, next, postponed, at, reply } => {
+                self.state.engine.archive_acknowledged(at);
                 _ = reply.send(self.state.engine.acknowledge_resync(from, next, &postponed));
             }
-            Command::TopBoards { after, reply } => {
+            Command::TopBoards { window, after, reply } => {
                 // Boards may show changes that are not on disk; the archive must not.
                 self.commit()?;
-                // Boards that are not in memory yet are published the next time: a new daemon has
-                // none before the first scan.
-                for window in self.state.engine.running_windows() {
-                    if self.state.engine.boards(window).is_none() {
-                        self.boards.enqueue(window);
-                    }
-                }
-                let boards = self.state.engine.top_boards(after, TOP_BOARDS_MAX);
+                let boards = self.top_boards(window, after);
                 self.archive_when_synced(reply, boards);
             }
+            Command::ArchiveTasks { reply } => {
+                self.commit()?;
+                _ = reply.send(self.state.engine.archive_tasks(&self.state.store));
+            }
+            Command::ArchiveBounds { reply } => _ = reply.send(self.state.engine.archive_bounds()),
             Command::SiteTotals { reply } => _ = reply.send(self.state.engine.site_totals()),
-            Command::Acknowledge { entries, reply } => {
+            Command::Acknowledge { entries, at, reply } => {
                 self.state.engine.acknowledge_archived(&entries);
+                self.state.engine.archive_acknowledged(at);
                 self.commit()?;
                 _ = reply.send(());
             }
             Command::ArchivedWeeks { weeks, reply } => _ = reply.send(self.archived_weeks(weeks)),
-            Command::ResendWeek { week, from, reply } => _ = reply.send(self.resend_week(week, from)?),
-            Command::ResendAll { reply } => _ = reply.send(self.resend_all()?),
+            Command::ResendWeek { week, from, reply } => {
+                let step = self.resend_week(week, from)?;
+                self.reply_when_synced(reply, step);
+            }
+            Command::ResendAll { adopts, reply } => {
+                let server_weeks = self.resend_all(adopts)?;
+                self.reply_when_synced(reply, server_weeks);
+            }
             Command::ExpectedWeeks { week, from, only, reply } => {
                 _ = reply.send(self.expected_weeks(week, from, only.as_deref())?);
             }
@@ -191,6 +200,34 @@ impl EngineThread {
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),
         }
         Ok(())
+    }
+
+    /// The next published boards of a window, or of all running windows. Boards that are not in memory are read
+    /// into memory.
+    fn top_boards(&mut self, window: Option<WindowKey>, after: Option<TopBoardKey>) -> TopBoards {
+        let engine = &mut self.state.engine;
+        if let Some(window) = window {
+            if !engine.has_boards(window) {
+                return TopBoards::Deleted;
+            }
+            // Not evicted next.
+            engine.touch_boards(window);
+        }
+        let windows = window.map_or_else(|| engine.running_windows(), |window| vec![window]);
+        let missing: Vec<WindowKey> = windows.into_iter().filter(|window| engine.boards(*window).is_none()).collect();
+        missing.iter().for_each(|window| self.boards.enqueue(*window));
+        match window {
+            Some(_) if !missing.is_empty() || self.disk.is_paused() => TopBoards::Building,
+            // Running windows are published without those of a new daemon, which has none before the first scan.
+            _ => TopBoards::Next(engine.top_boards(window, after, TOP_BOARDS_MAX)),
+        }
+    }
+
+    /// Applies and records an event that changes what is archived.
+    pub(super) fn apply_archive_step(&mut self, step: ArchiveStep) {
+        self.state.engine.apply_archive_step(step);
+        // No scan that follows is earlier.
+        self.record(&LogEvent::Archive { t_ms: self.last_outcome_ms, step });
     }
 
     /// Sends what will be archived when the log is on disk until its changes.

@@ -49,6 +49,7 @@ impl Engine {
                 self.schedule.schedule_now(ServerKey(index as u32), now_ms);
             }
         }
+        self.global.enqueue(OutboxKey::LaterRows);
         let (weeks, calendar) = (self.global.meta.weeks.clone(), self.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
             if !matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {

@@ -8,6 +8,7 @@ mod resend;
 mod resync;
 mod verify;
 mod week_rows;
+mod writer;
 
 use self::changes::ChangedRows;
 use self::week_rows::WeekRows;
@@ -16,12 +17,24 @@ use super::rows::RowPage;
 use super::{Engine, RemovedPlayer, StateReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 pub use crate::engine::outbox::resend::WeekRangeError;
+pub use crate::engine::outbox::writer::{WriterPlan, WriterRefusal};
 use crate::model::archive::{ArchiveJob, BestArchive, ListEntry, MapWeekArchive, ServerArchive, WeekArchive};
 use crate::model::outbox::{OutboxEntry, OutboxKey};
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
 
+/// Later keys are tasks for the archive's worker: they have no values.
+const LAST_JOB: OutboxKey = OutboxKey::MapTotals(WeekKey(u32::MAX));
+
+/// Tasks of one pass of the archive.
+const TASKS_MAX: usize = 100;
+
 impl Engine {
+    /// The entries of the outbox that are tasks.
+    pub fn archive_tasks<S: StateReader>(&self, source: &S) -> Vec<OutboxEntry> {
+        source.outbox(Some(LAST_JOB), TASKS_MAX)
+    }
+
     /// Removes archived entries from the outbox, unless they changed since.
     pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
         self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
@@ -47,8 +60,8 @@ impl Engine {
         self.global.settings.outbox_full = len >= self.global.settings.outbox_entries_max;
     }
 
-    /// Outbox entries after `after` and before `before` with their values, in archiving order;
-    /// `None` for a deleted object. At most `entries_max`, and none after the entry with which
+    /// Outbox entries after `after` and before `before` with their values, in archiving order, without tasks; `None` for
+    /// a deleted object. At most `entries_max`, and none after the entry with which
     /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
     pub fn archive_jobs<S: StateReader>(
         &mut self,
@@ -62,7 +75,7 @@ impl Engine {
         let mut jobs = Vec::new();
         let mut rows = 0;
         for entry in source.outbox(after, entries_max) {
-            if before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
+            if entry.key > LAST_JOB || before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
                 break;
             }
             let job = match entry.key {
@@ -108,6 +121,7 @@ impl Engine {
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
             OutboxKey::Week { week, server } => self.week_job(source, week, server, ChangedRows::All)?,
             OutboxKey::MapTotals(week) => Some(ArchiveJob::MapTotals { week }),
+            OutboxKey::TopBoards(_) | OutboxKey::LaterRows => None,
         })
     }
 

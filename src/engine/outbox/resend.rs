@@ -2,12 +2,12 @@
 //! database.
 //!
 //! Weeks are added to the outbox, some servers in each step, so many servers do not delay the
-//! engine. Queued weeks survive a restart. A request for everything starts a resync, whose position
-//! survives a restart, too.
+//! engine. A request for everything starts a resync. Each step is an event, so it survives a crash.
 
 use super::{Engine, StateReader};
 use crate::model::archive::ResendStep;
 use crate::model::calendar::week_label;
+use crate::model::outbox::ArchiveStep;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 
 /// Why weeks cannot be archived again or verified.
@@ -55,44 +55,59 @@ impl Engine {
         if weeks.is_empty() { not_kept(first, last) } else { Ok(weeks) }
     }
 
-    /// Adds the weeks of at most `servers_max` servers from a key on to the outbox, with all their
+    /// The event that adds the weeks of at most `servers_max` servers from a key on to the outbox, with all their
     /// rows. Changes should be committed before, so that the length of the outbox is known.
-    pub fn resend_week<S: StateReader>(
-        &mut self,
+    pub fn plan_resend<S: StateReader>(
+        &self,
         source: &S,
         week: WeekKey,
         from: ServerKey,
         servers_max: u32,
-    ) -> ResendStep {
+    ) -> (ResendStep, Option<ArchiveStep>) {
         let settings = &self.global.settings;
         if settings.outbox_full || source.outbox_len() > settings.outbox_entries_max / 2 {
-            return ResendStep::OutboxTooLong;
+            return (ResendStep::OutboxTooLong, None);
         }
         if !self.global.is_kept(week.into()) {
-            return ResendStep::Queued { servers: 0, next: None };
+            return (ResendStep::Queued { servers: 0, next: None }, None);
         }
-        let end = self.global.meta.next_server;
-        let until = from.0.saturating_add(servers_max).min(end);
-        let keys: Vec<ServerKey> =
-            (from.0..until).map(ServerKey).filter(|key| self.server_state(*key).is_some()).collect();
-        for &server in &keys {
-            self.global.enqueue(OutboxKey::Week { week, server });
-        }
-        let next = Some(ServerKey(until)).filter(|_| until < end);
-        if next.is_none() {
-            self.global.enqueue(OutboxKey::MapTotals(week));
-        }
-        ResendStep::Queued { servers: keys.len() as u64, next }
+        let servers = self.resent_servers(from, servers_max).count() as u64;
+        let next = ServerKey(from.0.saturating_add(servers_max));
+        let next = Some(next).filter(|next| next.0 < self.global.meta.next_server);
+        (ResendStep::Queued { servers, next }, Some(ArchiveStep::Resend { week, from, servers: servers_max }))
     }
 
-    /// Begins a resync, or repeats the one in progress. Returns the number of weeks of servers that
-    /// it writes.
-    pub fn resend_all(&mut self) -> u64 {
+    /// Applies what [`Engine::plan_resend`] has planned.
+    pub(super) fn resend_week(&mut self, week: WeekKey, from: ServerKey, servers_max: u32) {
+        if !self.global.is_kept(week.into()) {
+            return;
+        }
+        let servers: Vec<ServerKey> = self.resent_servers(from, servers_max).collect();
+        for server in servers {
+            self.global.enqueue(OutboxKey::Week { week, server });
+        }
+        if from.0.saturating_add(servers_max) >= self.global.meta.next_server {
+            self.global.enqueue(OutboxKey::MapTotals(week));
+            self.global.enqueue(OutboxKey::TopBoards(week.into()));
+        }
+    }
+
+    fn resent_servers(&self, from: ServerKey, servers_max: u32) -> impl Iterator<Item = ServerKey> {
+        let until = from.0.saturating_add(servers_max).min(self.global.meta.next_server);
+        (from.0..until).map(ServerKey).filter(|key| self.server_state(*key).is_some())
+    }
+
+    /// Begins a resync, or repeats the one in progress.
+    pub(super) fn resend_all(&mut self) {
         self.global.require_resync();
         let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         for &week in &weeks {
             self.global.enqueue(OutboxKey::MapTotals(week));
         }
-        (weeks.len() * self.servers.iter().flatten().count()) as u64
+    }
+
+    /// The number of weeks of servers that the state keeps.
+    pub fn server_weeks(&self) -> u64 {
+        (self.global.meta.weeks.len() * self.servers.iter().flatten().count()) as u64
     }
 }

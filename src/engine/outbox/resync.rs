@@ -39,25 +39,6 @@ impl Engine {
         self.global.meta.resync_state.archive_id
     }
 
-    /// Compares the ID of the archive with the ID of the archive that this state fills. Returns
-    /// the ID that the archive must have from now on. If that is `fresh`, everything is
-    /// archived again. `fresh` must not have been used by any state.
-    pub fn check_archive_id(&mut self, found: Option<u64>, fresh: u64) -> u64 {
-        let meta = &mut self.global.meta;
-        match meta.resync_state.archive_id {
-            Some(id) if found == Some(id) => id,
-            _ => {
-                meta.resync = true;
-                meta.resync_state.archive_id = Some(fresh);
-                (meta.resync_state.next, meta.resync_state.repeat) = (ResyncCursor::START, false);
-                self.global.pending.meta = true;
-                self.global.archive_complete_ms = None;
-                self.global.pending.archive_complete = true;
-                fresh
-            }
-        }
-    }
-
     /// Everything pending was in the archive at `at_ms`.
     pub fn archive_completed(&mut self, at_ms: i64) {
         self.global.archive_complete_ms = Some(at_ms);
@@ -131,6 +112,10 @@ impl Engine {
         if next == ResyncCursor::End {
             meta.resync = state.repeat;
             (state.next, state.repeat) = (ResyncCursor::START, false);
+            for window in meta.kept_windows().collect::<Vec<_>>() {
+                self.global.enqueue_now(OutboxKey::TopBoards(window));
+            }
+            self.global.enqueue_now(OutboxKey::LaterRows);
         }
         self.global.pending.meta = true;
         for &key in postponed {

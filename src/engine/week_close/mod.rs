@@ -428,6 +428,9 @@ impl Engine {
 
     pub(super) fn has_unarchived<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
         let is_of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
-        self.global.meta.resync || self.global.pending.outbox.iter().any(is_of_week) || source.outbox_holds_week(week)
+        self.global.meta.resync
+            || self.global.pending.outbox.iter().any(is_of_week)
+            || source.outbox_holds_week(week)
+            || self.global.has_unpublished_boards(source, week.into())
     }
 }

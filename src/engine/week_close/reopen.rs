@@ -75,6 +75,7 @@ impl Engine {
         if let Err(at) = reopened.binary_search(&week) {
             reopened.insert(at, week);
         }
+        self.global.meta.ended.retain(|ended| *ended != week.into());
     }
 
     pub(super) fn remove_ranks<S: StateReader>(

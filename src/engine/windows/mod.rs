@@ -10,8 +10,9 @@ use std::ops::Range;
 
 use super::pending::Pending;
 use super::{Engine, GlobalState, StateReader};
+use crate::model::calendar::WEEK_MS;
 use crate::model::commit::{WeekPhase, WindowState};
-use crate::model::{ServerKey, WeekKey, WindowKey, WindowType};
+use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey, WindowType};
 
 /// A week is closed this long after its end, so that replies in flight are still credited to
 /// it.
@@ -153,12 +154,44 @@ impl GlobalState {
             let ended: Vec<_> = ended.into_iter().filter(|w| w.kind == kind && self.window_has_ended(*w)).collect();
             ended.iter().for_each(|window| self.board_cache.compact_window(*window));
             for window in self.settings.windows.expired(kind, &ended) {
-                self.delete_window(window);
+                if !self.awaits_publication(source, window) {
+                    self.delete_window(window);
+                }
             }
         }
         let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
         closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
-        self.board_cache.evict_to(self.settings.closed_cache_bytes_max);
+        self.note_ended_windows();
+        let unpublished: Vec<WindowKey> =
+            self.meta.ended.iter().copied().filter(|window| self.has_unpublished_boards(source, *window)).collect();
+        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, |window| unpublished.contains(&window));
+    }
+
+    /// The boards of a window that has just ended are to be published once more, as closed.
+    fn note_ended_windows(&mut self) {
+        let is_noted = |window: &WindowKey| self.meta.ended.binary_search(window).is_ok();
+        let ended = self.meta.kept_windows().filter(|window| !is_noted(window) && self.window_has_ended(*window));
+        for window in ended.collect::<Vec<_>>() {
+            let at = self.meta.ended.partition_point(|noted| *noted < window);
+            self.meta.ended.insert(at, window);
+            self.pending.meta = true;
+            self.enqueue(OutboxKey::TopBoards(window));
+        }
+    }
+
+    /// Whether the boards of a window are waiting to be published.
+    pub(super) fn has_unpublished_boards<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
+        let key = OutboxKey::TopBoards(window);
+        self.pending.outbox.contains(&key) || source.outbox_contains(key)
+    }
+
+    /// Whether an expired window must be kept because its boards are not published yet: for a week at most, because
+    /// such windows may be many. Weeks wait without limit.
+    fn awaits_publication<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
+        let ended_ms = self.window_state(window).map_or(0, |state| state.end_ms);
+        self.settings.archive_enabled
+            && self.meta.now_ms.saturating_sub(ended_ms) < WEEK_MS
+            && self.has_unpublished_boards(source, window)
     }
 
     /// Deletes a window with its rows and boards.
@@ -166,6 +199,7 @@ impl GlobalState {
         self.meta.windows.retain(|state| state.window != window);
         self.meta.weeks.retain(|state| window != state.week.into());
         self.meta.importing.retain(|importing| *importing != window);
+        self.meta.ended.retain(|ended| *ended != window);
         self.pending.meta = true;
         self.pending.deleted_windows.push(window);
         let Pending { rows, rows_len, .. } = &mut self.pending;

@@ -76,6 +76,8 @@ impl From<Meta> for commit::Meta {
             reopened_weeks: Vec::new(),
             importing: Vec::new(),
             players_dropped: None,
+            archive_writer: None,
+            ended: Vec::new(),
         }
     }
 }

@@ -75,6 +75,11 @@ impl Database {
         archive.close().await;
     }
 
+    /// The name of the database on its server.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub fn url(&self) -> String {
         format!("{}/{}", self.root_url, self.name)
     }

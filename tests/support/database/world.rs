@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use clqd::archive::{JobSource, OutboxQuery, SourceClosed};
 use clqd::model::archive::{
-    BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, ServerArchive,
-    WeekArchive,
+    ArchiveBounds, BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive,
+    ServerArchive, WeekArchive,
 };
 use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::outbox::WriterBeat;
 use clqd::model::row::BestPositions;
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
@@ -59,9 +60,18 @@ impl JobSource for Outbox {
         }))
     }
 
-    async fn acknowledge(&self, entries: Vec<OutboxEntry>) -> Result<(), SourceClosed> {
+    async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
+        Ok(self.with(|world| world.bounds))
+    }
+
+    async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
+        Ok(self.with(|world| world.tasks.iter().map(|&key| OutboxEntry { key, seq: 0 }).collect()))
+    }
+
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, _: WriterBeat) -> Result<(), SourceClosed> {
         self.with(|world| {
             for entry in entries {
+                world.tasks.remove(&entry.key);
                 if world.pending.get(&entry.key) == Some(&entry.seq) {
                     world.pending.remove(&entry.key);
                 }
@@ -85,6 +95,10 @@ pub struct World {
     week: u32,
     /// Changes happen while jobs are being written.
     pub changes_concurrently: bool,
+    /// The weeks that the source keeps, and its time; `None`: not known.
+    pub bounds: Option<ArchiveBounds>,
+    /// Tasks that are not done.
+    pub tasks: BTreeSet<OutboxKey>,
 }
 
 impl World {
@@ -101,6 +115,8 @@ impl World {
             best: BTreeMap::new(),
             week: 2_900,
             changes_concurrently: false,
+            bounds: None,
+            tasks: BTreeSet::new(),
         };
         for name in ["baseq3", "cstrike", "map's \\ game"] {
             world.games.push(name.into());
@@ -161,6 +177,7 @@ impl World {
                 ArchiveJob::Player { key, game, name, display }
             }
             OutboxKey::MapTotals(week) => ArchiveJob::MapTotals { week },
+            OutboxKey::TopBoards(_) | OutboxKey::LaterRows => panic!("{key:?} is a task"),
             OutboxKey::Server(key) => ArchiveJob::Server(Box::new(self.servers[key.0 as usize - 1].clone())),
             OutboxKey::Week { week, server } => {
                 let mut week = self.weeks[&(week.0, server.0)].clone();
