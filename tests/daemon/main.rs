@@ -18,6 +18,7 @@ mod forgotten_log;
 mod import;
 mod kills;
 mod log;
+mod published_boards;
 mod recompute;
 mod restore;
 mod scan_log;
