@@ -74,7 +74,7 @@ pub struct ArchiveStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveFault {
-    /// `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
+    /// `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `tls`, `schema`,
     /// `charset`, `in_use`, `key_mismatch`, `older_database`, `later_week`, `rejected` or `panic`.
     pub kind: String,
     pub since_ms: i64,

@@ -1,6 +1,6 @@
 //! Errors of the archive, grouped by who can fix them.
 
-use mysql_async::{DriverError, Error as MysqlError, ServerError};
+use mysql_async::{DriverError, Error as MysqlError, IoError, ServerError};
 
 use super::settings::SettingsError;
 use super::status::FaultKind;
@@ -34,6 +34,9 @@ pub enum ArchiveError {
     /// Authentication failed or a privilege is missing.
     #[error("archive {target} denies access ({doing}): {why}")]
     AccessDenied { target: String, doing: &'static str, why: String },
+    /// There is no TLS connection as the settings demand it.
+    #[error("archive {target} cannot be reached by TLS (archive.tls): {why}")]
+    Tls { target: String, why: String },
     /// The tables do not match this version's schema.
     #[error("archive {target}: {why}")]
     Schema { target: String, why: String },
@@ -157,11 +160,24 @@ impl StatementError {
                 ArchiveError::AccessDenied { target, doing, why }
             }
             StatementError::Mysql(MysqlError::Driver(
-                DriverError::CleartextPluginDisabled
-                | DriverError::MysqlOldPasswordDisabled
-                | DriverError::NoClientSslFlagFromServer,
+                DriverError::CleartextPluginDisabled | DriverError::MysqlOldPasswordDisabled,
             )) => {
                 ArchiveError::AccessDenied { target, doing, why: "its authentication method is not supported".into() }
+            }
+            StatementError::Mysql(MysqlError::Driver(DriverError::NoClientSslFlagFromServer)) => {
+                ArchiveError::Tls { target, why: "the server does not offer it".into() }
+            }
+            StatementError::Mysql(MysqlError::Driver(error @ DriverError::NoKeyFound)) => {
+                ArchiveError::Tls { target, why: format!("archive.tls_key: {error}") }
+            }
+            StatementError::Mysql(MysqlError::Io(IoError::Tls(error))) => {
+                ArchiveError::Tls { target, why: error.to_string() }
+            }
+            // A handshake that fails is reported as invalid data.
+            StatementError::Mysql(MysqlError::Io(IoError::Io(error)))
+                if error.kind() == std::io::ErrorKind::InvalidData =>
+            {
+                ArchiveError::Tls { target, why: error.to_string() }
             }
             StatementError::LoadData(why) => ArchiveError::Rejected { target, what: doing, why },
             StatementError::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },

@@ -59,6 +59,11 @@ impl ArchiveUrl {
         // The driver checks the rest. The host in its URL is replaced below.
         let opts = Opts::from_url(&format!("{before}localhost{after}"))
             .map_err(|error| SettingsError::Url(error.to_string()))?;
+        if opts.ssl_opts().is_some()
+            || ["require_ssl", "verify_ca", "verify_identity"].iter().any(|it| after.contains(it))
+        {
+            return Err(SettingsError::Url("TLS is not a part of the URL: set archive.tls".into()));
+        }
         if opts.db_name().is_none() {
             return Err(SettingsError::NoDatabase);
         }
@@ -221,6 +226,7 @@ mod tests {
             ("mysql://u@a,b", ["names no database", ""]),
             ("mysql://u@a,b/d?nonsense=1", ["nonsense", ""]),
             ("mysql://u@a,b/d?socket=/s", ["socket", "several hosts"]),
+            ("mysql://u@a/d?require_ssl=true", ["archive.tls", ""]),
         ] {
             let message = ArchiveUrl::parse(url).unwrap_err().to_string();
             assert!(message.contains("archive.url"), "{url}: {message}");

@@ -46,7 +46,7 @@ pub use load_data::WriteMethod;
 pub use migrations::MigrationStep;
 pub use restore::{Page, PageKey};
 pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
-pub use settings::{ArchiveSettings, OnOlderDatabase, SettingsError};
+pub use settings::{ArchiveSettings, OnOlderDatabase, SettingsError, Tls};
 pub use verify::{RowDifference, Verification};
 pub use worker::run;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mysql_async::{Opts, OptsBuilder};
+use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::ArchiveUrl;
@@ -22,6 +22,13 @@ pub struct ArchiveSettings {
     /// Name of a systemd credential (`LoadCredential=`) that contains the password. Empty: no
     /// credential.
     pub credential: String,
+    /// Whether the connection uses TLS. A Unix socket never does.
+    pub tls: Tls,
+    /// A PEM file with the certificates of authorities; empty: those of the web. For [`Tls::Verify`].
+    pub tls_ca: PathBuf,
+    /// PEM files with the certificate of this client and its key. Empty: none.
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
     /// Largest age of the archive's data, s. 2 to 86,400. Changes are written every half
     /// interval.
     pub interval_s: u32,
@@ -46,6 +53,19 @@ pub struct ArchiveSettings {
     pub backoff_ms_min: u32,
     /// Longest back-off, ms. `backoff_ms_min` to 3,600,000.
     pub backoff_ms_max: u32,
+}
+
+/// Whether a connection uses TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tls {
+    Off,
+    /// If the server offers it. Its certificate is not checked.
+    Preferred,
+    /// Its certificate is not checked.
+    Required,
+    /// The certificate of the server must be valid for its name.
+    Verify,
 }
 
 /// What to do if the archive is older than the state.
@@ -73,6 +93,12 @@ pub enum SettingsError {
     ConflictingPasswordSources,
     #[error("archive.password_file {path}: {error}")]
     PasswordFile { path: String, error: String },
+    #[error("archive.{name} {path}: {error}")]
+    TlsFile { name: &'static str, path: String, error: String },
+    #[error("archive.tls_cert and archive.tls_key belong together; set both or none")]
+    TlsIdentity,
+    #[error("archive.{name} is set, but archive.tls is \"off\"")]
+    TlsIsOff { name: &'static str },
     #[error("archive.credential {name:?}: {error}")]
     Credential { name: String, error: String },
 }
@@ -82,6 +108,10 @@ impl Default for ArchiveSettings {
         ArchiveSettings {
             url: String::new(),
             password_file: PathBuf::new(),
+            tls: Tls::Off,
+            tls_ca: PathBuf::new(),
+            tls_cert: PathBuf::new(),
+            tls_key: PathBuf::new(),
             credential: String::new(),
             interval_s: 600,
             drain_timeout_s: 20,
@@ -119,6 +149,15 @@ impl ArchiveSettings {
         if !self.password_file.as_os_str().is_empty() && !self.credential.is_empty() {
             return Err(SettingsError::ConflictingPasswordSources);
         }
+        let files = [("tls_ca", &self.tls_ca), ("tls_cert", &self.tls_cert), ("tls_key", &self.tls_key)];
+        if let Some((name, _)) =
+            files.into_iter().find(|(_, path)| self.tls == Tls::Off && !path.as_os_str().is_empty())
+        {
+            return Err(SettingsError::TlsIsOff { name });
+        }
+        if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            return Err(SettingsError::TlsIdentity);
+        }
         if self.is_on() {
             self.parsed_url()?;
         }
@@ -140,6 +179,7 @@ impl ArchiveSettings {
         let password = self.password()?.or_else(|| url.opts().pass().map(str::to_owned));
         Ok(OptsBuilder::from_opts(url.opts().clone())
             .pass(password)
+            .ssl_opts(self.tls_options()?)
             // By default the driver silently replaces a connection to a loopback address by
             // one to the server's Unix socket. Behind a proxy or in a container, that
             // socket may belong to another server.
@@ -156,6 +196,25 @@ impl ArchiveSettings {
         ArchiveUrl::parse(&self.url)
     }
 
+    fn tls_options(&self) -> Result<Option<SslOpts>, SettingsError> {
+        if self.tls == Tls::Off {
+            return Ok(None);
+        }
+        let is_checked = self.tls == Tls::Verify;
+        let mut options = SslOpts::default()
+            .with_danger_accept_invalid_certs(!is_checked)
+            .with_danger_skip_domain_validation(!is_checked);
+        if is_checked && !self.tls_ca.as_os_str().is_empty() {
+            let authorities = read_pem("tls_ca", &self.tls_ca)?;
+            options = options.with_disable_built_in_roots(true).with_root_certs(vec![authorities.into()]);
+        }
+        if !self.tls_cert.as_os_str().is_empty() {
+            let (certificate, key) = (read_pem("tls_cert", &self.tls_cert)?, read_pem("tls_key", &self.tls_key)?);
+            options = options.with_client_identity(Some(ClientIdentity::new(certificate.into(), key.into())));
+        }
+        Ok(Some(options))
+    }
+
     fn password(&self) -> Result<Option<String>, SettingsError> {
         if !self.password_file.as_os_str().is_empty() {
             return read_password(&self.password_file).map(Some).map_err(|error| SettingsError::PasswordFile {
@@ -170,6 +229,16 @@ impl ArchiveSettings {
             return read_password(&Path::new(&folder).join(&self.credential)).map(Some).map_err(fail);
         }
         Ok(None)
+    }
+}
+
+/// Reads a PEM file.
+fn read_pem(name: &'static str, path: &Path) -> Result<Vec<u8>, SettingsError> {
+    let fail = |error: String| SettingsError::TlsFile { name, path: path.display().to_string(), error };
+    let text = std::fs::read(path).map_err(|error| fail(error.to_string()))?;
+    match text.windows(11).any(|part| part == b"-----BEGIN ") {
+        true => Ok(text),
+        false => Err(fail("it is not a PEM file".to_owned())),
     }
 }
 

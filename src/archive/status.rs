@@ -61,6 +61,7 @@ pub enum FaultKind {
     Blocked,
     Unavailable,
     AccessDenied,
+    Tls,
     Schema,
     Charset,
     InUse,
@@ -81,6 +82,7 @@ impl FaultKind {
             FaultKind::Blocked => "blocked",
             FaultKind::Unavailable => "unavailable",
             FaultKind::AccessDenied => "access_denied",
+            FaultKind::Tls => "tls",
             FaultKind::Schema => "schema",
             FaultKind::Charset => "charset",
             FaultKind::InUse => "in_use",
@@ -99,6 +101,7 @@ impl FaultKind {
         match self {
             FaultKind::Settings
             | FaultKind::AccessDenied
+            | FaultKind::Tls
             | FaultKind::Schema
             | FaultKind::Charset
             | FaultKind::KeyMismatch
@@ -123,6 +126,7 @@ impl ArchiveError {
             ArchiveError::Unavailable { .. } | ArchiveError::Donor { .. } => FaultKind::Unavailable,
             ArchiveError::AllHosts { kind, .. } => *kind,
             ArchiveError::AccessDenied { .. } => FaultKind::AccessDenied,
+            ArchiveError::Tls { .. } => FaultKind::Tls,
             ArchiveError::Schema { .. } => FaultKind::Schema,
             ArchiveError::Charset { .. } => FaultKind::Charset,
             ArchiveError::InUse { .. } | ArchiveError::OtherWriter { .. } => FaultKind::InUse,

@@ -19,7 +19,7 @@ use keys::{Applies, KEYS};
 pub use paths::rebuild_dir;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::OnOlderDatabase;
+use crate::archive::{OnOlderDatabase, Tls};
 use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
 use crate::config::validate::KeyLines;
@@ -204,6 +204,10 @@ pub struct ArchiveConfig {
     /// Empty: no archive. May hold a password: see [`ArchiveConfig::url_without_password`].
     pub url: String,
     pub password_file: PathBuf,
+    pub tls: Tls,
+    pub tls_ca: PathBuf,
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
     pub interval_s: u64,
     pub drain_timeout_s: u64,
     pub outbox_entries_max: u64,

@@ -90,7 +90,7 @@ struct VisitorLog<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Fault)]
 struct VisitorFault<'a> {
-    /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `schema`,
+    /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `tls`, `schema`,
     /// `charset`, `in_use`, `key_mismatch`, `older_database`, `later_week`, `rejected` or `panic`. A fault of the log is `disk_full` or
     /// `unreadable`.
     kind: &'a str,

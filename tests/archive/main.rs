@@ -13,6 +13,7 @@ mod retention;
 mod schema_migration;
 mod silent;
 mod state_source;
+mod tls;
 mod top_boards;
 mod write_method;
 

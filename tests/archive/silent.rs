@@ -2,10 +2,11 @@
 //! than the state, two copies of one state, and rows of a future week.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::database::Database;
 use crate::scans;
-use crate::state_source::{StateSource, open, reopen};
+use crate::state_source::{StateSource, open};
 use clqd::archive::{ArchiveSettings, FaultKind, OnOlderDatabase};
 use clqd::engine::Event;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS};
@@ -39,6 +40,13 @@ fn new_state(dir: &Path) -> State {
     let mut state = open(dir);
     state.engine.add_server(ServerUrl::parse(&url(1)).unwrap(), vec!["ctf".to_owned()], MONDAY_MS).unwrap();
     state
+}
+
+/// Opens a state again that was dropped without anything else: what was not committed is lost.
+fn reopen(state: State, dir: &Path) -> State {
+    drop(state);
+    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
+    open(dir)
 }
 
 /// The end of a week: it is closed.

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use crate::scans;
 use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
@@ -21,13 +20,6 @@ use tokio::sync::watch;
 pub fn open(dir: &Path) -> State {
     let engine = EngineSettings { archive_enabled: true, ..EngineSettings::default() };
     State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap()
-}
-
-/// Opens a state again that was dropped without anything else: what was not committed is lost.
-pub fn reopen(state: State, dir: &Path) -> State {
-    drop(state);
-    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
-    open(dir)
 }
 
 #[derive(Clone)]

@@ -81,6 +81,11 @@ impl Source {
 }
 
 impl JobSource for Source {
+    async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
+        // As of the default plan of a writer: a connection after a failure continues at once.
+        Ok(Some(0))
+    }
+
     async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         let is_pending = *self.is_pending.lock().unwrap() && query.contains(Source::key());
         let job =

@@ -4,6 +4,7 @@
 //! takes half a minute and 600 MB of memory, so they are ignored by default: `tests/run
 //! --cluster` runs them, one at a time.
 
+mod copies;
 mod daemon;
 mod failover;
 mod fencing;
@@ -15,3 +16,5 @@ mod database;
 mod sandbox;
 #[path = "../support/scans.rs"]
 mod scans;
+#[path = "../archive/state_source.rs"]
+mod state_source;

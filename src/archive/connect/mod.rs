@@ -20,14 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::{AsQuery, FromRow, Queryable};
-use mysql_async::{Conn, DriverError, Error as MysqlError, InfileData, Opts, Row};
+use mysql_async::{Conn, DriverError, Error as MysqlError, InfileData, Opts, OptsBuilder, Row};
 
 use self::host_order::Attempt;
 pub(super) use self::host_order::HostOrder;
 use super::error::{ArchiveError, StatementError};
 use super::hosts::ArchiveUrl;
 use super::load_data::WriteMethod;
-use super::settings::ArchiveSettings;
+use super::settings::{ArchiveSettings, Tls};
 use super::writer_epoch::WriterEpoch;
 
 /// A running statement is reported after this time without a response.
@@ -124,7 +124,15 @@ impl Archive {
         let target = url.target_of(index);
         let opts = url.at_host(opts, index);
         let within = Duration::from_millis(settings.connect_timeout_ms.into());
-        let conn = match tokio::time::timeout(within, Conn::new(opts)).await {
+        let connected = async {
+            match Conn::new(opts.clone()).await {
+                Err(MysqlError::Driver(DriverError::NoClientSslFlagFromServer)) if settings.tls == Tls::Preferred => {
+                    Conn::new(OptsBuilder::from_opts(opts).ssl_opts(None)).await
+                }
+                connected => connected,
+            }
+        };
+        let conn = match tokio::time::timeout(within, connected).await {
             Ok(Ok(conn)) => conn,
             Ok(Err(error)) => return Err(StatementError::from(error).classify(&target, "connect")),
             Err(_) => {
@@ -186,6 +194,12 @@ impl Archive {
             self.conn.disconnect().await
         };
         let _ = tokio::time::timeout(within, closed).await;
+    }
+
+    /// The cipher of the connection; empty: it is not encrypted.
+    pub async fn cipher(&mut self) -> Result<String, ArchiveError> {
+        let row: Option<(String, String)> = self.first("session", "SHOW SESSION STATUS LIKE 'Ssl_cipher'").await?;
+        Ok(row.map_or_else(String::new, |(_, cipher)| cipher))
     }
 
     /// Sets the timeout of statements. Returns the one before.

@@ -37,6 +37,11 @@ impl Outbox {
 }
 
 impl JobSource for Outbox {
+    async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
+        // As of the default plan of a writer: a connection after a failure continues at once.
+        Ok(Some(0))
+    }
+
     async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
         Ok(self.with(|world| {
             let mut rows = 0;
