@@ -73,6 +73,9 @@ pub struct VerifyRow {
     pub server_weeks_skipped: u64,
     /// Names of players that were not compared, because they waited in the outbox.
     pub names_skipped: u64,
+    /// Weeks whose published boards and totals of players were not compared, because they waited in the outbox each time.
+    #[serde(default)]
+    pub boards_skipped: u64,
     /// Weeks with differences that `clqd archive resend --weeks` repairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend_weeks: Option<WeekRange>,

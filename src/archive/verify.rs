@@ -5,18 +5,24 @@
 //! `map_week.game` is not compared, because it is the game of the server when the row was written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use mysql_async::Row;
 
 use super::connect::Archive;
 use super::error::ArchiveError;
-use super::sql::{Table, comma_separated, in_group, literals, read_literal, truncate_chars};
-use super::write::tables::{BEST_POSITION, BOARD_STEP, MAP_WEEK, PLAYER, PLAYER_WEEK, SERVER_WEEK};
+use super::sql::{Table, comma_separated, in_group, literal, literals, read_literal, truncate_chars};
+use super::write::tables::{
+    BEST_POSITION, BOARD_STEP, MAP_WEEK, PLAYER, PLAYER_TOTAL, PLAYER_WEEK, SERVER_WEEK, TOP_BOARD, TOP_BOARD_ROW, WEEK,
+};
+use super::write::top_boards::{board_key, entry_values, head_values};
 use super::write::weeks::{
     best_position_values, best_rows, map_week_values, player_range_condition, player_week_values, server_week_values,
 };
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::archive::{ArchiveJob, WeekArchive};
+use crate::model::calendar::week_label;
+use crate::model::top_board::TopBoard;
 use crate::model::{MapKey, ServerKey, WeekKey};
 
 /// Keys in one IN list.
@@ -106,6 +112,113 @@ impl Archive {
             let rows = expected.rows.iter().filter(|(key, _)| chunk.contains(&key[0]));
             let rows = rows.map(|(key, values)| (key.clone(), values.clone())).collect();
             compare(&ExpectedRows { table: &PLAYER, rows }, &found, None, &mut all);
+        }
+        self.end_reading().await?;
+        Ok(all)
+    }
+
+    /// Compares published boards, at least one. Adds their keys to `keys`.
+    pub async fn verify_top_boards(
+        &mut self,
+        boards: &[TopBoard],
+        keys: &mut BTreeSet<u64>,
+    ) -> Result<Verification, ArchiveError> {
+        let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
+        let mut all = Verification::default();
+        self.begin_reading().await?;
+        for board in boards {
+            let key = board_key(board, &board.window.window);
+            heads.add(literals(|row| head_values(row, board, key, 0)));
+            let previous = self.previous_positions(board).await;
+            let previous = previous.map_err(|fault| fault.classify(&self.target, TOP_BOARD_ROW.name))?;
+            for (entry, position) in board.entries.iter().zip(1..) {
+                rows.add(literals(|row| entry_values(row, key, position, entry, &previous)));
+            }
+        }
+        let of_boards: Vec<u64> = boards.iter().map(|board| board_key(board, &board.window.window)).collect();
+        let condition = format!("board IN ({})", comma_separated(&of_boards));
+        keys.extend(of_boards);
+        let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
+        // The last value is the time of publication.
+        heads
+            .rows
+            .values_mut()
+            .chain(found.values_mut())
+            .filter_map(|values| values.last_mut())
+            .for_each(String::clear);
+        compare(&heads, &found, None, &mut all);
+        compare(&rows, &self.read_rows(&TOP_BOARD_ROW, &condition).await?, None, &mut all);
+        self.end_reading().await?;
+        Ok(all)
+    }
+
+    /// Finds published boards of a window that there should not be. `boards`: the keys of all others, of which `last` is
+    /// one.
+    pub async fn verify_surplus_boards(
+        &mut self,
+        boards: &BTreeSet<u64>,
+        last: &TopBoard,
+    ) -> Result<Verification, ArchiveError> {
+        let (window_type, label) = (literal(&last.window_type), literal(&last.window.window));
+        let condition = format!("window_type = {window_type} AND window_label = {label}");
+        let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
+        found.retain(|key, _| key[0].parse().is_ok_and(|board| !boards.contains(&board)));
+        let mut all = Verification::default();
+        compare(&ExpectedRows::new(&TOP_BOARD), &found, None, &mut all);
+        Ok(all)
+    }
+
+    /// Compares the totals of players in a week with the rows in the database that they are sums of, and the row of
+    /// the week. Both change in the same transaction.
+    pub async fn verify_player_totals(
+        &mut self,
+        week: WeekKey,
+        span: Range<i64>,
+    ) -> Result<Verification, ArchiveError> {
+        let mut all = Verification::default();
+        let mut expected = ExpectedRows::new(&WEEK);
+        expected.add(literals(|row| _ = row.uint(week.0).text(&week_label(week)).int(span.start).int(span.end)));
+        self.begin_reading().await?;
+        let found = self.read_rows(&WEEK, &format!("week = {week}")).await?;
+        let has_rows =
+            self.first::<u8>("player_week", &format!("SELECT 1 FROM player_week WHERE week = {week} LIMIT 1")).await?;
+        if has_rows.is_some() || !found.is_empty() {
+            compare(&expected, &found, None, &mut all);
+        }
+        // Sums of decimals differ by their order.
+        let select = format!(
+            "SELECT sums.*, total.servers, total.time_ms, total.time_est_ms, total.points, total.points_est, \
+             total.last_seen_ms FROM (SELECT player, COUNT(*) AS servers, SUM(time_ms) AS time_ms, \
+             SUM(time_est_ms) AS time_est_ms, SUM(points) AS points, ROUND(SUM(points_est), 3) AS points_est, \
+             {} + MAX(time_reached_after_ms) AS last_seen_ms FROM player_week WHERE week = {week} GROUP BY player) AS sums \
+             LEFT JOIN player_total AS total ON total.player = sums.player AND total.week = {week} \
+             WHERE NOT (total.servers <=> sums.servers AND total.time_ms <=> sums.time_ms AND \
+             total.time_est_ms <=> sums.time_est_ms AND total.points <=> sums.points AND \
+             total.last_seen_ms <=> sums.last_seen_ms AND ABS(total.points_est - sums.points_est) < 0.0015) LIMIT {IN_LIST_MAX}",
+            span.start
+        );
+        for row in self.read("player_total", &select).await? {
+            let (player, values) = row.split_first().expect("columns of the query");
+            let (sums, total) = values.split_at(values.len() / 2);
+            let difference = |column, expected, found| RowDifference {
+                server: None,
+                table: PLAYER_TOTAL.name,
+                key: format!("player={player}"),
+                column,
+                expected,
+                found,
+                map: None,
+            };
+            if total[0] == "NULL" {
+                all.differences.push(difference(None, Some("a row".to_owned()), None));
+                continue;
+            }
+            let columns = PLAYER_TOTAL.columns[PLAYER_TOTAL.key_columns..].iter().zip(sums.iter().zip(total));
+            let different = columns.filter(|(_, (sum, total))| sum != total);
+            all.differences.extend(
+                different
+                    .map(|(column, (sum, total))| difference(Some(*column), Some(sum.clone()), Some(total.clone()))),
+            );
         }
         self.end_reading().await?;
         Ok(all)

@@ -17,7 +17,8 @@ use crate::control::ResponseWriter;
 use crate::daemon::engine_thread::Command;
 use crate::model::archive::{ArchiveJob, ExpectedStep, ExpectedWeek, WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::week_label;
-use crate::model::{MapKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::top_board::{TopBoard, TopBoards};
+use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 /// Most differences that are listed; further ones are only counted.
 const LISTED_MAX: u64 = 5_000;
@@ -33,6 +34,12 @@ const PASS_POLL: Duration = Duration::from_millis(500);
 
 /// Pause between two requests for a chunk that is being prepared.
 const CHUNK_PAUSE: Duration = Duration::from_millis(20);
+
+const PLAYER_WEEK: &str = "player_week";
+const PLAYER_TOTAL: &str = "player_total";
+
+/// Pause while boards are read into memory.
+const BUILD_PAUSE: Duration = Duration::from_millis(100);
 
 impl Shared {
     pub(super) async fn verify_archive(
@@ -54,6 +61,7 @@ impl Shared {
             unsettled: BTreeMap::new(),
             different_weeks: BTreeSet::new(),
             different_maps: BTreeSet::new(),
+            different_players: BTreeSet::new(),
         };
         let verified = verifier.run(&settings, &weeks).await;
         let summary = verifier.summary;
@@ -72,8 +80,9 @@ struct Verifier<'a> {
     /// Weeks of servers that changed or waited in the outbox meanwhile.
     unsettled: BTreeMap<WeekKey, BTreeSet<ServerKey>>,
     different_weeks: BTreeSet<WeekKey>,
-    /// Maps with differences. Differences in their totals are not reported.
+    /// Maps and players with differences. Differences in their totals are not reported.
     different_maps: BTreeSet<(WeekKey, MapKey)>,
+    different_players: BTreeSet<(WeekKey, String)>,
 }
 
 impl Verifier<'_> {
@@ -103,6 +112,9 @@ impl Verifier<'_> {
                     self.report(Some(week), None, difference).await?;
                 }
             }
+        }
+        for &week in weeks {
+            archive = self.verify_boards(archive, settings, week).await?;
         }
         self.verify_names(&mut archive).await?;
         archive.close().await;
@@ -225,6 +237,74 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Compares the published boards of a week, if it is closed, and the totals of its players.
+    async fn verify_boards(
+        &mut self,
+        mut archive: Archive,
+        settings: &ArchiveSettings,
+        week: WeekKey,
+    ) -> Result<Archive, ApiError> {
+        for _ in 0..=ROUNDS_MAX {
+            if !self.awaits_publication(week).await? {
+                let differences = self.compare_boards(&mut archive, week).await?;
+                // They may have been written again meanwhile.
+                if differences.is_empty() || !self.awaits_publication(week).await? {
+                    for difference in differences {
+                        let player = (week, difference.key.clone());
+                        if difference.table != PLAYER_TOTAL || !self.different_players.contains(&player) {
+                            self.report(Some(week), None, difference).await?;
+                        }
+                    }
+                    return Ok(archive);
+                }
+            }
+            // The database closes connections that are idle for long.
+            archive.close().await;
+            self.wait_for_pass(settings).await?;
+            archive = connect(settings).await?;
+        }
+        self.summary.boards_skipped += 1;
+        Ok(archive)
+    }
+
+    async fn awaits_publication(&self, week: WeekKey) -> Result<bool, ApiError> {
+        let tasks = self.shared.send_command(|reply| Command::ArchiveTasks { reply }).await?;
+        Ok(tasks.iter().any(|task| task.key == OutboxKey::TopBoards(week.into())))
+    }
+
+    async fn compare_boards(&mut self, archive: &mut Archive, week: WeekKey) -> Result<Vec<RowDifference>, ApiError> {
+        let (window, mut last, mut keys) = (Some(week.into()), None::<TopBoard>, BTreeSet::new());
+        let mut found = Vec::new();
+        loop {
+            let after = last.as_ref().map(|last| last.key);
+            match self.shared.send_command(|reply| Command::TopBoards { window, after, reply }).await? {
+                TopBoards::Building => {
+                    tokio::time::sleep(BUILD_PAUSE).await;
+                    self.replies.progress(Progress::default()).await?;
+                    continue;
+                }
+                TopBoards::Deleted => return Ok(Vec::new()),
+                TopBoards::Next(boards) => {
+                    let Some(board) = boards.last() else { break };
+                    // Boards of a running week are published once in an interval.
+                    if board.window.closed {
+                        found.push(archive.verify_top_boards(&boards, &mut keys).await.map_err(failed)?);
+                    }
+                    last = Some(board.clone());
+                }
+            }
+        }
+        let Some(last) = last else { return Ok(Vec::new()) };
+        if last.window.closed {
+            found.push(archive.verify_surplus_boards(&keys, &last).await.map_err(failed)?);
+        }
+        if let Some((start_ms, end_ms)) = last.window.start_ms.zip(last.window.end_ms) {
+            found.push(archive.verify_player_totals(week, start_ms..end_ms).await.map_err(failed)?);
+        }
+        self.summary.rows += found.iter().flat_map(|found| found.rows.values()).sum::<u64>();
+        Ok(found.into_iter().flat_map(|found| found.differences).collect())
+    }
+
     /// Compares the names of all players with rows.
     async fn verify_names(&mut self, archive: &mut Archive) -> Result<(), ApiError> {
         let players: Vec<PlayerKey> = std::mem::take(&mut self.players).into_iter().collect();
@@ -288,6 +368,8 @@ impl Verifier<'_> {
     ) -> Result<(), ApiError> {
         self.different_weeks.extend(week);
         self.different_maps.extend(week.zip(difference.map));
+        self.different_players
+            .extend(week.filter(|_| difference.table == PLAYER_WEEK).map(|it| (it, difference.key.clone())));
         self.summary.differences += 1;
         if self.summary.listed == LISTED_MAX {
             return Ok(());

@@ -165,10 +165,11 @@ impl GlobalState {
 
     /// After a change of a week: if it is closed, its boards are published again.
     fn enqueue_boards_of_closed(&mut self, week: WeekKey) {
-        // The running week is the last one.
-        let state = self.meta.weeks.iter().rev().find(|state| state.week == week);
-        if state.is_some_and(|state| state.phase == WeekPhase::Closed) {
-            self.pending.outbox.insert(OutboxKey::TopBoards(week.into()));
+        // The running week is the last one. The boards of the week after have positions of this one.
+        for state in self.meta.weeks.iter().rev().take_while(|state| state.week >= week) {
+            if state.phase == WeekPhase::Closed && state.week.0 <= week.0 + 1 {
+                self.pending.outbox.insert(OutboxKey::TopBoards(state.week.into()));
+            }
         }
     }
 

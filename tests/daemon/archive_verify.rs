@@ -84,7 +84,10 @@ fn verify(sandbox: &Sandbox, args: &[&str]) -> (BTreeSet<Found>, Value) {
     let found = all.iter().map(|row| {
         assert_eq!(row["kind"], "archive_difference", "{row}");
         assert_eq!(row["difference"] == "value", row["expected"] != row["found"], "{row}");
-        let is_of_server = !matches!(row["table"].as_str(), Some("player" | "map_total"));
+        let is_of_server = !matches!(
+            row["table"].as_str(),
+            Some("player" | "map_total" | "player_total" | "week" | "top_board" | "top_board_row")
+        );
         assert_eq!(row["server"].is_string(), is_of_server, "{row}");
         let of = |field| text(row, field);
         (of("difference"), of("table"), of("week"), of("key"), of("column"))
@@ -132,7 +135,8 @@ fn rows_changed_by_hand_are_listed_and_repaired() {
     assert!(
         count("player_week") > LARGE_WEEK_PLAYERS as u64 && count("board_step") > 100 && count("best_position") > 100
     );
-    assert!((in_tables * 9 / 10..in_tables + count("map_total") + 1).contains(&compared), "{compared} of {in_tables}");
+    let others: u64 = ["map_total", "top_board", "top_board_row", "week"].map(count).iter().sum();
+    assert!((in_tables * 9 / 10..in_tables + others + 1).contains(&compared), "{compared} of {in_tables}");
 
     let closed = one("SELECT week FROM week WHERE label = '2025-W48'")[0].clone();
     let open = one("SELECT week FROM week WHERE label = '2025-W49'")[0].clone();
@@ -193,6 +197,30 @@ fn rows_changed_by_hand_are_listed_and_repaired() {
     expect("missing", "server_week", &open, String::new(), "");
     run(&format!("DELETE FROM board_step WHERE (week, server, ranking, position) = ({open}, {large}, 'time', 33)"));
     expect("missing", "board_step", &open, "ranking='time' position=33".to_owned(), "");
+    let board =
+        &one("SELECT board FROM top_board WHERE window_label = '2025-W48' AND ranking = 'elo' AND scope = ''")[0];
+    run(&format!("UPDATE top_board SET closed = 0, players = players + 1 WHERE board = {board}"));
+    for column in ["closed", "players"] {
+        expect("value", "top_board", &closed, format!("board={board}"), column);
+    }
+    run(&format!("UPDATE top_board_row SET score = score + 1 WHERE (board, position) = ({board}, 1)"));
+    expect("value", "top_board_row", &closed, format!("board={board} position=1"), "score");
+    run(&format!("DELETE FROM top_board_row WHERE (board, position) = ({board}, 2)"));
+    expect("missing", "top_board_row", &closed, format!("board={board} position=2"), "");
+    run(&format!(
+        "INSERT INTO top_board_row (board, position, player, score, reached_ms) VALUES ({board}, 999999, 1, 1, 1)"
+    ));
+    expect("surplus", "top_board_row", &closed, format!("board={board} position=999999"), "");
+    run(
+        "INSERT INTO top_board SELECT 7, scope_type, 'gone', window_type, window_label, start_ms, end_ms, ranking, players, \
+         closed, published_ms FROM top_board WHERE window_label = '2025-W48' AND scope <> '' LIMIT 1",
+    );
+    expect("surplus", "top_board", &closed, "board=7".to_owned(), "");
+    let last = &one(&format!("SELECT MAX(player) FROM player_week WHERE week = {closed} AND player < 4000000"))[0];
+    run(&format!("UPDATE player_total SET time_ms = time_ms + 1 WHERE (player, week) = ({last}, {closed})"));
+    expect("value", "player_total", &closed, format!("player={last}"), "time_ms");
+    run(&format!("UPDATE week SET end_ms = end_ms + 1 WHERE week = {closed}"));
+    expect("value", "week", &closed, String::new(), "end_ms");
     let name = &one(&format!("SELECT player FROM player_week WHERE week = {closed} ORDER BY player"))[0];
     run(&format!("UPDATE player SET display = 'it''s me' WHERE player = {name}"));
     expect("value", "player", "", format!("player={name}"), "display");

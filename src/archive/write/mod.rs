@@ -17,7 +17,7 @@ mod replaced_rows;
 mod servers;
 mod surplus;
 pub(super) mod tables;
-mod top_boards;
+pub(super) mod top_boards;
 mod week_chunks;
 pub(super) mod weeks;
 

@@ -7,7 +7,7 @@ pub(super) const MAP: Table = Table { name: "map", columns: &["map", "name"], ke
 pub(in crate::archive) const PLAYER: Table =
     Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
 pub(super) const PLAYER_WORD: Table = Table { name: "player_word", columns: &["word", "player"], key_columns: 2 };
-pub(super) const WEEK: Table =
+pub(in crate::archive) const WEEK: Table =
     Table { name: "week", columns: &["week", "label", "start_ms", "end_ms"], key_columns: 1 };
 pub(super) const SERVER: Table = Table {
     name: "server",
@@ -112,12 +112,12 @@ pub(in crate::archive) const BEST_POSITION: Table = Table {
     columns: &["server", "player", "ranking", "ordinal", "position", "week"],
     key_columns: 4,
 };
-pub(super) const PLAYER_TOTAL: Table = Table {
+pub(in crate::archive) const PLAYER_TOTAL: Table = Table {
     name: "player_total",
     columns: &["player", "week", "servers", "time_ms", "time_est_ms", "points", "points_est", "last_seen_ms"],
     key_columns: 2,
 };
-pub(super) const TOP_BOARD: Table = Table {
+pub(in crate::archive) const TOP_BOARD: Table = Table {
     name: "top_board",
     columns: &[
         "board",
@@ -134,7 +134,7 @@ pub(super) const TOP_BOARD: Table = Table {
     ],
     key_columns: 1,
 };
-pub(super) const TOP_BOARD_ROW: Table = Table {
+pub(in crate::archive) const TOP_BOARD_ROW: Table = Table {
     name: "top_board_row",
     columns: &["board", "position", "player", "score", "reached_ms", "previous_position"],
     key_columns: 2,

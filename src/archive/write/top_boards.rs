@@ -9,11 +9,11 @@ use siphasher::sip::SipHasher24;
 use super::tables::{ONLINE_TOTAL, SITE_TOTAL, TOP_BOARD, TOP_BOARD_ROW};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::error::ArchiveError;
-use crate::archive::sql::{literal, truncate_chars};
+use crate::archive::error::{ArchiveError, StatementError};
+use crate::archive::sql::{Values, literal, truncate_chars};
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::calendar::MINUTE_MS;
-use crate::model::top_board::{SiteTotals, TopBoard};
+use crate::model::top_board::{SiteTotals, TopBoard, TopEntry};
 
 /// Time between two values of the online totals.
 const ONLINE_STEP_MS: i64 = 10 * MINUTE_MS;
@@ -22,7 +22,7 @@ const ONLINE_STEP_MS: i64 = 10 * MINUTE_MS;
 const ALL_GAMES: u32 = 0;
 
 /// Key of a board in a window: the same for the same scope, window and ranking in every state.
-pub(super) fn board_key(board: &TopBoard, window: &str) -> u64 {
+pub(in crate::archive) fn board_key(board: &TopBoard, window: &str) -> u64 {
     let mut hasher = SipHasher24::new();
     for part in [board.key.scope.name(), &board.scope_name, window, board.key.ranking.name()] {
         hasher.write(part.as_bytes());
@@ -31,15 +31,31 @@ pub(super) fn board_key(board: &TopBoard, window: &str) -> u64 {
     hasher.finish()
 }
 
+/// The values of the row of a board.
+pub(in crate::archive) fn head_values(row: &mut Values<'_>, board: &TopBoard, key: u64, now_ms: i64) {
+    row.uint(key).text(board.key.scope.name()).text(truncate_chars(&board.scope_name, NAME_BYTES_MAX));
+    row.text(&board.window_type).text(&board.window.window);
+    row.opt_int(board.window.start_ms).opt_int(board.window.end_ms).text(board.key.ranking.name());
+    row.uint(board.size).bool(board.window.closed).int(now_ms);
+}
+
+/// The values of the row of a position. `previous`: positions of players on the board of the window before.
+pub(in crate::archive) fn entry_values(
+    row: &mut Values<'_>,
+    key: u64,
+    position: u32,
+    entry: &TopEntry,
+    previous: &BTreeMap<u32, u32>,
+) {
+    row.uint(key).uint(position).uint(entry.player.0).double(entry.score).int(entry.reached_ms);
+    row.opt_uint(previous.get(&entry.player.0).copied());
+}
+
 impl Archive {
     pub(super) async fn upsert_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<u64, TransactionError> {
         let (key, table) = (board_key(board, &board.window.window), TOP_BOARD_ROW.name);
         self.doing = table;
-        let mut previous: BTreeMap<u32, u32> = BTreeMap::new();
-        if let Some(window) = &board.previous_window {
-            let select = format!("SELECT player, position FROM {table} WHERE board = {}", board_key(board, window));
-            previous.extend(self.rows::<(u32, u32)>(&select).await.doing(table)?);
-        }
+        let previous = self.previous_positions(board).await.doing(table)?;
         let select =
             format!("SELECT position, player, score, reached_ms, previous_position FROM {table} WHERE board = {key}");
         let found: Vec<(u32, u32, f64, i64, Option<u32>)> = self.rows(&select).await.doing(table)?;
@@ -48,19 +64,12 @@ impl Archive {
             .map(|(position, player, score, reached_ms, previous)| (position, (player, score, reached_ms, previous)))
             .collect();
         let mut head = self.upsert(&TOP_BOARD);
-        head.row(|row| {
-            row.uint(key).text(board.key.scope.name()).text(truncate_chars(&board.scope_name, NAME_BYTES_MAX));
-            row.text(&board.window_type).text(&board.window.window);
-            row.opt_int(board.window.start_ms).opt_int(board.window.end_ms).text(board.key.ranking.name());
-            row.uint(board.size).bool(board.window.closed).int(now_ms);
-        });
+        head.row(|row| head_values(row, board, key, now_ms));
         let mut rows = self.upsert(&TOP_BOARD_ROW);
         for (position, entry) in (1..).zip(&board.entries) {
             let wanted = (entry.player.0, entry.score, entry.reached_ms, previous.get(&entry.player.0).copied());
             if found.get(&position) != Some(&wanted) {
-                rows.row(|row| {
-                    row.uint(key).uint(position).uint(wanted.0).double(wanted.1).int(wanted.2).opt_uint(wanted.3);
-                });
+                rows.row(|row| entry_values(row, key, position, entry, &previous));
             }
         }
         let written = self.execute_upsert(head).await? + self.execute_upsert(rows).await?;
@@ -71,6 +80,17 @@ impl Archive {
             self.execute(&delete).await.doing(table)?;
         }
         Ok(written)
+    }
+
+    /// The positions of players on the published board of the window before.
+    pub(in crate::archive) async fn previous_positions(
+        &mut self,
+        board: &TopBoard,
+    ) -> Result<BTreeMap<u32, u32>, StatementError> {
+        let Some(window) = &board.previous_window else { return Ok(BTreeMap::new()) };
+        let key = board_key(board, window);
+        let select = format!("SELECT player, position FROM {} WHERE board = {key}", TOP_BOARD_ROW.name);
+        Ok(self.rows::<(u32, u32)>(&select).await?.into_iter().collect())
     }
 
     /// Deletes the boards of a window that are not in `kept`.

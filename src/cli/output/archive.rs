@@ -52,6 +52,10 @@ pub fn print_verified(out: &mut impl Write, verified: &VerifyRow) -> io::Result<
         let skipped = count(verified.names_skipped, "name", "names");
         writeln!(out, "{skipped} not compared: waiting in the outbox")?;
     }
+    if verified.boards_skipped > 0 {
+        let skipped = count(verified.boards_skipped, "week", "weeks");
+        writeln!(out, "published boards of {skipped} not compared: waiting in the outbox")?;
+    }
     match &verified.resend_weeks {
         _ if verified.resend_everything => writeln!(out, "repair: clqd archive resend"),
         Some(weeks) if weeks.first == weeks.last => {

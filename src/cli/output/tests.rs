@@ -660,6 +660,7 @@ fn archive_differences_print_with_summary_and_repair() {
         listed: 5_000,
         server_weeks_skipped: 2,
         names_skipped: 1,
+        boards_skipped: 0,
         resend_weeks: Some(WeekRange { first: "2026-W47".into(), last: "2026-W47".into() }),
         resend_everything: false,
     };
