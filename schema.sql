@@ -541,7 +541,7 @@ DELIMITER //
 DROP FUNCTION IF EXISTS clq_position //
 CREATE FUNCTION clq_position(week_key INT UNSIGNED, server_key INT UNSIGNED, ranking_name VARCHAR(8), row_order VARBINARY(26))
   RETURNS INT
-  READS SQL DATA SQL SECURITY DEFINER
+  DETERMINISTIC READS SQL DATA SQL SECURITY DEFINER
   COMMENT 'Position of a row, 1 is best, from its column for the order of a ranking, such as clq1_order. It reads up to 33 rows'
 BEGIN
   DECLARE step_position, rows_between INT;
@@ -575,7 +575,7 @@ END //
 DROP FUNCTION IF EXISTS clq_order_at //
 CREATE FUNCTION clq_order_at(week_key INT UNSIGNED, server_key INT UNSIGNED, ranking_name VARCHAR(8), wanted INT)
   RETURNS VARBINARY(26)
-  READS SQL DATA SQL SECURITY DEFINER
+  DETERMINISTIC READS SQL DATA SQL SECURITY DEFINER
   COMMENT 'Order of the row at a position of a board, such as its clq1_order; NULL: the board is shorter. It reads up to 33 rows'
 BEGIN
   DECLARE step_position, rows_wanted INT;

@@ -148,7 +148,7 @@ impl StatementError {
         match self {
             StatementError::Timeout => {
                 let why = "no response within archive.query_timeout_ms; the table may be locked by another connection, \
-                           or this connection is dead";
+                           the disk of the database may be full, or this connection is dead";
                 ArchiveError::Blocked { target, doing, why: why.into() }
             }
             StatementError::Mysql(MysqlError::Server(error)) => classify_server(target, doing, &error),

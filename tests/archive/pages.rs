@@ -253,6 +253,13 @@ async fn pages_read_few_rows_more_than_they_return() {
     assert_eq!(database.value("SELECT COUNT(*) FROM player_week WHERE player = 12").await, "2400");
     let mut conn = website_account(&database).await;
     assert_pages_read_few_rows(&database, &mut conn).await;
+    // The function within a condition is evaluated a few times, not for each row.
+    let page = "SELECT display FROM clq_player_week WHERE week = 2968 AND server = 7 AND \
+                clq1_order >= clq_order_at(2968, 7, 'clq1', 101) ORDER BY clq1_order LIMIT 50";
+    let before = rows_read(&mut conn).await;
+    assert_eq!(conn.query::<String, _>(page).await.unwrap().len(), 50);
+    let read = rows_read(&mut conn).await - before;
+    assert!(read < 500, "{read} rows read");
 }
 
 /// A measurement: `cargo test --release --test archive ten_million -- --ignored --nocapture`. It

@@ -299,7 +299,7 @@ async fn with_timeout<T>(
         return result.map_err(StatementError::from);
     }
     report(format!(
-        "no response for {} s; the table may be locked by another connection",
+        "no response for {} s; the table may be locked by another connection, or the disk of the database is full and it waits for space",
         reported_after.as_secs_f32()
     ));
     match tokio::time::timeout(limit - reported_after, answer).await {
