@@ -113,8 +113,8 @@ impl Archive {
 
     /// The error that another copy of the state has written.
     pub(super) fn written_by_other(&self) -> ArchiveError {
-        let why = "from another copy of this state, such as a copied directory, or from this one before a backup of it was \
-                   restored. Stop that clqd. If this state shall fill the archive: clqd archive take-over";
+        let why = "the last writer had another copy of this state, such as a copied directory, or this one before a backup was \
+                   restored. Stop it; or let this one fill the archive: clqd archive take-over";
         ArchiveError::OtherWriter { target: self.target.clone(), why: why.to_owned() }
     }
 

@@ -44,6 +44,12 @@ impl Pending {
         Some(self.rows.get(&(key.window, key.server))?.get(&key.player)?.unpack())
     }
 
+    /// Whether the boards of a window are waiting to be published.
+    pub fn has_unpublished_boards<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
+        let key = OutboxKey::TopBoards(window);
+        self.outbox.contains(&key) || source.outbox_contains(key)
+    }
+
     pub fn put_row(&mut self, key: RowKey, row: &PlayerRow) {
         let server_rows = self.rows.entry((key.window, key.server)).or_default();
         self.rows_len += usize::from(server_rows.insert(key.player, PackedRow::pack(row)).is_none());

@@ -92,7 +92,8 @@ impl Engine {
     pub fn archive_bounds(&self) -> ArchiveBounds {
         let weeks = &self.global.meta.weeks;
         let weeks = weeks.first().zip(weeks.last()).map(|(first, last)| (first.week, last.week));
-        ArchiveBounds { now_ms: self.global.meta.now_ms, weeks }
+        let now_ms = self.global.meta.now_ms;
+        ArchiveBounds { now_ms, now_week: self.global.calendar.week(now_ms), weeks }
     }
 
     pub fn site_totals(&self) -> SiteTotals {

@@ -51,6 +51,8 @@ pub enum ArchiveJob {
 pub struct ArchiveBounds {
     /// Recorded time, Unix ms.
     pub now_ms: i64,
+    /// The week of that time. The state has none of it before the first scan in it.
+    pub now_week: WeekKey,
     /// The oldest and the newest kept week; `None`: there is no week.
     pub weeks: Option<(WeekKey, WeekKey)>,
 }

@@ -56,7 +56,7 @@ async fn rows_older_than_the_settings_are_deleted() {
 
     outbox.with(|world| {
         let weeks = Some((WeekKey(newest - 1), WeekKey(newest)));
-        world.bounds = Some(ArchiveBounds { now_ms: NOW_MS, weeks });
+        world.bounds = Some(ArchiveBounds { now_ms: NOW_MS, now_week: WeekKey(newest), weeks });
     });
     let settings =
         ArchiveSettings { keep_weeks: 2, keep_online_days: 10, keep_top_board_days: 30, ..database.settings() };

@@ -2,6 +2,7 @@
 //! and signals.
 
 mod archive_verify;
+mod archive_writers;
 mod backup;
 mod boards;
 mod captures;

@@ -27,7 +27,7 @@ impl<S: JobSource> Worker<S> {
     pub(super) async fn delete_old_rows(&mut self, archive: &mut Archive) -> Result<Option<ArchiveError>, PassError> {
         let Some(bounds) = self.source.bounds().await? else { return Ok(None) };
         if let Some((_, newest)) = bounds.weeks
-            && let Some(fault) = archive.later_week(newest).await?
+            && let Some(fault) = archive.later_week(newest.max(bounds.now_week)).await?
         {
             return Ok(Some(fault));
         }
@@ -35,6 +35,8 @@ impl<S: JobSource> Worker<S> {
         let before_ms = |days: u32| bounds.now_ms - i64::from(days) * DAY_MS;
         let mut old: Vec<(&'static str, String)> = Vec::new();
         if let (1.., Some((oldest, newest))) = (settings.keep_weeks, bounds.weeks) {
+            // A clock that was ahead may have opened a future week.
+            let newest = newest.min(bounds.now_week);
             let oldest_kept = newest.0.saturating_sub(settings.keep_weeks).min(oldest.0);
             old.extend(WEEK_TABLES.map(|table| (table, format!("week < {oldest_kept}"))));
         }
@@ -53,6 +55,7 @@ impl<S: JobSource> Worker<S> {
         let Some(bounds) = self.source.bounds().await? else { return Ok(TaskOutcome::Done) };
         let mut later: Vec<(&'static str, String)> = Vec::new();
         if let Some((_, newest)) = bounds.weeks {
+            let newest = newest.max(bounds.now_week);
             let tables = WEEK_TABLES.into_iter().chain(["player_total", "week"]);
             later.extend(tables.map(|table| (table, format!("week > {}", newest.0))));
         }

@@ -431,6 +431,6 @@ impl Engine {
         self.global.meta.resync
             || self.global.pending.outbox.iter().any(is_of_week)
             || source.outbox_holds_week(week)
-            || self.global.has_unpublished_boards(source, week.into())
+            || self.global.pending.has_unpublished_boards(source, week.into())
     }
 }

@@ -162,9 +162,9 @@ impl GlobalState {
         let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
         closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
         self.note_ended_windows();
-        let unpublished: Vec<WindowKey> =
-            self.meta.ended.iter().copied().filter(|window| self.has_unpublished_boards(source, *window)).collect();
-        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, |window| unpublished.contains(&window));
+        let pending = &self.pending;
+        let is_unpublished = |window| pending.has_unpublished_boards(source, window);
+        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, is_unpublished);
     }
 
     /// The boards of a window that has just ended are to be published once more, as closed.
@@ -179,19 +179,13 @@ impl GlobalState {
         }
     }
 
-    /// Whether the boards of a window are waiting to be published.
-    pub(super) fn has_unpublished_boards<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
-        let key = OutboxKey::TopBoards(window);
-        self.pending.outbox.contains(&key) || source.outbox_contains(key)
-    }
-
     /// Whether an expired window must be kept because its boards are not published yet: for a week at most, because
     /// such windows may be many. Weeks wait without limit.
     fn awaits_publication<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
         let ended_ms = self.window_state(window).map_or(0, |state| state.end_ms);
         self.settings.archive_enabled
             && self.meta.now_ms.saturating_sub(ended_ms) < WEEK_MS
-            && self.has_unpublished_boards(source, window)
+            && self.pending.has_unpublished_boards(source, window)
     }
 
     /// Deletes a window with its rows and boards.
