@@ -125,9 +125,14 @@ pub enum Request {
     #[serde(rename = "windows.delete")]
     WindowsDelete { before_ms: i64 },
     /// A `Row::Correction`. Replaces the rows of the running windows by those that follow from the log with the
-    /// present settings. `settings`: those that change a result, as the client expects them.
+    /// present settings. `settings`: those that change a result, as the client expects them. `only_check`: refuse what
+    /// cannot be done, and do nothing; no row.
     #[serde(rename = "windows.recompute")]
-    WindowsRecompute { settings: Map<String, Value> },
+    WindowsRecompute {
+        settings: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        only_check: bool,
+    },
     /// One `Row::Map`.
     #[serde(rename = "map")]
     Map { map: String },

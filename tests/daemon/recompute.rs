@@ -294,6 +294,7 @@ fn check_applied(interrupt: bool) {
     let refusal = "the daemon has other values of clq2.quarter, elo.k: install this configuration file and run \
                    `clqd reload` first";
     assert!(done.err.contains(refusal), "{}", done.err);
+    assert_eq!(done.out, "", "nothing is computed before");
     sandbox.ok(["reload"]);
     let printed = sandbox.ok(["recompute", "--weeks", "1", "--apply"]);
     let last = printed.lines().last().expect("an answer");

@@ -62,7 +62,10 @@ fn every_request_round_trips_and_is_listed() {
         },
         Request::Windows { bytes: true },
         Request::WindowsDelete { before_ms: 1_763_683_200_000 },
-        Request::WindowsRecompute { settings: serde_json::Map::from_iter([("elo.k".to_owned(), 25.5.into())]) },
+        Request::WindowsRecompute {
+            settings: serde_json::Map::from_iter([("elo.k".to_owned(), 25.5.into())]),
+            only_check: true,
+        },
         Request::Player { name: "Visor".into() },
         Request::Map { map: "q3dm17".into() },
         Request::Maps { text: Some("q3".into()), count: 7 },

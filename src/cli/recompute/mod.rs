@@ -87,9 +87,17 @@ impl ScopeArgs {
 
 pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
+    let request = |only_check| Request::WindowsRecompute { settings: config.result_settings().0, only_check };
+    // What the daemon would refuse after the report, it refuses before.
+    if args.apply {
+        let code = send(app, &request(true))?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
     print_report(args, app, &config)?;
     match args.apply {
-        true => send(app, &Request::WindowsRecompute { settings: config.result_settings().0 }),
+        true => send(app, &request(false)),
         false => Ok(ExitCode::SUCCESS),
     }
 }

@@ -44,7 +44,9 @@ impl EngineThread {
             Request::ClockReset { force } => self.reset_clock(*force)?,
             Request::WeekReopen { week } => self.reopen_week(week, now_ms)?,
             Request::WindowsDelete { before_ms } => Ok(self.delete_windows(*before_ms, now_ms)),
-            Request::WindowsRecompute { settings } => self.recompute_windows(settings, now_ms)?,
+            Request::WindowsRecompute { settings, only_check } => {
+                self.recompute_windows(settings, *only_check, now_ms)?
+            }
             reads => {
                 if let Request::ServersPage { order, .. } = reads {
                     self.state.engine.sort_servers(*order);
@@ -202,7 +204,12 @@ impl EngineThread {
     }
 
     /// Begins to recompute the running windows.
-    fn recompute_windows(&mut self, settings: &Map<String, Value>, now_ms: i64) -> anyhow::Result<RequestResult> {
+    fn recompute_windows(
+        &mut self,
+        settings: &Map<String, Value>,
+        only_check: bool,
+        now_ms: i64,
+    ) -> anyhow::Result<RequestResult> {
         let refuse = |message: String| Ok(Err(ApiError::new(ErrorCode::Refused, message)));
         let different = self.log.settings().changed_since(&RecordedSettings(settings.clone()));
         if !different.is_empty() {
@@ -230,6 +237,9 @@ impl EngineThread {
             let began =
                 from_ms.map_or_else(|| "has no scans".to_owned(), |from_ms| format!("begins at {}", utc(from_ms)));
             return refuse(format!("the log {began}: it has no running window completely"));
+        }
+        if only_check {
+            return Ok(Ok(Vec::new()));
         }
         let labels: Vec<String> = windows.iter().map(|state| window::label(state.window)).collect();
         tracing::info!(windows = labels.join(", "), "an admin asked to recompute the running windows");
