@@ -275,21 +275,20 @@ impl<S: JobSource> Worker<S> {
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(archive, &mut rejected).await?;
             self.publish(archive, &mut rejected).await?;
-            let tasks_left = self.run_tasks(archive, &mut rejected).await?;
+            self.run_tasks(archive, &mut rejected).await?;
             fault = self.delete_old_rows(archive).await?;
-            is_complete = tasks_left == 0;
+            is_complete = self.source.tasks().await?.is_empty();
         }
         Ok(Written { rejected, resynced, is_complete, fault })
     }
 
-    /// Does the tasks of the outbox. Returns how many are left.
+    /// Does tasks of the outbox, up to a number. The others, and those that cannot be done yet, are left to the next pass.
     async fn run_tasks(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
-    ) -> Result<usize, PassError> {
-        let (tasks, mut left) = (self.source.tasks().await?, 0);
-        for task in tasks {
+    ) -> Result<(), PassError> {
+        for task in self.source.tasks().await? {
             let outcome = match task.key {
                 OutboxKey::TopBoards(window) => self.publish_window(archive, window, rejected).await,
                 OutboxKey::LaterRows => self.delete_later_rows(archive).await,
@@ -300,14 +299,14 @@ impl<S: JobSource> Worker<S> {
                     self.report.update(|it| it.entries_written += 1);
                     self.source.acknowledge(vec![task], archive.acknowledged()).await?;
                 }
-                Ok(TaskOutcome::Later) => left += 1,
+                Ok(TaskOutcome::Later) => {}
                 Err(PassError::Archive(error)) if error.is_rejected() => {
                     rejected.insert(task.key, error.to_string());
                 }
                 Err(ended) => return Err(ended),
             }
         }
-        Ok(left)
+        Ok(())
     }
 
     /// Takes the right to write, after everything that speaks against it was checked. Returns the id that the
