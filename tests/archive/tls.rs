@@ -102,5 +102,5 @@ async fn accounts_log_in_by_known_methods_and_others_are_named() {
     let with = |account: &str| ArchiveSettings { url: url(account), ..database.settings() };
     assert_eq!(cipher(&with("modern:secret@")).await.unwrap(), "");
     refused(&with("modern:wrong@"), FaultKind::AccessDenied, &["modern"]).await;
-    refused(&with("local:x@"), FaultKind::AccessDenied, &[]).await;
+    refused(&with("local:x@"), FaultKind::AccessDenied, &["local", "1698"]).await;
 }
