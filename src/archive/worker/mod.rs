@@ -282,7 +282,8 @@ impl<S: JobSource> Worker<S> {
         Ok(Written { rejected, resynced, is_complete, fault })
     }
 
-    /// Does tasks of the outbox, up to a number. The others, and those that cannot be done yet, are left to the next pass.
+    /// Does tasks of the outbox, up to a number, or to the first one that cannot be done yet: otherwise the source would
+    /// read the boards of many windows into memory. The others are left to the next pass.
     async fn run_tasks(
         &mut self,
         archive: &mut Archive,
@@ -299,7 +300,7 @@ impl<S: JobSource> Worker<S> {
                     self.report.update(|it| it.entries_written += 1);
                     self.source.acknowledge(vec![task], archive.acknowledged()).await?;
                 }
-                Ok(TaskOutcome::Later) => {}
+                Ok(TaskOutcome::Later) => return Ok(()),
                 Err(PassError::Archive(error)) if error.is_rejected() => {
                     rejected.insert(task.key, error.to_string());
                 }

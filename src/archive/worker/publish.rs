@@ -17,7 +17,7 @@ use crate::model::top_board::{TopBoard, TopBoardKey, TopBoards};
 
 /// Pause while the source reads boards into memory, and most pauses in one pass: the task stays in the outbox.
 const BUILD_PAUSE: Duration = Duration::from_millis(100);
-const BUILD_PAUSES_MAX: u32 = 50;
+const BUILD_PAUSES_MAX: u32 = 200;
 
 /// What was published last.
 #[derive(Debug, Default)]

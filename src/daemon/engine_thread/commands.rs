@@ -216,8 +216,10 @@ impl EngineThread {
         let windows = window.map_or_else(|| engine.running_windows(), |window| vec![window]);
         let missing: Vec<WindowKey> = windows.into_iter().filter(|window| engine.boards(*window).is_none()).collect();
         missing.iter().for_each(|window| self.boards.enqueue(*window));
-        match window {
-            Some(_) if !missing.is_empty() || self.disk.is_paused() => TopBoards::Building,
+        match (window, self.disk.is_paused()) {
+            (Some(_), is_paused) if is_paused || !missing.is_empty() => TopBoards::Building,
+            // Only what is on disk is archived.
+            (None, true) => TopBoards::Next(Vec::new()),
             // Running windows are published without those of a new daemon, which has none before the first scan.
             _ => TopBoards::Next(engine.top_boards(window, after, TOP_BOARDS_MAX)),
         }
