@@ -59,9 +59,8 @@ impl ArchiveUrl {
         // The driver checks the rest. The host in its URL is replaced below.
         let opts = Opts::from_url(&format!("{before}localhost{after}"))
             .map_err(|error| SettingsError::Url(error.to_string()))?;
-        if opts.ssl_opts().is_some()
-            || ["require_ssl", "verify_ca", "verify_identity"].iter().any(|it| after.contains(it))
-        {
+        let options = after.split_once('?').map_or("", |(_, options)| options);
+        if ["require_ssl", "verify_ca", "verify_identity"].iter().any(|it| options.contains(it)) {
             return Err(SettingsError::Url("TLS is not a part of the URL: set archive.tls".into()));
         }
         if opts.db_name().is_none() {

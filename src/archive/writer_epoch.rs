@@ -60,7 +60,7 @@ fn holds_lease(holder: Option<u64>, age_ms: Option<i64>, state_id: Option<u64>) 
 }
 
 impl Archive {
-    /// Takes the next epoch, whoever wrote last: from now on, connections with earlier epochs cannot write.
+    /// Takes the next epoch, also from another writer: from now on, connections with earlier epochs cannot write.
     /// `state_id` identifies the state directory; `None`: there is none. Error `OtherWriter`: on
     /// a cluster, the archive is being written from another state.
     ///

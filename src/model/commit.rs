@@ -52,7 +52,7 @@ pub struct Meta {
     /// Players who were not seen for long are dropped: after the close of this week, up to this player.
     #[serde(deserialize_with = "or_default")]
     pub players_dropped: Option<(WeekKey, PlayerKey)>,
-    /// The last writer of the archive from this state; `None`: whoever wrote the archive last is accepted.
+    /// The last writer of the archive from this state; `None`: any last writer is accepted.
     #[serde(deserialize_with = "or_default")]
     pub archive_writer: Option<ArchiveWriter>,
     /// Kept windows that have ended and whose boards are to be published as closed, or were; in order.

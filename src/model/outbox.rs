@@ -151,7 +151,7 @@ pub enum ArchiveStep {
     Claim { id: u64 },
     /// The next epoch of the writer. It is on disk before it is taken.
     Epoch { previous: u64, epoch: u64 },
-    /// Everything is archived again. `adopts`: whoever wrote the archive last.
+    /// Everything is archived again. `adopts`: also if another state has written the archive.
     Resync { adopts: bool },
     /// The weeks of some servers are archived again.
     Resend { week: WeekKey, from: ServerKey, servers: u32 },

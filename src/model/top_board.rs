@@ -67,7 +67,7 @@ pub struct TopEntry {
 /// Published boards of a window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TopBoards {
-    /// The next ones after a key; empty: there are no more.
+    /// The boards after a key. Empty: none is left.
     Next(Vec<TopBoard>),
     /// They are being read into memory.
     Building,

@@ -46,7 +46,7 @@ impl<S: JobSource> Worker<S> {
         if settings.keep_top_board_days > 0 {
             old.extend(top_boards(&format!("end_ms < {}", before_ms(settings.keep_top_board_days))));
         }
-        self.delete(archive, old, STEPS_PER_PASS).await?;
+        self.delete(archive, old).await?;
         Ok(None)
     }
 
@@ -61,24 +61,19 @@ impl<S: JobSource> Worker<S> {
         }
         later.push(("online_total", format!("at_ms > {}", bounds.now_ms)));
         later.extend(top_boards(&format!("start_ms > {}", bounds.now_ms)));
-        match self.delete(archive, later, STEPS_PER_PASS).await? {
+        match self.delete(archive, later).await? {
             true => Ok(TaskOutcome::Done),
             false => Ok(TaskOutcome::Later),
         }
     }
 
-    /// Deletes rows of tables, at most `steps_max` steps of each. Returns whether all are deleted.
-    async fn delete(
-        &mut self,
-        archive: &mut Archive,
-        rows: Vec<(&'static str, String)>,
-        steps_max: u32,
-    ) -> Result<bool, PassError> {
+    /// Deletes rows of tables, as many as one pass may. Returns whether all are deleted.
+    async fn delete(&mut self, archive: &mut Archive, rows: Vec<(&'static str, String)>) -> Result<bool, PassError> {
         let mut is_complete = true;
         for (table, condition) in rows {
             let delete = format!("DELETE FROM {table} WHERE {condition} LIMIT {ROWS_PER_STEP}");
             let mut steps = 0;
-            while steps < steps_max {
+            while steps < STEPS_PER_PASS {
                 let deleted = archive.run_fenced(table, &delete).await?;
                 self.report.update(|it| it.rows_deleted += deleted);
                 if deleted < ROWS_PER_STEP {
@@ -86,7 +81,7 @@ impl<S: JobSource> Worker<S> {
                 }
                 steps += 1;
             }
-            is_complete &= steps < steps_max;
+            is_complete &= steps < STEPS_PER_PASS;
         }
         Ok(is_complete)
     }

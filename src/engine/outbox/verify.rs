@@ -53,11 +53,8 @@ impl Engine {
                 _ => None,
             };
             rows += values.as_ref().map_or(0, |values| values.rows.len() + values.maps.len());
-            let is_pending = self.related_weeks(week, server).any(|week| {
-                let before = OutboxKey::Week { week, server: ServerKey(server.0 - 1) };
-                let entry = source.outbox(Some(before), 1);
-                entry.first().is_some_and(|entry| entry.key == OutboxKey::Week { week, server })
-            });
+            let is_pending =
+                self.related_weeks(week, server).any(|week| source.outbox_contains(OutboxKey::Week { week, server }));
             weeks.push(ExpectedWeek { server, url, is_pending, values });
         }
         Ok(ExpectedStep::Weeks { weeks, next: Some(ServerKey(next)).filter(|_| next < end) })
@@ -80,8 +77,7 @@ impl Engine {
         let mut names = Vec::with_capacity(players.len());
         for &player in players {
             let key = OutboxKey::Player(player);
-            let entry = source.outbox(Some(OutboxKey::Player(PlayerKey(player.0.saturating_sub(1)))), 1);
-            let is_pending = entry.first().is_some_and(|entry| entry.key == key);
+            let is_pending = source.outbox_contains(key);
             let job = self.archive_job(source, key)?.filter(|job| matches!(job, ArchiveJob::Player { .. }));
             names.push(ExpectedName { player, is_pending, job });
         }
