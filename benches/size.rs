@@ -45,7 +45,7 @@ fn main() -> anyhow::Result<()> {
     if number("CLQD_COMPACT", 1) == 0 {
         config.store.compact_bytes_min = 0;
     }
-    state.store.set_compaction(config.store.compaction());
+    state.store.set_database_settings(config.store.database_settings());
     let (mut commit_due_ms, mut commits, mut snapshots) = (START_MS, Times::default(), 0_u64);
     let mut largest = 0;
     let mut reports = (1..=8).map(|n| START_MS + (end_ms - START_MS) * n / 8).peekable();

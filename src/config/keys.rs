@@ -164,6 +164,7 @@ pub const KEYS: &[KeySpec] = &[
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
     key("store", "checkpoint_interval_s", whole(1, 86_400, "s"), Reload),
+    key("store", "changes_bytes_max", whole(64 << 20, 64 << 30, "bytes"), Reload),
     key("store", "compact_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),

@@ -192,6 +192,7 @@ pub struct StoreConfig {
     pub cache_bytes: u64,
     pub commit_interval_ms: u64,
     pub checkpoint_interval_s: u32,
+    pub changes_bytes_max: u64,
     pub compact_bytes_min: u64,
     pub disk_free_bytes_min: u64,
     pub keep_weeks: u32,

@@ -16,7 +16,7 @@ use crate::model::calendar::{Calendar, UnknownZone};
 use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::{self, ScanSettings};
 use crate::schedule::Intervals;
-use crate::store::CompactSettings;
+use crate::store::DatabaseSettings;
 use crate::web::WebSettings;
 
 /// Why the configured windows are invalid.
@@ -35,9 +35,18 @@ impl StoreConfig {
         i64::from(self.checkpoint_interval_s) * 1_000
     }
 
-    /// When the state directory is compacted.
-    pub fn compaction(&self) -> CompactSettings {
-        CompactSettings { bytes_min: self.compact_bytes_min, disk_free_bytes_min: self.disk_free_bytes_min }
+    /// Changes at which a checkpoint begins, bytes. It is in memory while it is written, and so are those after it.
+    pub fn checkpoint_bytes(&self) -> usize {
+        usize::try_from(self.changes_bytes_max / 4).unwrap_or(usize::MAX)
+    }
+
+    /// When the database in the state directory is written and compacted.
+    pub fn database_settings(&self) -> DatabaseSettings {
+        DatabaseSettings {
+            waiting_bytes_max: usize::try_from(self.changes_bytes_max / 2).unwrap_or(usize::MAX),
+            compact_bytes_min: self.compact_bytes_min,
+            disk_free_bytes_min: self.disk_free_bytes_min,
+        }
     }
 }
 

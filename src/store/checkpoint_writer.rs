@@ -10,15 +10,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::checkpoint::CheckpointFiles;
-use super::compaction::{CompactSettings, Compaction};
+use super::compaction::{Compaction, DatabaseSettings};
 use super::dir::files::io_error;
 use super::error::StoreError;
 use super::tree::Tree;
 use super::tree::mem_table::MemTable;
 use super::working_copy::{Comparison, WorkingCopy};
-
-/// Memory of changes that are in files, and with which the database gets them, bytes.
-const DURABLE_BYTES_MAX: usize = 256 << 20;
 
 /// What a checkpoint is written to.
 #[derive(Debug)]
@@ -32,7 +29,7 @@ pub(super) struct CheckpointTarget {
 
 impl CheckpointTarget {
     /// Writes changes to the next file, and when that is on disk, now and then to the database.
-    fn write(&mut self, table: &MemTable, settings: CompactSettings) -> Result<(), StoreError> {
+    fn write(&mut self, table: &MemTable, settings: DatabaseSettings) -> Result<(), StoreError> {
         if let Some(comparison) = self.comparison.take() {
             comparison.run(&self.tree, &self.files)?;
         }
@@ -52,7 +49,7 @@ impl CheckpointTarget {
         } else {
             let durable = self.tree.durable_changes();
             durable.absorb(table);
-            let is_applied = is_apply_due || durable.bytes() >= DURABLE_BYTES_MAX;
+            let is_applied = is_apply_due || durable.bytes() >= settings.waiting_bytes_max;
             if is_applied {
                 self.tree.write_unlogged(durable.range(Vec::new()..vec![u8::MAX]).map(Ok))?;
             }
@@ -90,7 +87,7 @@ impl CheckpointWriter {
     }
 
     /// Waits until changes are on disk. Nothing else is being written.
-    pub(super) fn write(&mut self, changes: &MemTable, settings: CompactSettings) -> Result<(), StoreError> {
+    pub(super) fn write(&mut self, changes: &MemTable, settings: DatabaseSettings) -> Result<(), StoreError> {
         self.target().write(changes, settings)
     }
 
@@ -99,7 +96,7 @@ impl CheckpointWriter {
         &mut self,
         dir: &Path,
         changes: Arc<MemTable>,
-        settings: CompactSettings,
+        settings: DatabaseSettings,
     ) -> Result<(), StoreError> {
         let mut target = self.target.take().expect("one checkpoint at a time");
         let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn(move || {

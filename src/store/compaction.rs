@@ -47,13 +47,22 @@ const LOAD_CACHE_BYTES: u64 = 16 << 20;
 /// Pause after some hundred kilobytes: a load leaves most of a core, and most of the disk, to others.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// When to compact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompactSettings {
+/// When the database is written and compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseSettings {
+    /// Memory of changes that are in files, and with which the database gets them, bytes.
+    pub waiting_bytes_max: usize,
     /// Minimum size of a file to compact, bytes; 0: only after a name was forgotten.
-    pub bytes_min: u64,
+    pub compact_bytes_min: u64,
     /// Space that must stay free on the disk, bytes.
     pub disk_free_bytes_min: u64,
+}
+
+impl Default for DatabaseSettings {
+    /// Without compactions.
+    fn default() -> DatabaseSettings {
+        DatabaseSettings { waiting_bytes_max: 256 << 20, compact_bytes_min: 0, disk_free_bytes_min: 0 }
+    }
 }
 
 /// The compactions of a store. Dropping it cancels the one in progress.
@@ -131,14 +140,14 @@ impl Compaction {
     }
 
     /// Begins a compaction if the database is large. It has the changes of all `files`.
-    pub(super) fn begin_if_due(&mut self, tree: &Tree, files: &CheckpointFiles, settings: CompactSettings) {
-        let CompactSettings { bytes_min, disk_free_bytes_min } = settings;
-        if self.running.is_some() || bytes_min == 0 && !self.is_requested {
+    pub(super) fn begin_if_due(&mut self, tree: &Tree, files: &CheckpointFiles, settings: DatabaseSettings) {
+        let DatabaseSettings { compact_bytes_min, disk_free_bytes_min, .. } = settings;
+        if self.running.is_some() || compact_bytes_min == 0 && !self.is_requested {
             return;
         }
         let bytes = tree.database_bytes();
         let after_last = self.current.as_ref().map_or(0, |current| current.bytes);
-        let is_large = bytes >= bytes_min.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes);
+        let is_large = bytes >= compact_bytes_min.max(after_last / 100 * GROWTH_PERCENT).max(self.retry_bytes);
         if !is_large && !self.is_requested {
             return;
         }
@@ -270,11 +279,12 @@ mod tests {
     use crate::store::backup::tests::{SETTINGS, commit, records};
     use crate::store::tree::SledRecord;
 
-    const ALWAYS: CompactSettings = CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: 0 };
+    const ALWAYS: DatabaseSettings =
+        DatabaseSettings { waiting_bytes_max: 0, compact_bytes_min: 1 << 20, disk_free_bytes_min: 0 };
 
     fn open(dir: &Path) -> Store {
         let mut store = Store::open(dir, SETTINGS).unwrap();
-        store.set_compaction(ALWAYS);
+        store.set_database_settings(ALWAYS);
         store
     }
 
@@ -399,7 +409,7 @@ mod tests {
     fn full_disk_postpones_a_compaction_and_fails_no_commit() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(dir.path(), SETTINGS).unwrap();
-        store.set_compaction(CompactSettings { bytes_min: 1 << 20, disk_free_bytes_min: u64::MAX >> 1 });
+        store.set_database_settings(DatabaseSettings { disk_free_bytes_min: u64::MAX >> 1, ..ALWAYS });
         store.apply(&commit(0, 30_000)).unwrap();
         (1..200).for_each(|n| store.apply(&commit(n, 300)).unwrap());
         assert!(store.writer.compaction().running.is_none() && store.writer.compaction().current.is_none());

@@ -32,7 +32,7 @@ use rustc_hash::FxHashSet;
 
 pub use backup::{BackupSource, BackupSummary, RestoreSummary, StateReplacement, restore};
 pub use checkpoint::UnusableDeltas;
-pub use compaction::CompactSettings;
+pub use compaction::DatabaseSettings;
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;
 pub use threads::check_threads;
@@ -69,7 +69,7 @@ pub struct Store {
     writer: CheckpointWriter,
     /// Of the comparison before the first checkpoint.
     comparison: Option<Arc<ComparisonProgress>>,
-    compact: CompactSettings,
+    database_settings: DatabaseSettings,
     /// Commits since the store was opened.
     commits: u64,
     /// The private copy of a read-only store; removed after sled has closed it.
@@ -158,7 +158,7 @@ impl Store {
             tree: opened.tree.clone(),
             comparison: opened.comparison.as_ref().map(Comparison::progress),
             writer: CheckpointWriter::new(opened, compaction),
-            compact: CompactSettings::default(),
+            database_settings: DatabaseSettings::default(),
             outbox: BTreeMap::new(),
             next_seq: 1,
             unswept: BTreeMap::new(),
@@ -316,7 +316,7 @@ impl Store {
     fn write_changes(&mut self) -> Result<(), StoreError> {
         self.freeze_changes();
         let frozen = self.tree.frozen_changes().expect("changes are frozen");
-        self.writer.write(&frozen, self.compact)?;
+        self.writer.write(&frozen, self.database_settings)?;
         self.tree.drop_frozen();
         Ok(())
     }
@@ -324,7 +324,7 @@ impl Store {
     /// Begins to write the frozen changes. The log is on disk until their position.
     pub fn write_frozen(&mut self) -> Result<(), StoreError> {
         let frozen = self.tree.frozen_changes().expect("changes are frozen");
-        self.writer.begin(&self.dir, frozen, self.compact)
+        self.writer.begin(&self.dir, frozen, self.database_settings)
     }
 
     /// Returns whether the checkpoint that was being written is on disk since the last call. After an
@@ -385,9 +385,9 @@ impl Store {
         self.unswept.extend(commit.deleted_windows.iter().map(|window| (*window, self.checkpoint + 1)));
     }
 
-    /// Sets when checkpoints compact the database file (`compaction`).
-    pub fn set_compaction(&mut self, settings: CompactSettings) {
-        self.compact = settings;
+    /// Sets when checkpoints write and compact the database file (`checkpoint_writer`, `compaction`).
+    pub fn set_database_settings(&mut self, settings: DatabaseSettings) {
+        self.database_settings = settings;
     }
 
     /// Encodes every record that a commit changes, by kind in order of key.

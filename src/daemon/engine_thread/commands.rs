@@ -186,7 +186,7 @@ impl EngineThread {
             } => {
                 let notes = self.reload(*engine, &store)?;
                 self.log.set_settings(self.state.engine.now_ms(), recorded);
-                self.checkpoints.set_interval(&store);
+                self.checkpoints.reconfigure(&store);
                 self.log.set_retention(log);
                 _ = reply.send(notes);
                 self.queue_outdated_boards();
@@ -266,7 +266,7 @@ impl EngineThread {
     /// Applies reloaded settings. Returns messages for the admin about windows.
     fn reload(&mut self, engine: EngineSettings, store: &StoreConfig) -> anyhow::Result<Vec<String>> {
         self.disk.set_min(store.disk_free_bytes_min);
-        self.state.store.set_compaction(store.compaction());
+        self.state.store.set_database_settings(store.database_settings());
         self.commit()?;
         self.state.engine.reload(engine);
         if !self.state.engine.has_changed_types() {

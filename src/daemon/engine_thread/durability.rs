@@ -28,9 +28,6 @@ const DISK_STALL_MS: i64 = 300_000;
 /// Interval at which a checkpoint in progress is checked for its end.
 pub(super) const CHECKPOINT_POLL_MS: i64 = 20;
 
-/// Memory of changes at which a checkpoint begins, bytes. With twice as many scans are discarded.
-const CHANGED_BYTES_MAX: usize = 128 << 20;
-
 /// The clock was wrong at the start and is right now. The next start corrects the times since then.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the clock was {} s ahead at the start and is right now; the next start corrects the times since then", by_ms / 1_000)]
@@ -45,6 +42,8 @@ pub(super) type Unsynced = Box<dyn FnOnce() + Send>;
 #[derive(Debug)]
 pub(super) struct Checkpoints {
     interval_ms: i64,
+    /// Changes at which one begins, bytes. With twice as many scans are discarded.
+    bytes: usize,
     /// When the last one began, Unix ms.
     began_ms: i64,
     is_requested: bool,
@@ -75,6 +74,7 @@ impl Checkpoints {
         let interval_ms = config.checkpoint_interval_ms();
         Checkpoints {
             interval_ms,
+            bytes: config.checkpoint_bytes(),
             began_ms: now_ms,
             is_requested: true,
             in_progress: None,
@@ -83,8 +83,9 @@ impl Checkpoints {
         }
     }
 
-    pub(super) fn set_interval(&mut self, config: &StoreConfig) {
+    pub(super) fn reconfigure(&mut self, config: &StoreConfig) {
         self.interval_ms = config.checkpoint_interval_ms();
+        self.bytes = config.checkpoint_bytes();
     }
 
     /// Begins a checkpoint soon.
@@ -235,15 +236,15 @@ impl EngineThread {
     }
 
     fn is_checkpoint_due(&self, now_ms: i64) -> bool {
-        let Checkpoints { interval_ms, began_ms, is_requested, in_progress, .. } = &self.checkpoints;
+        let Checkpoints { interval_ms, bytes, began_ms, is_requested, in_progress, .. } = &self.checkpoints;
         // A checkpoint cannot be taken back. It does not wait if a backup or the memory needs it.
-        let can_wait = self.checkpoints.backups.is_empty() && self.state.store.changed_bytes() < CHANGED_BYTES_MAX;
+        let can_wait = self.checkpoints.backups.is_empty() && self.state.store.changed_bytes() < *bytes;
         if can_wait && self.clock.is_start_time_open() {
             return false;
         }
         let is_due = *is_requested
             || !(0..*interval_ms).contains(&(now_ms - began_ms))
-            || self.state.store.changed_bytes() >= CHANGED_BYTES_MAX;
+            || self.state.store.changed_bytes() >= *bytes;
         is_due && in_progress.is_none()
     }
 
@@ -347,6 +348,6 @@ impl EngineThread {
 
     /// Whether the disk is so slow that scans must be discarded.
     pub(super) fn is_disk_behind(&self) -> bool {
-        self.log.is_behind() || self.state.store.changed_bytes() >= 2 * CHANGED_BYTES_MAX
+        self.log.is_behind() || self.state.store.changed_bytes() >= 2 * self.checkpoints.bytes
     }
 }

@@ -142,7 +142,7 @@ impl EngineThread {
         dropped: DropCounter,
     ) -> EngineThread {
         let Recorders { log, log_rewriter, captures } = recorders;
-        state.store.set_compaction(config.store.compaction());
+        state.store.set_database_settings(config.store.database_settings());
         let disk = DiskSpace::new(&config.state_dir, config.store.disk_free_bytes_min);
         let rebuild_paths = RebuildPaths {
             state_dir: config.state_dir.clone(),

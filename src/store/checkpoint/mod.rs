@@ -39,6 +39,10 @@ const DELTAS_MAX: usize = 32;
 /// Records between two calls of `pace`.
 const RECORDS_PER_PACE: u64 = 1_024;
 
+/// Size of the deltas with which they are merged, in sizes of the base. Before a merge the database gets all changes
+/// that wait in memory, which costs more than the base.
+const DELTA_BASES_MAX: u64 = 2;
+
 /// Size of the deltas with which they are merged into a base of any size.
 const MERGE_BYTES_MIN: u64 = 1 << 20;
 
@@ -238,7 +242,7 @@ impl CheckpointFiles {
         let Some((base, deltas)) = self.files.split_first() else { return false };
         let delta_bytes: u64 = deltas.iter().map(|file| file.bytes).sum();
         let is_due = deltas.len() >= DELTAS_MAX
-            || delta_bytes >= (base.bytes / 2).max(MERGE_BYTES_MIN)
+            || delta_bytes >= (base.bytes * DELTA_BASES_MAX).max(MERGE_BYTES_MIN)
             || self.is_merge_requested;
         is_due && !deltas.is_empty() && self.merge.is_none()
     }
