@@ -51,6 +51,7 @@ impl Engine {
             boards_memory_bytes: self.global.board_cache.memory_bytes(self.now_ms()),
             time_zone: self.global.calendar.zone_name().to_owned(),
             archive_complete_ms: self.global.archive_complete_ms,
+            rebuilding: self.rebuilding(),
             ..EngineStatus::default()
         };
         for (key, server_state) in self.listed_servers() {

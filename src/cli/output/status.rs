@@ -102,6 +102,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
         ),
     };
     line("rounds", format!("{}{extra}", group_digits(counts.rounds)))?;
+    if !engine.rebuilding.is_empty() {
+        line("windows", format!("{} being rebuilt from the log", sanitize(&engine.rebuilding.join(", "))))?;
+    }
     if let Some(store) = &status.store {
         if let Some(paused_since_ms) = store.paused_since_ms {
             let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_bytes_min));

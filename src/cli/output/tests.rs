@@ -479,6 +479,7 @@ fn status_prints_every_line() {
         boards_memory_bytes: 1 << 20,
         time_zone: "UTC".into(),
         archive_complete_ms: None,
+        rebuilding: vec!["day".into(), "2025-W47".into()],
     };
     let status = Status {
         daemon: Some(DaemonStatus {
@@ -555,6 +556,7 @@ scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
 lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
 rounds    0
+windows   day, 2025-W47 being rebuilt from the log
 disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_bytes_min is 536,870,912
           writing stopped 1 min ago; 1,234 changes wait in memory; free some space
           5 scans were discarded while the disk was nearly full

@@ -35,7 +35,7 @@ fn paths_of(state_dir: &Path) -> RebuildPaths {
 }
 
 /// The messages when days are added to the settings.
-fn noted(lines: &str) -> (Vec<String>, bool) {
+fn noted(lines: &str) -> (Vec<String>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open_state(dir.path());
     let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
@@ -47,18 +47,21 @@ fn noted(lines: &str) -> (Vec<String>, bool) {
     assert!(state.engine.has_changed_types());
     write_log(dir.path(), lines);
     let notes = plan_window_types(&mut state.engine, &recovery::log_dir(dir.path()));
-    (notes, !state.engine.types_to_rebuild().is_empty())
+    (notes, state.engine.status().rebuilding)
 }
 
 #[test]
 fn new_window_type_reports_how_it_is_filled() {
     let expected = "windows of type day begin empty: the log has no scans yet".to_owned();
-    assert_eq!(noted(""), (vec![expected], false));
+    assert_eq!(noted(""), (vec![expected], vec![]));
 
     let (notes, rebuilding) = noted("{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n");
     assert_eq!(
         (&*notes[0], rebuilding),
-        ("windows of type day are being rebuilt from the log, which begins at 2025-11-25 09:58:20 UTC", true)
+        (
+            "windows of type day are being rebuilt from the log, which begins at 2025-11-25 09:58:20 UTC",
+            vec!["day".to_owned()]
+        )
     );
 }
 

@@ -7,7 +7,7 @@
 //! log to rebuild them from; without one they start empty. Recomputed windows are credited and can be
 //! queried all the time.
 
-use crate::board::window::{Shape, WindowTypes};
+use crate::board::window::{Shape, WindowTypes, label, type_name};
 use crate::engine::windows::CurrentWindows;
 use crate::engine::{Engine, EngineSettings, GlobalState, ServerState};
 use crate::model::calendar::DAY_MS;
@@ -96,6 +96,13 @@ impl Engine {
             |kind: WindowType| global.meta.types.iter().any(|state| state.rebuilding && state.kind == kind);
         let kinds = global.settings.windows.specs().iter().map(|spec| spec.kind);
         kinds.filter(|kind| global.changed_types.contains(kind) || rebuilding(*kind)).collect()
+    }
+
+    /// The types that are being rebuilt, and the windows of other types that are being recomputed.
+    pub(in crate::engine) fn rebuilding(&self) -> Vec<String> {
+        let types = self.types_to_rebuild();
+        let recomputed = self.global.meta.importing.iter().filter(|window| !types.contains(&window.kind));
+        types.iter().map(|kind| type_name(*kind)).chain(recomputed.map(|window| label(*window))).collect()
     }
 
     /// Whether the config has new or changed types.

@@ -67,6 +67,9 @@ pub struct EngineStatus {
     /// When everything pending was last in the archive, Unix ms; `None`: never.
     #[serde(default)]
     pub archive_complete_ms: Option<i64>,
+    /// Types of windows that are being rebuilt from the log, and windows that are being recomputed.
+    #[serde(default)]
+    pub rebuilding: Vec<String>,
 }
 
 /// A week that has rows.
