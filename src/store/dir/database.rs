@@ -4,11 +4,9 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Waker};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,9 +16,10 @@ use super::{files, lock};
 use crate::store::error::StoreError;
 use crate::store::threads::{STORE_THREADS, check_threads};
 
-/// Bytes of keys and records that are written before a flush. Sled 0.34.7 stops for ever if all
-/// its threads write while it waits for one of them to shorten the file. It has seven threads, each
-/// writes up to 512 KiB, and the log grows by two to three times the bytes counted here.
+/// Bytes of keys and records that are written before a flush, to all open databases. Sled 0.34.7 stops for ever if
+/// all its threads write while it waits for one of them to shorten a file: then it creates no other thread. It has seven
+/// for all databases of a process, each writes up to 512 KiB, and the log grows by two to three times the bytes counted
+/// here. For the same reason it gets no flush as a task: a flush waits for a write that may be behind it in the queue.
 pub(in crate::store) const UNFLUSHED_BYTES_MAX: usize = 512 * 1_024;
 
 /// An open database. This process holds its lock until sled has closed it.
@@ -31,13 +30,36 @@ pub(in crate::store) struct Database {
     dir: Arc<Path>,
     /// Bytes written since sled last wrote all of them to its file.
     unflushed_bytes: AtomicUsize,
-    /// Number of writes, to see whether they go on.
-    writes: AtomicU64,
+    open: OpenDatabase,
     files: Mutex<DatabaseFiles>,
 }
 
-/// A sequence of writes in which none ends for this long may have stopped for ever.
-const STOPPED_AFTER: Duration = Duration::from_secs(1);
+/// Held for a write: those of several databases share sled's threads.
+static ONE_WRITE: Mutex<()> = Mutex::new(());
+
+static OPEN_DATABASES: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts an open database.
+#[derive(Debug)]
+struct OpenDatabase(());
+
+impl OpenDatabase {
+    fn new() -> OpenDatabase {
+        OPEN_DATABASES.fetch_add(1, Ordering::Relaxed);
+        OpenDatabase(())
+    }
+
+    /// All that are open, at least one.
+    fn databases(&self) -> usize {
+        OPEN_DATABASES.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for OpenDatabase {
+    fn drop(&mut self) {
+        OPEN_DATABASES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Database {
     /// `None`: another process has it open.
@@ -53,8 +75,8 @@ impl Database {
         match opened {
             Ok(Ok(db)) => {
                 let files = Mutex::new(DatabaseFiles::open(dir)?);
-                let (unflushed_bytes, writes) = (AtomicUsize::new(0), AtomicU64::new(0));
-                Ok(Some(Database { db, dir: dir.into(), unflushed_bytes, writes, files }))
+                let (unflushed_bytes, open) = (AtomicUsize::new(0), OpenDatabase::new());
+                Ok(Some(Database { db, dir: dir.into(), unflushed_bytes, open, files }))
             }
             Ok(Err(sled::Error::Io(error))) if error.to_string().contains("could not acquire lock") => Ok(None),
             Ok(Err(error)) => Err(sled_error("open", dir, error)),
@@ -83,19 +105,16 @@ impl Database {
     }
 
     pub(in crate::store) fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.db.insert(key, value).map_err(|e| sled_error("write to", &self.dir, e))?;
-        self.limit_unflushed(key.len() + value.len())
+        self.write(key.len() + value.len(), || self.db.insert(key, value))
     }
 
     pub(in crate::store) fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.db.remove(key).map_err(|e| sled_error("write to", &self.dir, e))?;
-        self.limit_unflushed(key.len())
+        self.write(key.len(), || self.db.remove(key))
     }
 
     /// Applies a batch atomically. `bytes`: of its keys and records.
     pub(in crate::store) fn apply_batch(&self, batch: sled::Batch, bytes: usize) -> Result<(), StoreError> {
-        self.db.apply_batch(batch).map_err(|e| sled_error("write to", &self.dir, e))?;
-        self.limit_unflushed(bytes)
+        self.write(bytes, || self.db.apply_batch(batch))
     }
 
     /// Size of its file, bytes. An unreadable file counts as empty. Takes 2 us.
@@ -117,44 +136,12 @@ impl Database {
         flush_or_fail(&self.db).map_err(|e| sled_error("flush", &self.dir, e))
     }
 
-    /// Does work that writes much. Several databases share sled's threads, and one batch may fill more buffers than
-    /// there are threads: then all of them may write while sled waits for one of them to shorten the file, see
-    /// [`UNFLUSHED_BYTES_MAX`]. So the work is watched, and sled gets another thread.
-    pub(in crate::store) fn write_much<R>(&self, work: impl FnOnce() -> R) -> R {
-        thread::scope(|scope| {
-            let (working, done) = mpsc::channel::<()>();
-            let watch = move || {
-                let mut before = self.writes.load(Ordering::Relaxed);
-                while done.recv_timeout(STOPPED_AFTER) == Err(RecvTimeoutError::Timeout) {
-                    let writes = self.writes.load(Ordering::Relaxed);
-                    if writes == before {
-                        self.grow_thread_pool();
-                    }
-                    before = writes;
-                }
-            };
-            // Without a thread for it, the work is not watched.
-            let _watcher = thread::Builder::new().spawn_scoped(scope, watch);
-            let result = work();
-            drop(working);
-            result
-        })
-    }
-
-    /// Makes sled 0.34.7 create another thread, which takes the oldest task: sled does so when more than seven tasks
-    /// wait. A flush is the only task that it can be given; nobody waits for these.
-    fn grow_thread_pool(&self) {
-        let mut context = Context::from_waker(Waker::noop());
-        for _ in 0..=STORE_THREADS {
-            _ = pin!(self.db.flush_async()).poll(&mut context);
-        }
-    }
-
-    /// Writes out when too much was written since then.
-    fn limit_unflushed(&self, written_bytes: usize) -> Result<(), StoreError> {
-        self.writes.fetch_add(1, Ordering::Relaxed);
-        let unflushed_bytes = self.unflushed_bytes.fetch_add(written_bytes, Ordering::Relaxed) + written_bytes;
-        if unflushed_bytes > UNFLUSHED_BYTES_MAX { self.write_out() } else { Ok(()) }
+    /// Does a write of so many bytes, and writes out when too much was written since then.
+    fn write<R>(&self, bytes: usize, write: impl FnOnce() -> sled::Result<R>) -> Result<(), StoreError> {
+        let _one = ONE_WRITE.lock().unwrap_or_else(PoisonError::into_inner);
+        write().map_err(|e| sled_error("write to", &self.dir, e))?;
+        let unflushed_bytes = self.unflushed_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if unflushed_bytes > UNFLUSHED_BYTES_MAX / self.open.databases() { self.write_out() } else { Ok(()) }
     }
 }
 
@@ -272,30 +259,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_seems_to_have_stopped_gets_a_thread_and_goes_on() {
-        let dir = tempfile::tempdir().unwrap();
-        let db = Database::open(dir.path(), 16 << 20).unwrap();
-        db.write_much(|| {
-            db.insert(b"a", b"1").unwrap();
-            thread::sleep(2 * STOPPED_AFTER + STOPPED_AFTER / 2);
-            db.insert(b"b", b"2").unwrap();
-        });
-        db.flush().unwrap();
-        assert_eq!(db.get(b"b").unwrap().as_deref(), Some(&b"2"[..]));
-    }
-
-    #[test]
     fn writes_of_any_kind_are_flushed_at_the_limit() {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path(), 16 << 20).unwrap();
         let unflushed = || db.unflushed_bytes.load(Ordering::Relaxed);
-        db.insert(b"a", &vec![7; UNFLUSHED_BYTES_MAX - 1]).unwrap();
-        assert_eq!(unflushed(), UNFLUSHED_BYTES_MAX);
-        db.remove(b"a").unwrap();
-        assert_eq!(unflushed(), 0);
-        db.apply_batch(sled::Batch::default(), UNFLUSHED_BYTES_MAX).unwrap();
-        assert_eq!(unflushed(), UNFLUSHED_BYTES_MAX);
-        db.insert(b"b", b"").unwrap();
-        assert_eq!(unflushed(), 0);
+        // Other tests have databases open, too, which share the limit.
+        let large = vec![7; UNFLUSHED_BYTES_MAX];
+        for write in [&(|| db.insert(b"b", &large)) as &dyn Fn() -> Result<(), StoreError>, &|| {
+            db.apply_batch(sled::Batch::default(), UNFLUSHED_BYTES_MAX + 1)
+        }] {
+            db.insert(b"a", b"1").unwrap();
+            db.remove(b"a").unwrap();
+            assert_eq!(unflushed(), 3);
+            write().unwrap();
+            assert_eq!(unflushed(), 0);
+        }
     }
 }

@@ -28,8 +28,9 @@ use super::layout::VERSION;
 use crate::store::dir::database::Database;
 use crate::store::tree::mem_table::{MemTable, VisitFn, read_through};
 
-/// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory.
-const CHANGES_PER_BATCH: usize = 4_096;
+/// Maximum number of changes that [`Tree::write_unlogged`] buffers in memory, and that one batch of sled has: it must fill
+/// few of sled's buffers.
+const CHANGES_PER_BATCH: usize = 1_024;
 
 /// A change of a record: its key and its new value. `None` deletes the record.
 pub(super) type RecordChange = (Vec<u8>, Option<Vec<u8>>);
@@ -297,7 +298,7 @@ impl Tree {
         &self,
         changes: impl Iterator<Item = Result<RecordChange, StoreError>>,
     ) -> Result<(), StoreError> {
-        self.db().write_much(|| in_batches(changes, |changes| self.write_slice_unlogged(changes)))
+        in_batches(changes, |changes| self.write_slice_unlogged(changes))
     }
 
     /// Like [`Tree::write_unlogged`], with all changes in memory.
@@ -405,7 +406,7 @@ impl Tree {
             batch.add(key.to_vec(), None);
             n += 1;
         }
-        self.db().write_much(|| batch.apply(self))?;
+        batch.apply(self)?;
         Ok(n == most)
     }
 
