@@ -78,7 +78,10 @@ mod tests {
             Row::ServerDetail(detail) => detail.round_end.clone(),
             row => panic!("{row:?}"),
         };
-        assert!(respond(&state, &request).unwrap().iter().all(|row| round_end(row).is_some()), "the daemon's answer");
+        assert!(
+            respond(&state.view(), &request).unwrap().iter().all(|row| round_end(row).is_some()),
+            "the daemon's answer"
+        );
         let mut rows = Vec::new();
         let mut keep = |row| {
             rows.push(row);

@@ -7,12 +7,22 @@ use super::Shared;
 use crate::api::validate::validate;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
+use crate::daemon::disk_space::free_bytes;
 use crate::daemon::engine_thread::{Command, StartedRescan};
 use crate::daemon::name_search::NameSearch;
-use crate::state::answer::add_stored_sizes;
+use crate::engine::{StateReader, ViewError};
+use crate::model::calendar::week_label;
+use crate::model::view::ClockStatus;
+use crate::model::view::export::ExportRow;
+use crate::model::{ServerKey, WeekKey};
+use crate::state::answer::{StateView, add_stored_sizes, view_error};
+use crate::store::StoreError;
 
 /// Most servers in one chunk of an export.
 const EXPORT_SERVERS_MAX: usize = 500;
+
+/// Rows after which a chunk of an export ends: 10 ms.
+const EXPORT_ROWS_MAX: usize = 2_000;
 
 impl RequestHandler for Shared {
     async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
@@ -57,13 +67,23 @@ impl Shared {
         };
         let with_bytes = matches!(request, Request::Windows { bytes: true });
         let is_read_only = request.is_read_only();
-        let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
-        if !is_read_only {
-            self.changes.fetch_add(1, Ordering::Relaxed);
-        }
-        let mut rows = rows?;
+        let read = if is_read_only { self.views.answer(&request).await? } else { None };
+        let mut rows = match read {
+            Some(rows) => rows,
+            None => {
+                let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
+                if !is_read_only {
+                    self.changes.fetch_add(1, Ordering::Relaxed);
+                }
+                rows?
+            }
+        };
         for row in &mut rows {
             if let Row::Status(status) = row {
+                let week_pending_close = self.views.current()?.week_pending_close();
+                status.clock = Some(ClockStatus { week_pending_close, ..self.clock.status() });
+                let state_dir = self.config.lock().expect("config lock poisoned").state_dir.clone();
+                status.store.iter_mut().for_each(|store| store.disk_free_bytes = free_bytes(&state_dir));
                 status.daemon = Some(self.daemon_status());
                 status.archive = self.archive_status(status.engine.archive_complete_ms);
                 status.log = Some(self.log_rewriter.get());
@@ -88,7 +108,7 @@ impl Shared {
     async fn found_servers(&self, text: String, count: u32) -> Result<Vec<Row>, ApiError> {
         let servers = self.name_search()?.find_servers(text).await;
         let count = count as usize;
-        let found = self.send_command(|reply| Command::BusiestServers { servers, count, reply }).await?;
+        let found = self.views.read(move |view| view.engine().busiest_servers(&servers, count)).await?;
         Ok(found.into_iter().map(|server| Row::Server(Box::new(server))).collect())
     }
 
@@ -98,19 +118,19 @@ impl Shared {
     }
 
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
-        let reader = self.send_command(|reply| Command::Reader { reply }).await?;
+        let reader = self.views.current()?.reader().clone();
         let measuring = tokio::task::spawn_blocking(move || add_stored_sizes(&reader, &mut rows).map(|()| rows));
         measuring.await.map_err(|_| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))?
     }
 
     /// Sends the rows of a week, some servers at a time.
     async fn export(&self, week: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
-        let (week, servers) = self.send_command(|reply| Command::ExportedServers { week, reply }).await??;
+        let listed = self.views.read(move |view| view.engine().exported_servers::<StoreError>(&week)).await?;
+        let (week, servers) = listed.map_err(view_error)?;
         let mut at = 0;
         while at < servers.len() {
-            let next = servers[at..].iter().copied().take(EXPORT_SERVERS_MAX).collect();
-            let (rows, done) =
-                self.send_command(|reply| Command::ExportServers { week, servers: next, reply }).await??;
+            let next: Vec<ServerKey> = servers[at..].iter().copied().take(EXPORT_SERVERS_MAX).collect();
+            let (rows, done) = self.views.read(move |view| export_servers(&view.state(), week, &next)).await??;
             for row in rows {
                 replies.row(row).await?;
             }
@@ -216,6 +236,27 @@ impl Shared {
         counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
         counters
     }
+}
+
+/// The rows of a week of the first of these servers, and the number of these servers.
+fn export_servers<S: StateReader<Error = StoreError>>(
+    StateView { engine, reader, .. }: &StateView<'_, S>,
+    week: WeekKey,
+    servers: &[ServerKey],
+) -> Result<(Vec<Row>, usize), ApiError> {
+    let label = week_label(week);
+    let mut rows = Vec::new();
+    for (server, done) in servers.iter().zip(1..) {
+        let exported = engine.export_server(*reader, week, *server, &mut |server, game, player, row, positions| {
+            rows.push(Row::Export(Box::new(ExportRow::new(&label, server, game, player, row, positions))));
+            Ok::<(), ViewError<StoreError>>(())
+        });
+        exported.map_err(view_error)?;
+        if rows.len() >= EXPORT_ROWS_MAX {
+            return Ok((rows, done));
+        }
+    }
+    Ok((rows, servers.len()))
 }
 
 fn flatten(name: &str, value: &serde_json::Value, into: &mut BTreeMap<String, u64>) {

@@ -116,9 +116,13 @@ impl DiskSpace {
         }
     }
 
-    /// Free space, bytes. A file system that reports none counts as free: writing to it then fails with the
-    /// reason.
     fn free(&self) -> u64 {
-        statvfs(&self.state_dir).map_or(u64::MAX, |stat| stat.blocks_available() * stat.fragment_size())
+        free_bytes(&self.state_dir)
     }
+}
+
+/// Free space of a directory's file system, bytes. One that reports none counts as free: writing to it then fails with the
+/// reason.
+pub(super) fn free_bytes(dir: &Path) -> u64 {
+    statvfs(dir).map_or(u64::MAX, |stat| stat.blocks_available() * stat.fragment_size())
 }

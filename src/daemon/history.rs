@@ -4,16 +4,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use moka::future::Cache;
-use tokio::sync::mpsc;
-
 use super::Shared;
-use super::engine_thread::Command;
-use crate::api::{ApiError, ErrorCode, Request, Row};
+use super::views::Views;
+use crate::api::{ApiError, ErrorCode, Row};
 use crate::model::view::PlayerNameView;
 use crate::model::view::history::MapView;
-use crate::model::{MapKey, ServerKey, ServerUrl, WeekKey};
+use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey};
+use crate::state::answer::view_error;
 use crate::state::history::{BestOfServer, MapHistory, read_best};
+use crate::store::Store;
+use moka::future::Cache;
 
 /// How long answers are used. Map rows of the running week are read once in this time.
 const AGE_MAX: Duration = Duration::from_secs(600);
@@ -37,11 +37,10 @@ impl Default for History {
 
 impl History {
     /// Sums up maps until the daemon stops.
-    pub async fn run(self: Arc<History>, commands: mpsc::Sender<Command>) {
+    pub async fn run(self: Arc<History>, views: Arc<Views>) {
         loop {
-            let Some(plan) = Command::send(&commands, |reply| Command::MapHistoryPlan { reply }).await else { return };
-            let Some(reader) = Command::send(&commands, |reply| Command::Reader { reply }).await else { return };
-            let last = self.maps();
+            let planned = views.read(|view| (view.engine().map_history_plan(), view.reader().clone())).await;
+            let (Ok((plan, reader)), last) = (planned, self.maps()) else { return };
             match tokio::task::spawn_blocking(move || last.next(plan, &reader)).await {
                 Ok(Ok(maps)) => *self.maps.lock().expect("maps lock poisoned") = Arc::new(maps),
                 Ok(Err(error)) => tracing::warn!(%error, "the weeks of maps cannot be read"),
@@ -59,7 +58,7 @@ impl History {
 impl Shared {
     /// A map now and in all weeks, as of at most [`AGE_MAX`] ago.
     pub(super) async fn map(&self, map: String) -> Result<Vec<Row>, ApiError> {
-        let mut view: MapView = self.send_command(|reply| Command::Map { map, reply }).await??;
+        let mut view: MapView = self.views.read(move |view| view.engine().map(&map).map_err(view_error)).await??;
         view.weeks = self.history.maps().weeks_of(MapKey(view.map_key));
         Ok(vec![Row::Map(view)])
     }
@@ -73,10 +72,10 @@ impl Shared {
     /// The players with the best positions on a server.
     pub(super) async fn best_players(&self, url: ServerUrl) -> Result<Vec<Row>, ApiError> {
         let server = url.to_string();
-        let plan = self.send_command(|reply| Command::BestPlayersPlan { url, reply }).await??;
+        let plan = self.views.current()?.engine().best_players_plan::<Store>(&url).map_err(view_error)?;
         let key = (plan.server, self.changes(), plan.open_weeks.clone());
         let read = async {
-            let reader = self.send_command(|reply| Command::Reader { reply }).await?;
+            let reader = self.views.current()?.reader().clone();
             let best = tokio::task::spawn_blocking(move || read_best(&plan, &reader)).await;
             let best = best.map_err(|_| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))?;
             best.map(Arc::new).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))
@@ -91,9 +90,7 @@ impl Shared {
         if player_keys.is_empty() {
             return Ok(Vec::new());
         }
-        let request = Request::PlayerNames { player_keys };
-        let rows = self.send_command(|reply| Command::Request { request, reply }).await??;
-        let name = |row| if let Row::PlayerName(player) = row { Some(player) } else { None };
-        Ok(rows.into_iter().filter_map(name).collect())
+        let players = player_keys.into_iter().map(PlayerKey).collect();
+        self.views.read(|view| view.state().player_names(players)).await?
     }
 }

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::engine_thread::Command;
 use super::list_lengths::ListLengths;
+use super::views::Views;
 use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
 use crate::config::{Config, ImportConfig};
 use crate::master::{AddressRules, Selection, fetch, user_agent};
@@ -24,13 +25,21 @@ const FIRST_DELAY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct ImportTasks {
     tasks: Vec<ImportTask>,
-    lengths: Arc<Mutex<ListLengths>>,
+    context: Context,
 }
 
 #[derive(Debug)]
 struct ImportTask {
     import: Import,
     task: JoinHandle<()>,
+}
+
+/// What the tasks use.
+#[derive(Clone, Debug)]
+struct Context {
+    commands: mpsc::Sender<Command>,
+    views: Arc<Views>,
+    lengths: Arc<Mutex<ListLengths>>,
 }
 
 /// What a task does.
@@ -48,13 +57,14 @@ impl Drop for ImportTask {
 }
 
 impl ImportTasks {
-    pub(super) fn new(state_dir: &Path) -> ImportTasks {
-        ImportTasks { tasks: Vec::new(), lengths: Arc::new(Mutex::new(ListLengths::open(state_dir))) }
+    pub(super) fn new(state_dir: &Path, commands: mpsc::Sender<Command>, views: Arc<Views>) -> ImportTasks {
+        let lengths = Arc::new(Mutex::new(ListLengths::open(state_dir)));
+        ImportTasks { tasks: Vec::new(), context: Context { commands, views, lengths } }
     }
 
     /// Starts and stops imports so that exactly those of the configuration run. Unchanged ones
     /// continue. Must be called inside a tokio runtime.
-    pub(super) fn apply(&mut self, config: &Config, commands: &mpsc::Sender<Command>) {
+    pub(super) fn apply(&mut self, config: &Config) {
         let mut old = std::mem::take(&mut self.tasks);
         let mut first_delay = FIRST_DELAY;
         for section in &config.import {
@@ -67,7 +77,7 @@ impl ImportTasks {
                 self.tasks.push(old.swap_remove(at));
                 continue;
             }
-            let task = tokio::spawn(run(import.clone(), first_delay, commands.clone(), self.lengths.clone()));
+            let task = tokio::spawn(run(import.clone(), first_delay, self.context.clone()));
             self.tasks.push(ImportTask { import, task });
             first_delay += FIRST_DELAY;
         }
@@ -78,16 +88,16 @@ impl ImportTasks {
     }
 }
 
-async fn run(import: Import, first_delay: Duration, commands: mpsc::Sender<Command>, lengths: Arc<Mutex<ListLengths>>) {
+async fn run(import: Import, first_delay: Duration, context: Context) {
     tokio::time::sleep(first_delay).await;
     loop {
-        import_once(&import, &commands, &lengths).await;
+        import_once(&import, &context).await;
         tokio::time::sleep(Duration::from_secs(import.config.every_s)).await;
     }
 }
 
 /// Imports the list once and logs the result.
-async fn import_once(import: &Import, commands: &mpsc::Sender<Command>, lengths: &Mutex<ListLengths>) {
+async fn import_once(import: &Import, Context { commands, views, lengths }: &Context) {
     let Import { config, rules, user_agent } = import;
     let master = &config.master;
     let list = match fetch(master, user_agent, |_| ()).await {
@@ -107,7 +117,7 @@ async fn import_once(import: &Import, commands: &mpsc::Sender<Command>, lengths:
     };
     let (name, servers) = (master.to_string(), selection.urls.len());
     let urls = selection.urls.clone();
-    let Some(known) = Command::send(commands, |reply| Command::KnownServers { urls, reply }).await else { return };
+    let Ok(known) = views.read(move |view| view.engine().count_known(&urls)).await else { return };
     let checked = lengths.lock().expect("nobody panics with the lock").check(&name, servers, known);
     if let Err(last) = checked {
         return tracing::warn!(

@@ -23,6 +23,7 @@ mod log_thread;
 mod name_search;
 mod rescan_results;
 mod systemd;
+mod views;
 mod web_backend;
 pub mod window_rebuild;
 
@@ -47,6 +48,7 @@ use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, Re
 use crate::daemon::engine_thread::{Command, EngineThread, Recorders, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
+use crate::daemon::views::Views;
 use crate::log::{BatchBuilder, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
 use crate::scan::{ScanCounters, Scanner};
@@ -86,6 +88,7 @@ pub struct Daemon {
 /// State shared by the tasks of a daemon.
 struct Shared {
     commands: mpsc::Sender<Command>,
+    views: Arc<Views>,
     clock: Arc<Clock>,
     started_ms: i64,
     file: Option<PathBuf>,
@@ -225,20 +228,23 @@ impl Daemon {
             heartbeat.clone(),
             rescans_dropped.clone(),
         );
+        let views = thread.views();
         let engine_thread = thread.start(commands_rx, outcomes).context("cannot start a thread")?;
 
         // Nothing can fail from here on: the engine thread ends only by a command.
         let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());
         let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
         if let Some(search) = &name_search {
-            tokio::spawn(search.clone().run(commands.clone()));
-            tokio::spawn(search.clone().run_servers(commands.clone()));
+            tokio::spawn(search.clone().run(views.clone()));
+            tokio::spawn(search.clone().run_servers(views.clone()));
         }
         let history = Arc::<history::History>::default();
-        tokio::spawn(history.clone().run(commands.clone()));
+        tokio::spawn(history.clone().run(views.clone()));
         let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
+        let imports = import_task::ImportTasks::new(&config.state_dir, commands.clone(), views.clone());
         let shared = Arc::new(Shared {
             commands,
+            views,
             started_ms: clock.now_ms(),
             clock,
             file,
@@ -254,7 +260,7 @@ impl Daemon {
             changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),
-            imports: Mutex::new(import_task::ImportTasks::new(&config.state_dir)),
+            imports: Mutex::new(imports),
             reload_scan,
             config: Mutex::new(config.clone()),
         });
@@ -477,7 +483,7 @@ impl Shared {
 
     fn apply_imports(&self, config: &Config) {
         let mut imports = self.imports.lock().expect("imports lock poisoned");
-        imports.apply(config, &self.commands);
+        imports.apply(config);
     }
 
     /// Reads the configuration file again. On an error all settings stay as they are.

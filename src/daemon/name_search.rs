@@ -6,9 +6,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-
-use super::engine_thread::Command;
+use super::views::Views;
 use crate::engine::ServerNames;
 use crate::model::{PlayerKey, ServerKey};
 use crate::state::name_index::{NameIndex, SERVER_NAMES_MAX, players_of, servers_of};
@@ -60,7 +58,7 @@ impl NameSearch {
     }
 
     /// Reads the names of servers until the daemon stops.
-    pub async fn run_servers(self: Arc<NameSearch>, commands: mpsc::Sender<Command>) {
+    pub async fn run_servers(self: Arc<NameSearch>, views: Arc<Views>) {
         let bytes_max = self.bytes_max / SERVERS_SHARE;
         // The number of servers is known with the first answer.
         let (mut newest, mut interval) = (0, FIRST_SERVERS_INTERVAL);
@@ -69,8 +67,8 @@ impl NameSearch {
             // The newest first: older ones are read only while there is memory.
             for number in (0..=newest_before).rev() {
                 let keys = NameIndex::keys_of(number);
-                let read = Command::send(&commands, |reply| Command::ServerNames { keys, reply }).await;
-                let Some(ServerNames { names, keys }) = read else { return };
+                let read = views.read(|view| view.engine().server_names(keys)).await;
+                let Ok(ServerNames { names, keys }) = read else { return };
                 newest = NameIndex::number_of(keys.saturating_sub(1));
                 let chunk = servers_of(&names);
                 let is_kept = self.servers.lock().expect("index lock poisoned").put_within(bytes_max, number, chunk);
@@ -86,14 +84,10 @@ impl NameSearch {
     }
 
     /// Reads the names of all players, and then those of new ones, until the daemon stops.
-    pub async fn run(self: Arc<NameSearch>, commands: mpsc::Sender<Command>) {
+    pub async fn run(self: Arc<NameSearch>, views: Arc<Views>) {
         let mut indexed_until = None;
         loop {
-            let (reply, reader) = oneshot::channel();
-            if commands.send(Command::Reader { reply }).await.is_err() {
-                return;
-            }
-            let Ok(reader) = reader.await else { return };
+            let Ok(reader) = views.current().map(|view| view.reader().clone()) else { return };
             let search = self.clone();
             let updated = tokio::task::spawn_blocking(move || search.update(&reader, indexed_until)).await;
             match updated {

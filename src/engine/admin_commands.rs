@@ -1,7 +1,7 @@
 //! Applies the commands of admins that a log has recorded. The daemon calls the same methods for
 //! the requests of its clients, and records what changed.
 
-use super::{AdminError, CorrectionError, Engine, Greylisted, ReopenError, StateReader};
+use super::{AdminError, CorrectionError, Engine, Greylisted, ReopenError, StoreReader};
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::view::board::PlayerSelector;
 use crate::model::{AdminCommand, ForgottenPlaceholder};
@@ -24,7 +24,7 @@ impl Engine {
     ///
     /// Before a correction of a player everything must be committed, and the next action after it is
     /// a commit: see [`is_correction`].
-    pub fn apply_command<S: StateReader>(
+    pub fn apply_command<S: StoreReader>(
         &mut self,
         source: &S,
         t_ms: i64,

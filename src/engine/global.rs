@@ -1,5 +1,7 @@
 //! The state of the engine that belongs to no single server.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::boards::cache::BoardCache;
@@ -13,13 +15,13 @@ use super::{CacheLimits, EngineSettings};
 use crate::model::calendar::Calendar;
 use crate::model::commit::{Meta, WeekPhase, WeekState};
 use crate::model::name::Name;
-use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, WeekKey, WindowType};
+use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowType};
 
 /// All state of the engine except the servers: rules, key tables, and the changes for the next
 /// commit.
 #[derive(Debug)]
 pub(super) struct GlobalState {
-    pub(super) settings: EngineSettings,
+    pub(super) settings: Arc<EngineSettings>,
     pub(super) calendar: Calendar,
     pub(super) meta: Meta,
     pub(super) games: KeyTable,
@@ -42,11 +44,13 @@ pub(super) struct GlobalState {
     /// since the last commit.
     pub(super) first_uncommitted_player: PlayerKey,
     /// Hashes of forgotten names, each with the time of the request, Unix ms.
-    pub(super) forgotten: FxHashMap<NameHash, i64>,
+    pub(super) forgotten: Arc<FxHashMap<NameHash, i64>>,
     /// Forgotten names that were found in the last outcome.
     pub(super) blanked_names: Vec<Name>,
     /// Gains that overflowed a sum of points, since the start.
     pub(super) points_saturated: u64,
+    /// Servers that replicas lack, some several times. `None`: there are no replicas.
+    pub(super) changed_servers: Option<Vec<ServerKey>>,
 }
 
 impl GlobalState {

@@ -3,33 +3,36 @@
 //! Exact to the millisecond with 80 KB; `hdrhistogram` would round lags above 2 s, and its
 //! configuration would be as long as this file.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Lags from this value on share one bucket, ms.
 const LAG_MS_MAX: usize = 10_000;
 
+/// Clones share the counts.
 #[derive(Clone, Debug)]
 pub(super) struct LagHistogram {
     /// Scans by lag; the last bucket counts all longer lags.
-    counts: Vec<u64>,
-    scans: u64,
+    counts: Arc<[AtomicU64]>,
 }
 
 impl Default for LagHistogram {
     fn default() -> Self {
-        LagHistogram { counts: vec![0; LAG_MS_MAX + 1], scans: 0 }
+        LagHistogram { counts: (0..=LAG_MS_MAX).map(|_| AtomicU64::new(0)).collect() }
     }
 }
 
 impl LagHistogram {
-    pub fn add(&mut self, lag_ms: i64) {
-        self.counts[(lag_ms.max(0) as usize).min(LAG_MS_MAX)] += 1;
-        self.scans += 1;
+    pub fn add(&self, lag_ms: i64) {
+        self.counts[(lag_ms.max(0) as usize).min(LAG_MS_MAX)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The lag that this share of the scans does not exceed; `None` without scans.
     pub fn percentile_ms(&self, share: f64) -> Option<u64> {
-        let rank = (self.scans as f64 * share).ceil() as u64;
+        let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let rank = (counts.iter().sum::<u64>() as f64 * share).ceil() as u64;
         let mut seen = 0;
-        let at = self.counts.iter().position(|&n| {
+        let at = counts.iter().position(|&n| {
             seen += n;
             n > 0 && seen >= rank
         });
@@ -43,7 +46,7 @@ mod tests {
 
     #[test]
     fn percentiles_count_all_lags_and_cap_at_10_s() {
-        let mut lags = LagHistogram::default();
+        let lags = LagHistogram::default();
         assert_eq!(lags.percentile_ms(0.99), None);
         (1..=100).for_each(|ms| lags.add(ms));
         assert_eq!((lags.percentile_ms(0.5), lags.percentile_ms(0.99)), (Some(50), Some(99)));

@@ -24,6 +24,7 @@ mod overview;
 mod pending;
 mod player_windows;
 mod reload;
+mod replica;
 mod restore;
 mod round_end;
 mod rows;
@@ -36,14 +37,13 @@ mod snapshot;
 mod state_reader;
 mod tags;
 mod top_boards;
+mod url_table;
 mod view;
 mod week_close;
 mod windows;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 pub use self::admin_commands::{CommandError, is_correction};
 pub use self::boards::build::{BuildPlan, WindowReader, Workers};
@@ -58,13 +58,15 @@ use self::global::GlobalState;
 pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
 pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
+pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::ServerNames;
 pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
 use self::shared::Shared;
 pub use self::site_series::SeriesGroup;
-pub use self::state_reader::{LoadedState, StateReader};
+pub use self::state_reader::{LoadedState, StateReader, StoreReader};
+use self::url_table::UrlTable;
 pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
@@ -79,10 +81,10 @@ use crate::schedule::Schedule;
 use crate::schedule::round_end::RoundEnds;
 
 /// One server in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ServerState {
     record: Shared<ServerRecord>,
-    series: Option<Box<SeriesRecord>>,
+    series: Option<Shared<SeriesRecord>>,
     scan_requested: bool,
     /// When adding the server again last requested a scan, Unix ms. Not stored: at the start it is
     /// taken to be the last scan, unless that was the first one.
@@ -91,6 +93,8 @@ struct ServerState {
     authentication: Option<Authentication>,
     /// How the names of the last list were read; `None` until the first list after the start.
     name_index: Option<(NameFamily, NameIndex)>,
+    /// `None`: the schedule has it. Only a replica has some.
+    plan: Option<replica::ScanPlan>,
 }
 
 /// The engine. See the module documentation.
@@ -98,10 +102,12 @@ struct ServerState {
 pub struct Engine {
     /// Index is the server key; 0 is never used.
     servers: Vec<Option<ServerState>>,
-    by_url: FxHashMap<ServerUrl, ServerKey>,
+    by_url: UrlTable,
     schedule: Schedule,
-    /// Models of rounds. They are not stored, and are learned again after a restart.
-    round_ends: RoundEnds,
+    /// Scans in progress; `None`: the schedule has them. Only a replica has a number.
+    scans_in_flight: Option<u64>,
+    /// Models of rounds. They are not stored, and are learned again after a restart. Shared with replicas.
+    round_ends: Arc<RwLock<RoundEnds>>,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lag_histogram: lag_histogram::LagHistogram,
@@ -122,7 +128,7 @@ pub struct Engine {
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
     /// For pages of the list; not a part of the state.
-    sorted_servers: server_pages::SortedServers,
+    sorted_servers: Arc<Mutex<server_pages::SortedServers>>,
     /// Computed from the series of servers.
     site_series: site_series::SiteSeries,
     global: GlobalState,
@@ -142,9 +148,10 @@ impl Engine {
         let (next_game, next_map, next_tag) = (meta.next_game, meta.next_map, meta.next_tag);
         let mut engine = Engine {
             servers: Vec::new(),
-            by_url: FxHashMap::default(),
+            by_url: UrlTable::default(),
             schedule: Schedule::new(settings.intervals),
-            round_ends: RoundEnds::default(),
+            scans_in_flight: None,
+            round_ends: Arc::default(),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lag_histogram: lag_histogram::LagHistogram::default(),
@@ -157,7 +164,7 @@ impl Engine {
             last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
             rebuild_tag_limit: TagKey(0),
-            sorted_servers: server_pages::SortedServers::default(),
+            sorted_servers: Arc::default(),
             site_series: site_series::SiteSeries::default(),
             global: GlobalState {
                 calendar,
@@ -177,11 +184,12 @@ impl Engine {
                 archive_complete_ms: loaded.archive_complete_ms,
                 archive_changes: outbox::changes::ArchiveChanges::default(),
                 first_uncommitted_player: PlayerKey(meta.next_player),
-                forgotten: loaded.forgotten.into_iter().collect(),
+                forgotten: Arc::new(loaded.forgotten.into_iter().collect()),
                 blanked_names: Vec::new(),
                 points_saturated: 0,
+                changed_servers: None,
                 meta,
-                settings,
+                settings: Arc::new(settings),
             },
         };
         let now_ms = engine.global.meta.now_ms;
@@ -201,10 +209,11 @@ impl Engine {
             engine.servers[index] = Some(ServerState {
                 added_again_ms: record.last_scan_ms.filter(|_| record.missed > 1),
                 record: Shared::new(record),
-                series: series.map(Box::new),
+                series: series.map(Shared::new),
                 scan_requested,
                 authentication: None,
                 name_index: None,
+                plan: None,
             });
             engine.queue_expiry_at_start(key);
         }
@@ -216,7 +225,7 @@ impl Engine {
     }
 
     /// Handles one event.
-    pub fn handle<S: StateReader>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
+    pub fn handle<S: StoreReader>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
         match event {
             Event::Scanned { server, id, sent_ms, outcome } => {
                 self.handle_scanned(source, server, id, sent_ms, outcome)
@@ -224,7 +233,7 @@ impl Engine {
             Event::Replayed { url, outcome } => {
                 let t_ms = outcome.t_ms();
                 let server = match self.by_url.get(&url) {
-                    Some(&server) => server,
+                    Some(server) => server,
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
                 self.advance_time(t_ms);
@@ -257,7 +266,7 @@ impl Engine {
             |key| server_state(key).scan_requested,
         )?;
         if scan.at_round_end {
-            self.round_ends.spend(server);
+            self.rounds().spend(server);
             self.counts.round_end_scans += 1;
         }
         let record = &server_state(server).record;
@@ -293,6 +302,7 @@ impl Engine {
     pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
         if let Some(server_state) = self.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
             server_state.authentication = Some(authentication);
+            self.global.server_shown_differently(server);
         }
     }
 
@@ -322,7 +332,7 @@ impl Engine {
 
     /// Whether the server is known and its last scan is older than `t_ms`.
     pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
-        let server_state = self.by_url.get(url).and_then(|&server| self.server_state(server));
+        let server_state = self.by_url.get(url).and_then(|server| self.server_state(server));
         server_state
             .is_some_and(|server_state| !server_state.record.removed && server_state.record.last_scan_ms < Some(t_ms))
     }
@@ -338,7 +348,7 @@ impl Engine {
 
     /// Whether a server was removed.
     pub fn is_removed(&self, url: &ServerUrl) -> bool {
-        let server_state = self.by_url.get(url).and_then(|&server| self.server_state(server));
+        let server_state = self.by_url.get(url).and_then(|server| self.server_state(server));
         server_state.is_some_and(|server_state| server_state.record.removed)
     }
 
@@ -356,6 +366,14 @@ impl Engine {
             meta.now_ms = t_ms;
             // This alone is no reason to commit: the next commit contains it.
         }
+    }
+
+    fn rounds(&self) -> RwLockWriteGuard<'_, RoundEnds> {
+        self.round_ends.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scans_in_flight(&self) -> u64 {
+        self.scans_in_flight.unwrap_or(self.schedule.in_flight() as u64)
     }
 
     fn server_state(&self, server: ServerKey) -> Option<&ServerState> {
@@ -409,6 +427,7 @@ impl Engine {
             added_again_ms: None,
             authentication: None,
             name_index: None,
+            plan: None,
         });
         self.by_url.insert(url, key);
         global.server_changed(key);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::PendingPlayers;
-use super::{CacheLimits, Engine, GlobalState, StateReader};
+use super::{CacheLimits, Engine, GlobalState, StateReader, StoreReader};
 use crate::model::commit::{Corrections, MapRowKey, RowKey, WeekPhase};
 use crate::model::packed_row::PackedRow;
 use crate::model::row::{BestPositions, MapRow, PlayerRow};
@@ -45,7 +45,7 @@ impl Pending {
     }
 
     /// Whether the boards of a window are waiting to be published.
-    pub fn has_unpublished_boards<S: StateReader>(&self, source: &S, window: WindowKey) -> bool {
+    pub fn has_unpublished_boards<S: StoreReader>(&self, source: &S, window: WindowKey) -> bool {
         let key = OutboxKey::TopBoards(window);
         self.outbox.contains(&key) || source.outbox_contains(key)
     }
@@ -109,7 +109,7 @@ impl Engine {
             series: pending
                 .series
                 .iter()
-                .filter_map(|key| Some((*key, SeriesRecord::clone(server_state(key).series.as_deref()?))))
+                .filter_map(|key| Some((*key, SeriesRecord::clone(server_state(key).series.as_ref()?))))
                 .collect(),
             rows: sorted_by_key(pending.rows)
                 .flat_map(|((window, server), rows)| {
@@ -145,8 +145,15 @@ impl Engine {
 }
 
 impl GlobalState {
+    /// Replicas lack what has changed of a server.
+    pub(super) fn server_shown_differently(&mut self, server: ServerKey) {
+        self.changed_servers.iter_mut().for_each(|changed| changed.push(server));
+    }
+
+    /// The record of a server has changed.
     pub(super) fn server_changed(&mut self, server: ServerKey) {
         self.pending.servers.insert(server);
+        self.server_shown_differently(server);
         self.enqueue(OutboxKey::Server(server));
     }
 

@@ -1,5 +1,7 @@
 //! Applies changed settings.
 
+use std::sync::Arc;
+
 use super::{Engine, EngineSettings};
 use crate::model::ServerKey;
 use crate::model::server::Class;
@@ -15,9 +17,9 @@ impl Engine {
         if settings.order_overrides() != self.global.settings.order_overrides() {
             self.restart_server_close();
         }
-        self.global.settings = EngineSettings { outbox_full, ..settings };
+        self.global.settings = Arc::new(EngineSettings { outbox_full, ..settings });
         if self.global.settings.round_end_share == 0.0 {
-            self.round_ends.clear();
+            self.rounds().clear();
         }
         self.apply_window_settings();
         self.global.update_board_orders();
@@ -59,6 +61,7 @@ impl Engine {
                 continue;
             };
             self.schedule.schedule_next(ServerKey(index as u32), server_state.record.class, now_ms);
+            self.global.server_shown_differently(ServerKey(index as u32));
         }
     }
 }

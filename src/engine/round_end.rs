@@ -31,32 +31,32 @@ impl Engine {
                 best_before: change.best_before,
                 best: change.best,
             };
-            let was_last = self.round_ends.observe(server, seen, players, scan.at_round_end, change.changed);
+            let was_last = self.rounds().observe(server, seen, players, scan.at_round_end, change.changed);
             self.counts.round_end_lists += u64::from(was_last);
         }
         if !scan.at_round_end && !scan.requested {
-            self.round_ends.earn(server, share);
+            self.rounds().earn(server, share);
         }
         // After a miss or a partial list, the last list is too old to expect anything from it.
         if off.is_some() || change.is_none() {
             return;
         }
         let Some(times) = self.scan_times(server) else { return };
-        if let Some(at_ms) = self.round_ends.extra_scan_ms(server, times) {
+        let extra_ms = self.rounds().extra_scan_ms(server, times);
+        if let Some(at_ms) = extra_ms {
             self.schedule.schedule_extra(server, at_ms);
         }
     }
 
     fn scan_times(&self, server: ServerKey) -> Option<ScanTimes> {
-        let record = &self.server_state(server)?.record;
-        let last = record.last_snapshot.as_ref()?;
-        let now_ms = self.now_ms();
+        let server_state = self.server_state(server)?;
+        let (plan, last) = (self.scan_plan(server, server_state), server_state.record.last_snapshot.as_ref()?);
         Some(ScanTimes {
             list_ms: last.t_ms,
             best: best_points(&last.entries),
-            now_ms,
-            due_ms: self.schedule.due_ms(server)?,
-            interval_ms: self.schedule.interval_ms(server, record.class, now_ms)?,
+            now_ms: self.now_ms(),
+            due_ms: plan.due_ms?,
+            interval_ms: plan.interval_ms?,
         })
     }
 
@@ -65,7 +65,9 @@ impl Engine {
         if self.global.settings.round_end_share == 0.0 {
             return None;
         }
-        let view = self.scan_times(server).map(|times| self.round_ends.view(server, times));
+        let view = self
+            .scan_times(server)
+            .map(|times| self.round_ends.read().unwrap_or_else(std::sync::PoisonError::into_inner).view(server, times));
         let of_model = view.as_ref().map_or(Some(Off::Learning), |view| view.off);
         let (off, off_until_ms) = match (record_off(&server_state.record), of_model) {
             (Some(off), _) => (Some(off), None),
@@ -89,7 +91,7 @@ impl Engine {
             latest_end_ms: end_ms.map(|times| times[2]),
             basis,
             saved_scans: view.map_or(0.0, |view| view.saved),
-            next_scan_is_extra: self.schedule.extra_ms(server).is_some(),
+            next_scan_is_extra: self.scan_plan(server, server_state).is_extra,
         })
     }
 }

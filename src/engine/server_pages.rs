@@ -4,10 +4,10 @@
 //! seconds. It is kept for minutes after that. A reader of its first page gets all further pages
 //! from the same list, so no server is listed twice even if servers move meanwhile.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -38,10 +38,10 @@ const CURSOR_HEAD_BYTES: usize = 8 + 4;
 #[derive(Debug, Default)]
 pub(super) struct SortedServers {
     /// By [`ServerOrder`], the newest last.
-    lists: [VecDeque<SortedList>; ServerOrder::ALL.len()],
+    lists: [VecDeque<Arc<SortedList>>; ServerOrder::ALL.len()],
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct SortedList {
     /// When it was sorted, Unix ms.
     at_ms: i64,
@@ -56,23 +56,32 @@ type Place = SmallVec<[u8; 16]>;
 
 impl SortedServers {
     /// The list that a cursor continues.
-    fn kept(&self, order: ServerOrder, at_ms: i64) -> Option<&SortedList> {
-        self.lists[order as usize].iter().find(|list| list.at_ms == at_ms)
+    fn kept(&self, order: ServerOrder, at_ms: i64) -> Option<Arc<SortedList>> {
+        self.lists[order as usize].iter().find(|list| list.at_ms == at_ms).cloned()
     }
 
-    fn push(&mut self, order: ServerOrder, list: SortedList) {
+    /// The newest list, unless it is too old.
+    fn recent(&self, order: ServerOrder, now_ms: i64) -> Option<Arc<SortedList>> {
+        let newest = self.lists[order as usize].back()?;
+        (0..SORTED_AGE_MS_MAX).contains(&(now_ms - newest.at_ms)).then(|| newest.clone())
+    }
+
+    fn push(&mut self, order: ServerOrder, list: Arc<SortedList>) {
         let now_ms = list.at_ms;
         let lists = &mut self.lists[order as usize];
         // After the clock was set back, two lists could have the same time.
         lists.retain(|kept| (1..KEPT_AGE_MS_MAX).contains(&(now_ms - kept.at_ms)));
-        lists.iter_mut().for_each(|kept| kept.places = Vec::new());
+        // Readers of their first pages may still have the places.
+        for kept in lists.iter_mut().filter(|kept| !kept.places.is_empty()) {
+            *kept = Arc::new(SortedList { at_ms: kept.at_ms, servers: kept.servers.clone(), places: Vec::new() });
+        }
         lists.push_back(list);
-        let oldest = |lists: &[VecDeque<SortedList>]| {
+        let oldest = |lists: &[VecDeque<Arc<SortedList>>]| {
             let replaced = lists.iter().enumerate().filter(|(_, lists)| lists.len() > 1);
             replaced.min_by_key(|(_, lists)| lists[0].at_ms).map(|(order, _)| order)
         };
         let servers =
-            |lists: &[VecDeque<SortedList>]| lists.iter().flatten().map(|list| list.servers.len()).sum::<usize>();
+            |lists: &[VecDeque<Arc<SortedList>>]| lists.iter().flatten().map(|list| list.servers.len()).sum::<usize>();
         while servers(&self.lists) > KEPT_SERVERS_MAX
             && let Some(order) = oldest(&self.lists)
         {
@@ -91,15 +100,6 @@ pub struct ServerNames {
 }
 
 impl Engine {
-    /// Sorts the servers, unless the last list is recent. Without that, each page sorts them.
-    pub fn sort_servers(&mut self, order: ServerOrder) {
-        let is_outdated = self.recent_list(order).is_none();
-        if order != ServerOrder::Added && is_outdated {
-            let list = self.sorted(order);
-            self.sorted_servers.push(order, list);
-        }
-    }
-
     /// The matching servers after a place, at most `count`, and the place at which the list
     /// continues, if it does. Examines at most [`SERVERS_PER_PAGE_SEEN_MAX`] servers.
     pub fn servers_page(
@@ -116,12 +116,9 @@ impl Engine {
             return (page, last.map(|(_, key)| ServerCursor(place(&[], key))));
         }
         let (list, from) = match after.and_then(|after| self.continued(order, after)) {
-            Some((list, from)) => (Cow::Borrowed(list), from),
+            Some(continued) => continued,
             None => {
-                let list = match self.recent_list(order) {
-                    Some(list) => Cow::Borrowed(list),
-                    None => Cow::Owned(self.sorted(order)),
-                };
+                let list = self.recent_list(order);
                 let after = after.map(|ServerCursor(bytes)| bytes.get(CURSOR_HEAD_BYTES..).unwrap_or_default());
                 let from = after.map_or(0, |after| list.places.partition_point(|place| &place[..] <= after));
                 (list, from)
@@ -133,11 +130,12 @@ impl Engine {
     }
 
     /// The list of the cursor, if it is kept, and how many of its servers were listed.
-    fn continued(&self, order: ServerOrder, ServerCursor(bytes): &ServerCursor) -> Option<(&SortedList, usize)> {
+    fn continued(&self, order: ServerOrder, ServerCursor(bytes): &ServerCursor) -> Option<(Arc<SortedList>, usize)> {
         let (at_ms, rest) = bytes.split_first_chunk()?;
-        let list = self.sorted_servers.kept(order, i64::from_be_bytes(*at_ms))?;
+        let list = self.sorted_lists().kept(order, i64::from_be_bytes(*at_ms))?;
         let listed = u32::from_be_bytes(*rest.first_chunk()?) as usize;
-        Some((list, listed.min(list.servers.len())))
+        let listed = listed.min(list.servers.len());
+        Some((list, listed))
     }
 
     /// Continues a list after so many servers, the last of which is `server`. Its present place is used
@@ -165,7 +163,7 @@ impl Engine {
 
     /// How many of these servers are known, removed ones included.
     pub fn count_known(&self, urls: &[ServerUrl]) -> usize {
-        urls.iter().filter(|url| self.by_url.contains_key(url)).count()
+        urls.iter().filter(|url| self.by_url.get(url).is_some()).count()
     }
 
     /// The servers with most players among these.
@@ -211,9 +209,18 @@ impl Engine {
         (page, None)
     }
 
-    fn recent_list(&self, order: ServerOrder) -> Option<&SortedList> {
-        let newest = self.sorted_servers.lists[order as usize].back()?;
-        (0..SORTED_AGE_MS_MAX).contains(&(self.now_ms() - newest.at_ms)).then_some(newest)
+    fn sorted_lists(&self) -> MutexGuard<'_, SortedServers> {
+        self.sorted_servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last list, or a new one. Two readers may sort at the same time.
+    fn recent_list(&self, order: ServerOrder) -> Arc<SortedList> {
+        let recent = self.sorted_lists().recent(order, self.now_ms());
+        recent.unwrap_or_else(|| {
+            let list = Arc::new(self.sorted(order));
+            self.sorted_lists().push(order, list.clone());
+            list
+        })
     }
 
     fn sorted(&self, order: ServerOrder) -> SortedList {

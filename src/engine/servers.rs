@@ -71,7 +71,7 @@ impl Engine {
         now_ms: i64,
     ) -> Result<(ServerKey, Added), AdminError> {
         self.advance_time(now_ms);
-        if let Some(&key) = self.by_url.get(&url) {
+        if let Some(key) = self.by_url.get(&url) {
             let tags_added = self.change_tags(key, &tags, &[])?;
             let server_state = self.server_state_mut(key).expect("named servers exist");
             let restored = std::mem::take(&mut server_state.record.removed);
@@ -83,6 +83,7 @@ impl Engine {
                 server_state.record.missed = 0;
                 server_state.scan_requested = true;
                 self.schedule.schedule_now(key, now_ms);
+                self.global.server_shown_differently(key);
                 self.global.server_changed(key);
                 self.global.board_cache.mark_server_dirty(key, &[]);
                 return Ok((key, Added::Restored));
@@ -96,6 +97,7 @@ impl Engine {
         let key = self.insert_server(url, tags, now_ms);
         self.server_state_mut(key).expect("just inserted").scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
+        self.global.server_shown_differently(key);
         Ok((key, Added::New))
     }
 
@@ -126,7 +128,7 @@ impl Engine {
 
     /// Whether a server was removed without ever having answered, and was scanned after a time.
     pub fn was_removed_silent(&self, url: &ServerUrl, since_ms: i64) -> bool {
-        let server_state = self.by_url.get(url).and_then(|&key| self.server_state(key));
+        let server_state = self.by_url.get(url).and_then(|key| self.server_state(key));
         server_state.is_some_and(|ServerState { record, .. }| {
             record.removed && record.last_seen_ms.is_none() && record.last_scan_ms > Some(since_ms)
         })
@@ -150,6 +152,7 @@ impl Engine {
         server_state.added_again_ms = Some(now_ms);
         server_state.scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
+        self.global.server_shown_differently(key);
         KnownScan::Requested
     }
 
@@ -158,7 +161,7 @@ impl Engine {
         let key = self.find_key(url)?;
         self.end_presences(key);
         self.schedule.cancel(key);
-        self.round_ends.forget(key);
+        self.rounds().forget(key);
         let server_state = self.server_state_mut(key).expect("named servers exist");
         server_state.record.removed = true;
         server_state.scan_requested = false;
@@ -198,6 +201,7 @@ impl Engine {
         for &key in &keys {
             self.server_state_mut(key).expect("listed servers exist").scan_requested = true;
             self.schedule.schedule_now(key, now_ms);
+            self.global.server_shown_differently(key);
         }
         Ok(keys)
     }
@@ -231,7 +235,7 @@ impl Engine {
     }
 
     pub(super) fn find_key(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
-        let key = *self.by_url.get(url).ok_or_else(|| AdminError::UnknownServer(url.clone()))?;
+        let key = self.by_url.get(url).ok_or_else(|| AdminError::UnknownServer(url.clone()))?;
         match self.server_state(key).expect("named servers exist").record.removed {
             true => Err(AdminError::RemovedServer(url.clone())),
             false => Ok(key),

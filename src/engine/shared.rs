@@ -1,4 +1,4 @@
-//! A value that a checkpoint shares while it is written.
+//! A value that checkpoints and replicas share.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -14,6 +14,13 @@ impl<T> Shared<T> {
 
     pub fn share(&self) -> Arc<T> {
         self.0.clone()
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    /// Shares the value.
+    fn clone(&self) -> Shared<T> {
+        Shared(self.0.clone())
     }
 }
 

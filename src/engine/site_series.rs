@@ -3,6 +3,8 @@
 //! They are the sums of the series of their servers, so nothing is stored for them. The sums are
 //! computed once in ten minutes, in steps.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::{Engine, ServerState, ViewError};
@@ -49,7 +51,7 @@ type NewestSlots = [i64; 4];
 
 #[derive(Debug, Default)]
 pub(super) struct SiteSeries {
-    shown: Option<Computed>,
+    shown: Option<Arc<Computed>>,
     computing: Option<Computed>,
 }
 
@@ -61,6 +63,12 @@ struct Computed {
     /// Servers below this one are added.
     next_server: usize,
     groups: FxHashMap<SeriesGroup, Sums>,
+}
+
+impl SiteSeries {
+    pub fn replica(&self) -> SiteSeries {
+        SiteSeries { shown: self.shown.clone(), computing: None }
+    }
 }
 
 impl Engine {
@@ -81,7 +89,7 @@ impl Engine {
         }
         computed.next_server = end;
         if end == self.servers.len() {
-            self.site_series.shown = Some(computed);
+            self.site_series.shown = Some(Arc::new(computed));
         } else {
             self.site_series.computing = Some(computed);
         }
@@ -98,7 +106,7 @@ impl Engine {
     /// Players and servers online over time. `None`: not computed yet, or the group has no server
     /// that was seen.
     pub fn online_series(&self, group: SeriesGroup) -> Option<OnlineSeriesView> {
-        let Computed { newest, hours_of_week, groups, .. } = self.site_series.shown.as_ref()?;
+        let Computed { newest, hours_of_week, groups, .. } = self.site_series.shown.as_deref()?;
         let sums = groups.get(&group)?;
         let [ten_minutes, hours, days, weeks] = &sums.slots;
         let view = |newest_ms: i64, sums: &[Option<(f64, u32)>]| SlotsView {

@@ -9,7 +9,7 @@ use crate::model::{
     GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey,
 };
 
-/// What the engine reads from committed state. Reads see every applied commit.
+/// The committed records. Reads see every applied commit.
 pub trait StateReader {
     type Error: std::error::Error + Send + Sync + 'static;
 
@@ -45,8 +45,6 @@ pub trait StateReader {
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
-    /// Whether all records of a deleted window are deleted.
-    fn is_swept(&self, window: WindowKey) -> bool;
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
     /// In order of map key.
@@ -56,6 +54,12 @@ pub trait StateReader {
     /// Servers on which a player has best positions, in order.
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
+}
+
+/// What the engine reads from a store besides records: what waits to be archived or removed.
+pub trait StoreReader: StateReader {
+    /// Whether all records of a deleted window are deleted.
+    fn is_swept(&self, window: WindowKey) -> bool;
 
     /// Entries after `after` (from the first, without one) in archiving order.
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;

@@ -47,15 +47,15 @@ impl Engine {
         let boards = self.boards(key.window)?;
         let (scope_name, size, entries) = match key.scope {
             TopScope::All => {
-                let (size, entries) = self.all_games(boards, key.ranking);
+                let (size, entries) = self.all_games(&boards, key.ranking);
                 (String::new(), size, entries)
             }
             TopScope::Game(game) => {
-                let (size, entries) = best(boards, Group::Game(game), key.ranking)?;
+                let (size, entries) = best(&boards, Group::Game(game), key.ranking)?;
                 (self.global.games.name(game.0).to_owned(), size, entries)
             }
             TopScope::Tag(tag) => {
-                let (size, entries) = best(boards, Group::Tag(tag), key.ranking)?;
+                let (size, entries) = best(&boards, Group::Tag(tag), key.ranking)?;
                 (self.global.tags.name(tag.0).to_owned(), size, entries)
             }
         };

@@ -43,7 +43,7 @@ impl Engine {
                 .map(|s| WeekStatus { week: calendar::week_label(s.week), phase: s.phase })
                 .collect(),
             retry_failed_s: self.global.settings.intervals.retry_failed_ms.map(|ms| ms as u64 / 1_000),
-            in_flight: self.schedule.in_flight() as u64,
+            in_flight: self.scans_in_flight(),
             players_known: self.players_known(),
             counts: EngineCounts { points_saturated: self.global.points_saturated, ..self.counts.clone() },
             lag_ms_p50: self.lag_histogram.percentile_ms(0.5),
@@ -59,7 +59,7 @@ impl Engine {
             status.servers_by_class[usize::from(server_state.record.class.number()) - 1] += 1;
             if server_state.record.class >= Class::UNKNOWN && !server_state.record.awaits_first_scan() {
                 status.servers_failed += 1;
-                let next_ms = [status.next_retry_ms, self.schedule.due_ms(key)];
+                let next_ms = [status.next_retry_ms, self.scan_plan(key, server_state).due_ms];
                 status.next_retry_ms = next_ms.into_iter().flatten().min();
             }
             status.greylisted += u64::from(server_state.record.greylist_reason.is_some());
@@ -104,10 +104,11 @@ impl Engine {
         let week = self.global.calendar.week(self.now_ms());
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| Reverse(row.player_ms));
+        let plan = self.scan_plan(key, server_state);
         Ok(ServerDetail {
             summary: self.summary(key, server_state),
-            next_scan_ms: self.schedule.due_ms(key),
-            scan_in_progress: self.schedule.is_in_flight(key),
+            next_scan_ms: plan.due_ms,
+            scan_in_progress: plan.in_progress,
             round_end: self.round_end_view(key, server_state),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
@@ -394,9 +395,7 @@ impl Engine {
         label: &str,
     ) -> Result<(WeekKey, Vec<ServerKey>), ViewError<E>> {
         let week = self.find_week::<E>(label)?;
-        let mut servers: Vec<(&ServerUrl, ServerKey)> = self.by_url.iter().map(|(url, key)| (url, *key)).collect();
-        servers.sort_unstable();
-        Ok((week, servers.into_iter().map(|(_, server)| server).collect()))
+        Ok((week, self.by_url.sorted()))
     }
 
     /// Visits the rows of one server, as [`Engine::export`] does.
@@ -477,7 +476,7 @@ impl Engine {
         &self,
         url: &ServerUrl,
     ) -> Result<(ServerKey, &ServerState), ViewError<E>> {
-        let key = self.by_url.get(url).copied();
+        let key = self.by_url.get(url);
         key.and_then(|key| Some((key, self.server_state(key)?)))
             .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
     }

@@ -33,6 +33,11 @@ pub fn new_series() -> SeriesRecord {
     }
 }
 
+/// Whether [`advance`] changes anything.
+pub fn is_slot_over(sums: &SeriesSums, t_ms: i64) -> bool {
+    sums.slot == 0 || t_ms.div_euclid(SLOT_MS) > sums.slot
+}
+
 /// Closes every slot that ended before `t_ms`. Returns whether the series changed. Earlier
 /// times change nothing.
 pub fn advance(sums: &mut SeriesSums, series: &mut SeriesRecord, calendar: &Calendar, t_ms: i64) -> bool {

@@ -5,7 +5,7 @@ use crate::api::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
 use crate::board::cursor::BadCursor;
 use crate::board::window;
-use crate::engine::{BoardAnswer, StateReader, ViewError};
+use crate::engine::{BoardAnswer, Engine, StateReader, StoreReader, ViewError};
 use crate::model::view::ForgottenName;
 use crate::model::view::PlayerNameView;
 use crate::model::view::board::RankingWeight;
@@ -14,22 +14,39 @@ use crate::state::history::{MapHistory, read_best};
 use crate::state::{State, name_index};
 use crate::store::{Reader, Store, StoreError};
 
-/// Returns all rows of the answer. It also shows uncommitted changes, but a search by name finds
-/// only committed players.
+/// What answers are computed from: an engine or a replica of one, and a reader of its records.
+#[derive(Debug)]
+pub struct StateView<'s, S> {
+    pub engine: &'s Engine,
+    pub reader: &'s S,
+    /// Pending entries of the outbox.
+    pub outbox_entries: u64,
+}
+
+impl State {
+    /// It also shows uncommitted changes, but a search by name finds only committed players.
+    pub fn view(&self) -> StateView<'_, Store> {
+        let State { engine, store } = self;
+        StateView { engine, reader: store, outbox_entries: store.outbox_len() as u64 }
+    }
+}
+
+/// Returns all rows of the answer.
 ///
 /// [`Request::Status`] returns the engine's part and the outbox length; the daemon adds its own
 /// values.
-pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
-    let State { engine, store } = state;
+pub fn respond<S: StateReader<Error = StoreError>>(
+    view: &StateView<'_, S>,
+    request: &Request,
+) -> Result<Vec<Row>, ApiError> {
+    let StateView { engine, reader: store, outbox_entries } = *view;
     if let Some(problem) = validate::validate(request) {
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
     match request {
-        Request::Status {} => Ok(vec![Row::Status(Box::new(Status {
-            engine: engine.status(),
-            outbox_entries: store.outbox_len() as u64,
-            ..Status::default()
-        }))]),
+        Request::Status {} => {
+            Ok(vec![Row::Status(Box::new(Status { engine: engine.status(), outbox_entries, ..Status::default() }))])
+        }
         Request::ServersList { filter } => {
             let mut servers: Vec<_> = engine.servers_that(filter.matcher()).collect();
             servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
@@ -83,7 +100,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
             Ok(engine.players(store, name).map_err(view_error)?.into_iter().map(Row::Player).collect())
         }
         Request::PlayerNames { player_keys } => {
-            let names = player_names(state, player_keys.iter().copied().map(PlayerKey).collect())?;
+            let names = view.player_names(player_keys.iter().copied().map(PlayerKey).collect())?;
             Ok(names.into_iter().map(Row::PlayerName).collect())
         }
         Request::PlayerShow { player_key, skip } => {
@@ -129,7 +146,7 @@ pub fn respond(state: &State, request: &Request) -> Result<Vec<Row>, ApiError> {
 /// As [`respond`], for a process that ends after the answer. It also answers the requests for which
 /// the daemon has indexes and caches, and which take longer without them.
 pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, ApiError> {
-    if let Some(window) = board_window_of(state, request) {
+    if let Some(window) = board_window_of(&state.engine, request) {
         state.ensure_boards(window).map_err(store_error)?;
     }
     if let Request::Series { .. } = request {
@@ -144,7 +161,7 @@ pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, Ap
     match request {
         Request::PlayerSearch { text, count } => {
             let found = name_index::find_players(&reader, text, *count as usize).map_err(store_error)?;
-            Ok(player_names(state, found)?.into_iter().map(Row::PlayerName).collect())
+            Ok(state.view().player_names(found)?.into_iter().map(Row::PlayerName).collect())
         }
         Request::ServersSearch { text, count } => {
             let found = name_index::find_servers(&engine.server_names(0..u32::MAX), text);
@@ -163,25 +180,27 @@ pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, Ap
         Request::ServersBest { url } => {
             let plan = engine.best_players_plan::<Store>(url).map_err(view_error)?;
             let best = read_best(&plan, &reader).map_err(store_error)?;
-            let names = player_names(state, best.player_keys().into_iter().map(PlayerKey).collect())?;
+            let names = state.view().player_names(best.player_keys().into_iter().map(PlayerKey).collect())?;
             Ok(vec![Row::BestPlayers(best.view(url.to_string(), names))])
         }
         Request::Windows { bytes: true } => {
-            let mut rows = respond(state, request)?;
+            let mut rows = respond(&state.view(), request)?;
             add_stored_sizes(&reader, &mut rows)?;
             Ok(rows)
         }
-        _ => respond(state, request),
+        _ => respond(&state.view(), request),
     }
 }
 
-/// The names of the given players that exist.
-fn player_names(State { engine, store }: &State, players: Vec<PlayerKey>) -> Result<Vec<PlayerNameView>, ApiError> {
-    let names = players.into_iter().filter_map(|player| engine.player_name(store, player).transpose());
-    names.collect::<Result<_, _>>().map_err(store_error)
+impl<S: StateReader<Error = StoreError>> StateView<'_, S> {
+    /// The names of the given players that exist.
+    pub fn player_names(&self, players: Vec<PlayerKey>) -> Result<Vec<PlayerNameView>, ApiError> {
+        let names = players.into_iter().filter_map(|player| self.engine.player_name(self.reader, player).transpose());
+        names.collect::<Result<_, _>>().map_err(store_error)
+    }
 }
 
-fn store_error(error: StoreError) -> ApiError {
+pub fn store_error(error: StoreError) -> ApiError {
     ApiError::new(ErrorCode::Internal, error.to_string())
 }
 
@@ -220,11 +239,11 @@ pub fn add_stored_sizes(reader: &Reader, rows: &mut [Row]) -> Result<(), ApiErro
 /// The window whose boards of games and tags an answer needs, see
 /// [`crate::engine::Engine::plan_boards`]. `None` for an invalid query too: its answer is the
 /// error.
-pub fn board_window_of(state: &State, request: &Request) -> Option<WindowKey> {
+pub fn board_window_of(engine: &Engine, request: &Request) -> Option<WindowKey> {
     let boards = match request {
         Request::Board { board, .. } => &board.boards(),
         Request::Boards { boards, .. } | Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
         _ => return None,
     };
-    state.engine.boards_needed::<StoreError>(boards).ok().flatten()
+    engine.boards_needed::<StoreError>(boards).ok().flatten()
 }

@@ -143,7 +143,7 @@ impl State {
         }
         let commit = self.engine.take_commit();
         self.store.apply(&commit)?;
-        self.engine.set_outbox_len(crate::engine::StateReader::outbox_len(&self.store));
+        self.engine.set_outbox_len(crate::engine::StoreReader::outbox_len(&self.store));
         Ok(true)
     }
 

@@ -1,10 +1,11 @@
-//! Reads committed state for the engine: implements [`StateReader`] and [`WindowReader`].
+//! Reads committed state: implements [`StateReader`], [`StoreReader`] and [`WindowReader`].
 
 use std::ops::{ControlFlow, Range};
 
 use super::error::StoreError;
+use super::tree::Tree;
 use super::{Reader, Store, keys};
-use crate::engine::{RemovedPlayer, StateReader, WindowReader};
+use crate::engine::{RemovedPlayer, StateReader, StoreReader, WindowReader};
 use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
@@ -12,17 +13,38 @@ use crate::model::server::PlayerRecord;
 use crate::model::view::board::StorageUse;
 use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
-impl StateReader for Store {
+/// What has a tree of records.
+pub trait Records {
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn tree(&self) -> &Tree;
+}
+
+impl Records for Store {
+    #[allow(private_interfaces)]
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+impl Records for Reader {
+    #[allow(private_interfaces)]
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+impl<T: Records> StateReader for T {
     type Error = StoreError;
 
     fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
-        let found: Option<(u32, Name)> = self.tree.get(&keys::name(name, game))?;
+        let found: Option<(u32, Name)> = self.tree().get(&keys::name(name, game))?;
         Ok(found.map(|(key, display)| (PlayerKey(key), display)))
     }
 
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
         let key = keys::number_key(keys::PLAYER, player.0);
-        let Some((game, name)) = self.tree.get::<(GameKey, Name)>(&key)? else { return Ok(None) };
+        let Some((game, name)) = self.tree().get::<(GameKey, Name)>(&key)? else { return Ok(None) };
         let (_, display) =
             self.player(game, &name)?.ok_or_else(|| StoreError::corrupt(&key, "its name record is missing"))?;
         Ok(Some(PlayerRecord { game, name, display }))
@@ -36,7 +58,7 @@ impl StateReader for Store {
         let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
         if most > 0 {
-            self.tree.for_each(from..vec![keys::PLAYER + 1], |key, record| {
+            self.tree().for_each(from..vec![keys::PLAYER + 1], |key, record| {
                 found.push((PlayerKey(keys::read_u32(key, 1)), record));
                 match found.len() < most {
                     true => ControlFlow::Continue(()),
@@ -52,7 +74,7 @@ impl StateReader for Store {
     }
 
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
-        self.tree.collect_prefix(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
+        self.tree().collect_prefix(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
         })
     }
@@ -63,11 +85,11 @@ impl StateReader for Store {
             Ok(name) => Ok(name.to_owned()),
             Err(error) => Err(StoreError::corrupt(key, error)),
         };
-        self.tree.collect_prefix(&prefix, name)?.into_iter().collect()
+        self.tree().collect_prefix(&prefix, name)?.into_iter().collect()
     }
 
     fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
-        let into: Option<Option<PlayerKey>> = self.tree.get(&keys::number_key(keys::DELETED_PLAYER, player.0))?;
+        let into: Option<Option<PlayerKey>> = self.tree().get(&keys::number_key(keys::DELETED_PLAYER, player.0))?;
         Ok(into.map(|into| RemovedPlayer { into }))
     }
 
@@ -77,7 +99,7 @@ impl StateReader for Store {
         if most == 0 {
             return Ok(found);
         }
-        self.tree.for_each(from.to_vec()..vec![keys::DELETED_PLAYER + 1], |key, _: Option<PlayerKey>| {
+        self.tree().for_each(from.to_vec()..vec![keys::DELETED_PLAYER + 1], |key, _: Option<PlayerKey>| {
             found.push(PlayerKey(keys::read_u32(key, 1)));
             match found.len() < most {
                 true => ControlFlow::Continue(()),
@@ -88,12 +110,12 @@ impl StateReader for Store {
     }
 
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
-        self.tree.get(&keys::row(key))
+        self.tree().get(&keys::row(key))
     }
 
     fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
         let prefix = keys::rows_prefix(window, Some(server));
-        self.tree.collect_prefix(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
+        self.tree().collect_prefix(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
     }
 
     fn rows_after(
@@ -113,7 +135,7 @@ impl StateReader for Store {
         if most == 0 {
             return Ok(rows);
         }
-        self.tree.for_each(from..end, |key, row| {
+        self.tree().for_each(from..end, |key, row| {
             rows.push((PlayerKey(keys::read_u32(key, key.len() - 4)), row));
             match rows.len() < most {
                 true => ControlFlow::Continue(()),
@@ -124,34 +146,36 @@ impl StateReader for Store {
     }
 
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
-        self.tree.get(&keys::player_window(window, player))
-    }
-
-    fn is_swept(&self, window: WindowKey) -> bool {
-        !self.unswept.contains_key(&window)
+        self.tree().get(&keys::player_window(window, player))
     }
 
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
-        self.tree.get(&keys::map_row(key))
+        self.tree().get(&keys::map_row(key))
     }
 
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
         let prefix = keys::map_rows_prefix(week, Some(server));
-        self.tree.collect_prefix(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
+        self.tree().collect_prefix(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
     }
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
-        self.tree.get(&keys::best(server, player))
+        self.tree().get(&keys::best(server, player))
     }
 
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
-        self.tree.collect_prefix(&keys::number_key(keys::BEST_SERVERS, player.0), |key, (): ()| {
+        self.tree().collect_prefix(&keys::number_key(keys::BEST_SERVERS, player.0), |key, (): ()| {
             ServerKey(keys::read_u32(key, 5))
         })
     }
 
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
-        self.tree.get(&keys::rank(week, server))
+        self.tree().get(&keys::rank(week, server))
+    }
+}
+
+impl StoreReader for Store {
+    fn is_swept(&self, window: WindowKey) -> bool {
+        !self.unswept.contains_key(&window)
     }
 
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry> {

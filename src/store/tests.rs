@@ -251,12 +251,12 @@ fn rows_of_a_deleted_window_are_not_in_the_files() {
     // The database has not removed them yet; the files do not have them.
     let mut store = open(dir.path()).unwrap();
     store.load().unwrap();
-    assert!(!crate::engine::StateReader::is_swept(&store, window));
+    assert!(!crate::engine::StoreReader::is_swept(&store, window));
     // They are deleted from the files first.
     assert!(store.sweeps_after_checkpoint() && !store.sweep(1_000).unwrap());
     store.apply(&Commit { meta: Some(meta(Vec::new())), ..Commit::default() }).unwrap();
     while store.sweep(1_000).unwrap() {}
-    assert!(crate::engine::StateReader::is_swept(&store, window));
+    assert!(crate::engine::StoreReader::is_swept(&store, window));
     let key = RowKey { window, server: ServerKey(1), player: PlayerKey(1) };
     let row = PackedRow::pack(&PlayerRow::new(1, 1000.0));
     store.apply(&Commit { meta: Some(meta(vec![week(1)])), rows: vec![(key, row)], ..Commit::default() }).unwrap();

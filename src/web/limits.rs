@@ -68,8 +68,8 @@ pub const ROWS_PER_PAGE_MAX: u32 = 500;
 /// Rows of a page without `limit` or `count`.
 pub const ROWS_PER_PAGE_DEFAULT: u32 = 50;
 
-/// Requests of visitors that the engine thread handles or queues at once. Its command queue has
-/// room for 256, so visitors leave nearly all of it to the archive and to admins.
+/// Requests of visitors that are answered at once: a quarter of the threads for answers, so that visitors leave the others to
+/// admins. Those for boards that are not in memory are in the queue of the engine thread, which has room for 256.
 pub const ENGINE_REQUESTS_MAX: usize = 4;
 
 /// Limits of connections. Tests use smaller ones.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::database::Database;
 use crate::scans;
 use clqd::archive::Archive;
-use clqd::engine::{EngineSettings, Event, Outcome, StateReader, ViewError};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader, StoreReader, ViewError};
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::row::{PlayerRow, Ranking};
 use clqd::model::view::board::{

@@ -12,7 +12,7 @@ use crate::database::proxy::{Plan, Proxy};
 use crate::scans;
 use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::board;
-use clqd::engine::{EngineSettings, StateReader};
+use clqd::engine::{EngineSettings, StateReader, StoreReader};
 use clqd::model::archive::{PlayerWeekArchive, WeekChunk, WeekChunkRequest};
 use clqd::model::outbox::WriterBeat;
 use clqd::model::view::board::PlayerSelector;

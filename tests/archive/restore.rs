@@ -10,7 +10,7 @@ use crate::database::world::{Tables, assert_same, read};
 use crate::database::{Database, Server};
 use crate::scans;
 use clqd::archive::Archive;
-use clqd::engine::{EngineSettings, Event, RestoreError, StateReader};
+use clqd::engine::{EngineSettings, Event, RestoreError, StateReader, StoreReader};
 use clqd::model::archive::{ArchiveJob, ExpectedStep, WeekArchive};
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::view::board::{BoardEntryView, BoardQuery, BoardRow, BoardSelector};

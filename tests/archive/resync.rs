@@ -11,7 +11,7 @@ use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, Worke
 use clqd::config::Config;
 use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
-use clqd::engine::{EngineSettings, StateReader as _, WriterPlan, WriterRefusal};
+use clqd::engine::{EngineSettings, StoreReader as _, WriterPlan, WriterRefusal};
 use clqd::model::archive::ResyncStep;
 use clqd::model::commit::{Meta, RowKey, WeekPhase, WeekState};
 use clqd::model::outbox::{ResyncCursor, WriterBeat, WriterRow};

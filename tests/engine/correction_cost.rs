@@ -5,7 +5,7 @@ use crate::scans;
 use clqd::model::calendar::WEEK_MS;
 use std::cell::Cell;
 
-use clqd::engine::{EngineSettings, RemovedPlayer, StateReader};
+use clqd::engine::{EngineSettings, RemovedPlayer, StateReader, StoreReader};
 use clqd::model::commit::{MapRowKey, RowKey};
 use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
@@ -84,9 +84,6 @@ impl StateReader for CountingReader<'_> {
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
         self.one(self.store.player_window(window, player))
     }
-    fn is_swept(&self, window: WindowKey) -> bool {
-        self.store.is_swept(window)
-    }
     fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
         self.one(self.store.map_row(key))
     }
@@ -102,6 +99,13 @@ impl StateReader for CountingReader<'_> {
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
         self.one(self.store.rank(week, server))
     }
+}
+
+impl StoreReader for CountingReader<'_> {
+    fn is_swept(&self, window: WindowKey) -> bool {
+        self.store.is_swept(window)
+    }
+
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry> {
         self.store.outbox(after, limit)
     }

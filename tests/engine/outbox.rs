@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::scans::{self, Archived};
-use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
+use clqd::engine::{EngineSettings, Event, Outcome, StoreReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::archive::{ResendStep, ResyncChunk, ResyncStep};
 use clqd::model::calendar::HOUR_MS;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
-use clqd::engine::{EngineSettings, StateReader};
+use clqd::engine::{EngineSettings, StoreReader};
 use clqd::model::archive::{
     ArchiveJob, BestPositionsByRanking, BoardOrder, PlayerWeekArchive, ServerArchive, WeekArchive,
 };

@@ -39,7 +39,7 @@ impl EngineThread {
         request: Request,
         reply: oneshot::Sender<RequestResult>,
     ) -> anyhow::Result<()> {
-        match board_window_of(&self.state, &request) {
+        match board_window_of(&self.state.engine, &request) {
             _ if reply.is_closed() => {} // the client has disconnected
             Some(window) if self.state.engine.boards(window).is_none() => {
                 self.boards.enqueue(window);

@@ -1,7 +1,6 @@
 //! The commands to the engine thread. Each has a channel for its reply.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +10,7 @@ use crate::api::{ApiError, Request, RescanSelector, Row, WeekRange};
 use crate::archive::OutboxQuery;
 use crate::config;
 use crate::daemon::rescan_results::ScanResults;
-use crate::engine::{BestPlayersPlan, EngineSettings, MapHistoryPlan, ServerNames, WriterPlan, WriterRefusal};
+use crate::engine::{EngineSettings, WriterPlan, WriterRefusal};
 use crate::log::{RecordedSettings, Retention};
 use crate::model::archive::{
     ArchiveBounds, ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
@@ -19,11 +18,9 @@ use crate::model::archive::{
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
 use crate::model::restore::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
-use crate::model::view::ServerSummary;
-use crate::model::view::history::MapView;
-use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey, WindowKey};
+use crate::model::{PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::scan::ScanMode;
-use crate::store::{BackupSource, Reader};
+use crate::store::BackupSource;
 
 pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 
@@ -48,37 +45,6 @@ pub(in crate::daemon) enum Command {
     NextWeekChunk {
         request: WeekChunkRequest,
         reply: oneshot::Sender<WeekChunk>,
-    },
-    /// A map without its weeks.
-    Map {
-        map: String,
-        reply: oneshot::Sender<Result<MapView, ApiError>>,
-    },
-    ServerNames {
-        keys: Range<u32>,
-        reply: oneshot::Sender<ServerNames>,
-    },
-    /// Returns how many of these servers are known.
-    KnownServers {
-        urls: Vec<ServerUrl>,
-        reply: oneshot::Sender<usize>,
-    },
-    /// Returns those of these servers that have most players.
-    BusiestServers {
-        servers: Vec<ServerKey>,
-        count: usize,
-        reply: oneshot::Sender<Vec<ServerSummary>>,
-    },
-    MapHistoryPlan {
-        reply: oneshot::Sender<MapHistoryPlan>,
-    },
-    BestPlayersPlan {
-        url: ServerUrl,
-        reply: oneshot::Sender<Result<BestPlayersPlan, ApiError>>,
-    },
-    /// For a task that reads whole windows in parallel with the engine.
-    Reader {
-        reply: oneshot::Sender<Reader>,
     },
     /// For a backup: the records of a checkpoint that has all events so far. Also returns the number of
     /// records that it lacks, because nothing is written while the disk is nearly full.
@@ -180,17 +146,6 @@ pub(in crate::daemon) enum Command {
     },
     EndVerification {
         reply: oneshot::Sender<()>,
-    },
-    /// The week of a label, and the servers in the order of an export.
-    ExportedServers {
-        week: String,
-        reply: oneshot::Sender<Result<(WeekKey, Vec<ServerKey>), ApiError>>,
-    },
-    /// The rows of a week of the first of these servers, and the number of these servers.
-    ExportServers {
-        week: WeekKey,
-        servers: Vec<ServerKey>,
-        reply: oneshot::Sender<Result<(Vec<Row>, usize), ApiError>>,
     },
     Reload {
         engine: Box<EngineSettings>,

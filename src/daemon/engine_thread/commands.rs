@@ -5,23 +5,19 @@ use tokio::sync::oneshot;
 use super::EngineThread;
 use super::command::{Command, StartedRescan};
 use super::requests::admin_error;
-use crate::api::{ApiError, RescanSelector, Row};
+use crate::api::{ApiError, RescanSelector};
 use crate::archive::OutboxQuery;
 use crate::config::StoreConfig;
 use crate::daemon::window_rebuild;
-use crate::engine::{EngineSettings, RescanTarget, ViewError};
+use crate::engine::{EngineSettings, RescanTarget};
 use crate::log::LogEvent;
+use crate::model::WindowKey;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk};
-use crate::model::calendar::week_label;
 use crate::model::outbox::{ArchiveStep, OutboxEntry};
 use crate::model::server::Class;
 use crate::model::top_board::{TopBoardKey, TopBoards};
-use crate::model::view::export::ExportRow;
-use crate::model::{ServerKey, WeekKey, WindowKey};
 use crate::scan::ScanMode;
 use crate::state::State;
-use crate::state::answer::view_error;
-use crate::store::{Store, StoreError};
 
 /// Names or servers in one chunk of a resync: 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
@@ -29,61 +25,16 @@ const RESYNC_STEPS_MAX: usize = 2_000;
 /// Rows of weeks after which a chunk of a resync ends: 10 ms.
 const RESYNC_ROWS_MAX: usize = 5_000;
 
-/// Rows after which a chunk of an export ends: 10 ms.
-const EXPORT_ROWS_MAX: usize = 2_000;
-
 /// Published boards in one answer: 1 ms.
 const TOP_BOARDS_MAX: usize = 50;
 
 impl EngineThread {
-    /// The rows of a week of the first of these servers, and the number of these servers.
-    fn export_servers(&self, week: WeekKey, servers: &[ServerKey]) -> Result<(Vec<Row>, usize), ApiError> {
-        let State { engine, store } = &self.state;
-        let label = week_label(week);
-        let mut rows = Vec::new();
-        for (server, done) in servers.iter().zip(1..) {
-            let exported = engine.export_server(store, week, *server, &mut |server, game, player, row, positions| {
-                rows.push(Row::Export(Box::new(ExportRow::new(&label, server, game, player, row, positions))));
-                Ok::<(), ViewError<StoreError>>(())
-            });
-            exported.map_err(view_error)?;
-            if rows.len() >= EXPORT_ROWS_MAX {
-                return Ok((rows, done));
-            }
-        }
-        Ok((rows, servers.len()))
-    }
-
     pub(super) fn handle_command(&mut self, command: Command) -> anyhow::Result<()> {
         match command {
             Command::Request { request, reply } => {
                 self.answer_or_wait_for_boards(request, reply)?;
             }
             Command::Rescan { servers, reply } => _ = reply.send(self.start_rescan(servers)?),
-            Command::Map { map, reply } => _ = reply.send(self.state.engine.map(&map).map_err(view_error)),
-            Command::ServerNames { keys, reply } => _ = reply.send(self.state.engine.server_names(keys)),
-            Command::KnownServers { urls, reply } => _ = reply.send(self.state.engine.count_known(&urls)),
-            Command::BusiestServers { servers, count, reply } => {
-                _ = reply.send(self.state.engine.busiest_servers(&servers, count));
-            }
-            Command::MapHistoryPlan { reply } => _ = reply.send(self.state.engine.map_history_plan()),
-            Command::BestPlayersPlan { url, reply } => {
-                let plan = self.state.engine.best_players_plan::<Store>(&url);
-                _ = reply.send(plan.map_err(view_error));
-            }
-            Command::ExportedServers { week, reply } => {
-                let servers = self.state.engine.exported_servers::<StoreError>(&week);
-                _ = reply.send(servers.map_err(view_error));
-            }
-            Command::ExportServers { week, servers, reply } => {
-                self.commit()?;
-                _ = reply.send(self.export_servers(week, &servers));
-            }
-            Command::Reader { reply } => {
-                // A plan that was made before sees what is not committed, such as the close of a week.
-                self.commit()?;
-                _ = reply.send(self.state.store.reader());
-            }
             Command::BackupSource { reply } => self.checkpoints.request_backup(reply),
             Command::PendingJobs { query, reply } => {
                 let jobs = self.pending_jobs(query)?;

@@ -15,7 +15,10 @@ use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
+use crate::api::StoreStatus;
 use crate::config::StoreConfig;
+use crate::daemon::views::EngineThreadStatus;
+use crate::model::calendar::week_label;
 use crate::model::view::ClockTrust;
 use crate::state::State;
 use crate::state::clock_correction::ClockCorrection;
@@ -129,6 +132,7 @@ impl EngineThread {
             // Checked again after the interval. Results are reported although a crash would lose them.
             self.changed_ms = Some(now_ms);
             self.take_scan_results().into_iter().for_each(|send| send());
+            self.publish();
             return Ok(());
         }
         self.state.commit().context("cannot write the state")?;
@@ -140,7 +144,22 @@ impl EngineThread {
             .engine
             .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
             .context("cannot read the state")?;
+        self.publish();
         Ok(())
+    }
+
+    /// Shows readers the committed state.
+    pub(super) fn publish(&mut self) {
+        let State { engine, store } = &self.state;
+        let store = StoreStatus {
+            commits: store.commits(),
+            last_commit_ms: self.checkpoints.last_ms(),
+            database_bytes: store.database_bytes(),
+            ..self.disk.status(engine.pending_records())
+        };
+        let week_pending_close = engine.week_blocked().map(week_label);
+        let status = EngineThreadStatus { outcomes_queued: self.outcomes_queued as u64, store, week_pending_close };
+        self.publisher.publish(&mut self.state, status, self.clock.now_ms());
     }
 
     /// Sends an answer when every event so far is on disk.
@@ -184,6 +203,9 @@ impl EngineThread {
 
     /// When [`EngineThread::advance_durability`] has something to do that no channel reports.
     pub(super) fn next_write_ms(&self, now_ms: i64) -> i64 {
+        if self.publisher.is_behind() {
+            return now_ms + 1;
+        }
         if self.checkpoints.is_writing() {
             return now_ms + CHECKPOINT_POLL_MS;
         }
@@ -228,6 +250,13 @@ impl EngineThread {
     }
 
     fn release_synced(&mut self) {
+        if self.publisher.is_behind() {
+            self.publish();
+        }
+        // Who gets an answer finds its changes when they read.
+        if self.publisher.is_behind() {
+            return;
+        }
         let synced = self.log.synced();
         while self.unsynced.front().is_some_and(|(seq, _)| *seq <= synced) {
             let Some((_, send)) = self.unsynced.pop_front() else { return };

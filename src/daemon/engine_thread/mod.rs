@@ -34,6 +34,7 @@ use crate::daemon::disk_space::DiskSpace;
 use crate::daemon::log_rewriting::LogRewriter;
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
+use crate::daemon::views::{EngineThreadStatus, Publisher, Views};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
 use crate::engine::{Engine, Event};
 use crate::log::LogEvent;
@@ -121,6 +122,7 @@ pub(super) struct EngineThread {
     waiting_requests: Vec<WaitingRequest>,
     /// Batches of outcomes that were waiting when the last one was received.
     outcomes_queued: usize,
+    publisher: Publisher,
 }
 
 /// The earliest time for outcomes of a new daemon: not before the last change, and after a request
@@ -150,7 +152,8 @@ impl EngineThread {
             log_lock: log.file_lock().clone(),
             cache_bytes: config.store.cache_bytes,
         };
-        EngineThread {
+        let mut thread = EngineThread {
+            publisher: Publisher::new(&mut state, EngineThreadStatus::default()),
             rebuilder: Rebuilder::new(&rebuild_paths),
             rebuild_paths,
             last_outcome_ms: first_outcome_ms(&state.engine),
@@ -183,7 +186,14 @@ impl EngineThread {
             swept_ms: 0,
             rescans: RescanWaiters::new(dropped),
             answers_at: BTreeMap::new(),
-        }
+        };
+        thread.publish();
+        thread
+    }
+
+    /// What readers ask in place of the engine thread.
+    pub(super) fn views(&self) -> Arc<Views> {
+        self.publisher.views()
     }
 
     /// Starts the thread. The receiver gets its result, and is closed without one if it panics.
@@ -285,6 +295,10 @@ impl EngineThread {
                 }
                 self.log_weeks();
                 self.log_known_servers();
+                // Without changes time passes, too. Changes are published by the commit, with their boards.
+                if self.changed_ms.is_none() {
+                    self.publish();
+                }
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;

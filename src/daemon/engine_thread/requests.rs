@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::EngineThread;
 use super::command::RequestResult;
-use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
+use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::daemon::window_rebuild;
@@ -13,7 +13,7 @@ use crate::log::{ForgottenNames, LogEvent, RecordedSettings};
 use crate::model::calendar::{parse_week_label, utc, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::rebuild::RebuildStep;
-use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
+use crate::model::view::{CaptureDeletion, Correction};
 use crate::model::{AdminCommand, NameHash};
 use crate::state::State;
 use crate::state::answer::{respond, view_error};
@@ -48,25 +48,7 @@ impl EngineThread {
                 self.recompute_windows(settings, *only_check, now_ms)?
             }
             reads => {
-                if let Request::ServersPage { order, .. } = reads {
-                    self.state.engine.sort_servers(*order);
-                }
-                let mut rows = respond(&self.state, reads);
-                for row in rows.iter_mut().flatten() {
-                    if let Row::Status(status) = row {
-                        status.engine.outcomes_queued = self.outcomes_queued as u64;
-                        let store = &self.state.store;
-                        status.store = Some(StoreStatus {
-                            commits: store.commits(),
-                            last_commit_ms: self.checkpoints.last_ms(),
-                            database_bytes: store.database_bytes(),
-                            ..self.disk.status(self.state.engine.pending_records())
-                        });
-                        let week_pending_close = self.state.engine.week_blocked().map(week_label);
-                        status.clock = Some(ClockStatus { week_pending_close, ..self.clock.status() });
-                    }
-                }
-                return Ok(rows);
+                return Ok(respond(&self.state.view(), reads));
             }
         };
         match request {

@@ -12,7 +12,8 @@
 //! The board of a single server is not cached: it is sorted for each query.
 
 use std::borrow::Cow;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 
@@ -30,7 +31,7 @@ use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 pub(in crate::engine) struct BoardCache {
     pub(super) windows: FxHashMap<WindowKey, CachedWindow>,
     orders: BoardOrders,
-    query_count: u64,
+    query_count: Arc<AtomicU64>,
     /// Dirty servers by window: each player with a row on the server is dirty and may have left
     /// these groups.
     dirty_servers: FxHashMap<(WindowKey, ServerKey), Groups>,
@@ -43,8 +44,9 @@ pub(in crate::engine) struct BoardCache {
 /// How long a measured memory of boards is reported, ms.
 const MEMORY_AGE_MAX_MS: i64 = 60_000;
 
-/// Players whose rows on other servers are kept: 200 MB.
-const OTHERS_MAX: usize = 1_000_000;
+/// Players whose rows on other servers are kept: some 150 bytes each. With fewer than there are, their rows are read
+/// for each list: half of the time of the engine thread with 1.6 million players online.
+const OTHERS_MAX: usize = 3_000_000;
 
 /// The rows of a player on all counted servers of the game but one.
 #[derive(Debug)]
@@ -53,9 +55,37 @@ struct OtherRows {
     sum: PackedRow,
 }
 
+/// The boards of a window, which replicas of the engine share: a reader sees each change at once.
+#[derive(Debug)]
+pub(super) struct SharedBoards {
+    boards: RwLock<WindowBoards>,
+    /// When the memory was measured, Unix ms, and the result.
+    measured: Mutex<Option<(i64, usize)>>,
+    /// The value of [`BoardCache::query_count`] at the last query.
+    last_used: AtomicU64,
+}
+
+impl SharedBoards {
+    fn new(boards: WindowBoards) -> Arc<SharedBoards> {
+        Arc::new(SharedBoards {
+            boards: RwLock::new(boards),
+            measured: Mutex::default(),
+            last_used: AtomicU64::default(),
+        })
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, WindowBoards> {
+        self.boards.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn write(&self) -> RwLockWriteGuard<'_, WindowBoards> {
+        self.boards.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct CachedWindow {
-    pub(super) boards: Option<WindowBoards>,
+    pub(super) boards: Option<Arc<SharedBoards>>,
     /// Dirty players of `boards`.
     pub(super) dirty: DirtyPlayers,
     /// Dirty players of boards that are being built.
@@ -65,10 +95,6 @@ pub(super) struct CachedWindow {
     others: FxHashMap<PlayerKey, OtherRows>,
     /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
-    /// When the memory was measured, Unix ms, and the result.
-    measured: Mutex<Option<(i64, usize)>>,
-    /// The value of [`BoardCache::query_count`] at the last query.
-    last_used: u64,
 }
 
 impl CachedWindow {
@@ -93,6 +119,10 @@ impl CachedWindow {
 }
 
 impl CachedWindow {
+    fn last_used(&self) -> u64 {
+        self.boards.as_ref().map_or(0, |boards| boards.last_used.load(Ordering::Relaxed))
+    }
+
     /// Keeps the sum of a player's rows on all servers but one, until another of these rows changes.
     pub(super) fn keep_others(&mut self, player: PlayerKey, server: ServerKey, sum: &PlayerRow) {
         if self.others.len() < OTHERS_MAX {
@@ -157,7 +187,7 @@ impl BoardCache {
         if self.windows.is_empty() {
             return;
         }
-        let boards = WindowBoards::empty(window, self.orders.clone());
+        let boards = SharedBoards::new(WindowBoards::empty(window, self.orders.clone()));
         self.windows.entry(window).or_insert_with(|| CachedWindow { boards: Some(boards), ..CachedWindow::default() });
     }
 
@@ -165,8 +195,28 @@ impl BoardCache {
         self.windows.remove(&window);
     }
 
-    pub fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
-        self.windows.get(&window)?.boards.as_ref()
+    pub fn boards(&self, window: WindowKey) -> Option<RwLockReadGuard<'_, WindowBoards>> {
+        self.windows.get(&window)?.boards.as_ref().map(|boards| boards.read())
+    }
+
+    /// A cache for readers with the same boards. It does not change.
+    pub fn replica(&self) -> BoardCache {
+        let copy = |(window, cached): (&WindowKey, &CachedWindow)| {
+            let (boards, dirty) = (cached.boards.clone(), DirtyPlayers::default());
+            let has_dirty = !cached.dirty.is_empty() || self.has_dirty_servers(*window);
+            // Boards that are behind have to be refreshed first.
+            let boards = boards.filter(|_| !has_dirty);
+            (
+                *window,
+                CachedWindow { boards, dirty, compacted_bytes: cached.compacted_bytes, ..CachedWindow::default() },
+            )
+        };
+        BoardCache {
+            windows: self.windows.iter().map(copy).collect(),
+            orders: self.orders.clone(),
+            query_count: self.query_count.clone(),
+            ..BoardCache::default()
+        }
     }
 
     /// Memory of all boards, bytes, as of at most [`MEMORY_AGE_MAX_MS`] ago.
@@ -179,10 +229,10 @@ impl BoardCache {
     pub fn memory_bytes_of(&self, window: WindowKey, now_ms: i64) -> Option<u64> {
         let cached = self.windows.get(&window)?;
         let boards = cached.boards.as_ref()?;
-        let mut measured = cached.measured.lock().expect("lock poisoned");
+        let mut measured = boards.measured.lock().expect("lock poisoned");
         let recent = measured.filter(|(at_ms, _)| (0..MEMORY_AGE_MAX_MS).contains(&(now_ms - at_ms)));
         let bytes = cached.compacted_bytes.or(recent.map(|(_, bytes)| bytes)).unwrap_or_else(|| {
-            let bytes = boards.heap_bytes();
+            let bytes = boards.read().heap_bytes();
             *measured = Some((now_ms, bytes));
             bytes
         });
@@ -193,7 +243,7 @@ impl BoardCache {
     pub fn compact_window(&mut self, window: WindowKey) {
         let is_live = |s: &&mut CachedWindow| s.compacted_bytes.is_none() && s.dirty.is_empty();
         let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { return };
-        let Some(boards) = &mut cached.boards else { return };
+        let Some(mut boards) = cached.boards.as_ref().map(|boards| boards.write()) else { return };
         boards.compact();
         cached.others = FxHashMap::default();
         cached.compacted_bytes = Some(boards.heap_bytes());
@@ -202,7 +252,7 @@ impl BoardCache {
     /// Deletes the boards of a group, in every window.
     pub fn remove_group(&mut self, group: Group) {
         for cached in self.windows.values_mut() {
-            let Some(boards) = &mut cached.boards else { continue };
+            let Some(mut boards) = cached.boards.as_ref().map(|boards| boards.write()) else { continue };
             boards.boards.remove(&group);
             cached.compacted_bytes = cached.compacted_bytes.map(|_| boards.heap_bytes());
         }
@@ -215,7 +265,7 @@ impl BoardCache {
             let frozen = self.windows.iter().filter(|(window, s)| {
                 s.compacted_bytes.is_some() && s.dirty_since_plan.is_none() && !is_needed(**window)
             });
-            let oldest = frozen.min_by_key(|(window, s)| (s.last_used, **window)).map(|(window, _)| *window);
+            let oldest = frozen.min_by_key(|(window, s)| (s.last_used(), **window)).map(|(window, _)| *window);
             let Some(oldest) = oldest else { return };
             self.windows.remove(&oldest);
         }
@@ -240,6 +290,8 @@ impl GlobalState {
         let (has_tags, mut visited) = (!self.existing_tags(tags).is_empty(), 0);
         for &window in &self.current_windows.keys {
             let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
+            let shared = cached.boards.clone();
+            let mut boards = shared.as_ref().map(|boards| boards.write());
             for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
                 let (player, Some(row)) = (presence.player, presence.row(window)) else { continue };
                 // A player who has just joined may have had other rows.
@@ -256,7 +308,7 @@ impl GlobalState {
                         Cow::Owned(sum)
                     }),
                 });
-                match (player_window, sum, &mut cached.boards) {
+                match (player_window, sum, &mut boards) {
                     (Some(player_window), Some(sum), Some(boards)) => {
                         boards.put(Group::Game(game), player, &sum, player_window.game_rating, changed);
                         cached.compacted_bytes = None;
@@ -282,8 +334,8 @@ impl GlobalState {
             orders.by_group.extend(group.map(|group| (group, self.settings.orders(scope))));
         }
         // A new game has no boards yet: cached boards only adopt its orders.
-        for boards in self.board_cache.windows.values_mut().filter_map(|cached| cached.boards.as_mut()) {
-            boards.adopt_orders(&orders);
+        for boards in self.board_cache.windows.values().filter_map(|cached| cached.boards.as_ref()) {
+            boards.write().adopt_orders(&orders);
         }
         self.board_cache.orders = orders;
     }
@@ -339,7 +391,7 @@ impl Engine {
         }
         cached.compacted_bytes = None;
         cached.others = FxHashMap::default();
-        (cached.boards, cached.dirty) = (Some(boards), changed);
+        (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), changed);
     }
 
     /// Number of dirty players in the boards of a window; `None`: not all of them are marked
@@ -352,16 +404,16 @@ impl Engine {
 
     /// Records that the boards of a window are queried: boards of ended windows are evicted
     /// least recently queried first.
-    pub fn touch_boards(&mut self, window: WindowKey) {
-        let cache = &mut self.global.board_cache;
-        cache.query_count += 1;
-        if let Some(cached) = cache.windows.get_mut(&window) {
-            cached.last_used = cache.query_count;
+    pub fn touch_boards(&self, window: WindowKey) {
+        let cache = &self.global.board_cache;
+        let count = cache.query_count.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(boards) = cache.windows.get(&window).and_then(|cached| cached.boards.as_ref()) {
+            boards.last_used.store(count, Ordering::Relaxed);
         }
     }
 
     /// The boards of a window, if they are cached.
-    pub fn boards(&self, window: WindowKey) -> Option<&WindowBoards> {
+    pub fn boards(&self, window: WindowKey) -> Option<RwLockReadGuard<'_, WindowBoards>> {
         self.global.board_cache.boards(window)
     }
 
@@ -376,7 +428,8 @@ impl Engine {
     /// available until they are planned and installed again.
     pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
         let cache = &self.global.board_cache;
-        let is_old = |cached: &CachedWindow| cached.boards.as_ref().is_some_and(|boards| boards.orders != cache.orders);
+        let is_old =
+            |cached: &CachedWindow| cached.boards.as_ref().is_some_and(|boards| boards.read().orders != cache.orders);
         cache.windows.iter().filter(|(_, cached)| is_old(cached)).map(|(window, _)| *window).collect()
     }
 }

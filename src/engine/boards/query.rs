@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::hash::Hasher;
+use std::sync::RwLockReadGuard;
 
 use siphasher::sip::SipHasher24;
 
@@ -14,7 +15,7 @@ use crate::board::order::{Direction, Order, Orders};
 use crate::board::query::{self, QueryData, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::{Board, BoardEntry, fusion, window};
-use crate::engine::boards::group::board_id;
+use crate::engine::boards::group::{WindowBoards, board_id};
 use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
 use crate::model::scope::Scope;
@@ -32,7 +33,29 @@ const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SEC
 struct ScopeBoards<'e> {
     window: WindowView,
     orders: Orders,
-    boards: Vec<Cow<'e, Board>>,
+    source: BoardSource<'e>,
+}
+
+enum BoardSource<'e> {
+    /// Sorted for the query.
+    Server(Vec<Board>),
+    /// Locked for the query.
+    Cached { boards: RwLockReadGuard<'e, WindowBoards>, group: Group, rankings: Vec<Ranking> },
+}
+
+impl ScopeBoards<'_> {
+    fn boards(&self) -> Vec<Cow<'_, Board>> {
+        match &self.source {
+            BoardSource::Server(boards) => boards.iter().map(Cow::Borrowed).collect(),
+            BoardSource::Cached { boards, group, rankings } => {
+                let board = |&ranking: &Ranking| match boards.board(*group, ranking) {
+                    Some(board) => Cow::Borrowed(board),
+                    None => Cow::Owned(boards.empty_board(*group, ranking)),
+                };
+                rankings.iter().map(board).collect()
+            }
+        }
+    }
 }
 
 /// The window type of a query that names none.
@@ -46,17 +69,21 @@ pub struct BoardAnswer {
 }
 
 impl Engine {
-    /// Returns a board with the head of its answers.
+    /// A copy of a board, with the head of its answers.
     pub fn board<S: StateReader>(
         &self,
         source: &S,
         name: &BoardSelector,
-    ) -> Result<(BoardHead, Cow<'_, Board>), ViewError<S::Error>> {
-        let ScopeBoards { window, orders, mut boards } = self.scope_boards(source, &name.boards(), &[name.ranking])?;
-        let board = boards.pop().expect("a board for each ranking");
-        let mut head = board_head(&name.scope, window, &orders, name.ranking, &board);
+    ) -> Result<(BoardHead, Board), ViewError<S::Error>> {
+        let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
+        let board = found.boards().pop().expect("a board for each ranking").into_owned();
+        Ok((self.board_head(name, &found, &board), board))
+    }
+
+    fn board_head(&self, name: &BoardSelector, found: &ScopeBoards<'_>, board: &Board) -> BoardHead {
+        let mut head = board_head(&name.scope, found.window.clone(), &found.orders, name.ranking, board);
         head.first_score_ms = self.first_score_ms(&head);
-        Ok((head, board))
+        head
     }
 
     /// All players of a board, best first.
@@ -65,7 +92,8 @@ impl Engine {
         source: &S,
         name: &BoardSelector,
     ) -> Result<Vec<Placing<NamedPlayer>>, ViewError<S::Error>> {
-        let (_, board) = self.board(source, name)?;
+        let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
+        let board = found.boards().pop().expect("a board for each ranking");
         let mut placings: Vec<Placing<NamedPlayer>> = Vec::with_capacity(board.len() as usize);
         let mut score = None;
         for (entry, position) in board.iter().zip(1..) {
@@ -83,7 +111,8 @@ impl Engine {
 
     /// The games that have boards in a window, sorted. Empty if the boards of the window are not cached.
     pub fn games_with_boards(&self, window: WindowKey) -> Vec<String> {
-        let groups = self.boards(window).into_iter().flat_map(|boards| boards.groups());
+        let boards = self.boards(window);
+        let groups = boards.iter().flat_map(|boards| boards.groups());
         let name = |group| match group {
             Group::Game(game) => Some(self.global.games.name(game.0).to_owned()),
             Group::Tag(_) => None,
@@ -113,12 +142,12 @@ impl Engine {
         name: &BoardsSelector,
         query: &BoardQuery,
     ) -> Result<Vec<BoardAnswer>, ViewError<S::Error>> {
-        let ScopeBoards { window, orders, boards } = self.scope_boards(source, name, &Ranking::ALL)?;
+        let found = self.scope_boards(source, name, &Ranking::ALL)?;
         let answer = |(ranking, board): (Ranking, Cow<'_, Board>)| {
-            let head = board_head(&name.scope, window.clone(), &orders, ranking, &board);
+            let head = board_head(&name.scope, found.window.clone(), &found.orders, ranking, &board);
             self.answer(source, head, board, query)
         };
-        Ranking::ALL.into_iter().zip(boards).map(answer).collect()
+        Ranking::ALL.into_iter().zip(found.boards()).map(answer).collect()
     }
 
     /// Runs a query on a board.
@@ -128,8 +157,9 @@ impl Engine {
         name: &BoardSelector,
         query: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
-        let (head, board) = self.board(source, name)?;
-        self.answer(source, head, board, query)
+        let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
+        let board = found.boards().pop().expect("a board for each ranking");
+        self.answer(source, self.board_head(name, &found, &board), board, query)
     }
 
     fn answer<S: StateReader>(
@@ -186,7 +216,8 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
-        let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, rankings)?;
+        let found = self.scope_boards(source, name, rankings)?;
+        let (window, boards) = (found.window.clone(), found.boards());
         let context =
             QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
         let player = context.require_player(player)?;
@@ -214,7 +245,8 @@ impl Engine {
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighted| weighted.ranking).collect();
-        let ScopeBoards { window, boards, .. } = self.scope_boards(source, name, &names)?;
+        let found = self.scope_boards(source, name, &names)?;
+        let (window, boards) = (found.window.clone(), found.boards());
         let weighted: Vec<fusion::WeightedBoard> =
             rankings.iter().zip(&boards).map(|(r, board)| fusion::WeightedBoard { board, weight: r.weight }).collect();
         let (list, first) = match query {
@@ -266,21 +298,19 @@ impl Engine {
                         rows.iter().filter_map(|(player, row)| orders.entry(*player, row, ranking)).collect();
                     let generation = board_id(key, server, ranking, order);
                     let version = entries_digest(&entries);
-                    Cow::Owned(Board::build_unique(order.direction, generation, vec![entries]).with_version(version))
+                    Board::build_unique(order.direction, generation, vec![entries]).with_version(version)
                 };
-                let boards = rankings.iter().map(board).collect();
-                return Ok(ScopeBoards { window, orders, boards });
+                let source = BoardSource::Server(rankings.iter().map(board).collect());
+                return Ok(ScopeBoards { window, orders, source });
             }
             Scope::Game(game) => Group::Game(self.find_game(game)?),
             Scope::Tag(tag) => Group::Tag(self.find_tag(tag)?),
         };
         let boards =
             self.global.board_cache.boards(key).ok_or_else(|| ViewError::BoardsNotReady(window.window.clone()))?;
-        let board = |&ranking: &Ranking| match boards.board(group, ranking) {
-            Some(board) => Cow::Borrowed(board),
-            None => Cow::Owned(boards.empty_board(group, ranking)),
-        };
-        Ok(ScopeBoards { window, orders: boards.orders(group), boards: rankings.iter().map(board).collect() })
+        let orders = boards.orders(group);
+        let source = BoardSource::Cached { boards, group, rankings: rankings.to_vec() };
+        Ok(ScopeBoards { window, orders, source })
     }
 
     /// How the boards of a server are ordered.
@@ -358,7 +388,7 @@ impl Engine {
         keys.dedup();
         keys.into_iter()
             .map(|key| {
-                let boards = self.global.board_cache.boards(key);
+                let players = self.boards(key).map(|boards| boards.players() as u64);
                 let view = self.window_view(key);
                 let phase = match (view.closed, view.start_ms.is_some_and(|start_ms| start_ms > now_ms)) {
                     (true, _) => WindowPhase::Closed,
@@ -369,7 +399,7 @@ impl Engine {
                     kind: window::type_name(key.kind),
                     window: view,
                     phase,
-                    players: boards.map(|boards| boards.players() as u64),
+                    players,
                     memory_bytes: self.global.board_cache.memory_bytes_of(key, now_ms),
                     stored: None,
                 }

@@ -5,8 +5,9 @@
 //! player leaves a tag only by a change of a server or by a correction, which names the tags in
 //! question.
 
+use super::cache::SharedBoards;
 use super::dirty::{DirtyPlayer, DirtyServer, Groups, add_groups};
-use super::group::{Group, WindowBoards};
+use super::group::Group;
 use crate::engine::rows::RowPage;
 use crate::engine::{Engine, ServerState, StateReader};
 use crate::model::row::PlayerRow;
@@ -30,18 +31,18 @@ impl Engine {
         let windows: Vec<WindowKey> = self.global.board_cache.windows.keys().copied().collect();
         for window in windows {
             let Some(cached) = self.global.board_cache.windows.get_mut(&window) else { continue };
-            let Some(mut boards) = cached.boards.take() else { continue };
+            let Some(boards) = cached.boards.clone() else { continue };
             let mut changed = std::mem::take(&mut cached.dirty);
             let batch = changed.take(left);
             left -= batch.len();
             let mut visited = 0;
             for (player, dirty, left) in batch {
-                visited += self.refresh_player(source, &mut boards, player, dirty, left)?;
+                visited += self.refresh_player(source, &boards, window, player, dirty, left)?;
             }
             self.global.board_cache.groups_visited += visited;
             let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
             let cached = self.global.board_cache.windows.get_mut(&window).expect("checked above");
-            (cached.boards, cached.dirty) = (Some(boards), changed);
+            cached.dirty = changed;
             if more {
                 return Ok(true);
             }
@@ -53,12 +54,12 @@ impl Engine {
     fn refresh_player<S: StateReader>(
         &mut self,
         source: &S,
-        boards: &mut WindowBoards,
+        boards: &SharedBoards,
+        window: WindowKey,
         player: PlayerKey,
         dirty: DirtyPlayer,
         mut left: Groups,
     ) -> Result<u64, S::Error> {
-        let window = boards.window;
         self.global.cache_player_window(source, window, player)?;
         let player_window = self.global.player_windows.get(window, player);
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
@@ -82,6 +83,7 @@ impl Engine {
                 add(&mut merged, Group::Game(player_window.game), row);
             }
         }
+        let mut boards = boards.write();
         for (group, row) in &merged {
             let rating = player_window.and_then(|player_window| player_window.rating(group.tag()));
             boards.put(*group, player, row, rating, dirty.changed);

@@ -4,6 +4,7 @@
 //! Ratings of other players do not change.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
 use crate::model::name::Name;
@@ -32,7 +33,7 @@ impl Engine {
     ) -> Result<ForgetResult, CorrectionError<S::Error>> {
         let (player, names, rows) = self.delete_player(source, game, player, now_ms)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
-        self.global.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        Arc::make_mut(&mut self.global.forgotten).extend(hashes.iter().map(|hash| (*hash, now_ms)));
         let corrections = &mut self.global.pending.corrections;
         corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
         Ok(ForgetResult { player, hashes, rows })
@@ -40,7 +41,7 @@ impl Engine {
 
     /// Notes that names were forgotten, with the times of the requests, Unix ms.
     pub fn note_forgotten(&mut self, names: &BTreeMap<NameHash, i64>) {
-        self.global.forgotten.extend(names);
+        Arc::make_mut(&mut self.global.forgotten).extend(names);
         self.global.pending.corrections.forgotten.extend(names.iter().map(|(hash, ms)| (*hash, *ms)));
     }
 
@@ -95,7 +96,7 @@ impl Engine {
 
     /// Allows a forgotten name again. Its history is not restored.
     pub fn allow_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
-        if self.global.forgotten.remove(&hash).is_none() {
+        if Arc::make_mut(&mut self.global.forgotten).remove(&hash).is_none() {
             return Err(CorrectionError::NotForgotten(hash));
         }
         self.global.pending.corrections.allowed_names.push(hash);

@@ -10,7 +10,7 @@
 
 use super::changes::ChangedRows;
 use super::week_rows::WeekRows;
-use crate::engine::{Engine, StateReader};
+use crate::engine::{Engine, StoreReader};
 use crate::model::archive::{WeekChunk, WeekChunkRequest};
 use crate::model::{ServerKey, WeekKey};
 
@@ -41,13 +41,13 @@ enum RowSelection {
 impl Engine {
     /// Returns a chunk of a large week, or does a step towards the first chunk. The copy may
     /// contain uncommitted changes: the caller must commit before it passes on a chunk.
-    pub fn week_chunk<S: StateReader>(&mut self, source: &S, request: WeekChunkRequest) -> Result<WeekChunk, S::Error> {
+    pub fn week_chunk<S: StoreReader>(&mut self, source: &S, request: WeekChunkRequest) -> Result<WeekChunk, S::Error> {
         self.week_chunk_of(source, request, RowSelection::Changed)
     }
 
     /// As [`Engine::week_chunk`], but with all rows, from a copy of its own: to compare them with
     /// the archive.
-    pub fn expected_week_chunk<S: StateReader>(
+    pub fn expected_week_chunk<S: StoreReader>(
         &mut self,
         source: &S,
         request: WeekChunkRequest,
@@ -63,7 +63,7 @@ impl Engine {
         (self.large_week, self.verified_week) = (None, None);
     }
 
-    fn week_chunk_of<S: StateReader>(
+    fn week_chunk_of<S: StoreReader>(
         &mut self,
         source: &S,
         request: WeekChunkRequest,
@@ -104,7 +104,7 @@ impl Engine {
 
     /// Does one step: reads or sorts some rows. `None`: there is more to do and the progress is
     /// kept, or the week was deleted and nothing is kept.
-    fn prepare_step<S: StateReader>(
+    fn prepare_step<S: StoreReader>(
         &mut self,
         source: &S,
         week: WeekKey,

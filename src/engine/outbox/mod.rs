@@ -10,11 +10,13 @@ mod verify;
 mod week_rows;
 mod writer;
 
+use std::sync::Arc;
+
 use self::changes::ChangedRows;
 use self::week_rows::WeekRows;
 
 use super::rows::RowPage;
-use super::{Engine, RemovedPlayer, StateReader};
+use super::{Engine, RemovedPlayer, StateReader, StoreReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 pub use crate::engine::outbox::resend::WeekRangeError;
 pub use crate::engine::outbox::writer::{WriterPlan, WriterRefusal};
@@ -31,7 +33,7 @@ const TASKS_MAX: usize = 100;
 
 impl Engine {
     /// The entries of the outbox that are tasks.
-    pub fn archive_tasks<S: StateReader>(&self, source: &S) -> Vec<OutboxEntry> {
+    pub fn archive_tasks<S: StoreReader>(&self, source: &S) -> Vec<OutboxEntry> {
         source.outbox(Some(LAST_JOB), TASKS_MAX)
     }
 
@@ -46,7 +48,7 @@ impl Engine {
     }
 
     /// Records what the outbox contains at the start: its weeks are archived completely.
-    pub fn load_outbox<S: StateReader>(&mut self, source: &S) {
+    pub fn load_outbox<S: StoreReader>(&mut self, source: &S) {
         self.set_outbox_len(source.outbox_len());
         for entry in source.outbox(None, usize::MAX) {
             if let OutboxKey::Week { week, server } = entry.key {
@@ -57,13 +59,16 @@ impl Engine {
 
     /// Sets the length of the outbox after a commit.
     pub fn set_outbox_len(&mut self, len: usize) {
-        self.global.settings.outbox_full = len >= self.global.settings.outbox_entries_max;
+        let outbox_full = len >= self.global.settings.outbox_entries_max;
+        if outbox_full != self.global.settings.outbox_full {
+            Arc::make_mut(&mut self.global.settings).outbox_full = outbox_full;
+        }
     }
 
     /// Outbox entries after `after` and before `before` with their values, in archiving order, without tasks; `None` for
     /// a deleted object. At most `entries_max`, and none after the entry with which
     /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
-    pub fn archive_jobs<S: StateReader>(
+    pub fn archive_jobs<S: StoreReader>(
         &mut self,
         source: &S,
         after: Option<OutboxKey>,
@@ -96,7 +101,7 @@ impl Engine {
     }
 
     /// `None`: the object was deleted with its week and there is nothing to write.
-    fn archive_job<S: StateReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
+    fn archive_job<S: StoreReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
         Ok(match key {
             OutboxKey::Game(key) => {
                 let name = self.global.games.has_name(key.0).then(|| self.global.games.name(key.0).to_owned());
@@ -182,7 +187,7 @@ impl Engine {
     }
 
     /// The rows of a server's week that changed, and those of present players.
-    fn week_job<S: StateReader>(
+    fn week_job<S: StoreReader>(
         &self,
         source: &S,
         week: WeekKey,
@@ -217,7 +222,7 @@ impl Engine {
     }
 
     /// A server's week with at most `most` of its changed players, after a player.
-    fn week_archive<S: StateReader>(
+    fn week_archive<S: StoreReader>(
         &self,
         source: &S,
         week: WeekKey,

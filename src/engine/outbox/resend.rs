@@ -4,7 +4,7 @@
 //! Weeks are added to the outbox, some servers in each step, so many servers do not delay the
 //! engine. A request for everything starts a resync. Each step is an event, so it survives a crash.
 
-use super::{Engine, StateReader};
+use super::{Engine, StoreReader};
 use crate::model::archive::ResendStep;
 use crate::model::calendar::week_label;
 use crate::model::outbox::ArchiveStep;
@@ -57,7 +57,7 @@ impl Engine {
 
     /// The event that adds the weeks of at most `servers_max` servers from a key on to the outbox, with all their
     /// rows. Changes should be committed before, so that the length of the outbox is known.
-    pub fn plan_resend<S: StateReader>(
+    pub fn plan_resend<S: StoreReader>(
         &self,
         source: &S,
         week: WeekKey,

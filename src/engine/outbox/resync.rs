@@ -9,7 +9,7 @@
 //! records written here only to be deleted again.
 
 use super::changes::ChangedRows;
-use super::{Engine, StateReader};
+use super::{Engine, StoreReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
@@ -64,7 +64,7 @@ impl Engine {
     /// The chunk at `from`, or at the first position that is not acknowledged. It reads
     /// at most `steps_max` records of names or servers, and no more weeks once their
     /// rows reach `rows_max`. There must be no change that is not committed.
-    pub fn resync_chunk<S: StateReader>(
+    pub fn resync_chunk<S: StoreReader>(
         &self,
         source: &S,
         from: Option<ResyncCursor>,
@@ -139,7 +139,7 @@ struct ChunkReader<'a, S> {
     rows: usize,
 }
 
-impl<S: StateReader> ChunkReader<'_, S> {
+impl<S: StoreReader> ChunkReader<'_, S> {
     /// Reads the object at a position. Returns the next position.
     fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, S::Error> {
         let meta = &self.engine.global.meta;

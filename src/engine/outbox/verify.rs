@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::changes::ChangedRows;
-use super::{Engine, StateReader};
+use super::{Engine, StoreReader};
 use crate::model::archive::{ArchiveJob, ExpectedName, ExpectedStep, ExpectedWeek};
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey};
 
@@ -18,7 +18,7 @@ impl Engine {
     /// The values of a week of at most `servers_max` servers from a key on, and none after the
     /// server with which the rows reach `rows_max`; if `only` is given, only of these servers.
     /// Begins to note changes. All changes must be committed.
-    pub fn expected_weeks<S: StateReader>(
+    pub fn expected_weeks<S: StoreReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// Names of players as the archive should have them.
-    pub fn expected_names<S: StateReader>(
+    pub fn expected_names<S: StoreReader>(
         &self,
         source: &S,
         players: &[PlayerKey],

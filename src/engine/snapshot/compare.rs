@@ -3,7 +3,7 @@
 use super::partial::{last_counted, push_count};
 use super::presence::{Gap, PreviousSighting, prefetch_rows};
 use super::screening::Credible;
-use crate::engine::{GlobalState, ServerState, StateReader};
+use crate::engine::{GlobalState, ServerState, StoreReader};
 use crate::model::name::Name;
 use crate::model::server::{LastSnapshot, PlayerEntry};
 use crate::model::snapshot::Snapshot;
@@ -29,7 +29,7 @@ pub(in crate::engine) struct ListChange {
 impl GlobalState {
     /// Applies a full and credible snapshot.
     #[allow(clippy::too_many_arguments)] // one snapshot with the results of its checks
-    pub(super) fn apply_snapshot<S: StateReader>(
+    pub(super) fn apply_snapshot<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,

@@ -1,13 +1,13 @@
 //! Credits the time between two snapshots to the map.
 
-use crate::engine::{GlobalState, StateReader};
+use crate::engine::{GlobalState, StoreReader};
 use crate::model::commit::MapRowKey;
 use crate::model::server::CurrentMapRow;
 use crate::model::{MapKey, ServerKey, WeekKey};
 
 impl GlobalState {
     #[allow(clippy::too_many_arguments)] // one gap of one map
-    pub(super) fn credit_map_time<S: StateReader>(
+    pub(super) fn credit_map_time<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,

@@ -12,7 +12,7 @@ mod screening;
 
 use self::compare::ListChange;
 use self::screening::ScreeningResult;
-use super::{Engine, GlobalState, Notice, Outcome, ServerState, StateReader};
+use super::{Engine, GlobalState, Notice, Outcome, ServerState, StoreReader};
 use crate::model::commit::WeekPhase;
 use crate::model::server::Class;
 use crate::model::snapshot::{Completeness, Snapshot};
@@ -28,7 +28,7 @@ const LATE_SCAN_MS: i64 = 2_000;
 const FIRST_SCAN_RETRY_MS: i64 = 60_000;
 
 impl Engine {
-    pub(super) fn handle_scanned<S: StateReader>(
+    pub(super) fn handle_scanned<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -114,7 +114,7 @@ impl Engine {
 
     /// Credits an outcome and schedules the next scan. Returns how its list differs from the
     /// previous one; `None`: it was not complete and credible, and so was not compared.
-    pub(super) fn apply_outcome<S: StateReader>(
+    pub(super) fn apply_outcome<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -182,7 +182,9 @@ impl Engine {
         server_state.record.last_scan_ms = Some(t_ms);
         if let Some(series) = &mut server_state.series {
             // A full snapshot has advanced it already, before adding its sample.
-            if slots::advance(&mut server_state.record.sums, series, &global.calendar, t_ms) {
+            if slots::is_slot_over(&server_state.record.sums, t_ms)
+                && slots::advance(&mut server_state.record.sums, series, &global.calendar, t_ms)
+            {
                 global.pending.series.insert(server);
             }
         }

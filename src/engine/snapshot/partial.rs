@@ -1,7 +1,8 @@
 //! Snapshots whose list is not used: partial ones, and full ones that screening treats as partial.
 
 use super::screening::apply_check;
-use crate::engine::{GlobalState, ServerState, StateReader};
+use crate::engine::shared::Shared;
+use crate::engine::{GlobalState, ServerState, StoreReader};
 use crate::model::commit::WeekPhase;
 use crate::model::server::{PartialList, ScreenReason, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -12,7 +13,7 @@ use crate::series::{self, slots};
 impl GlobalState {
     /// A snapshot that was received as partial. Its count is a sample, and it may introduce a game and a map
     /// (docs/rules.md sections 10 and 14.4).
-    pub(super) fn apply_partial<S: StateReader>(
+    pub(super) fn apply_partial<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -90,7 +91,7 @@ impl GlobalState {
     }
 
     /// Credits the time since the last snapshot with a count to the map of that snapshot.
-    pub(super) fn credit_counted_gap<S: StateReader>(
+    pub(super) fn credit_counted_gap<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -113,9 +114,9 @@ impl GlobalState {
         let record = &mut *server_state.record;
         let series = server_state.series.get_or_insert_with(|| {
             self.pending.series.insert(server);
-            Box::new(slots::new_series())
+            Shared::new(slots::new_series())
         });
-        if slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
+        if slots::is_slot_over(&record.sums, t_ms) && slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
             self.pending.series.insert(server);
         }
         slots::add_sample(&mut record.sums, series::assumed_count(&record.counts));

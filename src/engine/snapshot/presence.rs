@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::engine::{GlobalState, StateReader};
+use crate::engine::{GlobalState, StoreReader};
 use crate::model::commit::RowKey;
 use crate::model::row::PlayerRow;
 use crate::model::server::{PlayerEntry, Presence, PresenceRows, Screening};
@@ -36,7 +36,7 @@ pub(super) enum PreviousSighting {
 
 impl GlobalState {
     #[allow(clippy::too_many_arguments)] // one player in one gap
-    pub(super) fn credit_stay<S: StateReader>(
+    pub(super) fn credit_stay<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -80,7 +80,7 @@ impl GlobalState {
     }
 
     #[allow(clippy::too_many_arguments)] // one player who joins
-    pub(super) fn credit_entry<S: StateReader>(
+    pub(super) fn credit_entry<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -127,7 +127,7 @@ impl GlobalState {
 
     /// Returns the rows of the presence in the windows of `t_ms`. Missing rows are read or
     /// created; rows of windows that have ended are moved to the pending rows.
-    pub(super) fn current_rows<'a, S: StateReader>(
+    pub(super) fn current_rows<'a, S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -159,7 +159,7 @@ impl GlobalState {
 
     /// Adds to the presence the player's rows in the current windows that it does not hold:
     /// rows of windows that were imported, and all rows after a merge.
-    pub(super) fn load_missing_rows<S: StateReader>(
+    pub(super) fn load_missing_rows<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -182,7 +182,7 @@ impl GlobalState {
         Ok(())
     }
 
-    fn load_or_create_row<S: StateReader>(
+    fn load_or_create_row<S: StoreReader>(
         &mut self,
         source: &S,
         key: RowKey,
@@ -201,7 +201,7 @@ impl GlobalState {
     }
 
     /// 1000, or with `elo.carry_over` the last rating on that server.
-    fn initial_elo<S: StateReader>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
+    fn initial_elo<S: StoreReader>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
         if !self.settings.rules.elo.carry_over || key.window.week().is_none() {
             return Ok(elo::ELO_START);
         }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use super::presence::rows_of;
-use crate::engine::{GlobalState, StateReader};
+use crate::engine::{GlobalState, StoreReader};
 use crate::model::row::Rating;
 use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
@@ -12,7 +12,7 @@ use crate::rank::{clq2, elo, round};
 impl GlobalState {
     /// Rates a final list: ELO and CLQ2 (docs/rules.md sections 4, 6, 7), credited to the windows of the
     /// snapshot that revealed the restart. `game` is the game of the list.
-    pub(super) fn rate_round<S: StateReader>(
+    pub(super) fn rate_round<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
@@ -69,7 +69,7 @@ impl GlobalState {
     /// Rates the same round for the separate rating of a scope: the game, or a tag. `players`
     /// and `points` are in the order of the list.
     #[allow(clippy::too_many_arguments)] // one round of one scope
-    fn rate_scope<S: StateReader>(
+    fn rate_scope<S: StoreReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -102,7 +102,7 @@ impl GlobalState {
     }
 
     /// With `elo.carry_over`, the last rating of the player in the scope in an earlier week.
-    fn carried_over_rating<S: StateReader>(
+    fn carried_over_rating<S: StoreReader>(
         &mut self,
         source: &S,
         window: WindowKey,

@@ -11,8 +11,9 @@ mod old_players;
 pub(super) mod reopen;
 
 use super::rows::RowPage;
+use super::shared::Shared;
 use super::windows::CLOSE_DELAY_MS;
-use super::{Engine, StateReader};
+use super::{Engine, StoreReader};
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -57,6 +58,11 @@ enum ServerClose {
 impl WeekClose {
     pub fn new(week: WeekKey, closed: Vec<(ServerKey, u64)>) -> WeekClose {
         WeekClose { week, closed, current_server: None, ranks: None, next_to_rank: 1 }
+    }
+
+    /// What [`WeekClose::is_closed`] needs.
+    pub fn replica(&self) -> WeekClose {
+        WeekClose::new(self.week, self.closed.last().copied().into_iter().collect())
     }
 
     fn is_for(&self, week: WeekKey) -> bool {
@@ -104,7 +110,7 @@ impl StepBudget {
 
 impl Engine {
     /// Works on weeks that have ended, up to the steps of one tick.
-    pub(super) fn advance_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
+    pub(super) fn advance_weeks<S: StoreReader>(&mut self, source: &S) -> Result<(), S::Error> {
         let mut budget = StepBudget(self.global.settings.week_steps_per_tick);
         while let Some(state) = self.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
             if !budget.has_steps() {
@@ -188,7 +194,7 @@ impl Engine {
         self.week_close.iter_mut().for_each(WeekClose::restart);
     }
 
-    fn close_servers<S: StateReader>(
+    fn close_servers<S: StoreReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -221,7 +227,7 @@ impl Engine {
     }
 
     /// Returns whether the server is closed; if not, the budget is spent.
-    fn close_server<S: StateReader>(
+    fn close_server<S: StoreReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -295,7 +301,7 @@ impl Engine {
 
     /// Whether a later closed week has a row of the player on the server. This is possible if
     /// an earlier week was reopened.
-    fn has_later_row<S: StateReader>(
+    fn has_later_row<S: StoreReader>(
         &self,
         source: &S,
         week: WeekKey,
@@ -315,7 +321,7 @@ impl Engine {
     /// Deletes the rows of a greylisted server when a week is closed. Otherwise they would
     /// count again in a final week when the greylisting is lifted. Returns whether all of them
     /// are deleted; if not, the budget is spent.
-    fn close_ignored_server<S: StateReader>(
+    fn close_ignored_server<S: StoreReader>(
         &mut self,
         source: &S,
         week: WeekKey,
@@ -394,7 +400,7 @@ impl Engine {
                 server_state.record.rank = rank;
                 server_state.record.rank_week = Some(week);
             }
-            slots::set_rank(server_state.series.get_or_insert_with(|| Box::new(slots::new_series())), week, rank);
+            slots::set_rank(server_state.series.get_or_insert_with(|| Shared::new(slots::new_series())), week, rank);
             let pending = &mut self.global.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
@@ -411,7 +417,7 @@ impl Engine {
 
     /// Deletes the oldest closed weeks beyond `keep_weeks`, once nothing of them is waiting in
     /// the outbox.
-    fn delete_old_weeks<S: StateReader>(&mut self, source: &S) -> Result<(), S::Error> {
+    fn delete_old_weeks<S: StoreReader>(&mut self, source: &S) -> Result<(), S::Error> {
         loop {
             let closed = self.global.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
             if closed <= self.global.settings.keep_weeks {
@@ -426,7 +432,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn has_unarchived<S: StateReader>(&self, source: &S, week: WeekKey) -> bool {
+    pub(super) fn has_unarchived<S: StoreReader>(&self, source: &S, week: WeekKey) -> bool {
         let is_of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
         self.global.meta.resync
             || self.global.pending.outbox.iter().any(is_of_week)

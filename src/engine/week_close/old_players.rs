@@ -3,7 +3,7 @@
 //! order of key, some in each tick.
 
 use super::{Engine, StepBudget};
-use crate::engine::StateReader;
+use crate::engine::StoreReader;
 use crate::model::commit::WeekPhase;
 use crate::model::{PlayerKey, WeekKey, WindowKey};
 
@@ -11,7 +11,7 @@ use crate::model::{PlayerKey, WeekKey, WindowKey};
 const PLAYERS_PER_TICK: usize = 500;
 
 impl Engine {
-    pub(super) fn drop_old_players<S: StateReader>(
+    pub(super) fn drop_old_players<S: StoreReader>(
         &mut self,
         source: &S,
         budget: &mut StepBudget,
@@ -46,7 +46,7 @@ impl Engine {
     }
 
     /// Drops a player whose last row is of an earlier week than `oldest`.
-    fn drop_if_old<S: StateReader>(
+    fn drop_if_old<S: StoreReader>(
         &mut self,
         source: &S,
         player: PlayerKey,

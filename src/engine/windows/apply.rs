@@ -1,7 +1,7 @@
 //! Applies the steps of a rebuild of windows: see [`import`](super::import).
 
 use super::CurrentWindows;
-use crate::engine::{Engine, GlobalState, StateReader};
+use crate::engine::{Engine, GlobalState, StoreReader};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::name::Name;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
@@ -12,7 +12,7 @@ use crate::model::{GameKey, NameHash, PlayerKey, ServerKey, TagKey, WeekKey, Win
 impl Engine {
     /// Applies a step. A window that does not exist here any more is ignored, and one with other boundaries. All
     /// changes must be committed before and after it: it deletes rows.
-    pub fn apply_rebuild<S: StateReader>(&mut self, source: &S, step: &RebuildStep) -> Result<(), S::Error> {
+    pub fn apply_rebuild<S: StoreReader>(&mut self, source: &S, step: &RebuildStep) -> Result<(), S::Error> {
         match step {
             RebuildStep::Begin { windows } => self.begin_rebuild(windows),
             RebuildStep::Server(of_server) => self.replace_rows(source, of_server)?,
@@ -56,9 +56,9 @@ impl Engine {
         self.finish_rebuild();
     }
 
-    fn replace_rows<S: StateReader>(&mut self, source: &S, of_server: &RebuiltServer) -> Result<(), S::Error> {
+    fn replace_rows<S: StoreReader>(&mut self, source: &S, of_server: &RebuiltServer) -> Result<(), S::Error> {
         let RebuiltServer { window, server, rows, removed, maps } = of_server;
-        let (window, key) = (*window, self.by_url.get(server).copied());
+        let (window, key) = (*window, self.by_url.get(server));
         let Some(server) = key.filter(|_| self.global.is_importing(window)) else { return Ok(()) };
         for RebuiltRow { game, name, display, row } in rows {
             let Some((game, player)) = self.global.rebuilt_player(source, game, name, display)? else { continue };
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Removes a row of a player who has none in the rebuilt window.
-    fn remove_row<S: StateReader>(&mut self, source: &S, key: RowKey) -> Result<(), S::Error> {
+    fn remove_row<S: StoreReader>(&mut self, source: &S, key: RowKey) -> Result<(), S::Error> {
         let RowKey { window, server, player } = key;
         if let Some(presence) = self.presence_mut(server, player) {
             presence.rows.retain(|(held, _)| *held != window);
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    fn replace_player<S: StateReader>(
+    fn replace_player<S: StoreReader>(
         &mut self,
         source: &S,
         window: WindowKey,
@@ -127,7 +127,7 @@ impl Engine {
         let Some(player) = self.find_player(source, &rebuilt.game, &rebuilt.name)? else { return Ok(()) };
         let game = self.global.game_key(&rebuilt.game);
         let mut replaced = PlayerWindow::new(game);
-        replaced.servers = rebuilt.servers.iter().filter_map(|url| self.by_url.get(url).copied()).collect();
+        replaced.servers = rebuilt.servers.iter().filter_map(|url| self.by_url.get(url)).collect();
         if replaced.servers.is_empty() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl GlobalState {
 
     /// The player of a rebuilt row. Other rules for names give names that have no key yet. `None`: the name
     /// was forgotten.
-    fn rebuilt_player<S: StateReader>(
+    fn rebuilt_player<S: StoreReader>(
         &mut self,
         source: &S,
         game: &str,

@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::{Engine, StateReader, WindowReader};
+use crate::engine::{Engine, StoreReader, WindowReader};
 use crate::model::commit::WindowState;
 use crate::model::name::Name;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
@@ -59,7 +59,7 @@ struct PlayerKeyMap {
 impl Engine {
     /// The windows that can be imported from a second engine, with their boundaries. `None`: records of a
     /// deleted window with the same key are not swept yet.
-    pub fn importable_windows<S: StateReader>(&self, source: &S, rebuilt: &Engine) -> Option<Vec<WindowState>> {
+    pub fn importable_windows<S: StoreReader>(&self, source: &S, rebuilt: &Engine) -> Option<Vec<WindowState>> {
         let is_wanted = |state: &&WindowState| {
             let is_wanted = self.global.is_rebuild_target(state.window) || self.global.is_importing(state.window);
             is_wanted && self.global.settings.windows.span(state.window) == Some(state.start_ms..state.end_ms)
@@ -84,7 +84,7 @@ impl Engine {
     /// Reads the steps of the next server, or of the next players, which are to be applied before any other
     /// event: often none. After `None`, everything is imported. Steps are read again from the first one if a player
     /// was merged or forgotten: they hold absolute values.
-    pub fn next_import_steps<S: StateReader, R: WindowReader<Error = S::Error>>(
+    pub fn next_import_steps<S: StoreReader, R: WindowReader<Error = S::Error>>(
         &self,
         import: &mut WindowImport,
         source: &S,
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// The rows of a server; none if it has no rows in either engine.
-    fn import_server<S: StateReader, R>(
+    fn import_server<S: StoreReader, R>(
         &self,
         people: &mut PlayerKeyMap,
         source: &S,
@@ -130,7 +130,7 @@ impl Engine {
         here: ServerKey,
     ) -> Result<Vec<RebuildStep>, S::Error> {
         let Some(url) = self.url_of(here) else { return Ok(Vec::new()) };
-        let there = rebuilt.engine.by_url.get(url).copied();
+        let there = rebuilt.engine.by_url.get(url);
         let mut rows: Vec<RebuiltRow> = Vec::new();
         // The index of each player's row.
         let mut row_of: FxHashMap<PlayerKey, usize> = FxHashMap::default();
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// The times of the maps of a server; 0 for maps that were not played by the rebuilt window.
-    fn import_maps<S: StateReader, R>(
+    fn import_maps<S: StoreReader, R>(
         &self,
         source: &S,
         rebuilt: &RebuiltState<S, R>,
@@ -198,7 +198,7 @@ impl Engine {
     }
 
     /// `players`: keys there.
-    fn import_players<S: StateReader, R: WindowReader<Error = S::Error>>(
+    fn import_players<S: StoreReader, R: WindowReader<Error = S::Error>>(
         &self,
         people: &mut PlayerKeyMap,
         source: &S,
@@ -216,7 +216,7 @@ impl Engine {
                 of_player = rebuilt.merged_player_window(window, all)?.unwrap_or(of_player);
             }
             let url = |server: &ServerKey| rebuilt.engine.url_of(*server).cloned();
-            let known = |url: &ServerUrl| self.by_url.contains_key(url);
+            let known = |url: &ServerUrl| self.by_url.get(url).is_some();
             let tag_name = |tag: u32| rebuilt.engine.global.tags.name(tag);
             let is_same_tag =
                 |tag: u32| self.global.tags.find(tag_name(tag)).is_some_and(|here| here < self.rebuild_tag_limit.0);
@@ -233,7 +233,7 @@ impl Engine {
     }
 
     /// The key of a player by a normalised name.
-    pub(in crate::engine) fn find_player<S: StateReader>(
+    pub(in crate::engine) fn find_player<S: StoreReader>(
         &self,
         source: &S,
         game: &str,
@@ -264,7 +264,7 @@ fn player_steps(window: WindowKey, players: Vec<RebuiltPlayer>) -> Vec<RebuildSt
 
 impl PlayerKeyMap {
     /// The key here of a player there, if there is one, and the record there. `None`: the player was forgotten.
-    fn find<S: StateReader, R>(
+    fn find<S: StoreReader, R>(
         &mut self,
         engine: &Engine,
         source: &S,
@@ -294,7 +294,7 @@ impl PlayerKeyMap {
     }
 }
 
-impl<S: StateReader, R> RebuiltState<'_, S, R> {
+impl<S: StoreReader, R> RebuiltState<'_, S, R> {
     fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, S::Error> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {

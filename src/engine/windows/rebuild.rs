@@ -178,7 +178,7 @@ impl Engine {
         kinds.extend(self.global.meta.importing.iter().map(|window| window.kind));
         let specs = settings.windows.specs().iter().filter(|spec| kinds.contains(&spec.kind)).copied();
         let windows = WindowTypes::new(*settings.windows.calendar(), specs).expect("valid together with other types");
-        EngineSettings { windows, archive_enabled: false, outbox_full: false, ..settings.clone() }
+        EngineSettings { windows, archive_enabled: false, outbox_full: false, ..(**settings).clone() }
     }
 
     /// The servers that the second engine knows at its start: those with tags, because it computes

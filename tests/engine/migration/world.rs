@@ -164,10 +164,10 @@ pub fn responses(state: &mut State) -> Vec<Value> {
         lines.push(json!({"export": label, "rows": rows}));
     }
     for request in requests(state) {
-        if let Some(window) = board_window_of(state, &request) {
+        if let Some(window) = board_window_of(&state.engine, &request) {
             state.ensure_boards(window).expect("a store");
         }
-        let rows = match respond(state, &request) {
+        let rows = match respond(&state.view(), &request) {
             Ok(rows) => serde_json::to_value(rows).expect("rows are JSON"),
             Err(failure) => json!(failure.message),
         };
@@ -213,7 +213,7 @@ fn requests(state: &State) -> Vec<Request> {
 
 /// Data that no request returns: best positions, names, the outbox.
 fn records(state: &State) -> Value {
-    use clqd::engine::StateReader;
+    use clqd::engine::{StateReader, StoreReader};
     let store = &state.store;
     let players = (1..400).map(PlayerKey).map(|player| {
         let best = store.servers_with_best(player).expect("a store");

@@ -1,0 +1,302 @@
+//! What readers ask in place of the engine thread: replicas of the engine, with a reader of the store.
+//!
+//! There are two. Readers hold the current one for the time of an answer. After a commit, the other one is brought up
+//! to date and becomes the current one. A reader who still holds the other one delays that; after [`HELD_MS_MAX`] it is
+//! replaced by a new one.
+//!
+//! One answer is computed from one replica: servers, weeks and settings of one moment. Rows of players and boards are
+//! read as they are at that time, which may be some commits later.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::Semaphore;
+
+use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
+use crate::engine::{ChangedServers, Engine, StoreReader};
+use crate::state::State;
+use crate::state::answer::{StateView, board_window_of, respond};
+use crate::store::Reader;
+
+/// Answers that are computed at the same time, each on a thread.
+const ANSWERS_MAX: usize = 16;
+
+/// How long a reader may delay the next replica, ms.
+const HELD_MS_MAX: i64 = 1_000;
+
+/// What readers ask.
+#[derive(Debug)]
+pub(super) struct View {
+    engine: Engine,
+    reader: Reader,
+    outbox_entries: u64,
+    engine_thread: EngineThreadStatus,
+}
+
+/// The part of the status that only the engine thread knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EngineThreadStatus {
+    pub(super) outcomes_queued: u64,
+    pub(super) store: StoreStatus,
+    pub(super) week_pending_close: Option<String>,
+}
+
+/// The current view.
+#[derive(Debug)]
+pub(super) struct Views {
+    /// `None`: the engine thread has ended.
+    current: RwLock<Option<Arc<View>>>,
+    answers: Arc<Semaphore>,
+}
+
+/// Brings the views up to date.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    views: Arc<Views>,
+    spare: Arc<View>,
+    /// What the current view has, but not the spare one.
+    missing_in_spare: Vec<ChangedServers>,
+    /// What no view has.
+    unpublished: Vec<ChangedServers>,
+    /// Since when readers delay the next view, Unix ms.
+    held_since_ms: Option<i64>,
+}
+
+impl View {
+    fn new(state: &mut State, engine_thread: EngineThreadStatus) -> Arc<View> {
+        let (reader, outbox_entries) = (state.store.reader(), state.store.outbox_len() as u64);
+        Arc::new(View { engine: state.engine.replica(), reader, outbox_entries, engine_thread })
+    }
+
+    pub(super) fn state(&self) -> StateView<'_, Reader> {
+        StateView { engine: &self.engine, reader: &self.reader, outbox_entries: self.outbox_entries }
+    }
+
+    pub(super) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// `None`: boards are not in memory, or not up to date.
+    fn answer(&self, request: &Request) -> Option<Result<Vec<Row>, ApiError>> {
+        if let Some(window) = board_window_of(&self.engine, request) {
+            drop(self.engine.boards(window)?);
+            self.engine.touch_boards(window);
+        }
+        let mut rows = respond(&self.state(), request);
+        for row in rows.iter_mut().flatten() {
+            if let Row::Status(status) = row {
+                let EngineThreadStatus { outcomes_queued, store, .. } = self.engine_thread.clone();
+                (status.engine.outcomes_queued, status.store) = (outcomes_queued, Some(store));
+            }
+        }
+        Some(rows)
+    }
+
+    pub(super) fn week_pending_close(&self) -> Option<String> {
+        self.engine_thread.week_pending_close.clone()
+    }
+}
+
+impl Views {
+    /// Not to be held longer than it takes to compute an answer.
+    pub(super) fn current(&self) -> Result<Arc<View>, ApiError> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(stopping)
+    }
+
+    /// The answer to a request that only reads. `None`: the engine thread must read boards first.
+    pub(super) async fn answer(self: &Arc<Views>, request: &Request) -> Result<Option<Vec<Row>>, ApiError> {
+        let request = request.clone();
+        self.read(move |view| view.answer(&request).transpose()).await?
+    }
+
+    /// Runs a reader on a thread where it may wait for the disk.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Views>,
+        read: impl FnOnce(&View) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let permit = self.answers.clone().acquire_owned().await.map_err(|_| stopping())?;
+        let views = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            views.current().map(|view| read(&view))
+        });
+        reading.await.map_err(|_| stopping())?
+    }
+}
+
+fn stopping() -> ApiError {
+    ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping")
+}
+
+impl Publisher {
+    pub(super) fn new(state: &mut State, status: EngineThreadStatus) -> Publisher {
+        let current = View::new(state, status.clone());
+        let views = Views { current: RwLock::new(Some(current)), answers: Arc::new(Semaphore::new(ANSWERS_MAX)) };
+        Publisher {
+            views: Arc::new(views),
+            spare: View::new(state, status),
+            missing_in_spare: Vec::new(),
+            unpublished: Vec::new(),
+            held_since_ms: None,
+        }
+    }
+
+    pub(super) fn views(&self) -> Arc<Views> {
+        self.views.clone()
+    }
+
+    /// Whether readers delay the view of the last commit.
+    pub(super) fn is_behind(&self) -> bool {
+        self.held_since_ms.is_some()
+    }
+
+    /// Shows readers the committed state, unless one of them delays that.
+    pub(super) fn publish(&mut self, state: &mut State, status: EngineThreadStatus, now_ms: i64) {
+        self.unpublished.push(state.engine.take_changed_servers());
+        match Arc::get_mut(&mut self.spare) {
+            Some(view) => {
+                let changed = self.missing_in_spare.iter().chain(&self.unpublished);
+                state.engine.update_replica(&mut view.engine, changed);
+                (view.outbox_entries, view.engine_thread) = (state.store.outbox_len() as u64, status);
+            }
+            None if now_ms - *self.held_since_ms.get_or_insert(now_ms) < HELD_MS_MAX => return,
+            None => self.spare = View::new(state, status),
+        }
+        let mut current = self.views.current.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = &mut *current {
+            std::mem::swap(current, &mut self.spare);
+        }
+        self.missing_in_spare = std::mem::take(&mut self.unpublished);
+        self.held_since_ms = None;
+    }
+}
+
+impl Drop for Publisher {
+    /// Readers have the database open.
+    fn drop(&mut self) {
+        *self.views.current.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::view::ServerSummary;
+    use crate::model::view::board::{BoardQuery, BoardSelector};
+    use crate::model::{Completeness, Player, Ranking, Scope, ServerUrl, Snapshot};
+    use crate::store::StoreSettings;
+
+    const START_MS: i64 = 1_763_942_400_000;
+
+    fn url(n: u64) -> ServerUrl {
+        ServerUrl::parse(&format!("quake3://10.0.0.{n}:27960")).unwrap()
+    }
+
+    /// A list of a server in a game, on a map, with players who come and go, all by `n`.
+    fn scan(state: &mut State, n: u64) {
+        let player = |name: u64| Player {
+            name: format!("p{}", name % 23).as_str().into(),
+            points: Some((n * name % 50) as i64),
+            ping: Some(40),
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        let snapshot = Snapshot {
+            t_ms: START_MS + n as i64 * 10_000,
+            game: format!("game{}", n % 3).as_str().into(),
+            map: format!("map{}", n / 7).as_str().into(),
+            hostname: format!("host {n}"),
+            slots: 16,
+            players: (n..n + n % 6).map(player).collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        };
+        let outcome = match n % 11 {
+            10 => Outcome::Miss { t_ms: snapshot.t_ms, reason: "silent".into() },
+            _ => Outcome::Snapshot(snapshot),
+        };
+        state.handle(Event::Replayed { url: url(1 + n % 9), outcome }).unwrap();
+    }
+
+    fn requests() -> Vec<Request> {
+        let mut all = vec![
+            Request::Status {},
+            Request::Overview {},
+            Request::ServersList { filter: Default::default() },
+            Request::Windows { bytes: false },
+        ];
+        for n in 1..10 {
+            all.push(Request::ServersShow { url: url(n) });
+            all.push(Request::PlayerShow { player_key: n as u32, skip: 0 });
+            let (scope, ranking) = (Scope::Server(url(n)), Ranking::Time);
+            let board = BoardSelector { scope, ranking, window: None, at_ms: None };
+            all.push(Request::Board { board, query: BoardQuery::Top { count: 9 } });
+        }
+        all
+    }
+
+    /// The answers as JSON, without the times of scans: no scan begins here, and a view takes those that are due for begun.
+    fn answers<S: crate::engine::StateReader<Error = crate::store::StoreError>>(
+        view: &StateView<'_, S>,
+    ) -> Vec<String> {
+        let answer = |request: &Request| match respond(view, request) {
+            Ok(rows) => {
+                let text = serde_json::to_string(&rows).unwrap();
+                let is_shown = |field: &&str| !field.contains("next_scan_ms") && !field.contains("scan_in_progress");
+                text.split(',').filter(is_shown).collect::<Vec<_>>().join(",")
+            }
+            Err(error) => error.to_string(),
+        };
+        requests().iter().map(answer).collect()
+    }
+
+    #[test]
+    fn views_give_the_answers_of_the_engine_also_if_readers_hold_some() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let engine_settings = EngineSettings { round_end_share: 0.0, ..EngineSettings::default() };
+        let mut state = State::open(dir.path(), settings, engine_settings).unwrap();
+        (1..3).for_each(|n| scan(&mut state, n));
+        state.commit().unwrap();
+        let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
+        let views = publisher.views();
+        let (mut held, mut published) = (Vec::new(), 0);
+        for n in 3..400_u64 {
+            scan(&mut state, n);
+            if n % 3 > 0 {
+                continue;
+            }
+            if n % 40 == 0 {
+                let greylisted = (n % 80 == 0).then(|| "a reason".to_owned());
+                state.engine.greylist(&url(3), greylisted).unwrap();
+            }
+            state.commit().unwrap();
+            publisher.publish(&mut state, EngineThreadStatus::default(), 100 * n as i64);
+            if publisher.is_behind() {
+                assert!(!held.is_empty(), "only a reader delays a view");
+            } else {
+                published += 1;
+                for (got, want) in answers(&views.current().unwrap().state()).iter().zip(answers(&state.view())) {
+                    let different = got.split(',').zip(want.split(',')).find(|(got, want)| got != want);
+                    assert_eq!((different, got.len()), (None, want.len()), "after {n} scans");
+                }
+            }
+            // Some readers are slow.
+            held.truncate(n as usize % 2);
+            if n % 5 == 0 {
+                held.push(views.current().unwrap());
+            }
+        }
+        assert!(published > 60 && published < 132, "{published} views");
+        drop(held);
+        publisher.publish(&mut state, EngineThreadStatus::default(), 40_000);
+        let players = |view: &StateView<'_, Reader>| -> Vec<ServerSummary> { view.engine.servers().collect() };
+        assert_eq!(players(&views.current().unwrap().state()), state.engine.servers().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,136 @@
+//! Replicas: what readers on other threads ask in place of the engine.
+//!
+//! A replica is an engine that gets no events. It shares the records of servers, the names, the models of rounds
+//! and the boards with the engine; the rest is small and copied. It has no pending changes, so it reads what is committed. It
+//! is brought up to date by the servers that have changed, in the order in which the engine gave them.
+
+use super::boards::cache::BoardCache;
+use super::outbox::changes::ArchiveChanges;
+use super::pending::Pending;
+use super::player_windows::PlayerWindowCache;
+use super::week_close::WeekClose;
+use super::windows::CurrentWindows;
+use super::{Engine, GlobalState, ServerState, names, online};
+use crate::model::{PlayerKey, ServerKey, TagKey};
+use crate::schedule::Schedule;
+
+/// When a server is scanned, as a replica shows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ScanPlan {
+    /// `None`: no scan is planned, or it is in progress.
+    pub due_ms: Option<i64>,
+    pub in_progress: bool,
+    pub interval_ms: Option<i64>,
+    pub is_extra: bool,
+}
+
+/// Servers as they were when the engine gave them.
+#[derive(Debug, Default)]
+pub struct ChangedServers(Vec<(ServerKey, ServerState)>);
+
+impl Engine {
+    /// A replica of the present state. From now on the engine notes which servers change.
+    pub fn replica(&mut self) -> Engine {
+        self.global.changed_servers = Some(Vec::new());
+        let mut replica = self.replica_without_servers();
+        let keys = (0..self.servers.len() as u32).map(ServerKey);
+        replica.servers = keys.map(|key| self.server_for_replica(key)).collect();
+        replica
+    }
+
+    /// The servers that have changed since the last call, for replicas.
+    pub fn take_changed_servers(&mut self) -> ChangedServers {
+        let Some(mut keys) = self.global.changed_servers.as_mut().map(std::mem::take) else {
+            return ChangedServers::default();
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        let server = |key| Some((key, self.server_for_replica(key)?));
+        ChangedServers(keys.into_iter().filter_map(server).collect())
+    }
+
+    /// Brings a replica up to date: it has all servers but these.
+    pub fn update_replica<'c>(&self, replica: &mut Engine, changed: impl Iterator<Item = &'c ChangedServers>) {
+        for (key, server) in changed.flat_map(|changed| &changed.0) {
+            replica.put_server(*key, Some(server.clone()));
+        }
+        let servers = std::mem::take(&mut replica.servers);
+        *replica = Engine { servers, ..self.replica_without_servers() };
+    }
+
+    fn put_server(&mut self, key: ServerKey, server: Option<ServerState>) {
+        let index = key.0 as usize;
+        if self.servers.len() <= index {
+            self.servers.resize_with(index + 1, || None);
+        }
+        self.servers[index] = server;
+    }
+
+    fn server_for_replica(&self, key: ServerKey) -> Option<ServerState> {
+        let server = self.server_state(key)?;
+        Some(ServerState { plan: Some(self.scan_plan(key, server)), ..server.clone() })
+    }
+
+    /// When a server is scanned. A replica does not hear of the start of a scan: it begins at its due time.
+    pub(super) fn scan_plan(&self, key: ServerKey, server: &ServerState) -> ScanPlan {
+        match server.plan {
+            Some(plan) if plan.due_ms.is_some_and(|due_ms| due_ms <= self.now_ms()) => {
+                ScanPlan { due_ms: None, in_progress: true, ..plan }
+            }
+            Some(plan) => plan,
+            None => ScanPlan {
+                due_ms: self.schedule.due_ms(key),
+                in_progress: self.schedule.is_in_flight(key),
+                interval_ms: self.schedule.interval_ms(key, server.record.class, self.now_ms()),
+                is_extra: self.schedule.extra_ms(key).is_some(),
+            },
+        }
+    }
+
+    fn replica_without_servers(&self) -> Engine {
+        let global = &self.global;
+        Engine {
+            servers: Vec::new(),
+            by_url: self.by_url.clone(),
+            schedule: Schedule::new(global.settings.intervals),
+            scans_in_flight: Some(self.scans_in_flight()),
+            round_ends: self.round_ends.clone(),
+            notices: Default::default(),
+            counts: self.counts.clone(),
+            lag_histogram: self.lag_histogram.clone(),
+            online: online::OnlineExpiry::default(),
+            week_close: self.week_close.as_ref().map(WeekClose::replica),
+            close_limit_ms: self.close_limit_ms,
+            reopening: None,
+            large_week: None,
+            verified_week: None,
+            last_copy_id: 0,
+            servers_to_untag: Default::default(),
+            rebuild_tag_limit: TagKey(0),
+            sorted_servers: self.sorted_servers.clone(),
+            site_series: self.site_series.replica(),
+            global: GlobalState {
+                settings: global.settings.clone(),
+                calendar: global.calendar,
+                meta: global.meta.clone(),
+                games: global.games.clone(),
+                maps: global.maps.clone(),
+                tags: global.tags.clone(),
+                current_windows: CurrentWindows::default(),
+                name_cache: names::NameCache::default(),
+                player_windows: PlayerWindowCache::default(),
+                cache_limits: global.cache_limits,
+                board_cache: BoardCache::replica(&global.board_cache),
+                changed_types: global.changed_types.clone(),
+                pending: Pending::default(),
+                archive_complete_ms: global.archive_complete_ms,
+                archive_changes: ArchiveChanges::default(),
+                first_uncommitted_player: PlayerKey(u32::MAX),
+                forgotten: global.forgotten.clone(),
+                blanked_names: Vec::new(),
+                points_saturated: global.points_saturated,
+                changed_servers: None,
+            },
+        }
+    }
+}
