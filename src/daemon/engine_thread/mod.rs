@@ -295,8 +295,9 @@ impl EngineThread {
                 }
                 self.log_weeks();
                 self.log_known_servers();
-                // Without changes time passes, too. Changes are published by the commit, with their boards.
-                if self.changed_ms.is_none() {
+                // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
+                // their rows and boards.
+                if !self.state.engine.has_changes() {
                     self.publish();
                 }
             }

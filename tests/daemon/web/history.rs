@@ -17,13 +17,13 @@ pub(super) const SERVER: &str = "source://127.0.1.0:27960";
 pub(super) fn closed() -> Site {
     let sandbox = Sandbox::new("");
     sandbox.ok(["replay".as_ref(), SCAN_LOG.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-    sandbox.configure_store("commit_interval_ms = 10000\n", WEB_WITHOUT_RATE_LIMIT);
+    sandbox.configure(WEB_WITHOUT_RATE_LIMIT);
     let site = Site::of(sandbox);
     site.sandbox.ok(["clock", "accept"]);
     wait_until("the weeks are closed", || {
-        let windows = site.sandbox.json(["board", "windows"]);
-        let is_closed =
-            |week: &str| windows.iter().any(|window| window["window"] == week && window["phase"] == "closed");
+        let status = site.sandbox.status();
+        let weeks = status["engine"]["weeks"].as_array().expect("weeks");
+        let is_closed = |week: &str| weeks.iter().any(|state| state["week"] == week && state["phase"] == "closed");
         WEEKS.into_iter().all(is_closed)
     });
     site
