@@ -1,8 +1,8 @@
 //! What readers ask in place of the engine thread: replicas of the engine, with a reader of the store.
 //!
-//! There are two. Readers hold the current one for the time of an answer. After a commit, the other one is brought up
-//! to date and becomes the current one. A reader who still holds the other one delays that; after [`HELD_MS_MAX`] it is
-//! replaced by a new one.
+//! There are two views, the current one and a spare one. A reader holds the current view while it computes an answer. After a
+//! commit, the spare view is brought up to date and becomes the current one. While a reader still holds the spare view,
+//! that waits; after [`HELD_MS_MAX`] a new view is made instead.
 //!
 //! One answer is computed from one replica: servers, weeks and settings of one moment. Rows of players and boards are
 //! read as they are at that time, which may be some commits later.
@@ -196,7 +196,7 @@ mod tests {
         ServerUrl::parse(&format!("quake3://10.0.0.{n}:27960")).unwrap()
     }
 
-    /// A list of a server in a game, on a map, with players who come and go, all by `n`.
+    /// Applies the `n`th outcome: a list whose server, game, map and players follow from `n`, or a miss.
     fn scan(state: &mut State, n: u64) {
         let player = |name: u64| Player {
             name: format!("p{}", name % 23).as_str().into(),
@@ -254,6 +254,32 @@ mod tests {
             Err(error) => error.to_string(),
         };
         requests().iter().map(answer).collect()
+    }
+
+    #[test]
+    fn views_show_scans_that_were_planned_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let mut state = State::open(dir.path(), settings, EngineSettings::default()).unwrap();
+        // Without players it is scanned rarely.
+        scan(&mut state, 6);
+        state.commit().unwrap();
+        let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
+        let request = Request::ServersShow { url: url(7) };
+        let next_scan_ms = |rows: Vec<Row>| match &rows[..] {
+            [Row::ServerDetail(detail)] => detail.next_scan_ms.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let mut shown = Vec::new();
+        for boost_s in [0, 3_600, 0] {
+            let now_ms = state.engine.now_ms();
+            state.engine.boost(&url(7), boost_s, now_ms).unwrap();
+            publisher.publish(&mut state, EngineThreadStatus::default(), now_ms);
+            let view = publisher.views().current().unwrap();
+            shown.push(next_scan_ms(view.answer(&request).unwrap().unwrap()));
+            assert_eq!(shown.last(), Some(&next_scan_ms(respond(&state.view(), &request).unwrap())));
+        }
+        assert!(shown[1] < shown[0] && shown[2] == shown[0], "{shown:?}");
     }
 
     #[test]

@@ -302,7 +302,7 @@ impl Engine {
     pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
         if let Some(server_state) = self.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
             server_state.authentication = Some(authentication);
-            self.global.server_shown_differently(server);
+            self.global.note_for_replicas(server);
         }
     }
 

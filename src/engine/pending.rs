@@ -145,15 +145,15 @@ impl Engine {
 }
 
 impl GlobalState {
-    /// Replicas lack what has changed of a server.
-    pub(super) fn server_shown_differently(&mut self, server: ServerKey) {
+    /// Notes that replicas lack a change of a server.
+    pub(super) fn note_for_replicas(&mut self, server: ServerKey) {
         self.changed_servers.iter_mut().for_each(|changed| changed.push(server));
     }
 
     /// The record of a server has changed.
     pub(super) fn server_changed(&mut self, server: ServerKey) {
         self.pending.servers.insert(server);
-        self.server_shown_differently(server);
+        self.note_for_replicas(server);
         self.enqueue(OutboxKey::Server(server));
     }
 

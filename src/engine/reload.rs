@@ -61,7 +61,6 @@ impl Engine {
                 continue;
             };
             self.schedule.schedule_next(ServerKey(index as u32), server_state.record.class, now_ms);
-            self.global.server_shown_differently(ServerKey(index as u32));
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Replicas: what readers on other threads ask in place of the engine.
 //!
 //! A replica is an engine that gets no events. It shares the records of servers, the names, the models of rounds
-//! and the boards with the engine; the rest is small and copied. It has no pending changes, so it reads what is committed. It
-//! is brought up to date by the servers that have changed, in the order in which the engine gave them.
+//! and the boards with the engine; the rest is small and copied. It has no pending changes, so it reads what is committed.
+//! To bring it up to date, the servers that have changed are replaced, and everything else is copied again.
 
-use super::boards::cache::BoardCache;
 use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
@@ -32,6 +31,7 @@ impl Engine {
     /// A replica of the present state. From now on the engine notes which servers change.
     pub fn replica(&mut self) -> Engine {
         self.global.changed_servers = Some(Vec::new());
+        self.schedule.note_replanned();
         let mut replica = self.replica_without_servers();
         let keys = (0..self.servers.len() as u32).map(ServerKey);
         replica.servers = keys.map(|key| self.server_for_replica(key)).collect();
@@ -43,13 +43,14 @@ impl Engine {
         let Some(mut keys) = self.global.changed_servers.as_mut().map(std::mem::take) else {
             return ChangedServers::default();
         };
+        keys.extend(self.schedule.take_replanned());
         keys.sort_unstable();
         keys.dedup();
         let server = |key| Some((key, self.server_for_replica(key)?));
         ChangedServers(keys.into_iter().filter_map(server).collect())
     }
 
-    /// Brings a replica up to date: it has all servers but these.
+    /// Brings a replica up to date. `changed`: all changes that it lacks, in order.
     pub fn update_replica<'c>(&self, replica: &mut Engine, changed: impl Iterator<Item = &'c ChangedServers>) {
         for (key, server) in changed.flat_map(|changed| &changed.0) {
             replica.put_server(*key, Some(server.clone()));
@@ -120,7 +121,7 @@ impl Engine {
                 name_cache: names::NameCache::default(),
                 player_windows: PlayerWindowCache::default(),
                 cache_limits: global.cache_limits,
-                board_cache: BoardCache::replica(&global.board_cache),
+                board_cache: global.board_cache.replica(),
                 changed_types: global.changed_types.clone(),
                 pending: Pending::default(),
                 archive_complete_ms: global.archive_complete_ms,

@@ -1,5 +1,7 @@
 //! Plans extra scans at the ends of rounds, and reports them ([`crate::schedule::round_end`]).
 
+use std::sync::PoisonError;
+
 use super::snapshot::compare::{ListChange, best_points};
 use super::{Engine, ServerState};
 use crate::model::ServerKey;
@@ -67,7 +69,7 @@ impl Engine {
         }
         let view = self
             .scan_times(server)
-            .map(|times| self.round_ends.read().unwrap_or_else(std::sync::PoisonError::into_inner).view(server, times));
+            .map(|times| self.round_ends.read().unwrap_or_else(PoisonError::into_inner).view(server, times));
         let of_model = view.as_ref().map_or(Some(Off::Learning), |view| view.off);
         let (off, off_until_ms) = match (record_off(&server_state.record), of_model) {
             (Some(off), _) => (Some(off), None),

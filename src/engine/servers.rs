@@ -83,7 +83,6 @@ impl Engine {
                 server_state.record.missed = 0;
                 server_state.scan_requested = true;
                 self.schedule.schedule_now(key, now_ms);
-                self.global.server_shown_differently(key);
                 self.global.server_changed(key);
                 self.global.board_cache.mark_server_dirty(key, &[]);
                 return Ok((key, Added::Restored));
@@ -97,7 +96,6 @@ impl Engine {
         let key = self.insert_server(url, tags, now_ms);
         self.server_state_mut(key).expect("just inserted").scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
-        self.global.server_shown_differently(key);
         Ok((key, Added::New))
     }
 
@@ -152,7 +150,6 @@ impl Engine {
         server_state.added_again_ms = Some(now_ms);
         server_state.scan_requested = true;
         self.schedule.schedule_now(key, now_ms);
-        self.global.server_shown_differently(key);
         KnownScan::Requested
     }
 
@@ -201,7 +198,6 @@ impl Engine {
         for &key in &keys {
             self.server_state_mut(key).expect("listed servers exist").scan_requested = true;
             self.schedule.schedule_now(key, now_ms);
-            self.global.server_shown_differently(key);
         }
         Ok(keys)
     }

@@ -90,6 +90,8 @@ pub struct Schedule {
     /// Servers that are scanned once a minute until then, Unix ms.
     boosts: FxHashMap<ServerKey, i64>,
     next_id: u64,
+    /// Servers whose next scan was planned or cancelled, some several times. `None`: not noted.
+    replanned: Option<Vec<ServerKey>>,
 }
 
 /// Interval of the scans of a boosted server.
@@ -102,6 +104,16 @@ impl Schedule {
 
     pub fn set_intervals(&mut self, intervals: Intervals) {
         self.intervals = intervals;
+    }
+
+    /// From now on the schedule notes which servers it plans again.
+    pub fn note_replanned(&mut self) {
+        self.replanned = Some(Vec::new());
+    }
+
+    /// The servers whose next scan was planned or cancelled since the last call, some several times.
+    pub fn take_replanned(&mut self) -> Vec<ServerKey> {
+        self.replanned.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets the next due time from class and phase: the first time after `now_ms` with the
@@ -170,6 +182,7 @@ impl Schedule {
 
     /// Removes the due time. A scan in flight is not affected.
     pub fn cancel(&mut self, server: ServerKey) {
+        self.replanned.iter_mut().for_each(|replanned| replanned.push(server));
         let before = self.due_by_server.get_mut(server.0 as usize).and_then(Option::take);
         self.scheduled -= usize::from(before.is_some());
         self.round_ends.remove(&server);
@@ -239,6 +252,7 @@ impl Schedule {
     }
 
     fn set_due(&mut self, server: ServerKey, at: i64) {
+        self.replanned.iter_mut().for_each(|replanned| replanned.push(server));
         let index = server.0 as usize;
         if index >= self.due_by_server.len() {
             self.due_by_server.resize(index + 1, None);
