@@ -107,7 +107,6 @@ impl DiskSpace {
 
     pub(super) fn status(&self, pending_records: usize) -> StoreStatus {
         StoreStatus {
-            disk_free_bytes: self.free(),
             disk_free_bytes_min: self.min_bytes,
             paused_since_ms: self.paused_since_ms,
             pending_records: pending_records as u64,

@@ -14,21 +14,17 @@ use crate::model::view::board::StorageUse;
 use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
 /// What has a tree of records.
-pub trait Records {
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
+trait Records {
     fn tree(&self) -> &Tree;
 }
 
 impl Records for Store {
-    #[allow(private_interfaces)]
     fn tree(&self) -> &Tree {
         &self.tree
     }
 }
 
 impl Records for Reader {
-    #[allow(private_interfaces)]
     fn tree(&self) -> &Tree {
         &self.tree
     }

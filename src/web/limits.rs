@@ -69,7 +69,7 @@ pub const ROWS_PER_PAGE_MAX: u32 = 500;
 pub const ROWS_PER_PAGE_DEFAULT: u32 = 50;
 
 /// Requests of visitors that are answered at once: a quarter of the threads for answers, so that visitors leave the others to
-/// admins. Those for boards that are not in memory are in the queue of the engine thread, which has room for 256.
+/// admins. The engine thread answers those for boards that are not in memory; its queue has room for 256 commands.
 pub const ENGINE_REQUESTS_MAX: usize = 4;
 
 /// Limits of connections. Tests use smaller ones.

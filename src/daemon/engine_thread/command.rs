@@ -26,8 +26,8 @@ pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 
 /// Commands to the engine thread.
 pub(in crate::daemon) enum Command {
-    /// A request that has a complete answer. A read shows every change at once; a crash may undo the
-    /// last moments of it.
+    /// A request that has a complete answer: a change, or a read of boards that are not in memory. Such a read shows
+    /// changes that are not on disk yet; a crash may undo them.
     Request {
         request: Request,
         reply: oneshot::Sender<RequestResult>,

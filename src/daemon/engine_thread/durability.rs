@@ -253,7 +253,7 @@ impl EngineThread {
         if self.publisher.is_behind() {
             self.publish();
         }
-        // Who gets an answer finds its changes when they read.
+        // A client must find its change in what it reads after the answer.
         if self.publisher.is_behind() {
             return;
         }
