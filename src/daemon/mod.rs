@@ -229,7 +229,9 @@ impl Daemon {
             rescans_dropped.clone(),
         );
         let views = thread.views();
-        let engine_thread = thread.start(commands_rx, outcomes).context("cannot start a thread")?;
+        let (begun, has_begun) = oneshot::channel();
+        let engine_thread = thread.start(commands_rx, outcomes, begun).context("cannot start a thread")?;
+        _ = has_begun.await;
 
         // Nothing can fail from here on: the engine thread ends only by a command.
         let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());

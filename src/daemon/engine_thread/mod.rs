@@ -196,20 +196,27 @@ impl EngineThread {
         self.publisher.views()
     }
 
-    /// Starts the thread. The receiver gets its result, and is closed without one if it panics.
+    /// Starts the thread. `begun` is closed when views show the state of the present time, or the thread has ended. The
+    /// receiver gets the thread's result, and is closed without one if it panics.
     pub(super) fn start(
         self,
         commands: mpsc::Receiver<Command>,
         outcomes: Outcomes,
+        begun: oneshot::Sender<()>,
     ) -> std::io::Result<oneshot::Receiver<anyhow::Result<()>>> {
         let (result, ended) = oneshot::channel();
         // The daemon may have been dropped.
-        let work = move || _ = result.send(self.run(commands, outcomes));
+        let work = move || _ = result.send(self.run(commands, outcomes, begun));
         std::thread::Builder::new().name("engine".to_owned()).spawn(work)?;
         Ok(ended)
     }
 
-    fn run(mut self, commands: mpsc::Receiver<Command>, outcomes: Outcomes) -> anyhow::Result<()> {
+    fn run(
+        mut self,
+        commands: mpsc::Receiver<Command>,
+        outcomes: Outcomes,
+        begun: oneshot::Sender<()>,
+    ) -> anyhow::Result<()> {
         // This runtime is used only for the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut inbox = Inbox::new(commands, outcomes);
@@ -219,6 +226,9 @@ impl EngineThread {
         self.rebuild()?;
         self.remove_names_from_log();
         self.remove_servers_known_twice(self.clock.now_ms());
+        self.tick(self.clock.now_ms())?;
+        self.commit()?;
+        drop(begun);
         loop {
             let now_ms = self.clock.now_ms();
             self.boards.start_next(|window| self.state.engine.plan_boards(window)).context("cannot start a thread")?;
@@ -278,28 +288,7 @@ impl EngineThread {
             }
             let now_ms = self.clock.now_ms();
             if now_ms - self.ticked_ms >= self.state.engine.tick_interval_ms() {
-                self.ticked_ms = now_ms;
-                self.clock.update_trust();
-                self.correct_start_time()?;
-                self.state.engine.set_close_limit(self.clock.close_until_ms());
-                // Closing a week changes many records, and no request waits for it.
-                if !self.disk.is_paused() {
-                    self.state.handle(Event::Tick { now_ms })?;
-                    self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
-                    if self.state.engine.has_changes() {
-                        self.log.write_ticks();
-                    }
-                }
-                if !self.disk.is_paused() {
-                    self.remove_silent_imports(now_ms);
-                }
-                self.log_weeks();
-                self.log_known_servers();
-                // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
-                // their rows and boards.
-                if !self.state.engine.has_changes() {
-                    self.publish();
-                }
+                self.tick(now_ms)?;
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
                 self.swept_ms = now_ms;
@@ -328,6 +317,33 @@ impl EngineThread {
             }
             self.advance_durability(now_ms)?;
         }
+    }
+
+    /// Closes what has ended, and publishes that time has passed.
+    fn tick(&mut self, now_ms: i64) -> anyhow::Result<()> {
+        self.ticked_ms = now_ms;
+        self.clock.update_trust();
+        self.correct_start_time()?;
+        self.state.engine.set_close_limit(self.clock.close_until_ms());
+        // Closing a week changes many records, and no request waits for it.
+        if !self.disk.is_paused() {
+            self.state.handle(Event::Tick { now_ms })?;
+            self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
+            if self.state.engine.has_changes() {
+                self.log.write_ticks();
+            }
+        }
+        if !self.disk.is_paused() {
+            self.remove_silent_imports(now_ms);
+        }
+        self.log_weeks();
+        self.log_known_servers();
+        // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
+        // their rows and boards.
+        if !self.state.engine.has_changes() {
+            self.publish();
+        }
+        Ok(())
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {
