@@ -27,7 +27,7 @@ use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::log::{BatchBuilder, LogEvent, LogWriter, WriterSettings};
 use clqd::model::calendar::Calendar;
 use clqd::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
-use clqd::state::{ReplayFeed, State, recovery};
+use clqd::state::{ReplayFeed, State};
 use clqd::store::StoreSettings;
 use measure::{on_disk, peak_kib, resident_kib};
 use times::{Durations, url};
@@ -120,7 +120,7 @@ struct Log {
 impl Log {
     /// Segments as of the daemon.
     fn open(state_dir: &Path) -> anyhow::Result<Log> {
-        let dir = recovery::log_dir(state_dir);
+        let dir = clqd::state::log_dir(state_dir);
         let settings = WriterSettings { dir, segment_bytes_max: 64 << 20, segment_ms_max: 3_600_000 };
         let (writer, builder, _) = LogWriter::open(&settings, 1, FROM_MS)?;
         Ok(Log { writer, builder })
@@ -147,7 +147,7 @@ impl EngineLoop {
         let state_dir = dir.join("state");
         let state = State::open(&state_dir, store, settings)?;
         let place = RebuildPaths {
-            log: recovery::log_dir(&state_dir),
+            log: clqd::state::log_dir(&state_dir),
             log_lock: Default::default(),
             cache_bytes: store.cache_bytes,
             state_dir,

@@ -4,6 +4,9 @@
 //! The test reads text, not Rust: it removes comments and test code, and searches the rest
 //! for names. It finds mistakes, not deliberate evasion.
 
+#[path = "architecture/circles.rs"]
+mod circles;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -280,6 +283,12 @@ fn violations(source: &Source) -> Vec<String> {
 fn modules_import_only_lower_layers() {
     let violations: Vec<String> = sources().iter().flat_map(violations).collect();
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+#[test]
+fn no_files_need_each_other() {
+    let circles = circles::circles(&sources());
+    assert!(circles.is_empty(), "\n{}", circles.join("\n"));
 }
 
 #[test]

@@ -2,8 +2,32 @@
 
 use mysql_async::{DriverError, Error as MysqlError, IoError, ServerError};
 
-use super::settings::SettingsError;
-use super::status::FaultKind;
+use serde::Serialize;
+
+/// An invalid setting. Each message names the setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("archive.url is empty: no archive is configured")]
+    NoUrl,
+    #[error("archive.url is not of the form mysql://user@host:3306/database: {0}")]
+    Url(String),
+    #[error("archive.url names no database: mysql://user@host:3306/database")]
+    NoDatabase,
+    #[error("archive.{name} = {value} is not in {min} to {max}")]
+    Range { name: &'static str, value: u32, min: u32, max: u32 },
+    #[error("archive.password_file and archive.credential are both set; use one")]
+    ConflictingPasswordSources,
+    #[error("archive.password_file {path}: {error}")]
+    PasswordFile { path: String, error: String },
+    #[error("archive.{name} {path}: {error}")]
+    TlsFile { name: &'static str, path: String, error: String },
+    #[error("archive.tls_cert and archive.tls_key belong together; set both or none")]
+    TlsIdentity,
+    #[error("archive.{name} is set, but archive.tls is \"off\"")]
+    TlsIsOff { name: &'static str },
+    #[error("archive.credential {name:?}: {error}")]
+    Credential { name: String, error: String },
+}
 
 /// Why the archive could not be written. No data is lost: unwritten entries remain
 /// pending.
@@ -208,6 +232,98 @@ fn classify_server(target: String, doing: &'static str, error: &ServerError) -> 
         1021 | 1026 | 1030 | 1037 | 1038 | 1041 | 1047 | 1114 | 1135 | 1180 | 1206 | 1290 | 1792 | 1836 | 1969
         | 3100 | 3101 | 3168 => ArchiveError::Unavailable { target, doing, why },
         _ => ArchiveError::Rejected { target, what: doing, why },
+    }
+}
+
+/// Why a transaction failed.
+pub(super) enum TransactionError {
+    Fault { fault: StatementError, doing: &'static str },
+    Error(ArchiveError),
+}
+
+/// The kind of a fault. Faults of one kind are logged once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    Settings,
+    Unreachable,
+    Blocked,
+    Unavailable,
+    AccessDenied,
+    Tls,
+    Schema,
+    Charset,
+    InUse,
+    KeyMismatch,
+    OlderDatabase,
+    LaterWeek,
+    Rejected,
+    /// A bug in clqd: the worker panicked.
+    Panic,
+}
+
+impl FaultKind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultKind::Settings => "settings",
+            FaultKind::Unreachable => "unreachable",
+            FaultKind::Blocked => "blocked",
+            FaultKind::Unavailable => "unavailable",
+            FaultKind::AccessDenied => "access_denied",
+            FaultKind::Tls => "tls",
+            FaultKind::Schema => "schema",
+            FaultKind::Charset => "charset",
+            FaultKind::InUse => "in_use",
+            FaultKind::KeyMismatch => "key_mismatch",
+            FaultKind::OlderDatabase => "older_database",
+            FaultKind::LaterWeek => "later_week",
+            FaultKind::Rejected => "rejected",
+            FaultKind::Panic => "panic",
+        }
+    }
+}
+
+impl FaultKind {
+    /// Whether it lasts until an admin ends it, so that a retry some seconds later is useless.
+    pub(super) fn is_permanent(self) -> bool {
+        match self {
+            FaultKind::Settings
+            | FaultKind::AccessDenied
+            | FaultKind::Tls
+            | FaultKind::Schema
+            | FaultKind::Charset
+            | FaultKind::KeyMismatch
+            | FaultKind::OlderDatabase => true,
+            FaultKind::Unreachable
+            | FaultKind::Blocked
+            | FaultKind::Unavailable
+            | FaultKind::InUse
+            | FaultKind::LaterWeek
+            | FaultKind::Rejected
+            | FaultKind::Panic => false,
+        }
+    }
+}
+
+impl ArchiveError {
+    pub fn kind(&self) -> FaultKind {
+        match self {
+            ArchiveError::Settings(_) => FaultKind::Settings,
+            ArchiveError::Unreachable { .. } => FaultKind::Unreachable,
+            ArchiveError::Blocked { .. } => FaultKind::Blocked,
+            ArchiveError::Unavailable { .. } | ArchiveError::Donor { .. } => FaultKind::Unavailable,
+            ArchiveError::AllHosts { kind, .. } => *kind,
+            ArchiveError::AccessDenied { .. } => FaultKind::AccessDenied,
+            ArchiveError::Tls { .. } => FaultKind::Tls,
+            ArchiveError::Schema { .. } => FaultKind::Schema,
+            ArchiveError::Charset { .. } => FaultKind::Charset,
+            ArchiveError::InUse { .. } | ArchiveError::OtherWriter { .. } => FaultKind::InUse,
+            ArchiveError::KeyMismatch { .. } => FaultKind::KeyMismatch,
+            ArchiveError::Older { .. } => FaultKind::OlderDatabase,
+            ArchiveError::LaterWeek { .. } => FaultKind::LaterWeek,
+            ArchiveError::Rejected { .. } => FaultKind::Rejected,
+        }
     }
 }
 

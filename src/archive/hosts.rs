@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 
 use mysql_async::{Opts, OptsBuilder};
 
-use super::settings::SettingsError;
+use super::error::SettingsError;
 
 /// The port of a host without one.
 const DEFAULT_PORT: u16 = 3306;

@@ -1,7 +1,7 @@
 //! LOAD DATA LOCAL INFILE, with which rows are written where the database allows it. The rows are
 //! sent from memory; a file that the database requests otherwise is refused.
 
-use std::{fmt, io};
+use std::io;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
@@ -9,6 +9,7 @@ use mysql_async::Error as MysqlError;
 
 use super::connect::Archive;
 use super::error::StatementError;
+use super::write_method::WriteMethod;
 
 /// Bytes of one packet to the database. It must not exceed the database's `max_allowed_packet`,
 /// which is at least 1 KiB and by default 16 MiB.
@@ -17,35 +18,6 @@ const PACKET_BYTES: usize = 64 << 10;
 /// Approximate bytes of one file. A transaction of 10,000 rows of players has 2.3 MB. The limit
 /// bounds memory; the limit of packets does not apply to files.
 pub(super) const FILE_BYTES_MAX: usize = 4 << 20;
-
-/// How many rows are written at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WriteMethod {
-    /// `LOAD DATA LOCAL INFILE ... REPLACE`
-    LoadData,
-    /// `INSERT ... ON DUPLICATE KEY UPDATE` of many rows
-    Insert,
-}
-
-impl WriteMethod {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            WriteMethod::LoadData => "load_data",
-            WriteMethod::Insert => "insert",
-        }
-    }
-}
-
-impl fmt::Display for WriteMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WriteMethod::LoadData => "LOAD DATA",
-            WriteMethod::Insert => "INSERT",
-        })
-    }
-}
 
 impl Archive {
     /// Chooses the fastest method that the database allows.

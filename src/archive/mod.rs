@@ -6,7 +6,7 @@
 //!
 //! - [`job_source`]: where the jobs come from; [`worker`]: the loop. Fetches pending jobs,
 //!   writes and acknowledges them; backs off while the database is unavailable.
-//! - [`mod@write`]: jobs to rows, in transactions.
+//! - [`mod@write`]: jobs to rows, in transactions; [`write_method`]: how.
 //! - [`connect`]: a connection with clqd's session settings and lock, to one of several hosts;
 //!   [`writer_epoch`]: only the last writer can commit.
 //! - [`verify`]: compares rows with the values that the state expects.
@@ -37,18 +37,19 @@ mod upsert;
 mod verify;
 mod worker;
 mod write;
+mod write_method;
 mod writer_epoch;
 
 pub use connect::Archive;
-pub use error::ArchiveError;
+pub use error::{ArchiveError, FaultKind, SettingsError};
 pub use job_source::{JobSource, OutboxQuery, SourceClosed};
-pub use load_data::WriteMethod;
 pub use migrations::MigrationStep;
 pub use restore::{Page, PageKey};
 pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
-pub use settings::{ArchiveSettings, OnOlderDatabase, SettingsError, Tls};
+pub use settings::{ArchiveSettings, OnOlderDatabase, Tls};
 pub use verify::{RowDifference, Verification};
 pub use worker::run;
+pub use write_method::WriteMethod;
 
 pub use crate::archive::sql_script::statements;
-pub use crate::archive::status::{FaultKind, WorkerFault, WorkerStatus};
+pub use crate::archive::status::{WorkerFault, WorkerStatus};

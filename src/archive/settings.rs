@@ -7,6 +7,7 @@ use std::time::Duration;
 use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
 use serde::{Deserialize, Serialize};
 
+use super::error::SettingsError;
 use super::hosts::ArchiveUrl;
 
 /// The `[archive]` section.
@@ -76,31 +77,6 @@ pub enum OnOlderDatabase {
     Resync,
     /// Write nothing until an admin decides.
     Stop,
-}
-
-/// An invalid setting. Each message names the setting.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    #[error("archive.url is empty: no archive is configured")]
-    NoUrl,
-    #[error("archive.url is not of the form mysql://user@host:3306/database: {0}")]
-    Url(String),
-    #[error("archive.url names no database: mysql://user@host:3306/database")]
-    NoDatabase,
-    #[error("archive.{name} = {value} is not in {min} to {max}")]
-    Range { name: &'static str, value: u32, min: u32, max: u32 },
-    #[error("archive.password_file and archive.credential are both set; use one")]
-    ConflictingPasswordSources,
-    #[error("archive.password_file {path}: {error}")]
-    PasswordFile { path: String, error: String },
-    #[error("archive.{name} {path}: {error}")]
-    TlsFile { name: &'static str, path: String, error: String },
-    #[error("archive.tls_cert and archive.tls_key belong together; set both or none")]
-    TlsIdentity,
-    #[error("archive.{name} is set, but archive.tls is \"off\"")]
-    TlsIsOff { name: &'static str },
-    #[error("archive.credential {name:?}: {error}")]
-    Credential { name: String, error: String },
 }
 
 impl Default for ArchiveSettings {

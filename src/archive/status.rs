@@ -3,8 +3,8 @@
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::error::ArchiveError;
-use super::load_data::WriteMethod;
+use super::error::{ArchiveError, FaultKind};
+use super::write_method::WriteMethod;
 use crate::model::view::ResyncProgress;
 
 /// Status of the archive. Counts are since the worker started.
@@ -50,92 +50,6 @@ pub struct WorkerFault {
     pub since_ms: i64,
     /// The latest message.
     pub message: String,
-}
-
-/// The kind of a fault. Faults of one kind are logged once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    Settings,
-    Unreachable,
-    Blocked,
-    Unavailable,
-    AccessDenied,
-    Tls,
-    Schema,
-    Charset,
-    InUse,
-    KeyMismatch,
-    OlderDatabase,
-    LaterWeek,
-    Rejected,
-    /// A bug in clqd: the worker panicked.
-    Panic,
-}
-
-impl FaultKind {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::Settings => "settings",
-            FaultKind::Unreachable => "unreachable",
-            FaultKind::Blocked => "blocked",
-            FaultKind::Unavailable => "unavailable",
-            FaultKind::AccessDenied => "access_denied",
-            FaultKind::Tls => "tls",
-            FaultKind::Schema => "schema",
-            FaultKind::Charset => "charset",
-            FaultKind::InUse => "in_use",
-            FaultKind::KeyMismatch => "key_mismatch",
-            FaultKind::OlderDatabase => "older_database",
-            FaultKind::LaterWeek => "later_week",
-            FaultKind::Rejected => "rejected",
-            FaultKind::Panic => "panic",
-        }
-    }
-}
-
-impl FaultKind {
-    /// Whether it lasts until an admin ends it, so that a retry some seconds later is useless.
-    pub(super) fn is_permanent(self) -> bool {
-        match self {
-            FaultKind::Settings
-            | FaultKind::AccessDenied
-            | FaultKind::Tls
-            | FaultKind::Schema
-            | FaultKind::Charset
-            | FaultKind::KeyMismatch
-            | FaultKind::OlderDatabase => true,
-            FaultKind::Unreachable
-            | FaultKind::Blocked
-            | FaultKind::Unavailable
-            | FaultKind::InUse
-            | FaultKind::LaterWeek
-            | FaultKind::Rejected
-            | FaultKind::Panic => false,
-        }
-    }
-}
-
-impl ArchiveError {
-    pub fn kind(&self) -> FaultKind {
-        match self {
-            ArchiveError::Settings(_) => FaultKind::Settings,
-            ArchiveError::Unreachable { .. } => FaultKind::Unreachable,
-            ArchiveError::Blocked { .. } => FaultKind::Blocked,
-            ArchiveError::Unavailable { .. } | ArchiveError::Donor { .. } => FaultKind::Unavailable,
-            ArchiveError::AllHosts { kind, .. } => *kind,
-            ArchiveError::AccessDenied { .. } => FaultKind::AccessDenied,
-            ArchiveError::Tls { .. } => FaultKind::Tls,
-            ArchiveError::Schema { .. } => FaultKind::Schema,
-            ArchiveError::Charset { .. } => FaultKind::Charset,
-            ArchiveError::InUse { .. } | ArchiveError::OtherWriter { .. } => FaultKind::InUse,
-            ArchiveError::KeyMismatch { .. } => FaultKind::KeyMismatch,
-            ArchiveError::Older { .. } => FaultKind::OlderDatabase,
-            ArchiveError::LaterWeek { .. } => FaultKind::LaterWeek,
-            ArchiveError::Rejected { .. } => FaultKind::Rejected,
-        }
-    }
 }
 
 /// The worker's side of the status.

@@ -31,10 +31,12 @@
 
 use std::time::Duration;
 
-use super::connect::Archive;
-use super::error::{ArchiveError, StatementError};
-use super::write::{CONFLICT_TRIES_MAX, TransactionError};
+use super::connect::{Archive, WriterEpoch};
+use super::error::{ArchiveError, StatementError, TransactionError};
 use crate::model::outbox::{WriterBeat, WriterRow};
+
+/// Most attempts of a transaction that loses conflicts.
+pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
 
 /// A writer that has not written for this long may be replaced by one of another state, ms. It
 /// is as long as the database keeps an idle connection with its named lock.
@@ -42,15 +44,6 @@ const LEASE_MS: i64 = 120_000;
 
 /// The time on the clock of the database server, Unix ms.
 const NOW_MS: &str = "FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000)";
-
-/// The right of a connection to write.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WriterEpoch {
-    /// The epoch, and the transactions of it that were committed; `None`: not taken yet.
-    at: Option<WriterBeat>,
-    /// The id of the state that writes; `None`: none, such as a migration.
-    state_id: Option<u64>,
-}
 
 /// Whether a writer must wait for the last one. `age_ms`: time since its last transaction; `None`: it has closed
 /// its connection.

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
 
+use super::arguments::{parse_tag, parse_url};
 use super::detect::{NotFound, detect};
 use super::{import, list};
 use crate::api::json;
-use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
+use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, URLS_PER_REQUEST_MAX};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
@@ -18,11 +19,9 @@ use crate::cli::rescan_progress::ScanProgress;
 use crate::cli::stdio::{Output, note, say};
 use crate::control::{Request, ResponseItem, Row};
 use crate::limits::BOOST_S_MAX;
-use crate::model::calendar::{WeekLabelError, parse_week_label};
-use crate::model::row::Ranking;
-use crate::model::server::{Class, ScreenReason};
-use crate::model::url::{ServerUrl, UrlError};
-use crate::proto::{parse_server_url, parse_server_url_or_auto};
+use crate::model::server::ScreenReason;
+use crate::model::url::ServerUrl;
+use crate::proto::parse_server_url_or_auto;
 
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
@@ -380,11 +379,6 @@ fn confirm_port(asked: &ServerUrl, found: &ServerUrl) -> io::Result<bool> {
     Ok(answer.trim().eq_ignore_ascii_case("y"))
 }
 
-/// The URL of a known server. A server from a scan log may have a scheme that cannot be scanned.
-pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
-    parse_server_url(text).or_else(|_| ServerUrl::parse(text))
-}
-
 fn parse_boost_time(text: &str) -> Result<u32, String> {
     let seconds = || {
         let unit_s = match text.bytes().last()? {
@@ -405,27 +399,4 @@ fn parse_screen_reason(text: &str) -> Result<ScreenReason, String> {
         Some(near) => format!("unknown check; did you mean {near}?"),
         None => format!("unknown check; expected one of {}", names().join(", ")),
     })
-}
-
-pub(super) fn parse_tag(text: &str) -> Result<String, String> {
-    check_tag(text).map_or_else(|| Ok(text.to_owned()), Err)
-}
-
-pub(super) fn parse_class(text: &str) -> Result<Class, String> {
-    let number: Option<u8> = text.parse().ok();
-    number.and_then(Class::new).ok_or_else(|| "expected 1 to 7".to_owned())
-}
-
-pub(super) fn parse_ranking(text: &str) -> Result<Ranking, String> {
-    Ranking::from_name(text).ok_or_else(|| {
-        let names = Ranking::ALL.map(Ranking::name);
-        match crate::nearest::nearest(text, names) {
-            Some(right) => format!("did you mean {right}?"),
-            None => format!("expected one of {}", names.join(", ")),
-        }
-    })
-}
-
-pub(super) fn parse_week(text: &str) -> Result<String, WeekLabelError> {
-    parse_week_label(text).map(|_| text.to_owned())
 }

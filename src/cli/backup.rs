@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::api::BackupRow;
-use crate::cli::context::{CliContext, DaemonNotRunning};
+use crate::cli::context::CliContext;
+use crate::cli::exit::DaemonNotRunning;
 use crate::cli::offline::warn;
 use crate::cli::output::Printer;
 use crate::cli::stdio::{Output, note};

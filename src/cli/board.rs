@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::admin::{parse_ranking, parse_tag, parse_url, send_counting_rows};
+use super::admin::send_counting_rows;
+use super::arguments::{parse_ranking, parse_tag, parse_url};
 use crate::api::ROWS_PER_RESPONSE_MAX;
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::offline::{self, Reader};
+use crate::cli::exit::DaemonNotRunning;
 use crate::cli::stdio::note;
 use crate::config::{Config, ConfigError, DEFAULT_CONFIG_FILE};
 use crate::control::client::RESPONSE_TIMEOUT;
@@ -38,15 +39,6 @@ pub struct GlobalOptions {
     /// The command fails if the daemon sends nothing for this long. A working daemon sends progress every 5 s.
     #[arg(long, global = true, value_name = "SECONDS", help_heading = GLOBAL_OPTIONS, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: Option<u32>,
-}
-
-/// No process listens on the control socket.
-#[derive(Debug, thiserror::Error)]
-#[error("The daemon is not running (no process listens on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
-pub struct DaemonNotRunning {
-    socket: PathBuf,
-    /// The command that starts this daemon by hand.
-    run: String,
 }
 
 /// The global options, with the configuration loaded on demand.

@@ -7,12 +7,12 @@
 //! line of standard output, `{"kind":"error","code":...,"message":...}`, so that a
 //! program reads one stream.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
 use crate::api::json;
-use crate::cli::context::DaemonNotRunning;
 use crate::cli::output::format::sanitize_multiline;
 use crate::cli::stdio::{note, say};
 use crate::control::{ApiError, ClientError, ErrorCode};
@@ -24,6 +24,15 @@ const EXIT_USAGE: u8 = 2;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
+
+/// No process listens on the control socket.
+#[derive(Debug, thiserror::Error)]
+#[error("The daemon is not running (no process listens on {}). Start it with `systemctl start clqd` or `{run}`.", socket.display())]
+pub struct DaemonNotRunning {
+    pub socket: PathBuf,
+    /// The command that starts this daemon by hand.
+    pub run: String,
+}
 
 /// Returns the exit code of a command that failed with this error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::admin::parse_week;
-use super::offline::{self, Reader};
+use super::arguments::parse_week;
+pub use super::offline::ExportError;
+use super::offline::{self, Reader, each_row};
 use crate::api::json;
 use crate::cli::context::CliContext;
 use crate::cli::stdio::Output;
@@ -16,7 +17,6 @@ use crate::engine::ViewError;
 use crate::model::view::export::ExportRow;
 use crate::state::State;
 use crate::state::answer::view_error;
-use crate::store::StoreError;
 
 /// Print every row of a week as JSON lines
 ///
@@ -60,25 +60,6 @@ pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         return Err(view_error(ViewError::EmptyWeek(args.week.clone())).into());
     }
     Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    #[error(transparent)]
-    View(#[from] ViewError<StoreError>),
-    #[error("cannot write the rows")]
-    Io(#[from] io::Error),
-}
-
-/// Passes on all rows of a week, in order of server URL, player name, game.
-pub fn each_row(
-    state: &State,
-    week: &str,
-    mut each: impl FnMut(ExportRow) -> io::Result<()>,
-) -> Result<(), ExportError> {
-    state.engine.export(&state.store, week, |server, game, player, row, positions| {
-        Ok(each(ExportRow::new(week, server, game, player, row, positions))?)
-    })
 }
 
 /// Writes all rows of a week, as [`each_row`] passes them on.

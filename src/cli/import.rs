@@ -17,7 +17,7 @@ use clap::{ArgGroup, Args};
 
 use crate::api::json;
 use crate::api::{ChangeOutcome, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
-use crate::cli::admin::parse_tag;
+use crate::cli::arguments::parse_tag;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::import_progress::ImportProgress;

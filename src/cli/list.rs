@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::admin::parse_class;
+use super::arguments::parse_class;
 use crate::api::ServerFilter;
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;

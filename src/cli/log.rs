@@ -16,6 +16,7 @@ use crate::cli::recorded_logs::{CheckedLogs, RecordedLogs};
 use crate::cli::stdio::Output;
 use crate::log::{self, Cut, SegmentSummary};
 use crate::scan_log;
+use crate::state::log_dir;
 use crate::state::log_import::{self, ImportSummary};
 use crate::state::recovery::{self, Repair};
 
@@ -73,8 +74,8 @@ pub struct LogArgs {
 impl LogArgs {
     fn dir(&self, app: &CliContext) -> anyhow::Result<PathBuf> {
         Ok(match &self.state {
-            Some(state) => recovery::log_dir(state),
-            None => recovery::log_dir(&app.config()?.state_dir),
+            Some(state) => log_dir(state),
+            None => log_dir(&app.config()?.state_dir),
         })
     }
 }

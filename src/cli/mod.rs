@@ -11,6 +11,7 @@
 
 pub mod admin;
 mod archive;
+mod arguments;
 pub mod backup;
 pub mod board;
 pub mod check_config;

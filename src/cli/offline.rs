@@ -5,13 +5,15 @@ use std::io;
 use std::path::Path;
 
 use crate::api::ArchiveStatus;
-use crate::cli::export::{self, ExportError};
 use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::control::{Request, ResponseEnd, Row};
+use crate::engine::ViewError;
+use crate::model::view::export::ExportRow;
 use crate::state::State;
 use crate::state::answer::{respond_once, view_error};
 use crate::state::recovery::{self, RecoveryError};
+use crate::store::StoreError;
 
 /// Answers read-only requests. Any other request is a bug in the caller.
 pub trait Reader {
@@ -40,7 +42,7 @@ pub fn archive_status(config: &Config, last_complete_ms: Option<i64>) -> Option<
 impl Reader for State {
     fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
         if let Request::Export { week } = request {
-            return match export::each_row(self, week, |row| each(Row::Export(Box::new(row)))) {
+            return match each_row(self, week, |row| each(Row::Export(Box::new(row)))) {
                 Ok(()) => Ok(ResponseEnd::default()),
                 Err(ExportError::View(error)) => Err(view_error(error).into()),
                 Err(error) => Err(error.into()),
@@ -55,6 +57,25 @@ impl Reader for State {
         }
         Ok(ResponseEnd::default())
     }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    View(#[from] ViewError<StoreError>),
+    #[error("cannot write the rows")]
+    Io(#[from] io::Error),
+}
+
+/// Passes on all rows of a week, in order of server URL, player name, game.
+pub fn each_row(
+    state: &State,
+    week: &str,
+    mut each: impl FnMut(ExportRow) -> io::Result<()>,
+) -> Result<(), ExportError> {
+    state.engine.export(&state.store, week, |server, game, player, row, positions| {
+        Ok(each(ExportRow::new(week, server, game, player, row, positions))?)
+    })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use anyhow::{Context, bail, ensure};
 use crate::cli::stdio::note;
 use crate::log::{self, LogEvent, ReplayedEvents};
 use crate::scan_log::{self, Damage, LogError, LogSummary, LossyReader};
-use crate::state::recovery;
+use crate::state::log_dir;
 
 /// Recorded events that can be read several times.
 pub enum RecordedLogs {
@@ -35,7 +35,7 @@ impl RecordedLogs {
 
     /// The log in a state directory, or that directory itself.
     pub fn of_state(dir: &Path) -> anyhow::Result<RecordedLogs> {
-        let in_state = recovery::log_dir(dir);
+        let in_state = log_dir(dir);
         let log = if in_state.is_dir() || !dir.exists() { in_state } else { dir.to_owned() };
         ensure!(log::has_segments(&log)?, "{} is neither a state directory with a log, nor a log", dir.display());
         Ok(RecordedLogs::Log(log))

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::admin::{parse_week, send};
+use super::admin::send;
+use super::arguments::parse_week;
 use crate::cli::context::CliContext;
 use crate::control::Request;
 

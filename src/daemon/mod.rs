@@ -38,6 +38,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -51,11 +52,11 @@ use crate::daemon::log_thread::LogThread;
 use crate::daemon::views::Views;
 use crate::log::{BatchBuilder, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
-use crate::scan::{ScanCounters, Scanner};
+use crate::scan::{Reloader, ScanCounters, ScanSettings, Scanner};
 use crate::shutdown;
-use crate::state::State;
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 use crate::state::recovery::{self, Recovered};
+use crate::state::{State, log_dir};
 use crate::store::{self, StoreError};
 use crate::web::{self, WebLimits};
 
@@ -79,7 +80,7 @@ pub struct Daemon {
     scanner: Scanner,
     /// The result of the engine thread; closed without one if it panicked.
     engine_thread: oneshot::Receiver<anyhow::Result<()>>,
-    control: Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
+    control: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     /// `None`: the web interface is off.
     web: Option<web::Server>,
     heartbeat: Arc<engine_thread::Heartbeat>,
@@ -212,7 +213,7 @@ impl Daemon {
             let config = &config.capture;
             CaptureFiles::open(config.dir.clone(), config.keep_days, clock.now_ms(), capture_counters.clone())
         });
-        let (log_dir, log_lock) = (recovery::log_dir(&config.state_dir), log_thread.file_lock().clone());
+        let (log_dir, log_lock) = (log_dir(&config.state_dir), log_thread.file_lock().clone());
         let log_rewriter = LogRewriter::start(log_dir, log_lock, clock.clone()).context("cannot start a thread")?;
         let log_rewriter_status = log_rewriter.status();
         let control = match config.control_socket.as_os_str().is_empty() {
@@ -242,7 +243,7 @@ impl Daemon {
         }
         let history = Arc::<history::History>::default();
         tokio::spawn(history.clone().run(views.clone()));
-        let (reload_scan, mut reload_scan_rx) = mpsc::channel(1);
+        let (reload_scan, reload_scan_rx) = mpsc::channel(1);
         let imports = import_task::ImportTasks::new(&config.state_dir, commands.clone(), views.clone());
         let shared = Arc::new(Shared {
             commands,
@@ -267,23 +268,12 @@ impl Daemon {
             config: Mutex::new(config.clone()),
         });
         shared.apply_imports(&config);
-        let control = control.map(|mut listener| {
-            listener.set_counters(shared.control.clone());
-            let (stop, stopped) = oneshot::channel();
-            (stop, tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await })))
-        });
+        let control = control.map(|listener| serve_control(listener, &shared));
         if let Some(web) = &web {
             web.set_backend(shared.clone());
             tracing::info!(address = web_address.map(tracing::field::display), "the web interface is ready");
         }
-        let reloader = scanner.reloader();
-        tokio::spawn(async move {
-            while let Some(settings) = reload_scan_rx.recv().await {
-                if let Err(error) = reloader.reload(settings).await {
-                    tracing::error!("{error}; the scanner keeps its old settings");
-                }
-            }
-        });
+        tokio::spawn(reload_scanner(scanner.reloader(), reload_scan_rx));
         Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat })
     }
 
@@ -384,7 +374,7 @@ impl StateInUseCheck {
 
 /// Opens the log for writing. The state contains its events.
 fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(LogWriter, BatchBuilder)> {
-    let settings = WriterSettings::new(recovery::log_dir(&config.state_dir));
+    let settings = WriterSettings::new(log_dir(&config.state_dir));
     let (writer, builder, cut) = LogWriter::open(&settings, first_seq, now_ms).context("cannot open the log")?;
     if let Some(cut) = cut {
         tracing::warn!("{cut}; it is removed");
@@ -411,8 +401,7 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
         .context("cannot start a thread")?;
     // What is not an event of the log.
-    needs_checkpoint |=
-        !window_rebuild::plan_window_types(&mut state.engine, &recovery::log_dir(&config.state_dir)).is_empty();
+    needs_checkpoint |= !window_rebuild::plan_window_types(&mut state.engine, &log_dir(&config.state_dir)).is_empty();
     let began_ms = match state.engine.now_ms() {
         0 => system_ms,
         now_ms => now_ms,
@@ -432,6 +421,21 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     }
     state.engine.reschedule_all(clock.now_ms());
     Ok((state, log, clock))
+}
+
+/// Answers requests on the control socket until the first value is used.
+fn serve_control(mut listener: Listener, shared: &Arc<Shared>) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    listener.set_counters(shared.control.clone());
+    let (stop, stopped) = oneshot::channel();
+    (stop, tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await })))
+}
+
+async fn reload_scanner(reloader: Reloader, mut settings: mpsc::Receiver<ScanSettings>) {
+    while let Some(settings) = settings.recv().await {
+        if let Err(error) = reloader.reload(settings).await {
+            tracing::error!("{error}; the scanner keeps its old settings");
+        }
+    }
 }
 
 fn open_control_socket(path: &Path) -> anyhow::Result<Listener> {
@@ -509,22 +513,8 @@ impl Shared {
         if let Some(log) = &self.log {
             log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
         }
-        let (store, log) = (config.store.clone(), config.log_retention());
         let (reply, of_windows) = oneshot::channel();
-        let (allow_private, forget_silent_days) = (config.scan.allow_private, config.scan.forget_silent_days);
-        let engine = Box::new(engine);
-        let capture_keep_days = config.capture.keep_days;
-        let recorded = config.result_settings();
-        let command = Command::Reload {
-            engine,
-            recorded,
-            store,
-            log,
-            allow_private,
-            forget_silent_days,
-            capture_keep_days,
-            reply,
-        };
+        let command = Command::Reload { config: Box::new(config.clone()), engine: Box::new(engine), reply };
         _ = self.commands.send(command).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;

@@ -1,13 +1,12 @@
 //! Finds players by parts of their names, and servers by parts of their host names and URLs. The
 //! newest names are in memory, within a limit. A task reads the names of players from the store after
-//! the start, and new ones every few seconds. Another task reads the names of servers from the engine
-//! repeatedly, because host names change.
+//! the start, and new ones every few seconds. Another task reads the names of servers from a view,
+//! and again when one of them has changed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::views::Views;
-use crate::engine::ServerNames;
 use crate::model::{PlayerKey, ServerKey};
 use crate::state::name_index::{NameIndex, SERVER_NAMES_MAX, players_of, servers_of};
 use crate::store::{Reader, StoreError};
@@ -15,11 +14,8 @@ use crate::store::{Reader, StoreError};
 /// How often new names are read.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time between two chunks of servers: the engine reads one in some 5 ms.
+/// How often it is checked which names of servers have changed.
 const SERVERS_INTERVAL: Duration = Duration::from_secs(2);
-
-/// As [`SERVERS_INTERVAL`], until all servers have been read once.
-const FIRST_SERVERS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The part of the memory that is for servers. With 64 MiB: some 200,000 servers.
 const SERVERS_SHARE: usize = 4;
@@ -57,29 +53,25 @@ impl NameSearch {
         found
     }
 
-    /// Reads the names of servers until the daemon stops.
+    /// Reads the names of servers, and again those of chunks in which one has changed, until the daemon stops.
     pub async fn run_servers(self: Arc<NameSearch>, views: Arc<Views>) {
         let bytes_max = self.bytes_max / SERVERS_SHARE;
-        // The number of servers is known with the first answer.
-        let (mut newest, mut interval) = (0, FIRST_SERVERS_INTERVAL);
+        // The changes that the index has, by chunk.
+        let mut indexed: Vec<Option<u64>> = Vec::new();
         loop {
-            let newest_before = newest;
+            let Ok(changes) = views.read(|view| view.engine().server_name_changes()).await else { return };
+            indexed.resize(changes.len(), None);
             // The newest first: older ones are read only while there is memory.
-            for number in (0..=newest_before).rev() {
-                let keys = NameIndex::keys_of(number);
-                let read = views.read(|view| view.engine().server_names(keys)).await;
-                let Ok(ServerNames { names, keys }) = read else { return };
-                newest = NameIndex::number_of(keys.saturating_sub(1));
+            for (number, changes) in changes.into_iter().enumerate().rev() {
+                if indexed[number].replace(changes) == Some(changes) {
+                    continue;
+                }
+                let keys = NameIndex::keys_of(number as u32);
+                let Ok(names) = views.read(|view| view.engine().server_names(keys)).await else { return };
                 let chunk = servers_of(&names);
-                let is_kept = self.servers.lock().expect("index lock poisoned").put_within(bytes_max, number, chunk);
-                if newest == newest_before && (number == 0 || !is_kept) {
-                    interval = SERVERS_INTERVAL;
-                }
-                tokio::time::sleep(interval).await;
-                if !is_kept {
-                    break;
-                }
+                self.servers.lock().expect("index lock poisoned").put_within(bytes_max, number as u32, chunk);
             }
+            tokio::time::sleep(SERVERS_INTERVAL).await;
         }
     }
 

@@ -6,15 +6,16 @@ use rustc_hash::FxHashMap;
 
 use super::boards::cache::BoardCache;
 use super::key_table::KeyTable;
-use super::names::NameCache;
+use super::names::cache::NameCache;
 use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
-use super::windows::CurrentWindows;
-use super::{CacheLimits, EngineSettings};
+use super::windows::current::CurrentWindows;
+use super::{CacheLimits, EngineSettings, SERVER_NAMES_CHUNK, StateReader};
 use crate::model::calendar::Calendar;
 use crate::model::commit::{Meta, WeekPhase, WeekState};
 use crate::model::name::Name;
+use crate::model::row::BestPositions;
 use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowType};
 
 /// All state of the engine except the servers: rules, key tables, and the changes for the next
@@ -51,6 +52,8 @@ pub(super) struct GlobalState {
     pub(super) points_saturated: u64,
     /// Servers that replicas lack, some several times. `None`: there are no replicas.
     pub(super) changed_servers: Option<Vec<ServerKey>>,
+    /// See [`Engine::server_name_changes`](super::Engine::server_name_changes).
+    pub(super) server_name_changes: Vec<u64>,
 }
 
 impl GlobalState {
@@ -77,6 +80,15 @@ impl GlobalState {
         MapKey(key)
     }
 
+    /// A server was added or removed, or has another host name.
+    pub(super) fn server_name_changed(&mut self, server: ServerKey) {
+        let chunk = (server.0 / SERVER_NAMES_CHUNK) as usize;
+        if self.server_name_changes.len() <= chunk {
+            self.server_name_changes.resize(chunk + 1, 0);
+        }
+        self.server_name_changes[chunk] += 1;
+    }
+
     /// The phase of a week. A new week is opened; a week older than the oldest one that still
     /// has rows is closed.
     pub(super) fn week_phase(&mut self, week: WeekKey) -> WeekPhase {
@@ -97,5 +109,33 @@ impl GlobalState {
             state.phase = phase;
             self.pending.meta = true;
         }
+    }
+
+    /// Notes that replicas lack a change of a server.
+    pub(super) fn note_for_replicas(&mut self, server: ServerKey) {
+        self.changed_servers.iter_mut().for_each(|changed| changed.push(server));
+    }
+
+    /// The record of a server has changed.
+    pub(super) fn server_changed(&mut self, server: ServerKey) {
+        self.pending.servers.insert(server);
+        self.note_for_replicas(server);
+        self.enqueue(OutboxKey::Server(server));
+    }
+
+    /// Best positions that are committed. Records that the player will have some, if there are
+    /// none; `week` is their first week.
+    pub(super) fn best_or_new<S: StateReader>(
+        &mut self,
+        source: &S,
+        server: ServerKey,
+        player: PlayerKey,
+        week: Option<WeekKey>,
+    ) -> Result<BestPositions, S::Error> {
+        Ok(source.best(server, player)?.unwrap_or_else(|| {
+            self.pending.new_best.push((player, server));
+            let since = week.filter(|_| self.meta.players_dropped.is_some());
+            BestPositions::known_since(since)
+        }))
     }
 }

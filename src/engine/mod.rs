@@ -10,6 +10,7 @@
 mod admin_commands;
 mod boards;
 mod chunked_vec;
+mod commit;
 mod corrections;
 mod error;
 mod event;
@@ -48,10 +49,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 pub use self::admin_commands::{CommandError, is_correction};
 pub use self::boards::build::{BuildPlan, WindowReader, Workers};
 pub use self::boards::group::{Group, WindowBoards};
-pub use self::boards::query::BoardAnswer;
 pub use self::corrections::forget::ForgetResult;
 pub use self::corrections::reset_time::TimeReset;
-pub use self::corrections::{CorrectionError, MergeResult, RemovedPlayer};
+pub use self::corrections::{CorrectionError, MergeResult};
 pub use self::error::{AdminError, ViewError};
 pub use self::event::{Event, Notice, Outcome, Probe};
 use self::global::GlobalState;
@@ -60,12 +60,12 @@ use self::key_table::KeyTable;
 pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
 pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
-pub use self::server_pages::ServerNames;
+pub use self::server_pages::{SERVER_NAMES_CHUNK, ServerName};
 pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
 use self::shared::Shared;
 pub use self::site_series::SeriesGroup;
-pub use self::state_reader::{LoadedState, StateReader, StoreReader};
+pub use self::state_reader::{LoadedState, RemovedPlayer, StateReader, StoreReader};
 use self::url_table::UrlTable;
 pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
@@ -171,10 +171,10 @@ impl Engine {
                 games: KeyTable::load(loaded.games.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_game),
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_map),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_tag),
-                current_windows: windows::CurrentWindows::default(),
+                current_windows: windows::current::CurrentWindows::default(),
                 name_cache: match meta.next_player {
-                    1 => names::NameCache::of_empty_store(),
-                    _ => names::NameCache::default(),
+                    1 => names::cache::NameCache::of_empty_store(),
+                    _ => names::cache::NameCache::default(),
                 },
                 player_windows: player_windows::PlayerWindowCache::default(),
                 cache_limits: CacheLimits::default(),
@@ -188,6 +188,7 @@ impl Engine {
                 blanked_names: Vec::new(),
                 points_saturated: 0,
                 changed_servers: None,
+                server_name_changes: Vec::new(),
                 meta,
                 settings: Arc::new(settings),
             },
@@ -431,6 +432,7 @@ impl Engine {
         });
         self.by_url.insert(url, key);
         global.server_changed(key);
+        global.server_name_changed(key);
         key
     }
 }

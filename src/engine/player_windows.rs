@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{GlobalState, StateReader};
+use super::StateReader;
 use crate::model::row::PlayerWindow;
 use crate::model::{GameKey, PlayerKey, WindowKey};
 
@@ -84,6 +84,41 @@ impl PlayerWindowCache {
         })
     }
 
+    /// The record of a player, from the cache or `source`; a new one, if there is none.
+    pub fn get_or_read<S: StateReader>(
+        &mut self,
+        source: Option<&S>,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&PlayerWindow, S::Error> {
+        let PlayerWindowCache { known, len, .. } = self;
+        Ok(&Self::entry(known, len, source, window, game, player)?.player_window)
+    }
+
+    /// As [`PlayerWindowCache::get_or_read`], to be changed.
+    pub fn change<S: StateReader>(
+        &mut self,
+        source: Option<&S>,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&mut PlayerWindow, S::Error> {
+        let PlayerWindowCache { known, len, changed } = self;
+        let cached = Self::entry(known, len, source, window, game, player)?;
+        if !std::mem::replace(&mut cached.changed, true) {
+            changed.push((window, player));
+        }
+        Ok(Arc::make_mut(&mut cached.player_window))
+    }
+
+    /// Keeps a record that was read and is not cached.
+    pub fn keep(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
+        let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: false };
+        self.known.entry(window).or_default().insert(player, cached);
+        self.len += 1;
+    }
+
     pub fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
         let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: true };
         let before = self.known.entry(window).or_default().insert(player, cached);
@@ -116,67 +151,5 @@ impl PlayerWindowCache {
 
     pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
         self.known.get(&window)?.get(&player).map(|cached| &*cached.player_window)
-    }
-}
-
-impl GlobalState {
-    /// Reads a player window into the cache, if there is one.
-    pub(super) fn cache_player_window<S: StateReader>(
-        &mut self,
-        source: &S,
-        window: WindowKey,
-        player: PlayerKey,
-    ) -> Result<(), S::Error> {
-        if player >= self.first_uncommitted_player || self.player_windows.get(window, player).is_some() {
-            return Ok(());
-        }
-        if let Some(player_window) = source.player_window(window, player)? {
-            let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: false };
-            self.player_windows.known.entry(window).or_default().insert(player, cached);
-            self.player_windows.len += 1;
-        }
-        Ok(())
-    }
-
-    /// A player window as the next commit leaves it.
-    pub(super) fn latest_player_window<S: StateReader>(
-        &self,
-        source: &S,
-        window: WindowKey,
-        player: PlayerKey,
-    ) -> Result<Option<PlayerWindow>, S::Error> {
-        match self.player_windows.get(window, player) {
-            Some(known) => Ok(Some(known.clone())),
-            None => source.player_window(window, player),
-        }
-    }
-
-    pub(super) fn player_window<S: StateReader>(
-        &mut self,
-        source: &S,
-        window: WindowKey,
-        game: GameKey,
-        player: PlayerKey,
-    ) -> Result<&PlayerWindow, S::Error> {
-        let source = (player < self.first_uncommitted_player).then_some(source);
-        let PlayerWindowCache { known: cached, len, .. } = &mut self.player_windows;
-        Ok(&PlayerWindowCache::entry(cached, len, source, window, game, player)?.player_window)
-    }
-
-    /// As [`GlobalState::player_window`], for changes.
-    pub(super) fn player_window_mut<S: StateReader>(
-        &mut self,
-        source: &S,
-        window: WindowKey,
-        game: GameKey,
-        player: PlayerKey,
-    ) -> Result<&mut PlayerWindow, S::Error> {
-        let source = (player < self.first_uncommitted_player).then_some(source);
-        let PlayerWindowCache { known: cached, len, changed } = &mut self.player_windows;
-        let cached = PlayerWindowCache::entry(cached, len, source, window, game, player)?;
-        if !std::mem::replace(&mut cached.changed, true) {
-            changed.push((window, player));
-        }
-        Ok(Arc::make_mut(&mut cached.player_window))
     }
 }

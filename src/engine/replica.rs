@@ -8,7 +8,7 @@ use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::week_close::WeekClose;
-use super::windows::CurrentWindows;
+use super::windows::current::CurrentWindows;
 use super::{Engine, GlobalState, ServerState, names, online};
 use crate::model::{PlayerKey, ServerKey, TagKey};
 use crate::schedule::Schedule;
@@ -118,7 +118,7 @@ impl Engine {
                 maps: global.maps.clone(),
                 tags: global.tags.clone(),
                 current_windows: CurrentWindows::default(),
-                name_cache: names::NameCache::default(),
+                name_cache: names::cache::NameCache::default(),
                 player_windows: PlayerWindowCache::default(),
                 cache_limits: global.cache_limits,
                 board_cache: global.board_cache.replica(),
@@ -131,6 +131,7 @@ impl Engine {
                 blanked_names: Vec::new(),
                 points_saturated: global.points_saturated,
                 changed_servers: None,
+                server_name_changes: global.server_name_changes.clone(),
             },
         }
     }

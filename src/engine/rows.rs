@@ -8,8 +8,8 @@ use std::ops::Bound;
 
 use super::{Engine, GlobalState, ServerState, StateReader};
 use crate::model::commit::{RowKey, WeekPhase};
-use crate::model::row::{MapRow, PlayerRow};
-use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::model::row::{MapRow, PlayerRow, PlayerWindow};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 
 /// A page of a server's rows, in order of player key.
 #[derive(Debug)]
@@ -172,6 +172,58 @@ impl GlobalState {
             Some(row) => Ok(Some(row.unpack())),
             None => source.row(key),
         }
+    }
+
+    /// Reads a player window into the cache, if there is one.
+    pub(super) fn cache_player_window<S: StateReader>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        player: PlayerKey,
+    ) -> Result<(), S::Error> {
+        if player >= self.first_uncommitted_player || self.player_windows.get(window, player).is_some() {
+            return Ok(());
+        }
+        if let Some(player_window) = source.player_window(window, player)? {
+            self.player_windows.keep(window, player, player_window);
+        }
+        Ok(())
+    }
+
+    /// A player window as the next commit leaves it.
+    pub(super) fn latest_player_window<S: StateReader>(
+        &self,
+        source: &S,
+        window: WindowKey,
+        player: PlayerKey,
+    ) -> Result<Option<PlayerWindow>, S::Error> {
+        match self.player_windows.get(window, player) {
+            Some(known) => Ok(Some(known.clone())),
+            None => source.player_window(window, player),
+        }
+    }
+
+    pub(super) fn player_window<S: StateReader>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&PlayerWindow, S::Error> {
+        let source = (player < self.first_uncommitted_player).then_some(source);
+        self.player_windows.get_or_read(source, window, game, player)
+    }
+
+    /// As [`GlobalState::player_window`], for changes.
+    pub(super) fn player_window_mut<S: StateReader>(
+        &mut self,
+        source: &S,
+        window: WindowKey,
+        game: GameKey,
+        player: PlayerKey,
+    ) -> Result<&mut PlayerWindow, S::Error> {
+        let source = (player < self.first_uncommitted_player).then_some(source);
+        self.player_windows.change(source, window, game, player)
     }
 }
 

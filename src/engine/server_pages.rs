@@ -90,14 +90,11 @@ impl SortedServers {
     }
 }
 
-/// Names of some servers, for searches.
-#[derive(Clone, Debug, Default)]
-pub struct ServerNames {
-    /// Key, host name and URL, in order of key.
-    pub names: Vec<(ServerKey, String, String)>,
-    /// The number of all keys.
-    pub keys: u32,
-}
+/// A server with its host name and URL.
+pub type ServerName = (ServerKey, String, String);
+
+/// Servers whose names are read, and counted as changed, together.
+pub const SERVER_NAMES_CHUNK: u32 = 16_384;
 
 impl Engine {
     /// The matching servers after a place, at most `count`, and the place at which the list
@@ -152,13 +149,20 @@ impl Engine {
     }
 
     /// The names of the servers with these keys.
-    pub fn server_names(&self, keys: Range<u32>) -> ServerNames {
-        let all = self.servers.len() as u32;
-        let listed = (keys.start..keys.end.min(all)).filter_map(|key| Some((key, self.server_state(ServerKey(key))?)));
-        let names = listed
-            .filter(|(_, server)| !server.record.removed)
-            .map(|(key, server)| (ServerKey(key), server.record.hostname.clone(), server.record.url.to_string()));
-        ServerNames { names: names.collect(), keys: all }
+    pub fn server_names(&self, keys: Range<u32>) -> Vec<ServerName> {
+        let keys = keys.start..keys.end.min(self.servers.len() as u32);
+        let listed = keys.filter_map(|key| Some((ServerKey(key), &self.server_state(ServerKey(key))?.record)));
+        listed
+            .filter(|(_, record)| !record.removed)
+            .map(|(key, record)| (key, record.hostname.clone(), record.url.to_string()))
+            .collect()
+    }
+
+    /// For each chunk of [`SERVER_NAMES_CHUNK`] keys: how often its names have changed since the start.
+    pub fn server_name_changes(&self) -> Vec<u64> {
+        let mut changes = self.global.server_name_changes.clone();
+        changes.resize(self.servers.len().div_ceil(SERVER_NAMES_CHUNK as usize), 0);
+        changes
     }
 
     /// How many of these servers are known, removed ones included.

@@ -84,6 +84,7 @@ impl Engine {
                 server_state.scan_requested = true;
                 self.schedule.schedule_now(key, now_ms);
                 self.global.server_changed(key);
+                self.global.server_name_changed(key);
                 self.global.board_cache.mark_server_dirty(key, &[]);
                 return Ok((key, Added::Restored));
             }
@@ -163,6 +164,7 @@ impl Engine {
         server_state.record.removed = true;
         server_state.scan_requested = false;
         self.global.server_changed(key);
+        self.global.server_name_changed(key);
         Ok(key)
     }
 

@@ -1,6 +1,5 @@
 //! What the engine reads: committed state through a trait, and the part that is in memory.
 
-use super::corrections::RemovedPlayer;
 use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
@@ -8,6 +7,13 @@ use crate::model::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::{
     GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey,
 };
+
+/// A player who was merged or forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovedPlayer {
+    /// The player that they were merged into; `None`: they were forgotten.
+    pub into: Option<PlayerKey>,
+}
 
 /// The committed records. Reads see every applied commit.
 pub trait StateReader {

@@ -71,28 +71,22 @@ const BEDROCK_MAPS: &[&str] = &["Bedrock level", "Skyblock"];
 /// Games of Quake 3 servers with spectators (`Behaviour::Spectators`); no other server plays
 /// them.
 pub static SPECTATOR_GAMES: &[Game] = &[
-    Game {
-        spectator_points: Some(-666),
-        ..game(Protocol::Quake3, "Xonotic", "Xonotic", 0, false, XON_MAPS, 1.5, 1, 0.0)
-    },
-    Game {
-        spectator_points: Some(-9_999),
-        ..game(Protocol::Quake3, "Warsow", "Warsow", 0, false, WARSOW_MAPS, 1.5, 1, 0.0)
-    },
+    Game { spectator_points: Some(-666), ..quake3("Xonotic", "Xonotic", XON_MAPS, 1.5, 1, 0.0) },
+    Game { spectator_points: Some(-9_999), ..quake3("Warsow", "Warsow", WARSOW_MAPS, 1.5, 1, 0.0) },
 ];
 
 /// All other games of a fleet. The order affects what a seed produces.
 pub static GAMES: &[Game] = &[
-    game(Protocol::Quake3, "baseq3", "Quake III Arena", 0, false, Q3_MAPS, 1.5, 1, 0.45),
-    game(Protocol::Quake3, "baseoa", "OpenArena", 0, false, OA_MAPS, 1.5, 1, 0.25),
-    game(Protocol::Quake3, "cpma", "CPMA", 0, false, CPM_MAPS, 2.5, 1, 0.1),
-    game(Protocol::Quake3, "q3ut4", "Urban Terror", 0, false, UT_MAPS, 1.0, 1, 0.15),
-    game(Protocol::Quake3, "missionpack", "Team Arena", 0, false, TA_MAPS, 0.8, 5, 0.05),
-    game(Protocol::Source, "cstrike", "Counter-Strike: Source", 240, false, CS_MAPS, 0.7, 1, 0.3),
-    game(Protocol::Source, "tf", "Team Fortress", 440, false, TF_MAPS, 1.2, 1, 0.3),
-    game(Protocol::Source, "hl2mp", "Half-Life 2 Deathmatch", 320, false, HL_MAPS, 1.8, 1, 0.1),
-    game(Protocol::Source, "dod", "Day of Defeat: Source", 300, false, DOD_MAPS, 0.9, 1, 0.1),
-    game(Protocol::Source, "cstrike", "Counter-Strike", 10, true, CS_MAPS, 0.7, 1, 0.2),
+    quake3("baseq3", "Quake III Arena", Q3_MAPS, 1.5, 1, 0.45),
+    quake3("baseoa", "OpenArena", OA_MAPS, 1.5, 1, 0.25),
+    quake3("cpma", "CPMA", CPM_MAPS, 2.5, 1, 0.1),
+    quake3("q3ut4", "Urban Terror", UT_MAPS, 1.0, 1, 0.15),
+    quake3("missionpack", "Team Arena", TA_MAPS, 0.8, 5, 0.05),
+    source("cstrike", "Counter-Strike: Source", 240, CS_MAPS, 0.7, 0.3),
+    source("tf", "Team Fortress", 440, TF_MAPS, 1.2, 0.3),
+    source("hl2mp", "Half-Life 2 Deathmatch", 320, HL_MAPS, 1.8, 0.1),
+    source("dod", "Day of Defeat: Source", 300, DOD_MAPS, 0.9, 0.1),
+    Game { goldsrc: true, ..source("cstrike", "Counter-Strike", 10, CS_MAPS, 0.7, 0.2) },
     other(Protocol::QuakeWorld, "qw", QW_MAPS, 2.5, 1, 0.7),
     other(Protocol::QuakeWorld, "fortress", FORTRESS_MAPS, 1.0, 1, 0.3),
     other(Protocol::Quake2, "baseq2", Q2_MAPS, 2.0, 1, 0.6),
@@ -120,13 +114,10 @@ pub static GAMES: &[Game] = &[
     other(Protocol::Etqw, "baseETQW-1", ETQW_MAPS, 1.0, 1, 1.0),
 ];
 
-#[expect(clippy::too_many_arguments)]
-const fn game(
+/// A game that is called by its name.
+const fn other(
     protocol: Protocol,
     name: &'static str,
-    title: &'static str,
-    app_id: u16,
-    goldsrc: bool,
     maps: &'static [&'static str],
     scores_per_minute: f64,
     points_per_score: i32,
@@ -135,9 +126,9 @@ const fn game(
     Game {
         protocol,
         name,
-        title,
-        app_id,
-        goldsrc,
+        title: name,
+        app_id: 0,
+        goldsrc: false,
         maps,
         has_points: true,
         scores_per_minute,
@@ -147,16 +138,26 @@ const fn game(
     }
 }
 
-/// As [`game`], without the fields that only Source games have.
-const fn other(
-    protocol: Protocol,
+const fn quake3(
     name: &'static str,
+    title: &'static str,
     maps: &'static [&'static str],
     scores_per_minute: f64,
     points_per_score: i32,
     weight: f64,
 ) -> Game {
-    game(protocol, name, name, 0, false, maps, scores_per_minute, points_per_score, weight)
+    Game { title, ..other(Protocol::Quake3, name, maps, scores_per_minute, points_per_score, weight) }
+}
+
+const fn source(
+    name: &'static str,
+    title: &'static str,
+    app_id: u16,
+    maps: &'static [&'static str],
+    scores_per_minute: f64,
+    weight: f64,
+) -> Game {
+    Game { title, app_id, ..other(Protocol::Source, name, maps, scores_per_minute, 1, weight) }
 }
 
 /// A game whose list shows no points.

@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 
 use super::outbox::{ArchiveWriter, OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
-use super::server::{PlayerRecord, SeriesRecord, ServerRecord, or_default};
+use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use super::window::{WindowKey, WindowType};
 use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use crate::model::name_hash::NameHash;
+use crate::model::or_default;
 use crate::model::packed_row::PackedRow;
 
 /// Values of the state as a whole.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::limits::{BEST_MAX, REOPENABLE_WEEKS_MAX};
 use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
-use crate::model::server::or_default;
+use crate::model::or_default;
 
 /// The five rankings, in the order in which they are always listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]

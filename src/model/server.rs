@@ -2,11 +2,12 @@
 //! in progress (docs/rules.md sections 3, 9 and 10).
 
 use arrayvec::ArrayVec;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use utoipa::ToSchema;
 
 use super::name::Name;
+use super::or_default;
 use super::row::{MapRow, PlayerRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
@@ -87,13 +88,6 @@ pub struct ServerRecord {
     /// Added by an import, and never by hand.
     #[serde(deserialize_with = "or_default")]
     pub imported: bool,
-}
-
-/// The value, or the default if the record ends before it.
-pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(T::deserialize(deserializer).unwrap_or_default())
 }
 
 /// What the lists before and after the last full one still say.

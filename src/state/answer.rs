@@ -5,10 +5,10 @@ use crate::api::validate;
 use crate::api::{ApiError, ErrorCode, Request, Row, ServersNext, Status};
 use crate::board::cursor::BadCursor;
 use crate::board::window;
-use crate::engine::{BoardAnswer, Engine, StateReader, StoreReader, ViewError};
-use crate::model::view::ForgottenName;
-use crate::model::view::PlayerNameView;
-use crate::model::view::board::RankingWeight;
+use crate::engine::{Engine, StateReader, StoreReader, ViewError};
+use crate::model::server_page::ServerCursor;
+use crate::model::view::board::{BoardAnswer, FusedHead, FusedView, RankingWeight};
+use crate::model::view::{ForgottenName, PlayerNameView, ServerSummary};
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::state::history::{MapHistory, read_best};
 use crate::state::{State, name_index};
@@ -53,12 +53,8 @@ pub fn respond<S: StateReader<Error = StoreError>>(
             Ok(servers.into_iter().map(|server| Row::Server(Box::new(server))).collect())
         }
         Request::ServersPage { filter, after, count, order, recent } => {
-            let (servers, next) = engine.servers_page(*order, after.as_ref(), *count as usize, &filter.matcher());
-            let servers = servers.into_iter().map(|mut server| {
-                server.recent = if *recent { engine.recent_series(ServerKey(server.key)) } else { None };
-                Row::Server(Box::new(server))
-            });
-            Ok(servers.chain(next.map(|after| Row::ServersNext(ServersNext { after }))).collect())
+            let page = engine.servers_page(*order, after.as_ref(), *count as usize, &filter.matcher());
+            Ok(server_page_rows(engine, page, *recent))
         }
         Request::Series { game, tag } => {
             let group = engine.series_group(game.as_deref(), tag.as_deref()).map_err(view_error)?;
@@ -89,9 +85,7 @@ pub fn respond<S: StateReader<Error = StoreError>>(
         Request::Fused { boards, rankings, k, query } => {
             let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
             let rankings = if rankings.is_empty() { &all[..] } else { rankings };
-            let (head, list) = engine.fused(store, boards, rankings, *k, query).map_err(view_error)?;
-            let head = Row::FusedHead(Box::new(head));
-            Ok(std::iter::once(head).chain(list.into_iter().map(Row::Fused)).collect())
+            Ok(fused_rows(engine.fused(store, boards, rankings, *k, query).map_err(view_error)?))
         }
         Request::Windows { .. } => {
             Ok(engine.windows().into_iter().map(|window| Row::Window(Box::new(window))).collect())
@@ -141,6 +135,19 @@ pub fn respond<S: StateReader<Error = StoreError>>(
         | Request::ArchiveVerify { .. }
         | Request::Reload {} => Err(ApiError::new(ErrorCode::Refused, "this needs the running daemon")),
     }
+}
+
+fn server_page_rows(engine: &Engine, page: (Vec<ServerSummary>, Option<ServerCursor>), recent: bool) -> Vec<Row> {
+    let (servers, next) = page;
+    let servers = servers.into_iter().map(|mut server| {
+        server.recent = if recent { engine.recent_series(ServerKey(server.key)) } else { None };
+        Row::Server(Box::new(server))
+    });
+    servers.chain(next.map(|after| Row::ServersNext(ServersNext { after }))).collect()
+}
+
+fn fused_rows((head, list): (FusedHead, Vec<FusedView>)) -> Vec<Row> {
+    std::iter::once(Row::FusedHead(Box::new(head))).chain(list.into_iter().map(Row::Fused)).collect()
 }
 
 /// As [`respond`], for a process that ends after the answer. It also answers the requests for which

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::recovery::log_dir;
+use super::log_dir;
 use crate::log::{HistoryWriter, LogError, LogReader, WriterSettings, segments, sync_dir};
 
 /// The events after a batch are too late.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::recovery::log_dir;
+use super::log_dir;
 use super::{ReplayFeed, State, StateError};
 use crate::config::Config;
 use crate::log::{EachEvent, HistoryWriter, LogError, LogEvent, WriterSettings, has_segments, sync_dir};

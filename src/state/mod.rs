@@ -14,7 +14,7 @@ pub mod recovery;
 pub mod restore;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
@@ -385,6 +385,11 @@ impl Workers for ScopedThreads {
             }
         });
     }
+}
+
+/// The directory of the log in a state directory.
+pub fn log_dir(state_dir: &Path) -> PathBuf {
+    state_dir.join("log")
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use crate::engine::ServerNames;
+use crate::engine::{SERVER_NAMES_CHUNK, ServerName};
 use crate::model::{PlayerKey, ServerKey};
 use crate::store::{Reader, StoreError};
 
@@ -30,7 +30,7 @@ const FILTER_BITS: u32 = 1 << 19;
 pub const SERVER_NAMES_MAX: usize = 1_000;
 
 /// Keys of one chunk are in a range of this length.
-pub const CHUNK_KEYS: u32 = 16_384;
+pub const CHUNK_KEYS: u32 = SERVER_NAMES_CHUNK;
 
 /// The names with keys in a range.
 #[derive(Debug, Default)]
@@ -225,7 +225,7 @@ pub fn players_of(reader: &Reader, number: u32) -> Result<Chunk, StoreError> {
 }
 
 /// Host names and URLs of servers.
-pub fn servers_of(names: &[(ServerKey, String, String)]) -> Chunk {
+pub fn servers_of(names: &[ServerName]) -> Chunk {
     let mut chunk = Chunk::default();
     for (server, hostname, url) in names {
         chunk.push(server.0, hostname);
@@ -249,9 +249,9 @@ pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<Pla
 }
 
 /// Servers whose host name or URL begins with the string or contains it, each once.
-pub fn find_servers(servers: &ServerNames, text: &str) -> Vec<ServerKey> {
+pub fn find_servers(servers: &[ServerName], text: &str) -> Vec<ServerKey> {
     let Some(mut search) = Search::new(text, SERVER_NAMES_MAX) else { return Vec::new() };
-    search.look_at(&servers_of(&servers.names));
+    search.look_at(&servers_of(servers));
     let mut found: Vec<ServerKey> = search.found().into_iter().map(ServerKey).collect();
     found.sort_unstable();
     found.dedup();

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::{State, StateError};
+use super::{State, StateError, log_dir};
 use crate::config::Config;
 use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments};
 use crate::model::AdminCommand;
@@ -16,11 +16,6 @@ const EVENTS_PER_COMMIT: u64 = 1_000;
 
 /// Events between two messages about progress: some seconds.
 const EVENTS_PER_MESSAGE: u64 = 200_000;
-
-/// The directory of the log in a state directory.
-pub fn log_dir(state_dir: &Path) -> PathBuf {
-    state_dir.join("log")
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {

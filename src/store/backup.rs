@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, CheckpointFiles, Record, Records};
 use super::error::StoreError;
-use super::{Store, keys};
+use super::{Store, keys, state_files};
 use crate::model::commit::Meta;
 use crate::store::dir::read_copy::{self, WithLog};
 use crate::store::dir::{files, lock};
@@ -152,7 +152,7 @@ impl BackupTarget {
             }
             errno => files::io_error("lock", &partial)(errno.into()),
         })?;
-        files::remove_state_files(&partial)?;
+        state_files::remove_state_files(&partial)?;
         Ok(BackupTarget { partial, dir: dir.to_owned(), is_finished: false, _lock: lock })
     }
 
@@ -178,7 +178,7 @@ impl BackupTarget {
 impl Drop for BackupTarget {
     fn drop(&mut self) {
         if !self.is_finished
-            && let Err(error) = files::remove_state_dir(&self.partial)
+            && let Err(error) = state_files::remove_state_dir(&self.partial)
         {
             tracing::warn!("an unfinished backup cannot be removed: {}", error.with_causes());
         }
@@ -258,7 +258,7 @@ impl StateReplacement {
                 StoreError::Locked { path, holder, .. } => StoreError::RestoreInProgress { path, holder },
                 error => error,
             })?;
-            files::remove_state_dir(&new)?;
+            state_files::remove_state_dir(&new)?;
         }
         files::create_dir(&new)?;
         Ok(StateReplacement { state: state.to_owned(), new, kept, before, is_finished: false, _lock: lock })
@@ -283,7 +283,7 @@ impl StateReplacement {
         if let Some(before) = before {
             set_owner(new, before.uid(), before.gid(), before.permissions().mode())?;
         }
-        let bytes = files::sync_files(new)?;
+        let bytes = state_files::sync_files(new)?;
         let records = count_records(&CheckpointFiles::open(new)?)?;
         if before.is_some() {
             fs::rename(state, kept).map_err(files::io_error("rename", state))?;
@@ -303,7 +303,7 @@ impl Drop for StateReplacement {
     fn drop(&mut self) {
         if !self.is_finished {
             _ = lock::wait_until_unlocked(&self.new);
-            _ = files::remove_state_dir(&self.new);
+            _ = state_files::remove_state_dir(&self.new);
         }
     }
 }
@@ -322,7 +322,7 @@ fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<Meta, StoreE
 
 /// Changes the owner and group of a directory and of the files in it.
 fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreError> {
-    let names = files::directories(dir)?.into_iter().chain(files::state_files(dir)?);
+    let names = state_files::directories(dir)?.into_iter().chain(state_files::state_files(dir)?);
     for path in names.map(|name| dir.join(name)) {
         let Some(metadata) = files::metadata_if_exists(&path)? else { continue };
         if (metadata.uid(), metadata.gid()) != (user, group) {
@@ -400,7 +400,7 @@ pub(super) mod tests {
                 writing.join().unwrap()
             });
             assert_eq!(summary.now_ms, i64::from(n));
-            assert_eq!(files::state_files(path).unwrap().len(), 2, "one file, and the manifest");
+            assert_eq!(state_files::state_files(path).unwrap().len(), 2, "one file, and the manifest");
             assert_eq!(summary.records, expected.len() as u64);
             assert!(records(&Store::open(path, SETTINGS).unwrap()) == expected, "the same records");
             assert!(records(&store) != expected);

@@ -91,34 +91,32 @@ impl CheckpointWriter {
         self.target().write(changes, settings)
     }
 
-    /// Begins to write frozen changes. Nothing else is being written.
+    /// Begins to write frozen changes. Nothing else is being written. `ended` is dropped when that ends.
     pub(super) fn begin(
         &mut self,
         dir: &Path,
         changes: Arc<MemTable>,
         settings: DatabaseSettings,
+        ended: impl Send + 'static,
     ) -> Result<(), StoreError> {
         let mut target = self.target.take().expect("one checkpoint at a time");
         let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn(move || {
             let result = target.write(&changes, settings);
+            drop(changes);
+            drop(ended);
             (target, result)
         });
         self.thread = Some(thread.map_err(io_error("start a thread for", dir))?);
         Ok(())
     }
 
-    /// Whether changes are being written; `poll` and `finish` end that.
+    /// Whether changes are being written; `finish` ends that.
     pub(super) fn is_writing(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// Returns whether the writing has just ended. After an error it is unknown how
-    /// much of it is on disk: the process must end.
-    pub(super) fn poll(&mut self) -> Result<bool, StoreError> {
-        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) { self.finish() } else { Ok(false) }
-    }
-
-    /// Waits until the changes are on disk. Returns whether there was something to wait for.
+    /// Waits until the changes are on disk. Returns whether there was something to wait for. After an error it is
+    /// unknown how much of it is on disk: the process must end.
     pub(super) fn finish(&mut self) -> Result<bool, StoreError> {
         let Some(thread) = self.thread.take() else { return Ok(false) };
         let (target, result) = thread.join().expect("the thread that writes checkpoints does not panic");

@@ -260,7 +260,7 @@ fn load(
         working_copy::load(&tree, checkpoint::paced(records, pace), number)?;
         drop(tree);
         let tree = Tree::new(Database::open(dir, cache_bytes)?);
-        files::grant_group_read(dir)?;
+        super::state_files::grant_group_read(dir)?;
         Ok(tree)
     };
     load().inspect_err(|_| {

@@ -18,6 +18,7 @@ mod keys;
 mod layout;
 mod migrate;
 mod source;
+mod state_files;
 mod threads;
 mod tree;
 mod working_copy;
@@ -124,11 +125,11 @@ impl Store {
     ) -> Result<Store, StoreError> {
         match settings.create {
             true => files::create_dir(path)?,
-            false => files::check_is_state(path)?,
+            false => state_files::check_is_state(path)?,
         }
-        files::check_access(path)?;
+        state_files::check_access(path)?;
         let store = Store::open_at(path, path, settings.cache_bytes, wait, when)?;
-        files::grant_group_read(path)?;
+        state_files::grant_group_read(path)?;
         Ok(store)
     }
 
@@ -321,23 +322,14 @@ impl Store {
         Ok(())
     }
 
-    /// Begins to write the frozen changes. The log is on disk until their position.
-    pub fn write_frozen(&mut self) -> Result<(), StoreError> {
+    /// Begins to write the frozen changes. The log is on disk until their position. `ended` is dropped when the
+    /// writing ends; then comes [`Store::finish_checkpoint`].
+    pub fn write_frozen(&mut self, ended: impl Send + 'static) -> Result<(), StoreError> {
         let frozen = self.tree.frozen_changes().expect("changes are frozen");
-        self.writer.begin(&self.dir, frozen, self.database_settings)
+        self.writer.begin(&self.dir, frozen, self.database_settings, ended)
     }
 
-    /// Returns whether the checkpoint that was being written is on disk since the last call. After an
-    /// error the process must end.
-    pub fn poll_checkpoint(&mut self) -> Result<bool, StoreError> {
-        let has_ended = self.writer.poll()?;
-        if has_ended {
-            self.tree.drop_frozen();
-        }
-        Ok(has_ended)
-    }
-
-    /// Waits until the checkpoint in progress is on disk.
+    /// Waits until the checkpoint in progress is on disk. After an error the process must end.
     pub fn finish_checkpoint(&mut self) -> Result<(), StoreError> {
         if self.writer.finish()? {
             self.tree.drop_frozen();
@@ -349,11 +341,11 @@ impl Store {
     /// `log_position`.
     pub fn write_checkpoint(&mut self, log_position: u64) -> Result<(), StoreError> {
         if self.tree.frozen_changes().is_some() && !self.writer.is_writing() {
-            self.write_frozen()?;
+            self.write_frozen(())?;
         }
         self.finish_checkpoint()?;
         self.freeze(log_position);
-        self.write_frozen()?;
+        self.write_frozen(())?;
         self.finish_checkpoint()
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::checkpoint::{self, CheckpointFiles, Record};
 use super::dir::database::Database;
-use super::dir::{files, lock};
+use super::dir::{database, files, lock};
 use super::error::StoreError;
 use super::migrate;
 use super::tree::Tree;
@@ -145,7 +145,7 @@ pub(super) fn open(
             Err(error) => return Err(error),
         };
         tracing::warn!("the database of the state is loaded from the checkpoint files again: {doubt}");
-        files::remove_databases(dir, wait)?;
+        database::remove_databases(dir, wait)?;
     }
     unreachable!("an empty database is loaded, or an error is returned")
 }

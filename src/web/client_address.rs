@@ -10,6 +10,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::http::{HeaderMap, HeaderValue};
 use cidr::IpCidr;
 
+/// The client that a request came from: an address behind a proxy, or a network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Client(pub IpAddr);
+
 /// The addresses whose header is used.
 #[derive(Debug)]
 pub(super) struct Proxies(Vec<IpCidr>);

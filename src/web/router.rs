@@ -18,6 +18,7 @@ use percent_encoding::percent_decode_str;
 use tower_http::compression::CompressionLayer;
 
 use super::answer::moved_to;
+use super::client_address::Client;
 use super::context::WebContext;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
@@ -26,10 +27,6 @@ use super::{accept_encoding, answer_cache, banners, health, metrics, pages, v1};
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub SocketAddr);
-
-/// The client that a request came from: an address behind a proxy, or a network.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Client(pub IpAddr);
 
 /// Routes without pages, besides the API.
 const FOR_PROGRAMS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -43,12 +40,12 @@ pub(super) fn router(context: Arc<WebContext>) -> Router {
         .merge(banners::routes())
         .nest("/api/v1", v1::cached_routes())
         .layer(CompressionLayer::new())
-        .layer(from_fn_with_state(context.clone(), answer_cache::cached));
+        .layer(from_fn_with_state(context.clone(), answer_cache::middleware::cached));
     Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .nest("/api/v1", v1::stream_routes())
-        .route("/metrics", get(metrics::metrics).layer(CompressionLayer::new()))
+        .route("/metrics", get(metrics::endpoint::metrics).layer(CompressionLayer::new()))
         .merge(cached)
         .fallback(not_found)
         .layer(from_fn_with_state(context.clone(), check))
@@ -62,7 +59,7 @@ async fn not_found(uri: Uri) -> Response {
 /// An error for people is a page.
 fn error_response(path: &str, problem: Problem) -> Response {
     let is_for_programs = path.starts_with("/api/") || FOR_PROGRAMS.contains(&path);
-    if is_for_programs { problem.into_response() } else { pages::error_page::response(problem) }
+    if is_for_programs { problem.into_response() } else { pages::layout::error_page(problem) }
 }
 
 /// Refuses requests without a route, counts the request, and adds the headers that all answers

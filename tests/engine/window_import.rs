@@ -14,7 +14,7 @@ use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Rating};
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
-use clqd::state::{State, recovery};
+use clqd::state::State;
 use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
@@ -100,7 +100,7 @@ impl Fixture {
 
     /// Starts a rebuild, like the daemon after a change of the windows or at its start.
     fn begin(&mut self) {
-        let log = recovery::log_dir(&self.dir.path().join("state"));
+        let log = clqd::state::log_dir(&self.dir.path().join("state"));
         // The log of the rebuild before.
         _ = std::fs::remove_dir_all(&log);
         let mut writer = HistoryWriter::open(&WriterSettings::new(log), 1, FROM_MS).expect("a log");
@@ -108,7 +108,7 @@ impl Fixture {
         let position = writer.finish().expect("a log");
         let paths = RebuildPaths {
             state_dir: self.dir.path().join("state"),
-            log: recovery::log_dir(&self.dir.path().join("state")),
+            log: clqd::state::log_dir(&self.dir.path().join("state")),
             log_lock: Default::default(),
             cache_bytes: 16 << 20,
         };

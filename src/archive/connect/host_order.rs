@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::error::ArchiveError;
-use crate::archive::status::FaultKind;
+use crate::archive::error::{ArchiveError, FaultKind};
 
 /// Facts about the hosts from earlier connections.
 #[derive(Clone, Debug, Default)]

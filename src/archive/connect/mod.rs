@@ -26,9 +26,9 @@ use self::host_order::Attempt;
 pub(super) use self::host_order::HostOrder;
 use super::error::{ArchiveError, StatementError};
 use super::hosts::ArchiveUrl;
-use super::load_data::WriteMethod;
 use super::settings::{ArchiveSettings, Tls};
-use super::writer_epoch::WriterEpoch;
+use super::write_method::WriteMethod;
+use crate::model::outbox::WriterBeat;
 
 /// A running statement is reported after this time without a response.
 const SLOW_STATEMENT_AFTER: Duration = Duration::from_secs(5);
@@ -61,6 +61,15 @@ pub struct Archive {
     /// Object of the running statement, for messages.
     pub(super) doing: &'static str,
     waits: Option<BlockedReporter>,
+}
+
+/// The right of a connection to write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WriterEpoch {
+    /// The epoch, and the transactions of it that were committed; `None`: not taken yet.
+    pub(super) at: Option<WriterBeat>,
+    /// The id of the state that writes; `None`: none, such as a migration.
+    pub(super) state_id: Option<u64>,
 }
 
 /// Receives reports of waits that are not errors yet.

@@ -7,7 +7,8 @@ use super::jobs::NamesOutcome;
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::job_source::JobSource;
-use crate::archive::write::{CONFLICT_TRIES_MAX, WriteOutcome};
+use crate::archive::write::WriteOutcome;
+use crate::archive::writer_epoch::CONFLICT_TRIES_MAX;
 use crate::model::archive::{WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey};
 

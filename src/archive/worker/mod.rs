@@ -36,10 +36,10 @@ use tokio::sync::{Notify, watch};
 use self::publish::{Published, TaskOutcome};
 use self::resync::ResyncOutcome;
 use super::connect::{Archive, HostOrder};
-use super::error::ArchiveError;
+use super::error::{ArchiveError, FaultKind};
 use super::job_source::{JobSource, SourceClosed};
 use super::settings::{ArchiveSettings, OnOlderDatabase};
-use crate::archive::status::{FaultKind, StatusReporter, WorkerStatus};
+use crate::archive::status::{StatusReporter, WorkerStatus};
 use crate::engine::WriterRefusal;
 use crate::model::outbox::OutboxKey;
 

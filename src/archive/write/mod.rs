@@ -24,21 +24,17 @@ pub(super) mod weeks;
 use self::batch::{Batch, batches};
 pub(super) use self::week_chunks::WriteOutcome;
 use super::connect::Archive;
-use super::error::{ArchiveError, StatementError};
-use super::load_data::{FILE_BYTES_MAX, WriteMethod};
+use super::error::{ArchiveError, StatementError, TransactionError};
+use super::load_data::FILE_BYTES_MAX;
 use super::sql::{RowFormat, Table};
 use super::upsert::{RowStatement, Upsert};
+use super::write_method::WriteMethod;
 use crate::model::archive::ArchiveJob;
 use crate::model::top_board::{SiteTotals, TopBoard};
 
-/// Most attempts of a transaction that loses conflicts.
-pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
-
-/// Why a transaction failed.
-pub(super) enum TransactionError {
-    Fault { fault: StatementError, doing: &'static str },
-    Error(ArchiveError),
-}
+/// Players in one statement. MariaDB joins a temporary table for a list of 1,000 or more, which takes
+/// twice as long.
+const PLAYERS_MAX: usize = 400;
 
 trait OperationContext<T> {
     fn doing(self, what: &'static str) -> Result<T, TransactionError>;

@@ -6,9 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::replaced_rows::PLAYERS_MAX;
 use super::tables::PLAYER_TOTAL;
-use super::{OperationContext, TransactionError};
+use super::{OperationContext, PLAYERS_MAX, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::sql::{Values, in_group};
 use crate::model::archive::{PlayerWeekArchive, WeekArchive};

@@ -5,14 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tables::{PLAYER_WEEK, SERVER_WEEK};
 use super::weeks::{by_span, player_range_condition};
-use super::{OperationContext, TransactionError};
+use super::{OperationContext, PLAYERS_MAX, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::sql::in_group;
 use crate::model::archive::WeekArchive;
-
-/// Players in one statement. MariaDB joins a temporary table for a list of 1,000 or more, which takes
-/// twice as long.
-pub(super) const PLAYERS_MAX: usize = 400;
 
 /// Servers in one statement.
 const SERVERS_MAX: usize = 500;

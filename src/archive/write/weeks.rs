@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::replaced_rows::PLAYERS_MAX;
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
-use super::{OperationContext, TransactionError, player_totals};
+use super::{OperationContext, PLAYERS_MAX, TransactionError, player_totals};
 use crate::archive::connect::Archive;
 use crate::archive::error::StatementError;
 use crate::archive::sql::{Values, in_group, literal};

@@ -3,6 +3,7 @@
 //! replaces the rows of its running windows.
 
 mod history;
+mod output;
 mod report;
 mod text;
 
@@ -14,8 +15,10 @@ use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 
 use self::history::RecordedHistory;
-use self::report::{BoardReport, LogReport, Report, SettingReport, SettingsReport, StateTotals, TotalsReport};
-use super::admin::{parse_tag, parse_url, send};
+use self::output::Report;
+use self::report::{BoardReport, LogReport, SettingReport, SettingsReport, StateTotals, TotalsReport};
+use super::admin::send;
+use super::arguments::{parse_tag, parse_url};
 use super::replay::{Replay, default_memory_bytes, parse_size};
 use crate::board::comparison::{Comparison, NamedPlayer, Placing, compare};
 use crate::cli::context::CliContext;

@@ -8,10 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::api::{ApiError, Request, RescanSelector, Row, WeekRange};
 use crate::archive::OutboxQuery;
-use crate::config;
+use crate::config::Config;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::{EngineSettings, WriterPlan, WriterRefusal};
-use crate::log::{RecordedSettings, Retention};
 use crate::model::archive::{
     ArchiveBounds, ArchiveJob, ExpectedName, ExpectedStep, ResendStep, ResyncStep, WeekChunk, WeekChunkRequest,
 };
@@ -148,14 +147,9 @@ pub(in crate::daemon) enum Command {
         reply: oneshot::Sender<()>,
     },
     Reload {
+        config: Box<Config>,
+        /// The engine's settings of `config`.
         engine: Box<EngineSettings>,
-        /// The settings that the log records.
-        recorded: RecordedSettings,
-        store: config::StoreConfig,
-        log: Retention,
-        allow_private: bool,
-        forget_silent_days: u32,
-        capture_keep_days: u32,
         /// Messages for the admin about windows.
         reply: oneshot::Sender<Vec<String>>,
     },

@@ -7,13 +7,13 @@ use super::command::{Command, StartedRescan};
 use super::requests::admin_error;
 use crate::api::{ApiError, RescanSelector};
 use crate::archive::OutboxQuery;
-use crate::config::StoreConfig;
+use crate::config::Config;
 use crate::daemon::window_rebuild;
-use crate::engine::{EngineSettings, RescanTarget};
+use crate::engine::{EngineSettings, RescanTarget, WriterPlan, WriterRefusal};
 use crate::log::LogEvent;
 use crate::model::WindowKey;
 use crate::model::archive::{ArchiveJob, ResyncStep, WeekChunk};
-use crate::model::outbox::{ArchiveStep, OutboxEntry};
+use crate::model::outbox::{ArchiveStep, OutboxEntry, ResyncCursor, WriterRow};
 use crate::model::server::Class;
 use crate::model::top_board::{TopBoardKey, TopBoards};
 use crate::scan::ScanMode;
@@ -59,23 +59,11 @@ impl EngineThread {
                 _ = reply.send(());
             }
             Command::PlanArchiveWriter { found, row, random, resyncs_older, reply } => {
-                let plan = self.state.engine.plan_archive_writer(found, row, random, resyncs_older);
-                let plan = plan.map(|(plan, steps)| {
-                    steps.into_iter().for_each(|step| self.apply_archive_step(step));
-                    plan
-                });
-                self.commit()?;
+                let plan = self.plan_archive_writer(found, row, random, resyncs_older)?;
                 self.reply_when_synced(reply, plan);
             }
             Command::NextResyncChunk { from, reply } => {
-                self.commit()?;
-                if self.disk.is_paused() {
-                    // Only what is on disk is archived.
-                    _ = reply.send(ResyncStep::DrainFirst);
-                    return Ok(());
-                }
-                let State { engine, store } = &self.state;
-                let step = engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?;
+                let step = self.next_resync_chunk(from)?;
                 self.archive_when_synced(reply, step);
             }
             // Committed with the next chunk or at the commit interval. A crash before that
@@ -125,28 +113,7 @@ impl EngineThread {
                 self.state.engine.end_verification();
                 _ = reply.send(());
             }
-            Command::Reload {
-                engine,
-                recorded,
-                store,
-                log,
-                allow_private,
-                forget_silent_days,
-                capture_keep_days,
-                reply,
-            } => {
-                let notes = self.reload(*engine, &store)?;
-                self.log.set_settings(self.state.engine.now_ms(), recorded);
-                self.checkpoints.reconfigure(&store);
-                self.log.set_retention(log);
-                _ = reply.send(notes);
-                self.queue_outdated_boards();
-                self.commit_interval_ms = store.commit_interval_ms as i64;
-                self.allow_private = allow_private;
-                self.forget_silent_days = forget_silent_days;
-                self.captures.iter_mut().for_each(|captures| captures.set_keep_days(capture_keep_days));
-                self.remove_names_from_log();
-            }
+            Command::Reload { config, engine, reply } => _ = reply.send(self.reload(&config, *engine)?),
             Command::StopScanning => self.probes = None,
             Command::Shutdown => unreachable!("the loop ends at Shutdown"),
         }
@@ -215,17 +182,53 @@ impl EngineThread {
     }
 
     /// Applies reloaded settings. Returns messages for the admin about windows.
-    fn reload(&mut self, engine: EngineSettings, store: &StoreConfig) -> anyhow::Result<Vec<String>> {
-        self.disk.set_min(store.disk_free_bytes_min);
-        self.state.store.set_database_settings(store.database_settings());
+    fn reload(&mut self, config: &Config, engine: EngineSettings) -> anyhow::Result<Vec<String>> {
+        self.disk.set_min(config.store.disk_free_bytes_min);
+        self.state.store.set_database_settings(config.store.database_settings());
         self.commit()?;
         self.state.engine.reload(engine);
-        if !self.state.engine.has_changed_types() {
-            return Ok(Vec::new());
+        let mut notes = Vec::new();
+        if self.state.engine.has_changed_types() {
+            notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
+            self.rebuild()?;
         }
-        let notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
-        self.rebuild()?;
+        self.log.set_settings(self.state.engine.now_ms(), config.result_settings());
+        self.log.set_retention(config.log_retention());
+        self.checkpoints.reconfigure(&config.store);
+        self.queue_outdated_boards();
+        self.commit_interval_ms = config.store.commit_interval_ms as i64;
+        self.allow_private = config.scan.allow_private;
+        self.forget_silent_days = config.scan.forget_silent_days;
+        self.captures.iter_mut().for_each(|captures| captures.set_keep_days(config.capture.keep_days));
+        self.remove_names_from_log();
         Ok(notes)
+    }
+
+    /// Chooses the next epoch of the archive's writer, and records what that changes.
+    fn plan_archive_writer(
+        &mut self,
+        found: Option<u64>,
+        row: Option<WriterRow>,
+        random: u64,
+        resyncs_older: bool,
+    ) -> anyhow::Result<Result<WriterPlan, WriterRefusal>> {
+        let plan = self.state.engine.plan_archive_writer(found, row, random, resyncs_older);
+        let plan = plan.map(|(plan, steps)| {
+            steps.into_iter().for_each(|step| self.apply_archive_step(step));
+            plan
+        });
+        self.commit()?;
+        Ok(plan)
+    }
+
+    fn next_resync_chunk(&mut self, from: Option<ResyncCursor>) -> anyhow::Result<ResyncStep> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            // Only what is on disk is archived.
+            return Ok(ResyncStep::DrainFirst);
+        }
+        let State { engine, store } = &self.state;
+        Ok(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?)
     }
 
     /// The next jobs. Entries of deleted objects are acknowledged on the way: an empty

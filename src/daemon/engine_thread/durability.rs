@@ -28,9 +28,6 @@ use crate::store::BackupSource;
 /// the service.
 const DISK_STALL_MS: i64 = 300_000;
 
-/// Interval at which a checkpoint in progress is checked for its end.
-pub(super) const CHECKPOINT_POLL_MS: i64 = 20;
-
 /// The clock was wrong at the start and is right now. The next start corrects the times since then.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the clock was {} s ahead at the start and is right now; the next start corrects the times since then", by_ms / 1_000)]
@@ -64,12 +61,20 @@ struct WaitingBackup {
     is_in_checkpoint: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct InProgress {
     /// The state on disk will contain the log until this batch.
     position: u64,
-    /// Whether the log is on disk until there, and the checkpoint is being written.
-    is_writing: bool,
+    /// `None`: the log is not on disk until there.
+    writing: Option<Writing>,
+}
+
+/// A checkpoint that is being written.
+#[derive(Debug)]
+struct Writing {
+    /// Is closed at the end.
+    ended: oneshot::Receiver<()>,
+    has_ended: bool,
 }
 
 impl Checkpoints {
@@ -109,7 +114,18 @@ impl Checkpoints {
     }
 
     pub(super) fn is_writing(&self) -> bool {
-        self.in_progress.is_some_and(|it| it.is_writing)
+        self.in_progress.as_ref().is_some_and(|it| it.writing.is_some())
+    }
+
+    /// Waits until the checkpoint that is being written ends, which [`EngineThread::advance_durability`] then handles.
+    pub(super) async fn wait_for_end(&mut self) {
+        match self.in_progress.as_mut().and_then(|it| it.writing.as_mut()) {
+            Some(Writing { ended, has_ended: has_ended @ false }) => {
+                _ = ended.await;
+                *has_ended = true;
+            }
+            _ => std::future::pending().await,
+        }
     }
 
     pub(super) fn last_ms(&self) -> Option<i64> {
@@ -171,14 +187,15 @@ impl EngineThread {
     /// turn, and does not wait for the disk.
     pub(super) fn advance_durability(&mut self, now_ms: i64) -> anyhow::Result<()> {
         self.release_synced();
-        match self.checkpoints.in_progress {
-            Some(InProgress { position, is_writing: false }) if self.log.synced() >= position => {
-                self.state.store.write_frozen().context("cannot write the state")?;
-                self.checkpoints.in_progress = Some(InProgress { position, is_writing: true });
+        match &mut self.checkpoints.in_progress {
+            Some(InProgress { position, writing: writing @ None }) if self.log.synced() >= *position => {
+                let (end, ended) = oneshot::channel::<()>();
+                self.state.store.write_frozen(end).context("cannot write the state")?;
+                *writing = Some(Writing { ended, has_ended: false });
             }
-            Some(InProgress { position, is_writing: true })
-                if self.state.store.poll_checkpoint().context("cannot write the state")? =>
-            {
+            Some(InProgress { position, writing: Some(Writing { has_ended: true, .. }) }) => {
+                let position = *position;
+                self.state.store.finish_checkpoint().context("cannot write the state")?;
                 self.end_checkpoint(position)?;
             }
             _ => {}
@@ -205,9 +222,6 @@ impl EngineThread {
     pub(super) fn next_write_ms(&self, now_ms: i64) -> i64 {
         if self.publisher.is_behind() {
             return now_ms + 1;
-        }
-        if self.checkpoints.is_writing() {
-            return now_ms + CHECKPOINT_POLL_MS;
         }
         match self.log.writing_since_ms().is_none() && !self.disk.is_paused() {
             true if !self.unsynced.is_empty() => now_ms,
@@ -288,7 +302,7 @@ impl EngineThread {
         self.log.begin_write(now_ms)?;
         let position = self.log.last_seq();
         self.state.freeze(position);
-        self.checkpoints.in_progress = Some(InProgress { position, is_writing: false });
+        self.checkpoints.in_progress = Some(InProgress { position, writing: None });
         Ok(())
     }
 

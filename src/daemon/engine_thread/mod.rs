@@ -43,7 +43,7 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::rebuild::RebuildStep;
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
-use crate::state::{State, recovery};
+use crate::state::{State, log_dir};
 
 /// Interval at which due scans are passed to the scanner, which sends them together.
 const PROBE_INTERVAL_MS: i64 = 10;
@@ -148,7 +148,7 @@ impl EngineThread {
         let disk = DiskSpace::new(&config.state_dir, config.store.disk_free_bytes_min);
         let rebuild_paths = RebuildPaths {
             state_dir: config.state_dir.clone(),
-            log: recovery::log_dir(&config.state_dir),
+            log: log_dir(&config.state_dir),
             log_lock: log.file_lock().clone(),
             cache_bytes: config.store.cache_bytes,
         };
@@ -246,6 +246,7 @@ impl EngineThread {
                     boards = self.boards.next_result() => built = Some(boards),
                     next = self.rebuilder.next_event() => rebuild_event = Some(next),
                     result = self.log.next_result() => written = result,
+                    () = self.checkpoints.wait_for_end() => {}
                     received = inbox.next() => return received,
                     () = tokio::time::sleep(wait) => {}
                 }
@@ -291,23 +292,7 @@ impl EngineThread {
                 self.tick(now_ms)?;
             }
             if now_ms - self.swept_ms >= SWEEP_MS {
-                self.swept_ms = now_ms;
-                self.captures.iter_mut().for_each(|captures| captures.advance_to(now_ms));
-                if self.disk.is_paused() || self.rebuild_due {
-                    // There may be space again, whether or not anything has changed.
-                    self.commit()?;
-                }
-                if !self.disk.is_paused() {
-                    self.state.sweep()?;
-                    // New windows may wait until the rows of deleted ones are removed.
-                    if self.state.store.sweeps_after_checkpoint() {
-                        self.checkpoints.request();
-                    }
-                    if std::mem::take(&mut self.rebuild_due) {
-                        self.rebuild()?;
-                    }
-                }
-                self.import_rebuilt_windows()?;
+                self.sweep(now_ms)?;
             } else if self.rebuilder.is_importing() {
                 self.import_rebuilt_windows()?;
             }
@@ -344,6 +329,27 @@ impl EngineThread {
             self.publish();
         }
         Ok(())
+    }
+
+    /// What is done once a second: removes rows of deleted windows, and looks whether the disk has space again.
+    fn sweep(&mut self, now_ms: i64) -> anyhow::Result<()> {
+        self.swept_ms = now_ms;
+        self.captures.iter_mut().for_each(|captures| captures.advance_to(now_ms));
+        if self.disk.is_paused() || self.rebuild_due {
+            // There may be space again, whether or not anything has changed.
+            self.commit()?;
+        }
+        if !self.disk.is_paused() {
+            self.state.sweep()?;
+            // New windows may wait until the rows of deleted ones are removed.
+            if self.state.store.sweeps_after_checkpoint() {
+                self.checkpoints.request();
+            }
+            if std::mem::take(&mut self.rebuild_due) {
+                self.rebuild()?;
+            }
+        }
+        self.import_rebuilt_windows()
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {

@@ -8,13 +8,13 @@ use crate::model::calendar::Calendar;
 use crate::model::commit::RowKey;
 use crate::model::{NameHash, PlayerKey, ServerKey, ServerUrl, WindowKey, WindowType};
 use crate::scan_log;
-use crate::state::{ReplayFeed, recovery};
+use crate::state::{ReplayFeed, log_dir};
 
 const START_MS: i64 = 1_764_064_800_000;
 
 /// Writes lines as the log of a state directory. Returns the last batch.
 fn write_log(state_dir: &Path, lines: &str) -> u64 {
-    let mut settings = WriterSettings::new(recovery::log_dir(state_dir));
+    let mut settings = WriterSettings::new(log_dir(state_dir));
     settings.segment_bytes_max = 2_000;
     let mut log = HistoryWriter::open(&settings, 1, START_MS).unwrap();
     lines.lines().for_each(|line| log.append(&scan_log::parse(line).unwrap()).unwrap());
@@ -28,7 +28,7 @@ fn open_state(dir: &Path) -> State {
 fn paths_of(state_dir: &Path) -> RebuildPaths {
     RebuildPaths {
         state_dir: state_dir.to_owned(),
-        log: recovery::log_dir(state_dir),
+        log: log_dir(state_dir),
         log_lock: LogFileLock::default(),
         cache_bytes: 16 << 20,
     }
@@ -46,7 +46,7 @@ fn noted(lines: &str) -> (Vec<String>, Vec<String>) {
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
     assert!(state.engine.has_changed_types());
     write_log(dir.path(), lines);
-    let notes = plan_window_types(&mut state.engine, &recovery::log_dir(dir.path()));
+    let notes = plan_window_types(&mut state.engine, &log_dir(dir.path()));
     (notes, state.engine.status().rebuilding)
 }
 

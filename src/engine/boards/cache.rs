@@ -4,27 +4,24 @@
 //! The cache is not stored. An entry is computed from the player's rows on the servers of the
 //! scope and their rating in it. A snapshot has the rows at hand that it changes: on a server without tags,
 //! the row of a player and the kept sum of the player's rows on other servers give the entry at once, on the boards
-//! whose scores have changed ([`GlobalState::update_boards`]). Otherwise code that changes a row only marks the
+//! whose scores have changed (`update`). Otherwise code that changes a row only marks the
 //! player dirty, and a refresh computes the entries again, and the sum to keep (`refresh`). The boards of one window are built together, on
 //! another thread if necessary ([`BuildPlan`]); players who change during the build are
 //! refreshed after it.
 //!
 //! The board of a single server is not cached: it is sorted for each query.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 
-use super::build::BuildPlan;
-use super::dirty::{DirtyPlayers, DirtyServer, Groups, RankingSet, add_groups};
+use super::dirty::{DirtyPlayers, DirtyServer, Groups, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
-use crate::engine::{Engine, GlobalState};
+use super::ranking_set::RankingSet;
 use crate::model::packed_row::PackedRow;
 use crate::model::row::PlayerRow;
-use crate::model::server::PlayerEntry;
-use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
+use crate::model::{PlayerKey, ServerKey, TagKey, WindowKey};
 
 /// The cached boards, by window.
 #[derive(Debug, Default)]
@@ -110,7 +107,7 @@ impl CachedWindow {
     }
 
     /// Marks a player dirty whom a server has listed.
-    fn mark_listed(&mut self, player: PlayerKey, changed: RankingSet, server: ServerKey) {
+    pub(super) fn mark_listed(&mut self, player: PlayerKey, changed: RankingSet, server: ServerKey) {
         self.mark_dirty(player, changed, &[]);
         if self.boards.is_some() {
             self.dirty.note_server(player, server);
@@ -123,6 +120,16 @@ impl CachedWindow {
         self.boards.as_ref().map_or(0, |boards| boards.last_used.load(Ordering::Relaxed))
     }
 
+    /// Whether the entries of a player are up to date, and no boards are being built.
+    pub(super) fn is_clean(&self, player: PlayerKey) -> bool {
+        self.dirty_since_plan.is_none() && !self.dirty.contains(player)
+    }
+
+    /// Entries have changed: the memory must be measured again.
+    pub(super) fn forget_memory(&mut self) {
+        self.compacted_bytes = None;
+    }
+
     /// Keeps the sum of a player's rows on all servers but one, until another of these rows changes.
     pub(super) fn keep_others(&mut self, player: PlayerKey, server: ServerKey, sum: &PlayerRow) {
         if self.others.len() < OTHERS_MAX {
@@ -131,7 +138,7 @@ impl CachedWindow {
     }
 
     /// The sum of the rows on the other servers, if it is kept.
-    fn others(&self, player: PlayerKey, server: ServerKey) -> Option<PlayerRow> {
+    pub(super) fn others(&self, player: PlayerKey, server: ServerKey) -> Option<PlayerRow> {
         self.others.get(&player).filter(|others| others.server == server).map(|others| others.sum.unpack())
     }
 }
@@ -176,6 +183,12 @@ impl BoardCache {
         Some(DirtyServer { window, server, after: None, groups_left: left })
     }
 
+    /// Number of dirty players in the boards of a window; `None`: not all of them are marked yet.
+    pub(super) fn dirty_players(&self, window: WindowKey) -> Option<usize> {
+        let dirty = self.windows.get(&window).map_or(0, |cached| cached.dirty.len());
+        (!self.has_dirty_servers(window)).then_some(dirty)
+    }
+
     /// Whether some players of a window are not marked dirty yet.
     pub fn has_dirty_servers(&self, window: WindowKey) -> bool {
         self.expanding.as_ref().is_some_and(|dirty| dirty.window == window)
@@ -197,6 +210,51 @@ impl BoardCache {
 
     pub fn boards(&self, window: WindowKey) -> Option<RwLockReadGuard<'_, WindowBoards>> {
         self.windows.get(&window)?.boards.as_ref().map(|boards| boards.read())
+    }
+
+    pub(super) fn orders(&self) -> &BoardOrders {
+        &self.orders
+    }
+
+    /// Boards of a group without entries get its order, as those of a new game; all others keep theirs until they are
+    /// built again.
+    pub(super) fn adopt_orders(&mut self, orders: BoardOrders) {
+        for boards in self.windows.values().filter_map(|cached| cached.boards.as_ref()) {
+            boards.write().adopt_orders(&orders);
+        }
+        self.orders = orders;
+    }
+
+    /// The boards of a window are being built, without these players and those who change from now on.
+    pub(super) fn begin_build(&mut self, window: WindowKey, present: DirtyPlayers) {
+        self.windows.entry(window).or_default().dirty_since_plan = Some(present);
+    }
+
+    /// Installs boards whose build has begun, unless they have a previous order.
+    pub(super) fn install(&mut self, mut boards: WindowBoards) {
+        let Some(cached) = self.windows.get_mut(&boards.window) else { return };
+        let Some(changed) = cached.dirty_since_plan.take() else { return };
+        if !boards.adopt_orders(&self.orders) {
+            return;
+        }
+        cached.compacted_bytes = None;
+        cached.others = FxHashMap::default();
+        (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), changed);
+    }
+
+    /// The boards of a window are queried.
+    pub(super) fn touch(&self, window: WindowKey) {
+        let count = self.query_count.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(boards) = self.windows.get(&window).and_then(|cached| cached.boards.as_ref()) {
+            boards.last_used.store(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Windows whose boards have another order than they should.
+    pub(super) fn windows_with_stale_order(&self) -> Vec<WindowKey> {
+        let is_old =
+            |cached: &CachedWindow| cached.boards.as_ref().is_some_and(|boards| boards.read().orders != self.orders);
+        self.windows.iter().filter(|(_, cached)| is_old(cached)).map(|(window, _)| *window).collect()
     }
 
     /// A cache for readers with the same boards. It does not change.
@@ -269,167 +327,5 @@ impl BoardCache {
             let Some(oldest) = oldest else { return };
             self.windows.remove(&oldest);
         }
-    }
-}
-
-impl GlobalState {
-    /// The players of a list have new rows. If the server has no tags, the boards of players who have rows on this
-    /// server only, or whose other rows are kept, are updated here, where the row is at hand. Others are marked
-    /// dirty.
-    pub(in crate::engine) fn update_boards(
-        &mut self,
-        server: ServerKey,
-        game: GameKey,
-        tags: &[TagKey],
-        entries: &[PlayerEntry],
-        t_ms: i64,
-    ) {
-        if self.board_cache.windows.is_empty() {
-            return;
-        }
-        let (has_tags, mut visited) = (!self.existing_tags(tags).is_empty(), 0);
-        for &window in &self.current_windows.keys {
-            let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
-            let shared = cached.boards.clone();
-            let mut boards = shared.as_ref().map(|boards| boards.write());
-            for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
-                let (player, Some(row)) = (presence.player, presence.row(window)) else { continue };
-                // A player who has just joined may have had other rows.
-                let changed = match presence.segment_start_ms == t_ms {
-                    true => RankingSet::ALL,
-                    false => RankingSet::changed_at(row, t_ms),
-                };
-                let is_clean = !has_tags && cached.dirty_since_plan.is_none() && !cached.dirty.contains(player);
-                let player_window = self.player_windows.get(window, player).filter(|_| is_clean);
-                let sum = player_window.and_then(|it| match it.servers[..] == [server] {
-                    true => Some(Cow::Borrowed(row)),
-                    false => cached.others(player, server).map(|mut sum| {
-                        sum.merge(row);
-                        Cow::Owned(sum)
-                    }),
-                });
-                match (player_window, sum, &mut boards) {
-                    (Some(player_window), Some(sum), Some(boards)) => {
-                        boards.put(Group::Game(game), player, &sum, player_window.game_rating, changed);
-                        cached.compacted_bytes = None;
-                        visited += 1;
-                    }
-                    _ => cached.mark_listed(player, changed, server),
-                }
-            }
-        }
-        self.board_cache.groups_visited += visited;
-    }
-
-    /// Updates the orders of boards. Cached boards whose order changes remain available until
-    /// they are rebuilt.
-    pub(in crate::engine) fn update_board_orders(&mut self) {
-        let mut orders = BoardOrders { default: self.settings.orders(None), by_group: FxHashMap::default() };
-        for scope in self.settings.order_overrides().scopes() {
-            let group = match scope {
-                Scope::Server(_) => None, // sorted for each query
-                Scope::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
-                Scope::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
-            };
-            orders.by_group.extend(group.map(|group| (group, self.settings.orders(scope))));
-        }
-        // A new game has no boards yet: cached boards only adopt its orders.
-        for boards in self.board_cache.windows.values().filter_map(|cached| cached.boards.as_ref()) {
-            boards.write().adopt_orders(&orders);
-        }
-        self.board_cache.orders = orders;
-    }
-}
-
-impl Engine {
-    /// Returns a plan to build the boards of a window. Until [`Engine::install_boards`] the
-    /// engine records which players change. Cached boards remain available.
-    pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
-        let mut excluded_servers = vec![true; self.servers.len()];
-        let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
-        let mut present = DirtyPlayers::default();
-        for (index, server_state) in self.servers.iter().enumerate() {
-            let Some(server_state) = server_state else { continue };
-            excluded_servers[index] = !self.is_counted(server_state, window, ServerKey(index as u32));
-            let server_tags = self.global.existing_tags(&server_state.record.tags);
-            if !server_tags.is_empty() {
-                tags.insert(ServerKey(index as u32), server_tags);
-            }
-            // Rows held by a presence are not among the written rows.
-            let live = server_state.record.presences().filter(|presence| presence.row(window).is_some());
-            live.for_each(|presence| present.insert(presence.player, RankingSet::ALL, &[]));
-        }
-        // Nor are rows that are pending for the next commit.
-        let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
-        let pending = pending.flat_map(|(_, rows)| rows.keys().copied());
-        let unwritten = pending.chain(self.global.player_windows.changed_in(window));
-        unwritten.for_each(|player| present.insert(player, RankingSet::ALL, &[]));
-        let plan = BuildPlan {
-            window,
-            orders: self.global.board_cache.orders.clone(),
-            excluded_servers,
-            tags,
-            players_end: self.global.meta.next_player,
-        };
-        self.global.board_cache.windows.entry(window).or_default().dirty_since_plan = Some(present);
-        plan
-    }
-
-    /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
-    /// the changes since the plan. Boards are dropped if their window was deleted, or if they
-    /// have a previous order.
-    pub fn install_boards(&mut self, mut boards: WindowBoards) {
-        if !self.global.is_queryable(boards.window) {
-            return self.global.board_cache.remove(boards.window);
-        }
-        // A tag may have been deleted since the plan.
-        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.tag_exists(tag)));
-        let Some(cached) = self.global.board_cache.windows.get_mut(&boards.window) else { return };
-        let Some(changed) = cached.dirty_since_plan.take() else { return };
-        if !boards.adopt_orders(&self.global.board_cache.orders) {
-            return;
-        }
-        cached.compacted_bytes = None;
-        cached.others = FxHashMap::default();
-        (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), changed);
-    }
-
-    /// Number of dirty players in the boards of a window; `None`: not all of them are marked
-    /// yet.
-    pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
-        let cache = &self.global.board_cache;
-        let changed = cache.windows.get(&window).map_or(0, |cached| cached.dirty.len());
-        (!cache.has_dirty_servers(window)).then_some(changed)
-    }
-
-    /// Records that the boards of a window are queried: boards of ended windows are evicted
-    /// least recently queried first.
-    pub fn touch_boards(&self, window: WindowKey) {
-        let cache = &self.global.board_cache;
-        let count = cache.query_count.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(boards) = cache.windows.get(&window).and_then(|cached| cached.boards.as_ref()) {
-            boards.last_used.store(count, Ordering::Relaxed);
-        }
-    }
-
-    /// The boards of a window, if they are cached.
-    pub fn boards(&self, window: WindowKey) -> Option<RwLockReadGuard<'_, WindowBoards>> {
-        self.global.board_cache.boards(window)
-    }
-
-    /// The current windows, whose boards are to be cached.
-    pub fn running_windows(&self) -> Vec<WindowKey> {
-        let mut windows = self.global.settings.windows.windows_at(self.now_ms());
-        windows.retain(|window| !self.global.is_rebuilding(*window));
-        windows
-    }
-
-    /// Windows whose cached boards have another order than the settings demand. They remain
-    /// available until they are planned and installed again.
-    pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
-        let cache = &self.global.board_cache;
-        let is_old =
-            |cached: &CachedWindow| cached.boards.as_ref().is_some_and(|boards| boards.read().orders != cache.orders);
-        cache.windows.iter().filter(|(_, cached)| is_old(cached)).map(|(window, _)| *window).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
-use super::dirty::RankingSet;
+use super::ranking_set::RankingSet;
 use crate::board::Board;
 use crate::board::order::{Order, Orders};
 use crate::model::row::{PlayerRow, Ranking, Rating};

@@ -7,4 +7,6 @@ pub(super) mod group;
 pub(super) mod positions;
 pub(super) mod query;
 mod query_context;
+pub(super) mod ranking_set;
 mod refresh;
+mod update;

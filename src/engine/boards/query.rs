@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher24;
 
 use crate::board::comparison::{NamedPlayer, Placing};
 use crate::board::order::{Direction, Order, Orders};
-use crate::board::query::{self, QueryData, QueryError};
+use crate::board::query::{self, QueryError};
 use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::{Board, BoardEntry, fusion, window};
 use crate::engine::boards::group::{WindowBoards, board_id};
@@ -20,9 +20,8 @@ use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
 use crate::model::scope::Scope;
 use crate::model::view::board::{
-    BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedHead, FusedQuery, FusedRanking, FusedView,
-    OrderView, PageView, PlayerSelector, RangeView, RankingWeight, StandingsView, WindowPhase, WindowSummary,
-    WindowView,
+    BoardAnswer, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedHead, FusedQuery, FusedRanking, FusedView,
+    OrderView, PlayerSelector, RankingWeight, StandingsView, WindowPhase, WindowSummary, WindowView,
 };
 use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::rank::clq1;
@@ -60,13 +59,6 @@ impl ScopeBoards<'_> {
 
 /// The window type of a query that names none.
 const WEEK: &str = "week";
-
-/// The answer to a query of one board.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BoardAnswer {
-    pub head: BoardHead,
-    pub rows: Vec<BoardRow>,
-}
 
 impl Engine {
     /// A copy of a board, with the head of its answers.
@@ -142,12 +134,7 @@ impl Engine {
         name: &BoardsSelector,
         query: &BoardQuery,
     ) -> Result<Vec<BoardAnswer>, ViewError<S::Error>> {
-        let found = self.scope_boards(source, name, &Ranking::ALL)?;
-        let answer = |(ranking, board): (Ranking, Cow<'_, Board>)| {
-            let head = board_head(&name.scope, found.window.clone(), &found.orders, ranking, &board);
-            self.answer(source, head, board, query)
-        };
-        Ranking::ALL.into_iter().zip(found.boards()).map(answer).collect()
+        self.answers(source, name, &Ranking::ALL, query)
     }
 
     /// Runs a query on a board.
@@ -157,55 +144,53 @@ impl Engine {
         name: &BoardSelector,
         query: &BoardQuery,
     ) -> Result<BoardAnswer, ViewError<S::Error>> {
-        let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
-        let board = found.boards().pop().expect("a board for each ranking");
-        self.answer(source, self.board_head(name, &found, &board), board, query)
+        let answers = self.answers(source, &name.boards(), &[name.ranking], query)?;
+        let mut answer = answers.into_iter().next().expect("an answer for each ranking");
+        answer.head.first_score_ms = self.first_score_ms(&answer.head);
+        Ok(answer)
     }
 
-    fn answer<S: StateReader>(
+    /// Runs a query on a board of each ranking. Boards of games and tags are locked only meanwhile: names are read from
+    /// the store before and after, since it may wait for the disk.
+    fn answers<S: StateReader>(
         &self,
         source: &S,
-        mut head: BoardHead,
-        board: Cow<'_, Board>,
+        name: &BoardsSelector,
+        rankings: &[Ranking],
         query: &BoardQuery,
-    ) -> Result<BoardAnswer, ViewError<S::Error>> {
-        let (scope, ranking) = (head.scope.clone(), head.ranking);
-        let context = QueryContext { engine: self, source, scope: &scope, ranking, boards: &[board] };
-        // Only `positions` accepts unknown players.
-        let players = match query {
-            BoardQuery::Positions { players } => context.players(players)?,
+    ) -> Result<Vec<BoardAnswer>, ViewError<S::Error>> {
+        let context = |ranking| QueryContext { engine: self, source, scope: &name.scope, ranking };
+        let candidates = match query {
+            BoardQuery::Positions { players } => context(Ranking::Clq1).candidates(players)?,
             BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => {
-                vec![Some(context.require_player(player)?)]
+                context(Ranking::Clq1).candidates([player])?
             }
             _ => Vec::new(),
         };
-        let raw_query = context.to_raw_query(query, &players)?;
-        let answer = query::run(&context.boards[0], &raw_query).map_err(|error| match error {
-            QueryError::Absent(_) => context.not_on_board(query, &head),
-            QueryError::Stale(stale) => ViewError::Stale(stale),
-        })?;
-        let mut rows = Vec::new();
-        match answer.data {
-            QueryData::Size => (),
-            QueryData::Entries(entries) => context.push_entries(&entries, &mut rows)?,
-            QueryData::Range { first, count, entries } => {
-                head.range = Some(RangeView { first: first.into(), count: count.into() });
-                context.push_entries(&entries, &mut rows)?;
-            }
-            QueryData::Page { entries, board_changed, start, end } => {
-                head.page = Some(PageView { board_changed, before: start.to_string(), after: end.to_string() });
-                context.push_entries(&entries, &mut rows)?;
-            }
-            QueryData::Count { first, count } => {
-                head.range = Some(RangeView { first: first.into(), count: count.into() });
-            }
-            QueryData::Position(ranks) => rows.push(context.position_for(query, ranks)),
-            QueryData::Standing(standing) => {
-                rows.push(BoardRow::Standing(standing_view(ranking, &context.boards[0], standing)));
-            }
-            QueryData::Positions(found) => context.positions(query, &players, found, &mut rows)?,
-        }
-        Ok(BoardAnswer { head, rows })
+        let found = self.scope_boards(source, name, rankings)?;
+        let run = |(&ranking, board): (&Ranking, Cow<'_, Board>)| {
+            let context = context(ranking);
+            let head = board_head(&name.scope, found.window.clone(), &found.orders, ranking, &board);
+            let boards = [board];
+            // Only `positions` accepts unknown players.
+            let accepts_unknown = matches!(query, BoardQuery::Positions { .. });
+            let player = |candidates| match accepts_unknown {
+                true => context.choose(candidates, &boards),
+                false => context.require(candidates, &boards).map(Some),
+            };
+            let players = candidates.iter().map(player).collect::<Result<Vec<_>, _>>()?;
+            let raw_query = context.to_raw_query(query, &players)?;
+            let answer = query::run(&boards[0], &raw_query).map_err(|error| match error {
+                QueryError::Absent(_) => context.not_on_board(query, &head),
+                QueryError::Stale(stale) => ViewError::Stale(stale),
+            })?;
+            Ok((head, players, answer.data))
+        };
+        let answers = rankings.iter().zip(found.boards()).map(run).collect::<Result<Vec<_>, ViewError<S::Error>>>()?;
+        drop(found);
+        let named =
+            |(head, players, data): (BoardHead, Vec<_>, _)| context(head.ranking).answer(query, head, &players, data);
+        answers.into_iter().map(named).collect()
     }
 
     /// The entry of one player on the boards of several rankings.
@@ -216,21 +201,19 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError<S::Error>> {
+        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
+        let candidates = context.candidates([player])?;
         let found = self.scope_boards(source, name, rankings)?;
-        let (window, boards) = (found.window.clone(), found.boards());
-        let context =
-            QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
-        let player = context.require_player(player)?;
+        let boards = found.boards();
+        let player = context.require(&candidates[0], &boards)?;
+        let standing =
+            |(&ranking, board): (&Ranking, &Cow<'_, Board>)| standing_view(ranking, board, board.standing(player));
+        let standings = rankings.iter().zip(&boards).map(standing).collect();
+        drop(boards);
+        let ScopeBoards { window, .. } = found;
         let (shown_name, display) = self.player_names(source, player)?;
-        let boards = rankings.iter().zip(&boards);
-        Ok(StandingsView {
-            scope: name.scope.clone(),
-            window,
-            player_key: player.0,
-            name: shown_name,
-            display,
-            standings: boards.map(|(&ranking, board)| standing_view(ranking, board, board.standing(player))).collect(),
-        })
+        let scope = name.scope.clone();
+        Ok(StandingsView { scope, window, player_key: player.0, name: shown_name, display, standings })
     }
 
     /// One list of several rankings (see [`fusion`]). `k` defaults to [`fusion::K_DEFAULT`].
@@ -245,19 +228,31 @@ impl Engine {
     ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighted| weighted.ranking).collect();
+        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
+        let candidates = match query {
+            FusedQuery::Top { .. } => Vec::new(),
+            FusedQuery::Players { players } => context.candidates(players)?,
+        };
         let found = self.scope_boards(source, name, &names)?;
-        let (window, boards) = (found.window.clone(), found.boards());
+        let boards = found.boards();
         let weighted: Vec<fusion::WeightedBoard> =
             rankings.iter().zip(&boards).map(|(r, board)| fusion::WeightedBoard { board, weight: r.weight }).collect();
         let (list, first) = match query {
             FusedQuery::Top { count } => (fusion::top(&weighted, k, *count as usize), Some(1)),
-            FusedQuery::Players { players } => {
-                let context =
-                    QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1, boards: &boards };
-                let players: Result<Vec<PlayerKey>, _> = players.iter().map(|p| context.require_player(p)).collect();
+            FusedQuery::Players { .. } => {
+                let players: Result<Vec<PlayerKey>, _> =
+                    candidates.iter().map(|candidates| context.require(candidates, &boards)).collect();
                 (fusion::of_players(&weighted, k, &players?), None)
             }
         };
+        let of = rankings.iter().zip(&boards);
+        let rankings = of
+            .map(|(r, board)| FusedRanking { ranking: r.ranking, weight: r.weight, size: board.len().into() })
+            .collect();
+        drop(weighted);
+        drop(boards);
+        // The boards are not locked while names are read.
+        let ScopeBoards { window, .. } = found;
         let mut views = Vec::with_capacity(list.len());
         for (fused, n) in list.into_iter().zip(0..) {
             let (shown_name, display) = self.player_names(source, fused.player)?;
@@ -271,10 +266,6 @@ impl Engine {
                 positions: on.filter_map(|(&ranking, &position)| Some((ranking, position?))).collect(),
             });
         }
-        let of = rankings.iter().zip(&boards);
-        let rankings = of
-            .map(|(r, board)| FusedRanking { ranking: r.ranking, weight: r.weight, size: board.len().into() })
-            .collect();
         Ok((FusedHead { scope: name.scope.clone(), window, k, rankings }, views))
     }
 

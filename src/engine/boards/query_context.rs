@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Bound;
 
 use crate::board::cursor::Cursor;
-use crate::board::query::{Query, RankedEntry, Ranks};
+use crate::board::query::{Query, QueryData, RankedEntry, Ranks};
 use crate::board::score_unit::{self, DisplayRange};
 use crate::board::tree::lookup::Standing;
 use crate::board::{Board, BoardEntry};
@@ -13,40 +13,45 @@ use crate::engine::{Engine, StateReader, ViewError};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::scope::Scope;
 use crate::model::view::board::{
-    BoardEntryView, BoardHead, BoardQuery, BoardRow, EntryScore, MissingPlayer, PlayerSelector, PositionForView,
-    ScoreBounds, StandingView,
+    BoardAnswer, BoardEntryView, BoardHead, BoardQuery, BoardRow, EntryScore, MissingPlayer, PageView, PlayerSelector,
+    PositionForView, RangeView, ScoreBounds, StandingView,
 };
 use crate::model::{GameKey, PlayerKey, Ranking};
 
-/// The scope, ranking and boards of a query.
+/// The scope and ranking of a query.
 pub(super) struct QueryContext<'a, S> {
     pub engine: &'a Engine,
     pub source: &'a S,
     pub scope: &'a Scope,
     pub ranking: Ranking,
-    /// The queried boards. A name is more likely to mean a player on one of them.
-    pub boards: &'a [Cow<'a, Board>],
+}
+
+/// Players that a selector may mean. They are read before the boards are locked.
+pub(super) struct Candidates<'q> {
+    selector: &'q PlayerSelector,
+    /// Each with its game.
+    found: Vec<(GameKey, PlayerKey)>,
 }
 
 impl<S: StateReader> QueryContext<'_, S> {
-    pub fn require_player(&self, player: &PlayerSelector) -> Result<PlayerKey, ViewError<S::Error>> {
-        self.find_player(player)?.ok_or_else(|| match player {
-            PlayerSelector::Key(key) => ViewError::UnknownPlayerKey(*key),
-            PlayerSelector::Name(name) => ViewError::UnknownPlayer(normalise(name, ColourCodes::None)),
-        })
+    pub fn candidates<'q>(
+        &self,
+        players: impl IntoIterator<Item = &'q PlayerSelector>,
+    ) -> Result<Vec<Candidates<'q>>, ViewError<S::Error>> {
+        let candidates = |selector| Ok(Candidates { selector, found: self.find_players(selector)? });
+        players.into_iter().map(candidates).collect()
     }
 
-    pub fn players(&self, players: &[PlayerSelector]) -> Result<Vec<Option<PlayerKey>>, ViewError<S::Error>> {
-        players.iter().map(|player| self.find_player(player)).collect()
-    }
-
-    /// `None`: no player of this name or key is known in the scope.
-    fn find_player(&self, player: &PlayerSelector) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
+    /// Empty: no player of this name or key is known in the scope.
+    fn find_players(&self, player: &PlayerSelector) -> Result<Vec<(GameKey, PlayerKey)>, ViewError<S::Error>> {
+        let engine = self.engine;
         let name = match player {
-            PlayerSelector::Key(key) => return Ok(self.engine.current_player(self.source, PlayerKey(*key))?),
+            PlayerSelector::Key(key) => {
+                let player = engine.current_player(self.source, PlayerKey(*key))?;
+                return Ok(player.map(|player| (GameKey(0), player)).into_iter().collect());
+            }
             PlayerSelector::Name(name) => name,
         };
-        let engine = self.engine;
         let mut found = engine.players_named(self.source, name)?;
         match self.scope {
             Scope::Game(game) => found.retain(|(key, _)| engine.global.games.name(key.0) == game),
@@ -59,24 +64,40 @@ impl<S: StateReader> QueryContext<'_, S> {
             }
             Scope::Tag(_) => (),
         }
-        if found.len() > 1 {
-            let on_board = |player| self.boards.iter().any(|board| board.get(player).is_some());
-            let mut on_boards = found.iter().filter(|(_, player)| on_board(*player));
-            if let (Some(&only), None) = (on_boards.next(), on_boards.next()) {
-                found = vec![only];
-            }
+        Ok(found)
+    }
+
+    /// The player that a selector means; `None`: none. Of several candidates it is the only one who is on one of the boards.
+    pub fn choose(
+        &self,
+        candidates: &Candidates<'_>,
+        boards: &[Cow<'_, Board>],
+    ) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
+        let found = &candidates.found[..];
+        let (PlayerSelector::Name(name), [_, _, ..]) = (candidates.selector, found) else {
+            return Ok(found.first().map(|(_, player)| *player));
+        };
+        let on_board = |player| boards.iter().any(|board| board.get(player).is_some());
+        let mut on_boards = found.iter().filter(|(_, player)| on_board(*player));
+        if let (Some(&(_, only)), None) = (on_boards.next(), on_boards.next()) {
+            return Ok(Some(only));
         }
-        match found[..] {
-            [] => Ok(None),
-            [(_, player)] => Ok(Some(player)),
-            _ => {
-                let one = |(game, player): &(GameKey, PlayerKey)| {
-                    format!("{} (player {player})", engine.global.games.name(game.0))
-                };
-                let games = found.iter().map(one).collect::<Vec<_>>().join(", ");
-                Err(ViewError::AmbiguousName { name: normalise(name, ColourCodes::None), games })
-            }
-        }
+        let game = |game: GameKey| self.engine.global.games.name(game.0);
+        let one = |(of, player): &(GameKey, PlayerKey)| format!("{} (player {player})", game(*of));
+        let games = found.iter().map(one).collect::<Vec<_>>().join(", ");
+        Err(ViewError::AmbiguousName { name: normalise(name, ColourCodes::None), games })
+    }
+
+    /// As [`QueryContext::choose`], but there must be one.
+    pub fn require(
+        &self,
+        candidates: &Candidates<'_>,
+        boards: &[Cow<'_, Board>],
+    ) -> Result<PlayerKey, ViewError<S::Error>> {
+        self.choose(candidates, boards)?.ok_or_else(|| match candidates.selector {
+            PlayerSelector::Key(key) => ViewError::UnknownPlayerKey(*key),
+            PlayerSelector::Name(name) => ViewError::UnknownPlayer(normalise(name, ColourCodes::None)),
+        })
     }
 
     /// The query in raw values; `players` are the players that it names.
@@ -110,7 +131,39 @@ impl<S: StateReader> QueryContext<'_, S> {
         })
     }
 
-    pub fn push_entries(&self, entries: &[RankedEntry], rows: &mut Vec<BoardRow>) -> Result<(), ViewError<S::Error>> {
+    /// The rows of an answer, with names. `players` are those that the query names.
+    pub fn answer(
+        &self,
+        query: &BoardQuery,
+        mut head: BoardHead,
+        players: &[Option<PlayerKey>],
+        data: QueryData,
+    ) -> Result<BoardAnswer, ViewError<S::Error>> {
+        let mut rows = Vec::new();
+        match data {
+            QueryData::Size => (),
+            QueryData::Entries(entries) => self.push_entries(&entries, &mut rows)?,
+            QueryData::Range { first, count, entries } => {
+                head.range = Some(RangeView { first: first.into(), count: count.into() });
+                self.push_entries(&entries, &mut rows)?;
+            }
+            QueryData::Page { entries, board_changed, start, end } => {
+                head.page = Some(PageView { board_changed, before: start.to_string(), after: end.to_string() });
+                self.push_entries(&entries, &mut rows)?;
+            }
+            QueryData::Count { first, count } => {
+                head.range = Some(RangeView { first: first.into(), count: count.into() });
+            }
+            QueryData::Position(ranks) => rows.push(self.position_for(query, ranks)),
+            QueryData::Standing(standing) => {
+                rows.push(BoardRow::Standing(standing_of(self.ranking, head.size, standing)));
+            }
+            QueryData::Positions(found) => self.positions(query, players, found, &mut rows)?,
+        }
+        Ok(BoardAnswer { head, rows })
+    }
+
+    fn push_entries(&self, entries: &[RankedEntry], rows: &mut Vec<BoardRow>) -> Result<(), ViewError<S::Error>> {
         for ranked in entries {
             rows.push(self.entry_row(ranked)?);
         }
@@ -124,7 +177,7 @@ impl<S: StateReader> QueryContext<'_, S> {
     }
 
     /// A row for each queried player; `found` has the known ones.
-    pub fn positions(
+    fn positions(
         &self,
         query: &BoardQuery,
         players: &[Option<PlayerKey>],
@@ -151,7 +204,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(())
     }
 
-    pub fn position_for(&self, query: &BoardQuery, ranks: Ranks) -> BoardRow {
+    fn position_for(&self, query: &BoardQuery, ranks: Ranks) -> BoardRow {
         let &BoardQuery::PositionFor { score } = query else { unreachable!("an answer of a position") };
         let Ranks { ordinal, competition, dense } = ranks;
         BoardRow::PositionFor(PositionForView {
@@ -179,9 +232,14 @@ fn shown_range(scores: &ScoreBounds) -> DisplayRange {
 }
 
 pub(super) fn standing_view(ranking: Ranking, board: &Board, standing: Option<Standing>) -> StandingView {
+    standing_of(ranking, board.len().into(), standing)
+}
+
+/// `size`: of the board.
+fn standing_of(ranking: Ranking, size: u64, standing: Option<Standing>) -> StandingView {
     StandingView {
         ranking,
-        size: board.len().into(),
+        size,
         entry: standing.map(|Standing { entry, position, competition, dense, .. }| {
             entry_score(ranking, &entry, Ranks { ordinal: position, competition, dense })
         }),

@@ -9,20 +9,13 @@
 pub(super) mod forget;
 pub(super) mod reset_time;
 
-use super::{Engine, GlobalState, StateReader, ViewError};
+use super::{Engine, GlobalState, RemovedPlayer, StateReader, ViewError};
 use crate::engine::boards::dirty::Groups;
 use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
 use crate::model::server::Presence;
 use crate::model::view::board::PlayerSelector;
 use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WindowKey};
-
-/// A player who was merged or forgotten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemovedPlayer {
-    /// The player that they were merged into; `None`: they were forgotten.
-    pub into: Option<PlayerKey>,
-}
 
 /// The effect of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,7 +39,7 @@ impl Engine {
         }
         self.global.meta.now_ms = now_ms;
         self.global.pending.meta = true;
-        self.global.current_windows = windows::CurrentWindows::default();
+        self.global.current_windows = windows::current::CurrentWindows::default();
         self.reschedule_all(now_ms);
         for index in 1..self.servers.len() {
             if self.servers[index]

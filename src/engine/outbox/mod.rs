@@ -3,6 +3,7 @@
 
 pub(super) mod changed_orders;
 pub(super) mod changes;
+mod enqueue;
 mod large_week;
 mod resend;
 mod resync;

@@ -1,11 +1,11 @@
 //! Applies a full and credible snapshot: compares its list with the previous one.
 
 use super::partial::{last_counted, push_count};
-use super::presence::{Gap, PreviousSighting, prefetch_rows};
+use super::presence::{Gap, ListOrigin, PreviousSighting, prefetch_rows};
 use super::screening::Credible;
 use crate::engine::{GlobalState, ServerState, StoreReader};
 use crate::model::name::Name;
-use crate::model::server::{LastSnapshot, PlayerEntry};
+use crate::model::server::{LastSnapshot, PlayerEntry, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::rank::{INVISIBLE_GAP_MS, LEFT_AT_END_MS, player_list, round};
@@ -26,24 +26,39 @@ pub(in crate::engine) struct ListChange {
     pub changed: bool,
 }
 
+/// The previous list of a server.
+struct Previous {
+    list: LastSnapshot,
+    by_name: player_list::NameIndex,
+    /// Players who left just before it, with their points.
+    left: Vec<(PlayerKey, i64)>,
+}
+
+/// What the comparison of two lists shows.
+struct Compared {
+    rated: bool,
+    transition: Transition,
+    /// How players who are only in the new list were seen before.
+    before: PreviousSighting,
+}
+
 impl GlobalState {
     /// Applies a full and credible snapshot.
-    #[allow(clippy::too_many_arguments)] // one snapshot with the results of its checks
     pub(super) fn apply_snapshot<S: StoreReader>(
         &mut self,
         source: &S,
         server: ServerKey,
         server_state: &mut ServerState,
         mut snapshot: Snapshot,
-        family: player_list::NameFamily,
         credible: Credible,
         week: WeekKey,
     ) -> Result<ListChange, S::Error> {
         let t_ms = snapshot.t_ms;
         server_state.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
-        let Credible { game, map, map_without_key, players: players_announced } = credible;
-        self.update_server_info(server_state, &snapshot, Some(game), Some(map));
+        let Credible { game, map, map_without_key, players: players_announced, family } = credible;
+        self.update_server_info(server, server_state, &snapshot, Some(game), Some(map));
+        let origin = ListOrigin { source, server, game };
         let record = &mut *server_state.record;
 
         let read = server_state.name_index.take();
@@ -56,114 +71,43 @@ impl GlobalState {
         let counted = last_counted(record);
         record.recent.partial = None;
         record.recent.count_unverified = false;
-        let left_before = std::mem::take(&mut record.recent.left);
+        let left = std::mem::take(&mut record.recent.left);
 
-        let mut rated = false;
-        let mut transition = Transition::Unknown;
-        let mut prev = record.last_snapshot.take().filter(|_| !ignored);
-        let mut before = PreviousSighting::Invisible;
-        if let Some(prev) = &mut prev {
-            let by_name = read.map_or_else(|| player_list::NameIndex::of(&prev.entries), |(_, by_name)| by_name);
-            let common = list.unique_pairs(&prev.entries, &by_name);
-            let same_map = match (&prev.map_without_key, &map_without_key) {
-                (None, None) => prev.map == map,
-                // Compare the map as received: it may have got a key since the previous
-                // snapshot.
-                _ => prev.map_without_key.as_deref().unwrap_or_else(|| self.maps.name(prev.map.0)) == snapshot.map,
-            };
-            let repeats = || list.shares_duplicate_name(&prev.entries, &by_name);
-            let rules = self.settings.rules.round;
-            let restarted = !same_map || round::restarted(&prev.entries, &list.entries, &common, repeats, rules);
-            let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
-            transition = match () {
-                () if gap.ms() > INVISIBLE_GAP_MS || prev.game != game => Transition::Unknown,
-                () if !same_map => Transition::NewRound,
-                () if common.is_empty() => Transition::Unknown,
-                () if restarted => Transition::NewRound,
-                () => Transition::SameRound,
-            };
-            let mut stays = Vec::new();
-            if gap.ms() <= INVISIBLE_GAP_MS {
-                before = PreviousSighting::Visible(gap);
-                if prev.game == game {
-                    stays = common;
-                    stays.retain(|&(_, c)| list.usable[usize::from(c)]);
-                }
-                for presence in prev.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
-                    self.load_missing_rows(source, server, prev.game, presence)?;
-                }
-                self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
+        let previous = record.last_snapshot.take().filter(|_| !ignored).map(|list| {
+            let by_name = read.map_or_else(|| player_list::NameIndex::of(&list.entries), |(_, by_name)| by_name);
+            Previous { list, by_name, left }
+        });
+        let nothing = Compared { rated: false, transition: Transition::Unknown, before: PreviousSighting::Invisible };
+        let (previous, compared) = match previous {
+            Some(mut previous) => {
+                let same_map = match (&previous.list.map_without_key, &map_without_key) {
+                    (None, None) => previous.list.map == map,
+                    // Compare the map as received: it may have got a key since the previous
+                    // snapshot.
+                    (name, _) => name.as_deref().unwrap_or_else(|| self.maps.name(previous.list.map.0)) == snapshot.map,
+                };
+                let compared = self.compare_lists(origin, &mut previous, &mut list, same_map, record, t_ms)?;
+                (Some(previous.list), compared)
             }
-            let listed = prev.entries.len();
-            if restarted {
-                add_those_who_left(&mut prev.entries, left_before);
-                rated = self.rate_round(source, server, prev.game, &record.tags, &mut prev.entries, t_ms)?;
-            }
-            if let PreviousSighting::Visible(gap) = before {
-                for (p, c) in stays {
-                    let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
-                    self.credit_stay(source, server, prev.game, before, now, gap, &mut record.screening)?;
-                }
-            }
-            if self.settings.rules.are_of_2() && !restarted && prev.game == game && gap.ms() <= LEFT_AT_END_MS {
-                record.recent.left = those_who_left(&prev.entries, &list.entries);
-            }
-            for entry in &mut prev.entries {
-                self.end_presence(server, entry.presence.take());
-            }
-            prev.entries.truncate(listed);
-        }
+            None => (None, nothing),
+        };
+        let entries_before = previous.as_ref().map_or(&[][..], |previous| &previous.entries);
         if !ignored {
             self.credit_counted_gap(source, server, record, counted, week, t_ms)?;
-            let prev_entries = prev.as_ref().map_or(&[][..], |prev| &prev.entries);
-            for at in (0..list.entries.len()).filter(|&at| list.usable[at]) {
-                if list.entries[at].presence.is_some() {
-                    continue;
-                }
-                let player = match self.player_key(source, game, &list.entries[at])? {
-                    Some(player) => player,
-                    None if self.may_introduce_name(&mut record.screening, t_ms) => {
-                        self.new_player(game, &list.entries[at])
-                    }
-                    None => continue, // over the quota of new names: unusable in this snapshot
-                };
-                // Two names of a list may belong to one player. The entry that has the presence
-                // keeps it; without one, the first entry of the list gets it.
-                let mut present = list.entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
-                if present.any(|other| other == player) {
-                    continue;
-                }
-                let before = match before {
-                    PreviousSighting::Visible(gap) if list.was_spectator(at, prev_entries) => {
-                        PreviousSighting::Spectating(gap)
-                    }
-                    before => before,
-                };
-                self.credit_entry(
-                    source,
-                    server,
-                    game,
-                    player,
-                    &mut list.entries[at],
-                    before,
-                    t_ms,
-                    &mut record.screening,
-                )?;
-            }
+            self.credit_entries(origin, &mut list, entries_before, compared.before, record, t_ms)?;
             self.enqueue_changed_rows(week, server);
             self.update_boards(server, game, &record.tags, &list.entries, t_ms);
         }
 
         let player_list::PlayerList { entries, by_name, .. } = list;
-        let prev_entries = prev.as_ref().map_or(&[][..], |prev| &prev.entries);
         let total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
         let change = ListChange {
-            rated,
-            transition,
-            previous_ms: prev.as_ref().map_or(t_ms, |prev| prev.t_ms),
-            best_before: best_points(prev_entries),
+            rated: compared.rated,
+            transition: compared.transition,
+            previous_ms: previous.as_ref().map_or(t_ms, |previous| previous.t_ms),
+            best_before: best_points(entries_before),
             best: best_points(&entries),
-            changed: record.total_points != total_points || prev_entries.len() != entries.len(),
+            changed: record.total_points != total_points || entries_before.len() != entries.len(),
         };
         let count = players_announced.unwrap_or(entries.len() as u32);
         push_count(record, count);
@@ -176,6 +120,102 @@ impl GlobalState {
             self.add_sample(server, server_state, t_ms);
         }
         Ok(change)
+    }
+
+    /// Finds out whether a round has ended, rates it, credits the players who are in both lists, and ends the
+    /// presences of the others.
+    fn compare_lists<S: StoreReader>(
+        &mut self,
+        origin: ListOrigin<'_, S>,
+        Previous { list: prev, by_name, left }: &mut Previous,
+        list: &mut player_list::PlayerList,
+        same_map: bool,
+        record: &mut ServerRecord,
+        t_ms: i64,
+    ) -> Result<Compared, S::Error> {
+        let same_game = prev.game == origin.game;
+        let origin = ListOrigin { game: prev.game, ..origin };
+        let common = list.unique_pairs(&prev.entries, by_name);
+        let repeats = || list.shares_duplicate_name(&prev.entries, by_name);
+        let rules = self.settings.rules.round;
+        let restarted = !same_map || round::restarted(&prev.entries, &list.entries, &common, repeats, rules);
+        let gap = Gap { from_ms: prev.t_ms, to_ms: t_ms, restarted };
+        let is_visible = gap.ms() <= INVISIBLE_GAP_MS;
+        let transition = match () {
+            () if !is_visible || !same_game => Transition::Unknown,
+            () if !same_map => Transition::NewRound,
+            () if common.is_empty() => Transition::Unknown,
+            () if restarted => Transition::NewRound,
+            () => Transition::SameRound,
+        };
+        let mut stays = Vec::new();
+        if is_visible {
+            if same_game {
+                stays = common;
+                stays.retain(|&(_, c)| list.usable[usize::from(c)]);
+            }
+            for presence in prev.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
+                self.load_missing_rows(origin, presence)?;
+            }
+            self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
+        }
+        let listed = prev.entries.len();
+        let mut rated = false;
+        if restarted {
+            add_those_who_left(&mut prev.entries, std::mem::take(left));
+            rated = self.rate_round(origin, &record.tags, &mut prev.entries, t_ms)?;
+        }
+        for (p, c) in stays {
+            let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
+            self.credit_stay(origin, before, now, gap, &mut record.screening)?;
+        }
+        if self.settings.rules.are_of_2() && !restarted && same_game && gap.ms() <= LEFT_AT_END_MS {
+            record.recent.left = those_who_left(&prev.entries, &list.entries);
+        }
+        for entry in &mut prev.entries {
+            self.end_presence(origin.server, entry.presence.take());
+        }
+        prev.entries.truncate(listed);
+        let before = if is_visible { PreviousSighting::Visible(gap) } else { PreviousSighting::Invisible };
+        Ok(Compared { rated, transition, before })
+    }
+
+    /// Credits the players of a list who are not credited for a stay.
+    fn credit_entries<S: StoreReader>(
+        &mut self,
+        origin: ListOrigin<'_, S>,
+        list: &mut player_list::PlayerList,
+        entries_before: &[PlayerEntry],
+        before: PreviousSighting,
+        record: &mut ServerRecord,
+        t_ms: i64,
+    ) -> Result<(), S::Error> {
+        for at in (0..list.entries.len()).filter(|&at| list.usable[at]) {
+            if list.entries[at].presence.is_some() {
+                continue;
+            }
+            let player = match self.player_key(origin.source, origin.game, &list.entries[at])? {
+                Some(player) => player,
+                None if self.may_introduce_name(&mut record.screening, t_ms) => {
+                    self.new_player(origin.game, &list.entries[at])
+                }
+                None => continue, // over the quota of new names: unusable in this snapshot
+            };
+            // Two names of a list may belong to one player. The entry that has the presence
+            // keeps it; without one, the first entry of the list gets it.
+            let mut present = list.entries.iter().filter_map(|entry| Some(entry.presence.as_ref()?.player));
+            if present.any(|other| other == player) {
+                continue;
+            }
+            let before = match before {
+                PreviousSighting::Visible(gap) if list.was_spectator(at, entries_before) => {
+                    PreviousSighting::Spectating(gap)
+                }
+                before => before,
+            };
+            self.credit_entry(origin, player, &mut list.entries[at], before, t_ms, &mut record.screening)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,25 +1,22 @@
 //! Credits the time between two snapshots to the map.
 
 use crate::engine::{GlobalState, StoreReader};
+use crate::model::ServerKey;
 use crate::model::commit::MapRowKey;
 use crate::model::server::CurrentMapRow;
-use crate::model::{MapKey, ServerKey, WeekKey};
 
 impl GlobalState {
-    #[allow(clippy::too_many_arguments)] // one gap of one map
     pub(super) fn credit_map_time<S: StoreReader>(
         &mut self,
         source: &S,
-        server: ServerKey,
         map_time: &mut Option<CurrentMapRow>,
-        map: MapKey,
-        week: WeekKey,
+        key: MapRowKey,
         gap_ms: i64,
         assumed: u32,
     ) -> Result<(), S::Error> {
+        let MapRowKey { week, server, map } = key;
         if !matches!(map_time, Some(m) if m.week == week && m.map == map) {
             self.flush_map_time(server, map_time.take());
-            let key = MapRowKey { week, server, map };
             let pending = self.pending.map_rows.get(&(week, server)).and_then(|rows| rows.get(&map));
             let row = match pending {
                 Some(row) => *row,

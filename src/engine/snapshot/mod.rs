@@ -153,24 +153,17 @@ impl Engine {
                     if global.week_phase(week) != WeekPhase::Running {
                         // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;
-                        global.apply_alive(server_state, &snapshot, None);
+                        global.apply_alive(server, server_state, &snapshot, None);
                     } else {
                         match global.screen(server_state, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.counts.implausible_snapshots += 1;
-                                global.apply_alive(server_state, &snapshot, players);
+                                global.apply_alive(server, server_state, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.counts.snapshots += 1;
-                                let change = global.apply_snapshot(
-                                    source,
-                                    server,
-                                    server_state,
-                                    snapshot,
-                                    family,
-                                    credible,
-                                    week,
-                                )?;
+                                let change =
+                                    global.apply_snapshot(source, server, server_state, snapshot, credible, week)?;
                                 self.counts.rounds += u64::from(change.rated);
                                 compared = Some(change);
                             }
@@ -208,6 +201,7 @@ impl GlobalState {
     /// Applies the fields that every reply contains, complete or not.
     fn update_server_info(
         &mut self,
+        server: ServerKey,
         server_state: &mut ServerState,
         snapshot: &Snapshot,
         game: Option<GameKey>,
@@ -221,6 +215,7 @@ impl GlobalState {
         record.slots = snapshot.slots;
         if record.hostname != snapshot.hostname {
             record.hostname.clone_from(&snapshot.hostname);
+            self.server_name_changed(server);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::screening::apply_check;
 use crate::engine::shared::Shared;
 use crate::engine::{GlobalState, ServerState, StoreReader};
-use crate::model::commit::WeekPhase;
+use crate::model::commit::{MapRowKey, WeekPhase};
 use crate::model::server::{PartialList, ScreenReason, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::{GameKey, MapKey, ServerKey, WeekKey};
@@ -22,7 +22,7 @@ impl GlobalState {
     ) -> Result<(), S::Error> {
         let rules = &self.settings.rules;
         if !rules.are_of_2() {
-            self.apply_alive(server_state, snapshot, snapshot.announced_players());
+            self.apply_alive(server, server_state, snapshot, snapshot.announced_players());
             return Ok(());
         }
         let t_ms = snapshot.t_ms;
@@ -37,7 +37,7 @@ impl GlobalState {
         let week = self.calendar.week(t_ms);
         self.update_current_windows(source, t_ms);
         if record.greylist_reason.is_some() || self.week_phase(week) != WeekPhase::Running {
-            self.apply_alive(server_state, snapshot, players);
+            self.apply_alive(server, server_state, snapshot, players);
             server_state.record.recent.count_unverified |= is_unverified;
             server_state.record.class = self.class_of_answer(server_state);
             return Ok(());
@@ -51,7 +51,7 @@ impl GlobalState {
             false => match self.game_within_quota(screening, &snapshot.game, t_ms) {
                 Some(game) => Some(game),
                 None => {
-                    self.apply_alive(server_state, snapshot, None);
+                    self.apply_alive(server, server_state, snapshot, None);
                     return Ok(());
                 }
             },
@@ -60,7 +60,7 @@ impl GlobalState {
             true => before.map_or(record.map, |before| before.map),
             false => Some(self.map_within_quota(screening, &snapshot.map, t_ms).0),
         };
-        self.update_server_info(server_state, snapshot, game, map);
+        self.update_server_info(server, server_state, snapshot, game, map);
         let record = &mut *server_state.record;
         if let Some(players) = players {
             record.count = players;
@@ -79,10 +79,16 @@ impl GlobalState {
 
     /// A snapshot that only shows that the server is alive, its map and, if known, its player count. It
     /// never creates a key.
-    pub(super) fn apply_alive(&mut self, server_state: &mut ServerState, snapshot: &Snapshot, players: Option<u32>) {
+    pub(super) fn apply_alive(
+        &mut self,
+        server: ServerKey,
+        server_state: &mut ServerState,
+        snapshot: &Snapshot,
+        players: Option<u32>,
+    ) {
         let game = self.games.find(&snapshot.game).map(GameKey);
         let map = self.maps.find(&snapshot.map).map(MapKey);
-        self.update_server_info(server_state, snapshot, game.or(server_state.record.game), map);
+        self.update_server_info(server, server_state, snapshot, game.or(server_state.record.game), map);
         if let Some(players) = players {
             server_state.record.count = players;
             server_state.record.recent.count_unverified = false;
@@ -103,7 +109,8 @@ impl GlobalState {
         let assumed = series::assumed_players(record);
         match before.and_then(|before| Some((before.map?, t_ms - before.t_ms))) {
             Some((map, gap_ms)) if gap_ms <= INVISIBLE_GAP_MS => {
-                self.credit_map_time(source, server, &mut record.map_time, map, week, gap_ms, assumed)
+                let key = MapRowKey { week, server, map };
+                self.credit_map_time(source, &mut record.map_time, key, gap_ms, assumed)
             }
             _ => Ok(()),
         }

@@ -34,13 +34,28 @@ pub(super) enum PreviousSighting {
     Spectating(Gap),
 }
 
+/// Where a list comes from.
+#[derive(Debug)]
+pub(super) struct ListOrigin<'s, S> {
+    /// The committed records.
+    pub source: &'s S,
+    pub server: ServerKey,
+    pub game: GameKey,
+}
+
+impl<S> Clone for ListOrigin<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for ListOrigin<'_, S> {}
+
 impl GlobalState {
-    #[allow(clippy::too_many_arguments)] // one player in one gap
+    /// Credits a player who was in the list before, too.
     pub(super) fn credit_stay<S: StoreReader>(
         &mut self,
-        source: &S,
-        server: ServerKey,
-        game: GameKey,
+        origin: ListOrigin<'_, S>,
         before: &mut PlayerEntry,
         now: &mut PlayerEntry,
         gap: Gap,
@@ -57,7 +72,7 @@ impl GlobalState {
         let complete = clq1::spread_gain(start, segment, gain, gap.from_ms, gap.to_ms);
         let has_points = now.points.is_some();
         let (player, mut saturated) = (presence.player, false);
-        for (window, row) in self.current_rows(source, server, game, &mut presence, gap.to_ms)? {
+        for (window, row) in self.current_rows(origin, &mut presence, gap.to_ms)? {
             if has_points && !row.has_points {
                 // The player is on all boards from now on.
                 self.board_cache.mark_dirty(*window, player);
@@ -73,18 +88,16 @@ impl GlobalState {
         }
         self.points_saturated += u64::from(saturated);
         if before.display() != now.display() {
-            self.rename(source, presence.player, now.display())?;
+            self.rename(origin.source, presence.player, now.display())?;
         }
         now.presence = Some(presence);
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // one player who joins
+    /// Credits a player who joins.
     pub(super) fn credit_entry<S: StoreReader>(
         &mut self,
-        source: &S,
-        server: ServerKey,
-        game: GameKey,
+        origin: ListOrigin<'_, S>,
         player: PlayerKey,
         entry: &mut PlayerEntry,
         before: PreviousSighting,
@@ -101,7 +114,7 @@ impl GlobalState {
         let gain = self.credible_gain(gain, screening, t_ms);
         let has_points = entry.points.is_some();
         let mut saturated = false;
-        for (_, row) in self.current_rows(source, server, game, &mut presence, t_ms)? {
+        for (_, row) in self.current_rows(origin, &mut presence, t_ms)? {
             row.starts = row.starts.saturating_add(starts);
             row.time_est_ms += time_est_ms;
             row.has_points |= has_points;
@@ -129,9 +142,7 @@ impl GlobalState {
     /// created; rows of windows that have ended are moved to the pending rows.
     pub(super) fn current_rows<'a, S: StoreReader>(
         &mut self,
-        source: &S,
-        server: ServerKey,
-        game: GameKey,
+        ListOrigin { source, server, game }: ListOrigin<'_, S>,
         presence: &'a mut Presence,
         t_ms: i64,
     ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], S::Error> {
@@ -161,9 +172,7 @@ impl GlobalState {
     /// rows of windows that were imported, and all rows after a merge.
     pub(super) fn load_missing_rows<S: StoreReader>(
         &mut self,
-        source: &S,
-        server: ServerKey,
-        game: GameKey,
+        ListOrigin { source, server, game }: ListOrigin<'_, S>,
         presence: &mut Presence,
     ) -> Result<(), S::Error> {
         let player = presence.player;

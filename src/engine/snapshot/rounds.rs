@@ -2,21 +2,27 @@
 
 use std::hint::black_box;
 
-use super::presence::rows_of;
+use super::presence::{ListOrigin, rows_of};
 use crate::engine::{GlobalState, StoreReader};
 use crate::model::row::Rating;
 use crate::model::server::PlayerEntry;
-use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
+use crate::model::{GameKey, PlayerKey, TagKey, WindowKey};
 use crate::rank::{clq2, elo, round};
+
+/// A final list, in the order of the server.
+struct Round<'r> {
+    /// `None`: without a presence.
+    players: &'r [Option<PlayerKey>],
+    points: &'r [i64],
+    t_ms: i64,
+}
 
 impl GlobalState {
     /// Rates a final list: ELO and CLQ2 (docs/rules.md sections 4, 6, 7), credited to the windows of the
     /// snapshot that revealed the restart. `game` is the game of the list.
     pub(super) fn rate_round<S: StoreReader>(
         &mut self,
-        source: &S,
-        server: ServerKey,
-        game: GameKey,
+        origin: ListOrigin<'_, S>,
         tags: &[TagKey],
         entries: &mut [PlayerEntry],
         t_ms: i64,
@@ -24,7 +30,7 @@ impl GlobalState {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
         for &(at, _) in &order {
             if let Some(presence) = &mut entries[usize::from(at)].presence {
-                self.current_rows(source, server, game, presence, t_ms)?;
+                self.current_rows(origin, presence, t_ms)?;
             }
         }
         // Prefetched, as in `prefetch_rows`: these fields are reached through a pointer in the
@@ -58,27 +64,24 @@ impl GlobalState {
                 let rounds = row.elo_rounds.saturating_add(1);
                 row.set_rating(Rating { elo: rating, rounds, at_ms: t_ms });
             }
-            self.rate_scope(source, window, game, None, &players, &points, t_ms)?;
-            for &tag in &tags {
-                self.rate_scope(source, window, game, Some(tag), &players, &points, t_ms)?;
+            let round = Round { players: &players, points: &points, t_ms };
+            for tag in std::iter::once(None).chain(tags.iter().copied().map(Some)) {
+                self.rate_scope(origin.source, window, origin.game, tag, &round)?;
             }
         }
         Ok(true)
     }
 
-    /// Rates the same round for the separate rating of a scope: the game, or a tag. `players`
-    /// and `points` are in the order of the list.
-    #[allow(clippy::too_many_arguments)] // one round of one scope
+    /// Rates the same round for the separate rating of a scope: the game, or a tag.
     fn rate_scope<S: StoreReader>(
         &mut self,
         source: &S,
         window: WindowKey,
         game: GameKey,
         tag: Option<TagKey>,
-        players: &[Option<PlayerKey>],
-        points: &[i64],
-        t_ms: i64,
+        round: &Round<'_>,
     ) -> Result<(), S::Error> {
+        let &Round { players, points, t_ms } = round;
         self.player_windows.prefetch(players.iter().flatten().map(|player| (window, *player)));
         let mut before = Vec::with_capacity(players.len());
         for player in players {

@@ -33,6 +33,8 @@ pub(super) struct Credible {
     pub map_without_key: Option<Name>,
     /// The player count, if the list does not show it because the reply only counts bots.
     pub players: Option<u32>,
+    /// How its names are read.
+    pub family: NameFamily,
 }
 
 impl Engine {
@@ -84,10 +86,10 @@ impl GlobalState {
         let rules = &self.settings.rules;
         if !rules.screen.enabled {
             if server_state.record.greylist_reason.is_some() {
-                return self.known_keys(snapshot, None);
+                return self.known_keys(snapshot, None, family);
             }
             let (game, map) = (self.game_key(&snapshot.game), self.map_key(&snapshot.map));
-            return ScreeningResult::Credible(Credible { game, map, map_without_key: None, players: None });
+            return ScreeningResult::Credible(Credible { game, map, map_without_key: None, players: None, family });
         }
         let record = &mut *server_state.record;
         let screening = record.screening.get_or_insert_default();
@@ -116,14 +118,14 @@ impl GlobalState {
         }
 
         if record.greylist_reason.is_some() {
-            return self.known_keys(snapshot, players);
+            return self.known_keys(snapshot, players, family);
         }
         screen::start_day_if_new(screening, self.calendar.day(t_ms));
         let Some(game) = self.game_within_quota(screening, &snapshot.game, t_ms) else {
             return ScreeningResult::Implausible { players: None };
         };
         let (map, map_without_key) = self.map_within_quota(screening, &snapshot.map, t_ms);
-        ScreeningResult::Credible(Credible { game, map, map_without_key, players })
+        ScreeningResult::Credible(Credible { game, map, map_without_key, players, family })
     }
 
     /// The key of a game. `None`: the server may not introduce it (check 4), which is recorded.
@@ -164,11 +166,11 @@ impl GlobalState {
 
     /// The keys of a snapshot of a greylisted server, which gets no new ones. Without them only its
     /// player count is used.
-    fn known_keys(&self, snapshot: &Snapshot, players: Option<u32>) -> ScreeningResult {
+    fn known_keys(&self, snapshot: &Snapshot, players: Option<u32>, family: NameFamily) -> ScreeningResult {
         match (self.games.find(&snapshot.game), self.maps.find(&snapshot.map)) {
             (Some(game), Some(map)) => {
                 let (game, map) = (GameKey(game), MapKey(map));
-                ScreeningResult::Credible(Credible { game, map, map_without_key: None, players })
+                ScreeningResult::Credible(Credible { game, map, map_without_key: None, players, family })
             }
             _ => ScreeningResult::Implausible { players: players.or(Some(snapshot.players.len() as u32)) },
         }

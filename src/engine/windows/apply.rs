@@ -1,6 +1,6 @@
 //! Applies the steps of a rebuild of windows: see [`import`](super::import).
 
-use super::CurrentWindows;
+use super::current::CurrentWindows;
 use crate::engine::{Engine, GlobalState, StoreReader};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::name::Name;

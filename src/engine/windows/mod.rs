@@ -3,11 +3,11 @@
 //! See [`crate::board::window`] for when a window begins and ends.
 
 mod apply;
+pub(super) mod current;
 pub(super) mod import;
 pub(super) mod rebuild;
 
-use std::ops::Range;
-
+use self::current::CurrentWindows;
 use super::pending::Pending;
 use super::{Engine, GlobalState, StoreReader};
 use crate::model::calendar::WEEK_MS;
@@ -17,14 +17,6 @@ use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey, WindowType};
 /// A week is closed this long after its end, so that replies in flight are still credited to
 /// it.
 pub(super) const CLOSE_DELAY_MS: i64 = 10_000;
-
-/// The current windows, and the time range in which they are current.
-#[derive(Debug, Default)]
-pub(super) struct CurrentWindows {
-    valid: Range<i64>,
-    /// In order of key; not empty once there was a snapshot.
-    pub keys: Vec<WindowKey>,
-}
 
 impl Engine {
     /// Deletes windows that do not match the settings: a window with changed boundaries is a

@@ -8,7 +8,7 @@
 //! queried all the time.
 
 use crate::board::window::{Shape, WindowTypes, label, type_name};
-use crate::engine::windows::CurrentWindows;
+use crate::engine::windows::current::CurrentWindows;
 use crate::engine::{Engine, EngineSettings, GlobalState, ServerState};
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};

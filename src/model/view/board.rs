@@ -353,3 +353,10 @@ pub struct FusedView {
     /// The player's position on each board that contains the player.
     pub positions: BTreeMap<Ranking, u32>,
 }
+
+/// The answer to a query of one board.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoardAnswer {
+    pub head: BoardHead,
+    pub rows: Vec<BoardRow>,
+}

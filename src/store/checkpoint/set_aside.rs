@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::Kind;
 use super::{CheckpointFile, CheckpointFiles, DIR, listed, records};
+use crate::store::dir::database;
 use crate::store::dir::files::{self, io_error};
 use crate::store::dir::lock;
 use crate::store::error::StoreError;
@@ -74,6 +75,6 @@ impl UnusableDeltas {
             files = self.later.len(),
             "deltas of the state are set aside, because one is damaged or missing; the log since then replaces them"
         );
-        files::remove_databases(&self.state_dir, lock::LOCK_TIMEOUT)
+        database::remove_databases(&self.state_dir, lock::LOCK_TIMEOUT)
     }
 }

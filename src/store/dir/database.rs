@@ -254,6 +254,22 @@ fn sled_error(operation: &'static str, dir: &Path, source: sled::Error) -> Store
     }
 }
 
+/// Removes all databases of a state directory, in any condition. Waits until this process has closed them.
+pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(), StoreError> {
+    let dirs = files::database_dirs(dir)?;
+    for database in &dirs {
+        lock::retry_until_unlocked(database, wait, || Ok((!lock::is_database_locked(database)?).then_some(())))?;
+    }
+    match std::fs::remove_file(dir.join(files::CURRENT)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(files::io_error("remove", &dir.join(files::CURRENT))(error));
+        }
+        _ => {}
+    }
+    files::remove_database_files(dir)?;
+    dirs[1..].iter().try_for_each(|database| files::remove_database(database))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,13 +11,10 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
-use nix::unistd::{AccessFlags, Gid, Group, Uid, User, access, geteuid};
+use nix::unistd::{Gid, Group, Uid, User, geteuid};
 
-use super::lock;
-use crate::store::checkpoint;
 use crate::store::error::StoreError;
 
 /// The directory in which sled stores values that are too large for its log.
@@ -27,7 +24,7 @@ pub(in crate::store) const BLOBS: &str = "blobs";
 pub(in crate::store) const LOG: &str = "log";
 
 /// The file that names the directory of the database.
-const CURRENT: &str = "current";
+pub(in crate::store) const CURRENT: &str = "current";
 
 /// The file that exists while an open database was not compared with the checkpoint files.
 pub(in crate::store) const UNCOMPARED: &str = "uncompared";
@@ -68,7 +65,7 @@ pub(in crate::store) fn read_current(dir: &Path) -> Result<Option<CurrentDatabas
 }
 
 /// Like [`read_current`]; a damaged file, or the name of a database that does not exist, counts as none.
-fn readable_current(dir: &Path) -> Result<Option<CurrentDatabase>, StoreError> {
+pub(in crate::store) fn readable_current(dir: &Path) -> Result<Option<CurrentDatabase>, StoreError> {
     match read_current(dir) {
         Ok(current) => Ok(current.filter(|current| dir.join(current.name()).is_dir())),
         Err(StoreError::Damaged { .. }) => Ok(None),
@@ -107,26 +104,6 @@ fn database_number(name: &str) -> Option<u64> {
     name.strip_prefix("db.")?.parse().ok()
 }
 
-/// The existing state files, relative to the directory, in order of name.
-pub(in crate::store) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found: Vec<PathBuf> = [CURRENT, UNCOMPARED, MANIFEST].map(PathBuf::from).into();
-    found.retain(|name| dir.join(name).is_file());
-    match readable_current(dir)? {
-        None => found.extend(list_database(dir)?),
-        Some(current) => {
-            let name = PathBuf::from(current.name());
-            found.extend(list_database(&dir.join(&name))?.into_iter().map(|file| name.join(file)));
-        }
-    }
-    found.extend(checkpoint::list(dir)?);
-    let log = dir.join(LOG);
-    let segments = metadata_if_exists(&log)?.map_or(Ok(Vec::new()), |_| file_names(&log))?;
-    let segments = segments.into_iter().map(|name| Path::new(LOG).join(name));
-    found.extend(segments.filter(|name| name.extension().is_some_and(|end| end == "log")));
-    found.sort();
-    Ok(found)
-}
-
 /// The existing files of a database, relative to its directory.
 pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
@@ -142,20 +119,6 @@ pub(in crate::store) fn list_database(dir: &Path) -> Result<Vec<PathBuf>, StoreE
             _ => {}
         }
     }
-    Ok(found)
-}
-
-/// The existing directories with state files, relative to the state directory, parents
-/// first. The first is the state directory itself.
-pub(in crate::store) fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found = vec![PathBuf::new()];
-    let database = readable_current(dir)?.map_or_else(PathBuf::new, |current| current.name().into());
-    let blobs = database.join(BLOBS);
-    found.extend(
-        [database, blobs, checkpoint::DIR.into(), LOG.into()]
-            .into_iter()
-            .filter(|name| !name.as_os_str().is_empty() && dir.join(name).is_dir()),
-    );
     Ok(found)
 }
 
@@ -184,20 +147,6 @@ pub(in crate::store) fn database_dirs(dir: &Path) -> Result<Vec<PathBuf>, StoreE
         is_database.then(|| dir.join(name))
     }));
     Ok(dirs)
-}
-
-/// Removes all databases of a state directory, in any condition. Waits until this process has closed them.
-pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(), StoreError> {
-    let dirs = database_dirs(dir)?;
-    for database in &dirs {
-        lock::retry_until_unlocked(database, wait, || Ok((!lock::is_database_locked(database)?).then_some(())))?;
-    }
-    match fs::remove_file(dir.join(CURRENT)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error("remove", &dir.join(CURRENT))(error)),
-        _ => {}
-    }
-    remove_database_files(dir)?;
-    dirs[1..].iter().try_for_each(|database| remove_database(database))
 }
 
 /// Removes the names of the files that sled has open, so that they are gone when the process is killed. It
@@ -229,37 +178,6 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
     }
 }
 
-/// Removes a state directory. Fails if it contains other files.
-pub(in crate::store) fn remove_state_dir(dir: &Path) -> Result<(), StoreError> {
-    remove_state_files(dir)?;
-    fs::remove_dir(dir).map_err(io_error("remove", dir))
-}
-
-/// Removes the files and directories in a state directory. Fails if a directory contains other files.
-pub(in crate::store) fn remove_state_files(dir: &Path) -> Result<(), StoreError> {
-    let inner: Vec<PathBuf> = directories(dir)?.into_iter().skip(1).collect();
-    for path in state_files(dir)?.into_iter().map(|name| dir.join(name)) {
-        fs::remove_file(&path).map_err(io_error("remove", &path))?;
-    }
-    for path in inner.into_iter().rev().map(|name| dir.join(name)) {
-        fs::remove_dir(&path).map_err(io_error("remove", &path))?;
-    }
-    Ok(())
-}
-
-/// Waits until all files are on disk. Returns their total size.
-pub(in crate::store) fn sync_files(dir: &Path) -> Result<u64, StoreError> {
-    let mut bytes = 0;
-    for path in state_files(dir)?.into_iter().chain(directories(dir)?.into_iter().rev()) {
-        let path = dir.join(path);
-        let file = File::open(&path).map_err(io_error("open", &path))?;
-        file.sync_all().map_err(io_error("sync", &path))?;
-        let metadata = file.metadata().map_err(io_error("read the metadata of", &path))?;
-        bytes += if metadata.is_file() { metadata.len() } else { 0 };
-    }
-    Ok(bytes)
-}
-
 /// Waits until the name of a directory is on disk.
 pub(in crate::store) fn sync_parent(dir: &Path) -> Result<(), StoreError> {
     // The parent of a single name is the empty path, which cannot be opened.
@@ -280,72 +198,15 @@ pub(in crate::store) fn is_snapshot(name: &str) -> bool {
     name.starts_with("snap.") && !name.ends_with(".generating")
 }
 
-fn file_names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(in crate::store) fn file_names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
     entries.map(|entry| Ok(entry.map_err(io_error("list", dir))?.file_name().into())).collect()
-}
-
-/// Fails if the directory cannot be a state directory written by clqd.
-pub(in crate::store) fn check_is_state(dir: &Path) -> Result<(), StoreError> {
-    match fs::metadata(dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(StoreError::MissingStateDir { path: dir.to_owned() });
-        }
-        Err(error) => return Err(io_error("read the metadata of", dir)(error)),
-        Ok(_) => {}
-    }
-    for name in ["db", "conf", CURRENT] {
-        match fs::metadata(dir.join(name)) {
-            Ok(_) => return Ok(()),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(io_error("read the metadata of", &dir.join(name))(error)),
-        }
-    }
-    match checkpoint::list(dir)?.is_empty() {
-        true => Err(StoreError::NotAStateDir { path: dir.to_owned() }),
-        false => Ok(()),
-    }
-}
-
-/// Fails if this process lacks a permission that sled needs; an error of sled names no
-/// file.
-pub(in crate::store) fn check_access(dir: &Path) -> Result<(), StoreError> {
-    let check = |operation, path: &Path, flags| match access(path, flags) {
-        Ok(()) | Err(nix::errno::Errno::ENOENT) => Ok(()),
-        Err(errno) => Err(io_error(operation, path)(errno.into())),
-    };
-    for name in directories(dir)? {
-        check("write to", &dir.join(name), AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK)?;
-    }
-    for name in state_files(dir)? {
-        check("write to", &dir.join(name), AccessFlags::R_OK | AccessFlags::W_OK)?;
-    }
-    Ok(())
 }
 
 /// Creates a directory that only the owner and the group can read, and those above it, unless they
 /// exist.
 pub(in crate::store) fn create_dir(dir: &Path) -> Result<(), StoreError> {
     fs::DirBuilder::new().recursive(true).mode(0o750).create(dir).map_err(io_error("create", dir))
-}
-
-/// Makes the files readable for the group if the directory is: files created under a
-/// stricter umask would not be readable for `clqd status`.
-pub(in crate::store) fn grant_group_read(dir: &Path) -> Result<(), StoreError> {
-    let dir_mode = fs::metadata(dir).map_err(io_error("read the metadata of", dir))?.permissions().mode();
-    if dir_mode & 0o050 != 0o050 {
-        return Ok(());
-    }
-    for path in directories(dir)?.into_iter().skip(1).chain(state_files(dir)?).map(|name| dir.join(name)) {
-        let Some(metadata) = metadata_if_exists(&path)? else { continue };
-        let required = if metadata.is_dir() { 0o050 } else { 0o040 };
-        let mode = metadata.permissions().mode();
-        if mode & required != required && metadata.uid() == geteuid().as_raw() {
-            fs::set_permissions(&path, PermissionsExt::from_mode(mode | required))
-                .map_err(io_error("change the mode of", &path))?;
-        }
-    }
-    Ok(())
 }
 
 /// Free space of the disk that a file is on, bytes.

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use super::{files, lock};
 use crate::store::checkpoint;
 use crate::store::error::StoreError;
+use crate::store::state_files;
 
 /// Directory for copies if `TMPDIR` is not set: it is on disk, whereas `/tmp` may be in
 /// memory.
@@ -60,7 +61,7 @@ pub(in crate::store) fn copy_into(
     with_log: WithLog,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<(), StoreError> {
-    files::check_is_state(source)?;
+    state_files::check_is_state(source)?;
     lock::retry_unless_cancelled(is_cancelled, source, lock::LOCK_TIMEOUT, || {
         if lock::is_locked(source)? {
             return Ok(None);
@@ -85,7 +86,7 @@ fn file_stamps(dir: &Path, with_log: WithLog) -> Result<Option<Vec<FileStamp>>, 
         true => with_log == WithLog::Yes,
         false => !has_files || name.starts_with(checkpoint::DIR),
     };
-    for name in files::state_files(dir)?.into_iter().filter(is_copied) {
+    for name in state_files::state_files(dir)?.into_iter().filter(is_copied) {
         let Some(file) = files::metadata_if_exists(&dir.join(&name))? else { return Ok(None) };
         let stamp = [
             file.dev() as i64,

@@ -1,25 +1,17 @@
 //! `/metrics`: the status of the daemon and the counters of the web interface for Prometheus.
 
+pub(super) mod endpoint;
 mod format;
 mod status;
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use axum::http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-
-use self::format::Format;
-use super::context::WebContext;
 
 /// Upper bounds of the durations of requests, s. The engine answers within some ms; the last
 /// bound is twice its timeout.
@@ -65,26 +57,4 @@ impl WebMetrics {
         self.durations.get_or_create(&vec![("route", route.clone())]).observe(duration.as_secs_f64());
         self.requests.get_or_create(&vec![("route", route), ("status", status.as_str().to_owned())]).inc();
     }
-}
-
-pub(super) async fn metrics(State(context): State<Arc<WebContext>>, headers: HeaderMap) -> Response {
-    let mut registry = Registry::with_prefix("clqd");
-    let status = context.status().await;
-    // If the engine does not answer, its metrics are absent, so that no graph shows old values.
-    status::register_responding(&mut registry, status.is_ok());
-    if let Ok(status) = status {
-        status::register(&mut registry, &status);
-    }
-    let mut text = String::with_capacity(16 * 1024);
-    encode(&mut text, &[&registry, &context.metrics.registry]).expect("writing to memory does not fail");
-    let format = Format::accepted_by(&headers);
-    let text = format.text_of(&text);
-    ([(CONTENT_TYPE, format.content_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")], text).into_response()
-}
-
-fn encode(text: &mut String, registries: &[&Registry]) -> fmt::Result {
-    for registry in registries {
-        encode_registry(text, registry)?;
-    }
-    encode_eof(text)
 }

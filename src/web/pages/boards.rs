@@ -118,41 +118,62 @@ pub(super) async fn section(
 ) -> Result<Section, Problem> {
     let all_windows = context.windows().await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
-    let Some(name) = parameters.ranking.as_deref().filter(|name| !name.is_empty()) else {
-        let selector = |window: Option<&str>| BoardsSelector {
-            scope: scope.clone(),
-            window: window.map(str::to_owned),
-            at_ms: None,
-        };
-        let parts = parts(context, selector(window), BoardQuery::Top { count: TOP_ENTRIES }).await?;
-        let before = parts.first().and_then(|board| window_before(&all_windows, &board.head.window));
-        let players: Vec<PlayerSelector> = parts.iter().flat_map(BoardPart::players).collect();
-        let previous = match before.filter(|_| !players.is_empty()) {
-            Some(before) => {
-                kept(self::parts(context, selector(Some(before)), BoardQuery::Positions { players }).await)?
-            }
-            None => None,
-        };
-        let mut previous = previous.into_iter().flatten().map(|part| part.positions());
-        let boards: Vec<(BoardPart, PreviousPositions)> =
-            parts.into_iter().map(|part| (part, previous.next())).collect();
-        let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
-        let markup = html! {
-            (heading(&boards[0].0.head, &all_windows, path, None, week_coverage))
-            div .grid {
-                @for (board, previous) in &boards {
-                    @let (title, unit) = ranking_name(board.head.ranking);
-                    section {
-                        h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) "#boards" } { (title) } span .soft { ", " (unit) } }
-                        (board.table(previous))
-                        p .soft { (players_text(board.head.size)) }
-                    }
+    let place = Place { scope, path, all_windows: &all_windows, window, week_coverage };
+    match parameters.ranking.as_deref().filter(|name| !name.is_empty()) {
+        None => all_rankings(context, &place).await,
+        Some(name) => one_ranking(context, &place, query::ranking(name)?, parameters).await,
+    }
+}
+
+/// Whose boards are shown, and where.
+struct Place<'p> {
+    scope: &'p Scope,
+    path: &'p str,
+    all_windows: &'p [WindowSummary],
+    /// The label that was asked for.
+    window: Option<&'p str>,
+    week_coverage: Option<f64>,
+}
+
+/// The first positions of every ranking.
+async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section, Problem> {
+    let &Place { scope, path, all_windows, window, week_coverage } = place;
+    let selector =
+        |window: Option<&str>| BoardsSelector { scope: scope.clone(), window: window.map(str::to_owned), at_ms: None };
+    let parts = parts(context, selector(window), BoardQuery::Top { count: TOP_ENTRIES }).await?;
+    let before = parts.first().and_then(|board| window_before(all_windows, &board.head.window));
+    let players: Vec<PlayerSelector> = parts.iter().flat_map(BoardPart::players).collect();
+    let previous = match before.filter(|_| !players.is_empty()) {
+        Some(before) => kept(self::parts(context, selector(Some(before)), BoardQuery::Positions { players }).await)?,
+        None => None,
+    };
+    let mut previous = previous.into_iter().flatten().map(|part| part.positions());
+    let boards: Vec<(BoardPart, PreviousPositions)> = parts.into_iter().map(|part| (part, previous.next())).collect();
+    let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
+    let markup = html! {
+        (heading(&boards[0].0.head, all_windows, path, None, week_coverage))
+        div .grid {
+            @for (board, previous) in &boards {
+                @let (title, unit) = ranking_name(board.head.ranking);
+                section {
+                    h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) "#boards" } { (title) } span .soft { ", " (unit) } }
+                    (board.table(previous))
+                    p .soft { (players_text(board.head.size)) }
                 }
             }
-        };
-        return Ok(Section { choice: window.map(|_| format!("Rankings of {shown}")), markup });
+        }
     };
-    let ranking = query::ranking(name)?;
+    Ok(Section { choice: window.map(|_| format!("Rankings of {shown}")), markup })
+}
+
+/// A page of the board of one ranking.
+async fn one_ranking(
+    context: &WebContext,
+    place: &Place<'_>,
+    ranking: Ranking,
+    parameters: &BoardParameters,
+) -> Result<Section, Problem> {
+    let &Place { scope, path, all_windows, window, week_coverage } = place;
     let start = parameters.start.map_or(1, Number::to);
     let player = parameters.player.as_deref().map(str::trim).filter(|player| !player.is_empty());
     let mut not_found = None;
@@ -179,14 +200,14 @@ pub(super) async fn section(
         }
     };
     board.entries.truncate(PAGE_ENTRIES as usize);
-    let previous = previous(context, scope, &all_windows, &board).await?;
+    let previous = previous(context, scope, all_windows, &board).await?;
     let (title, unit) = ranking_name(ranking);
     let shown = &board.head.window.window;
     let link = |start: u64| format!("{path}?window={shown}&ranking={}&start={start}#boards", ranking.name());
     let first = board.entries.first().map_or(1, |entry| entry.at.position);
     let last = board.entries.last().map_or(0, |entry| entry.at.position);
     let markup = html! {
-        (heading(&board.head, &all_windows, path, Some(ranking), week_coverage))
+        (heading(&board.head, all_windows, path, Some(ranking), week_coverage))
         ul .tabs {
             li { a href={ (path) "?window=" (shown) "#boards" } { "All rankings" } }
             @for other in Ranking::ALL {

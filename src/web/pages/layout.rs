@@ -1,11 +1,11 @@
 //! The frame of every page, and the headers of its answer.
 
+use axum::body::Body;
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
-use super::error_page;
 use crate::model::shown_text::shown;
 use crate::web::answer::{MAX_AGE_S, answer};
 use crate::web::problem::Problem;
@@ -90,13 +90,13 @@ impl IntoResponse for Page {
     fn into_response(self) -> Response {
         let max_age_s = self.max_age_s;
         let response = answer("text/html; charset=utf-8", self.into_html().into_bytes(), max_age_s);
-        with_policy(response.unwrap_or_else(error_page::response))
+        with_policy(response.unwrap_or_else(error_page))
     }
 }
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        error_page::response(self.0)
+        error_page(self.0)
     }
 }
 
@@ -105,4 +105,20 @@ pub(super) fn with_policy(mut response: Response) -> Response {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
+}
+
+/// The page of an error.
+pub(in crate::web) fn error_page(problem: Problem) -> Response {
+    let body = html! {
+        h1 { (problem.title()) }
+        p { (shown(&problem.detail)) }
+        @if let Some(seconds) = problem.retry_after_s { p { "Try again in " (seconds) " s." } }
+        p { a href="/" { "To the first page" } }
+    };
+    let page = Page::new(problem.title(), body).into_html();
+    let mut response = problem.into_response();
+    *response.body_mut() = Body::from(page);
+    response.headers_mut().remove(CONTENT_LENGTH);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    with_policy(response)
 }

@@ -5,7 +5,7 @@
 //!   [`search`], [`about`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
-//! - [`layout`]: the frame of all pages. [`error_page`]: errors.
+//! - [`layout`]: the frame of all pages, and errors as pages, with the status and the headers that programs get, too.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
 mod about;
@@ -13,11 +13,10 @@ mod api;
 mod banners;
 mod boards;
 pub(super) mod chart;
-pub(super) mod error_page;
 pub(super) mod format;
 mod groups;
 mod home;
-mod layout;
+pub(super) mod layout;
 mod map;
 pub(super) mod names;
 mod online;

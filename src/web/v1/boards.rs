@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use super::openapi::{Cached, NotFound, Refused};
+use super::responses::{Cached, NotFound, Refused};
 use super::rows::{BoardHeadRow, EntryRow, WindowRow};
 use crate::api::{Request, Row};
 use crate::board::window::TIME_MS_MAX;

@@ -19,15 +19,16 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use super::openapi::{self, NotFound, Problems, Removed};
+use super::responses::{NotFound, Problems, Removed};
 use super::rows::{OverviewRow, ServerDetailRow};
+use super::schemas::without;
 use super::series::overview_content;
 use crate::api::{Request, Row, json};
+use crate::web::client_address::Client;
 use crate::web::context::WebContext;
 use crate::web::live_streams::StreamPlace;
 use crate::web::problem::Problem;
 use crate::web::query;
-use crate::web::router::Client;
 use crate::web::visitor::VisitorDetail;
 
 /// How often a stream looks for changes.
@@ -63,7 +64,7 @@ struct LiveServer;
 
 impl PartialSchema for LiveServer {
     fn schema() -> RefOr<Schema> {
-        openapi::without(ServerDetailRow::schema(), &FIELDS_LEFT_OUT)
+        without(ServerDetailRow::schema(), &FIELDS_LEFT_OUT)
     }
 }
 

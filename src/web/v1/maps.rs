@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::openapi::{Cached, NotFound};
+use super::responses::{Cached, NotFound};
 use super::rows::{MapRow, MapTotalsRow};
 use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer};

@@ -11,16 +11,17 @@ use std::sync::LazyLock;
 
 use axum::http::Uri;
 use axum::response::Response as HttpResponse;
+use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, ParameterStyle};
-use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaType, Type};
-use utoipa::openapi::{Content, KnownFormat, Object, RefOr, Required, Response, ResponseBuilder, SchemaFormat};
-use utoipa::{IntoResponses, OpenApi, ToSchema};
+use utoipa::openapi::schema::{AdditionalProperties, Schema, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, Object, RefOr, Required, SchemaFormat};
 
+use super::responses::Cached;
+use super::schemas::visit;
 use super::{boards, live, maps, players, search, series, servers, status};
 use crate::api::json;
 use crate::web::answer::{STATIC_MAX_AGE_S, answer};
-use crate::web::limits::{REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX, URI_BYTES_MAX};
-use crate::web::problem::{PROBLEM_JSON, Problem, ProblemBody};
+use crate::web::problem::{Problem, ProblemBody};
 use crate::web::query;
 
 /// The prefix of a reference to a component.
@@ -77,87 +78,6 @@ struct Exclusive {
     description: &'static str,
     parameters: &'static [&'static str],
     is_required: bool,
-}
-
-/// Errors of all requests.
-pub(super) struct Problems;
-
-/// As [`Problems`], of an answer with an ETag.
-pub(super) struct Cached;
-
-/// What was requested does not exist.
-pub(super) struct NotFound;
-
-/// The server was removed.
-pub(super) struct Removed;
-
-/// The player was merged into another one.
-pub(super) struct Moved;
-
-/// The request is valid, but not possible now.
-pub(super) struct Refused;
-
-fn problems<const N: usize>(problems: [(&str, &str); N]) -> BTreeMap<String, RefOr<Response>> {
-    let response = |description: &str| {
-        let schema = utoipa::openapi::Ref::from_schema_name(ProblemBody::name());
-        let content = Content::new(Some(schema));
-        ResponseBuilder::new().description(description).content(PROBLEM_JSON, content).build()
-    };
-    problems.map(|(status, description)| (status.to_owned(), response(description).into())).into()
-}
-
-impl IntoResponses for Problems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let too_long = format!("Path and query have more than {} KiB.", URI_BYTES_MAX / 1_024);
-        let mut responses = problems([
-            ("400", "A parameter, the path or a header is unknown, missing or invalid."),
-            ("405", "Only GET and HEAD are supported."),
-            ("414", &too_long),
-            ("429", "This client has sent too many requests; `Retry-After` says how many seconds to wait."),
-            ("500", "A bug, which the log of the daemon describes, or an answer above 4 MiB."),
-            ("503", "The daemon starts, stops or is busy; try again after the seconds in `Retry-After`."),
-        ]);
-        let head_kib = REQUEST_HEAD_BYTES_MAX / 1_024;
-        let too_large = format!(
-            "The head of the request has more than {head_kib} KiB or {REQUEST_HEADERS_MAX} fields; without a body."
-        );
-        responses.insert("431".to_owned(), Response::new(too_large).into());
-        responses
-    }
-}
-
-impl IntoResponses for Cached {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let mut responses = Problems::responses();
-        let unchanged = Response::new("The answer still has the ETag in `If-None-Match`.");
-        responses.insert("304".to_owned(), unchanged.into());
-        responses
-    }
-}
-
-impl IntoResponses for NotFound {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems([("404", "What the request names does not exist.")])
-    }
-}
-
-impl IntoResponses for Removed {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems([("410", "The server was removed: it is no longer scanned or listed.")])
-    }
-}
-
-impl IntoResponses for Moved {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let moved = Response::new("The player was merged into another one, who is at `Location`.");
-        [("301".to_owned(), moved.into())].into()
-    }
-}
-
-impl IntoResponses for Refused {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems([("409", "The request is valid, but not possible now.")])
-    }
 }
 
 #[derive(OpenApi)]
@@ -246,16 +166,6 @@ static JSON: LazyLock<Vec<u8>> = LazyLock::new(|| json::to_vec(&*DESCRIPTION));
 pub(super) async fn openapi(uri: Uri) -> Result<HttpResponse, Problem> {
     query::no_parameters(&uri)?;
     answer("application/json", JSON.clone(), STATIC_MAX_AGE_S)
-}
-
-/// The schema of an object without some fields. Its parts must not be references.
-pub(super) fn without(mut schema: RefOr<Schema>, fields: &[&str]) -> RefOr<Schema> {
-    visit(&mut schema, &mut |part| {
-        if let RefOr::T(Schema::Object(object)) = part {
-            object.properties.retain(|name, _| !fields.contains(&name.as_str()));
-        }
-    });
-    schema
 }
 
 /// Makes one object of a combination of objects.
@@ -411,32 +321,6 @@ fn remove_unused(description: &mut utoipa::openapi::OpenApi) {
     components.schemas.retain(|name, _| used.contains(name));
 }
 
-/// Calls `f` for a schema and all of its parts, without following references.
-fn visit(schema: &mut RefOr<Schema>, f: &mut impl FnMut(&mut RefOr<Schema>)) {
-    f(schema);
-    match schema {
-        RefOr::T(Schema::Object(object)) => {
-            object.properties.values_mut().for_each(|part| visit(part, f));
-            if let Some(AdditionalProperties::RefOr(part)) = object.additional_properties.as_deref_mut() {
-                visit(part, f);
-            }
-            if let Some(names) = object.property_names.as_deref_mut() {
-                let mut part = RefOr::T(names.clone());
-                visit(&mut part, f);
-            }
-        }
-        RefOr::T(Schema::Array(array)) => {
-            if let ArrayItems::RefOrSchema(part) = &mut array.items {
-                visit(part, f);
-            }
-        }
-        RefOr::T(Schema::OneOf(one)) => one.items.iter_mut().for_each(|part| visit(part, f)),
-        RefOr::T(Schema::AllOf(all)) => all.items.iter_mut().for_each(|part| visit(part, f)),
-        RefOr::T(Schema::AnyOf(any)) => any.items.iter_mut().for_each(|part| visit(part, f)),
-        _ => (),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -444,6 +328,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::web::limits::URI_BYTES_MAX;
 
     /// All objects of a document, each with its place in it.
     fn objects<'a>(value: &'a Value, place: &str, f: &mut impl FnMut(&str, &'a serde_json::Map<String, Value>)) {

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::openapi::{Cached, Moved, NotFound};
+use super::responses::{Cached, Moved, NotFound};
 use super::rows::PlayerRow;
 use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer, moved_to};

@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::openapi::{Cached, Refused};
+use super::responses::{Cached, Refused};
 use super::rows::{MapTotalsRow, PlayerNameRow, ServerRow};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;

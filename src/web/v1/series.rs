@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::openapi::{Cached, NotFound};
+use super::responses::{Cached, NotFound};
 use super::rows::{OverviewRow, SeriesRow};
 use crate::api::{Request, Row};
 use crate::model::view::Overview;

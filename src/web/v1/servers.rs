@@ -10,7 +10,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use super::openapi::{Cached, NotFound, Removed};
+use super::responses::{Cached, NotFound, Removed};
 use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
 use crate::api::{Request, Row, ServerFilter};
 use crate::model::server::Class;

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 
-use super::openapi::Cached;
+use super::responses::Cached;
 use super::rows::StatusRow;
 use crate::web::answer::{STATUS_MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;

@@ -3,11 +3,12 @@
 
 use clqd::board::score_unit::display_score;
 use clqd::board::window::{self, WindowTypes};
-use clqd::engine::{BoardAnswer, EngineSettings, Event, StateReader, ViewError};
+use clqd::engine::{EngineSettings, Event, StateReader, ViewError};
 use clqd::model::ServerUrl;
 use clqd::model::calendar::Calendar;
 pub use clqd::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
 use clqd::model::row::Ranking;
+use clqd::model::view::board::BoardAnswer;
 use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
 use clqd::scan_log;
 use clqd::state::State;

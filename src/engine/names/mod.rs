@@ -2,118 +2,13 @@
 //! last written. Caches recent names, so that most lookups need no read of the store. If the
 //! cache contains all names of the store, a miss means that a name is new.
 
-use std::hash::BuildHasher;
+pub(super) mod cache;
+pub(super) mod pending_players;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-
-use super::chunked_vec::ChunkedVec;
+use self::cache::display_hash;
 use super::{GlobalState, StateReader};
-use crate::model::name::Name;
 use crate::model::server::{PlayerEntry, PlayerRecord};
 use crate::model::{GameKey, OutboxKey, PlayerKey};
-
-/// Cached names. A full cache is cleared completely: it only saves reads.
-#[derive(Debug, Default)]
-pub(super) struct NameCache {
-    known: FxHashMap<GameKey, FxHashMap<Name, CachedName>>,
-    len: usize,
-    /// The cache contains every name of the store.
-    holds_all_names: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct CachedName {
-    player: PlayerKey,
-    /// Hash of the spelling last seen: 64 bits for a text of 24 bytes.
-    display: u64,
-}
-
-impl NameCache {
-    /// The cache for a store that has no names.
-    pub fn of_empty_store() -> NameCache {
-        NameCache { holds_all_names: true, ..NameCache::default() }
-    }
-
-    fn find(&self, game: GameKey, name: &str) -> Option<CachedName> {
-        self.known.get(&game)?.get(name).copied()
-    }
-
-    fn put(&mut self, game: GameKey, name: &Name, player: PlayerKey, display: &str) {
-        let cached = CachedName { player, display: display_hash(display) };
-        let before = self.known.entry(game).or_default().insert(name.clone(), cached);
-        self.len += usize::from(before.is_none());
-    }
-
-    /// Clears the cache: names have moved to other players or were deleted.
-    pub fn clear(&mut self) {
-        *self = NameCache::default();
-    }
-
-    /// All cached names are in the store now. Clears the cache if it has more than `most`.
-    pub fn evict_after_commit(&mut self, most: usize) {
-        if self.len > most {
-            self.clear();
-        }
-    }
-}
-
-fn display_hash(display: &str) -> u64 {
-    FxBuildHasher.hash_one(display)
-}
-
-/// Records of players that are pending for a commit.
-#[derive(Debug, Default)]
-pub(super) struct PendingPlayers {
-    /// Records of new players, which have consecutive keys.
-    new: ChunkedVec<(PlayerKey, PlayerRecord), RECORDS_PER_CHUNK>,
-    first_new: u32,
-    changed: FxHashMap<PlayerKey, PlayerRecord>,
-}
-
-const RECORDS_PER_CHUNK: usize = 4_096;
-
-impl PendingPlayers {
-    pub fn get(&self, player: PlayerKey) -> Option<&PlayerRecord> {
-        match self.new_index(player) {
-            Some(index) => self.new.get(index).map(|(_, record)| record),
-            None => self.changed.get(&player),
-        }
-    }
-
-    /// The key must be the successor of the last new player's key.
-    fn add(&mut self, player: PlayerKey, record: PlayerRecord) {
-        if self.new.is_empty() {
-            self.first_new = player.0;
-        }
-        debug_assert_eq!((player.0 - self.first_new) as usize, self.new.len());
-        self.new.push((player, record));
-    }
-
-    fn change(&mut self, player: PlayerKey, record: PlayerRecord) {
-        match self.new_index(player) {
-            Some(index) => self.new[index].1 = record,
-            None => _ = self.changed.insert(player, record),
-        }
-    }
-
-    /// The index of a new player.
-    fn new_index(&self, player: PlayerKey) -> Option<usize> {
-        let index = player.0.checked_sub(self.first_new)? as usize;
-        (!self.new.is_empty()).then_some(index)
-    }
-
-    pub fn len(&self) -> usize {
-        self.new.len() + self.changed.len()
-    }
-
-    /// Returns chunks in order of key.
-    pub fn into_chunks(self) -> Vec<Vec<(PlayerKey, PlayerRecord)>> {
-        let mut changed: Vec<(PlayerKey, PlayerRecord)> = self.changed.into_iter().collect();
-        changed.sort_unstable_by_key(|(player, _)| *player);
-        // New players have keys above all others.
-        std::iter::once(changed).chain(self.new.into_chunks()).filter(|chunk| !chunk.is_empty()).collect()
-    }
-}
 
 impl GlobalState {
     /// The key of a normalised name; `None`: it has no key yet.

@@ -3,27 +3,23 @@
 //! engine. [`COMPUTED_AT_ONCE_MAX`] limits clients that request many different pages. PNG banners
 //! take the most time. They have a separate queue, so that they cannot delay pages.
 
+pub(super) mod middleware;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{MatchedPath, RawPathParams, Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use moka::future::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::accept_encoding;
-use super::context::WebContext;
 use super::limits::{
     ANSWER_BYTES_MAX, ANSWERS_AGE_MAX, ANSWERS_BYTES_MAX, COMPUTE_WAITING_MAX, COMPUTED_AT_ONCE_MAX,
     PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX,
 };
-use super::problem::{Problem, ProblemKind};
 
 /// What an answer depends on.
 #[derive(PartialEq, Eq, Hash)]
@@ -85,47 +81,6 @@ impl Default for AnswerCache {
             png_banners: ComputeQueue::new(PNG_COMPUTED_AT_ONCE_MAX, PNG_COMPUTE_WAITING_MAX),
         }
     }
-}
-
-/// Answers from the cache, or computes and caches the answer. Errors are not cached, but all
-/// requests that waited for the same answer get the error.
-pub(super) async fn cached(
-    State(context): State<Arc<WebContext>>,
-    route: MatchedPath,
-    parameters: Result<RawPathParams, RawPathParamsRejection>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let cache = &context.answers;
-    let queue = if is_png_banner(&route, parameters) { &cache.png_banners } else { &cache.others };
-    let client_headers = request.headers().clone();
-    let is_compressed = accept_encoding::is_gzip(&client_headers);
-    let path_and_query = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let key = AnswerKey { path_and_query, is_compressed, changes: context.changes() };
-    // Computed as for GET: a HEAD request shares the answer, without its body.
-    *request.method_mut() = Method::GET;
-    let answer = cache.answers.try_get_with(key, async {
-        let Some(_permit) = queue.enter(context.limits.compute_wait).await else {
-            return Err(CachedAnswer::from_response(busy().into_response()).await);
-        };
-        let answer = CachedAnswer::from_response(next.run(request).await).await;
-        if answer.0.status == StatusCode::OK { Ok(answer) } else { Err(answer) }
-    });
-    let answer = match answer.await {
-        Ok(answer) => answer,
-        Err(error) => (*error).clone(),
-    };
-    answer.to_response(&client_headers)
-}
-
-fn busy() -> Problem {
-    Problem::new(ProblemKind::Busy, "too many other answers are being computed; try again")
-}
-
-/// The decoded end of the path is compared, because a client may encode it.
-fn is_png_banner(route: &MatchedPath, parameters: Result<RawPathParams, RawPathParamsRejection>) -> bool {
-    let is_png = |parameters: RawPathParams| parameters.iter().any(|(_, value)| value.ends_with(".png"));
-    route.as_str().starts_with("/banners/") && parameters.is_ok_and(is_png)
 }
 
 impl CachedAnswer {

@@ -1,0 +1,156 @@
+//! Updates the entries of listed players, and has boards built and installed.
+
+use std::borrow::Cow;
+use std::sync::RwLockReadGuard;
+
+use rustc_hash::FxHashMap;
+
+use super::build::BuildPlan;
+use super::dirty::DirtyPlayers;
+use super::group::{BoardOrders, Group, WindowBoards};
+use super::ranking_set::RankingSet;
+use crate::engine::{Engine, GlobalState};
+use crate::model::server::PlayerEntry;
+use crate::model::{GameKey, Scope, ServerKey, TagKey, WindowKey};
+
+impl GlobalState {
+    /// The players of a list have new rows. If the server has no tags, the boards of players who have rows on this
+    /// server only, or whose other rows are kept, are updated here, where the row is at hand. Others are marked
+    /// dirty.
+    pub(in crate::engine) fn update_boards(
+        &mut self,
+        server: ServerKey,
+        game: GameKey,
+        tags: &[TagKey],
+        entries: &[PlayerEntry],
+        t_ms: i64,
+    ) {
+        if self.board_cache.windows.is_empty() {
+            return;
+        }
+        let (has_tags, mut visited) = (!self.existing_tags(tags).is_empty(), 0);
+        for &window in &self.current_windows.keys {
+            let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
+            let shared = cached.boards.clone();
+            let mut boards = shared.as_ref().map(|boards| boards.write());
+            for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
+                let (player, Some(row)) = (presence.player, presence.row(window)) else { continue };
+                // A player who has just joined may have had other rows.
+                let changed = match presence.segment_start_ms == t_ms {
+                    true => RankingSet::ALL,
+                    false => RankingSet::changed_at(row, t_ms),
+                };
+                let is_clean = !has_tags && cached.is_clean(player);
+                let player_window = self.player_windows.get(window, player).filter(|_| is_clean);
+                let sum = player_window.and_then(|it| match it.servers[..] == [server] {
+                    true => Some(Cow::Borrowed(row)),
+                    false => cached.others(player, server).map(|mut sum| {
+                        sum.merge(row);
+                        Cow::Owned(sum)
+                    }),
+                });
+                match (player_window, sum, &mut boards) {
+                    (Some(player_window), Some(sum), Some(boards)) => {
+                        boards.put(Group::Game(game), player, &sum, player_window.game_rating, changed);
+                        cached.forget_memory();
+                        visited += 1;
+                    }
+                    _ => cached.mark_listed(player, changed, server),
+                }
+            }
+        }
+        self.board_cache.groups_visited += visited;
+    }
+
+    /// Updates the orders of boards. Cached boards whose order changes remain available until
+    /// they are rebuilt.
+    pub(in crate::engine) fn update_board_orders(&mut self) {
+        let mut orders = BoardOrders { default: self.settings.orders(None), by_group: FxHashMap::default() };
+        for scope in self.settings.order_overrides().scopes() {
+            let group = match scope {
+                Scope::Server(_) => None, // sorted for each query
+                Scope::Game(name) => self.games.find(name).map(|key| Group::Game(GameKey(key))),
+                Scope::Tag(name) => self.tags.find(name).map(|key| Group::Tag(TagKey(key))),
+            };
+            orders.by_group.extend(group.map(|group| (group, self.settings.orders(scope))));
+        }
+        self.board_cache.adopt_orders(orders);
+    }
+}
+
+impl Engine {
+    /// Returns a plan to build the boards of a window. Until [`Engine::install_boards`] the
+    /// engine records which players change. Cached boards remain available.
+    pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
+        let mut excluded_servers = vec![true; self.servers.len()];
+        let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
+        let mut present = DirtyPlayers::default();
+        for (index, server_state) in self.servers.iter().enumerate() {
+            let Some(server_state) = server_state else { continue };
+            excluded_servers[index] = !self.is_counted(server_state, window, ServerKey(index as u32));
+            let server_tags = self.global.existing_tags(&server_state.record.tags);
+            if !server_tags.is_empty() {
+                tags.insert(ServerKey(index as u32), server_tags);
+            }
+            // Rows held by a presence are not among the written rows.
+            let live = server_state.record.presences().filter(|presence| presence.row(window).is_some());
+            live.for_each(|presence| present.insert(presence.player, RankingSet::ALL, &[]));
+        }
+        // Nor are rows that are pending for the next commit.
+        let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
+        let pending = pending.flat_map(|(_, rows)| rows.keys().copied());
+        let unwritten = pending.chain(self.global.player_windows.changed_in(window));
+        unwritten.for_each(|player| present.insert(player, RankingSet::ALL, &[]));
+        let plan = BuildPlan {
+            window,
+            orders: self.global.board_cache.orders().clone(),
+            excluded_servers,
+            tags,
+            players_end: self.global.meta.next_player,
+        };
+        self.global.board_cache.begin_build(window, present);
+        plan
+    }
+
+    /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
+    /// the changes since the plan. Boards are dropped if their window was deleted, or if they
+    /// have a previous order.
+    pub fn install_boards(&mut self, mut boards: WindowBoards) {
+        if !self.global.is_queryable(boards.window) {
+            return self.global.board_cache.remove(boards.window);
+        }
+        // A tag may have been deleted since the plan.
+        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.tag_exists(tag)));
+        self.global.board_cache.install(boards);
+    }
+
+    /// Number of dirty players in the boards of a window; `None`: not all of them are marked
+    /// yet.
+    pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
+        self.global.board_cache.dirty_players(window)
+    }
+
+    /// Records that the boards of a window are queried: boards of ended windows are evicted
+    /// least recently queried first.
+    pub fn touch_boards(&self, window: WindowKey) {
+        self.global.board_cache.touch(window);
+    }
+
+    /// The boards of a window, if they are cached.
+    pub fn boards(&self, window: WindowKey) -> Option<RwLockReadGuard<'_, WindowBoards>> {
+        self.global.board_cache.boards(window)
+    }
+
+    /// The current windows, whose boards are to be cached.
+    pub fn running_windows(&self) -> Vec<WindowKey> {
+        let mut windows = self.global.settings.windows.windows_at(self.now_ms());
+        windows.retain(|window| !self.global.is_rebuilding(*window));
+        windows
+    }
+
+    /// Windows whose cached boards have another order than the settings demand. They remain
+    /// available until they are planned and installed again.
+    pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
+        self.global.board_cache.windows_with_stale_order()
+    }
+}

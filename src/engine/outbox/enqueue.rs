@@ -1,0 +1,54 @@
+//! Notes what is to be archived.
+
+use crate::engine::GlobalState;
+use crate::model::commit::WeekPhase;
+use crate::model::{OutboxKey, ServerKey, WeekKey};
+
+impl GlobalState {
+    /// Adds an entry to the outbox, and a server's week with all its rows. Without an archive, records that everything must be
+    /// archived later.
+    pub(in crate::engine) fn enqueue(&mut self, key: OutboxKey) {
+        if !self.records_archive_changes() {
+            self.require_resync();
+            return;
+        }
+        self.enqueue_now(key);
+    }
+
+    /// As [`GlobalState::enqueue`], also if the outbox is full.
+    pub(in crate::engine) fn enqueue_now(&mut self, key: OutboxKey) {
+        if let OutboxKey::Week { week, server } = key {
+            self.archive_changes.add_all_rows(week, server);
+            self.enqueue_boards_of_closed(week);
+        }
+        self.pending.outbox.insert(key);
+    }
+
+    /// After a change of a week: if it is closed, its boards are published again.
+    fn enqueue_boards_of_closed(&mut self, week: WeekKey) {
+        // The running week is the last one. The boards of the week after have positions of this one.
+        for state in self.meta.weeks.iter().rev().take_while(|state| state.week >= week) {
+            if state.phase == WeekPhase::Closed && state.week.0 <= week.0 + 1 {
+                self.pending.outbox.insert(OutboxKey::TopBoards(state.week.into()));
+            }
+        }
+    }
+
+    /// Adds a server's week to the outbox. Its changed rows are recorded separately: see
+    /// [`ArchiveChanges`](super::outbox::changes::ArchiveChanges).
+    pub(in crate::engine) fn enqueue_changed_rows(&mut self, week: WeekKey, server: ServerKey) {
+        if !self.records_archive_changes() {
+            self.require_resync();
+            return;
+        }
+        self.archive_changes.add_week(week, server);
+        self.enqueue_boards_of_closed(week);
+        self.pending.outbox.insert(OutboxKey::Week { week, server });
+    }
+
+    /// Whether changes are added to the outbox. Otherwise there is no archive, or the outbox drops
+    /// entries and everything is archived later.
+    pub(in crate::engine) fn records_archive_changes(&self) -> bool {
+        self.settings.archive_enabled && !self.settings.outbox_full
+    }
+}
