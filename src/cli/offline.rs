@@ -13,7 +13,6 @@ use crate::model::view::export::ExportRow;
 use crate::state::State;
 use crate::state::answer::{respond_once, view_error};
 use crate::state::recovery::{self, RecoveryError};
-use crate::store::StoreError;
 
 /// Answers read-only requests. Any other request is a bug in the caller.
 pub trait Reader {
@@ -62,7 +61,7 @@ impl Reader for State {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error(transparent)]
-    View(#[from] ViewError<StoreError>),
+    View(#[from] ViewError),
     #[error("cannot write the rows")]
     Io(#[from] io::Error),
 }

@@ -10,13 +10,12 @@ use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, Res
 use crate::daemon::disk_space::free_bytes;
 use crate::daemon::engine_thread::{Command, StartedRescan};
 use crate::daemon::name_search::NameSearch;
-use crate::engine::{StateReader, ViewError};
+use crate::engine::ViewError;
 use crate::model::calendar::week_label;
 use crate::model::view::ClockStatus;
 use crate::model::view::export::ExportRow;
 use crate::model::{ServerKey, WeekKey};
 use crate::state::answer::{StateView, add_stored_sizes, view_error};
-use crate::store::StoreError;
 
 /// Most servers in one chunk of an export.
 const EXPORT_SERVERS_MAX: usize = 500;
@@ -125,7 +124,7 @@ impl Shared {
 
     /// Sends the rows of a week, some servers at a time.
     async fn export(&self, week: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
-        let listed = self.views.read(move |view| view.engine().exported_servers::<StoreError>(&week)).await?;
+        let listed = self.views.read(move |view| view.engine().exported_servers(&week)).await?;
         let (week, servers) = listed.map_err(view_error)?;
         let mut at = 0;
         while at < servers.len() {
@@ -239,8 +238,8 @@ impl Shared {
 }
 
 /// The rows of a week of the first of these servers, and the number of these servers.
-fn export_servers<S: StateReader<Error = StoreError>>(
-    StateView { engine, reader, .. }: &StateView<'_, S>,
+fn export_servers(
+    StateView { engine, reader, .. }: &StateView<'_>,
     week: WeekKey,
     servers: &[ServerKey],
 ) -> Result<(Vec<Row>, usize), ApiError> {
@@ -249,7 +248,7 @@ fn export_servers<S: StateReader<Error = StoreError>>(
     for (server, done) in servers.iter().zip(1..) {
         let exported = engine.export_server(*reader, week, *server, &mut |server, game, player, row, positions| {
             rows.push(Row::Export(Box::new(ExportRow::new(&label, server, game, player, row, positions))));
-            Ok::<(), ViewError<StoreError>>(())
+            Ok::<(), ViewError>(())
         });
         exported.map_err(view_error)?;
         if rows.len() >= EXPORT_ROWS_MAX {

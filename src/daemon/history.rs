@@ -12,7 +12,6 @@ use crate::model::view::history::MapView;
 use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey};
 use crate::state::answer::view_error;
 use crate::state::history::{BestOfServer, MapHistory, read_best};
-use crate::store::Store;
 use moka::future::Cache;
 
 /// How long answers are used. Map rows of the running week are read once in this time.
@@ -72,7 +71,7 @@ impl Shared {
     /// The players with the best positions on a server.
     pub(super) async fn best_players(&self, url: ServerUrl) -> Result<Vec<Row>, ApiError> {
         let server = url.to_string();
-        let plan = self.views.current()?.engine().best_players_plan::<Store>(&url).map_err(view_error)?;
+        let plan = self.views.current()?.engine().best_players_plan(&url).map_err(view_error)?;
         let key = (plan.server, self.changes(), plan.open_weeks.clone());
         let read = async {
             let reader = self.views.current()?.reader().clone();

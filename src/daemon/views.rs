@@ -67,7 +67,7 @@ impl View {
         Arc::new(View { engine: state.engine.replica(), reader, outbox_entries, engine_thread })
     }
 
-    pub(super) fn state(&self) -> StateView<'_, Reader> {
+    pub(super) fn state(&self) -> StateView<'_> {
         StateView { engine: &self.engine, reader: &self.reader, outbox_entries: self.outbox_entries }
     }
 
@@ -242,9 +242,7 @@ mod tests {
     }
 
     /// The answers as JSON, without the times of scans: no scan begins here, and a view takes those that are due for begun.
-    fn answers<S: crate::engine::StateReader<Error = crate::store::StoreError>>(
-        view: &StateView<'_, S>,
-    ) -> Vec<String> {
+    fn answers(view: &StateView<'_>) -> Vec<String> {
         let answer = |request: &Request| match respond(view, request) {
             Ok(rows) => {
                 let text = serde_json::to_string(&rows).unwrap();
@@ -322,7 +320,7 @@ mod tests {
         assert!(published > 60 && published < 132, "{published} views");
         drop(held);
         publisher.publish(&mut state, EngineThreadStatus::default(), 40_000);
-        let players = |view: &StateView<'_, Reader>| -> Vec<ServerSummary> { view.engine.servers().collect() };
+        let players = |view: &StateView<'_>| -> Vec<ServerSummary> { view.engine.servers().collect() };
         assert_eq!(players(&views.current().unwrap().state()), state.engine.servers().collect::<Vec<_>>());
     }
 }

@@ -8,11 +8,11 @@ use crate::model::{AdminCommand, ForgottenPlaceholder};
 
 /// Why a command was not applied. It changed nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError<E: std::error::Error + 'static> {
+pub enum CommandError {
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error(transparent)]
-    Correction(#[from] CorrectionError<E>),
+    Correction(#[from] CorrectionError),
     #[error(transparent)]
     Reopen(#[from] ReopenError),
     #[error(transparent)]
@@ -24,12 +24,12 @@ impl Engine {
     ///
     /// Before a correction of a player everything must be committed, and the next action after it is
     /// a commit: see [`is_correction`].
-    pub fn apply_command<S: StoreReader>(
+    pub fn apply_command(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         t_ms: i64,
         command: &AdminCommand,
-    ) -> Result<bool, CommandError<S::Error>> {
+    ) -> Result<bool, CommandError> {
         if !matches!(command, AdminCommand::Clock {}) {
             self.advance_time(t_ms);
         }

@@ -1,11 +1,12 @@
 //! Why a query or a request of an admin failed.
 
+use super::state_reader::ReadError;
 use crate::board::cursor::{BadCursor, StaleCursor};
 use crate::limits::{BOOSTS_MAX, TAGS_MAX};
 use crate::model::ServerUrl;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ViewError<E: std::error::Error + 'static> {
+pub enum ViewError {
     #[error("server {0} is not known")]
     UnknownServer(String),
     #[error("server {0} was removed: it is no longer scanned or listed")]
@@ -41,7 +42,7 @@ pub enum ViewError<E: std::error::Error + 'static> {
     #[error("{0}")]
     Stale(StaleCursor),
     #[error(transparent)]
-    Store(#[from] E),
+    Store(#[from] ReadError),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,7 @@ use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::windows::current::CurrentWindows;
-use super::{CacheLimits, EngineSettings, SERVER_NAMES_CHUNK, StateReader};
+use super::{CacheLimits, EngineSettings, ReadError, SERVER_NAMES_CHUNK, StateReader};
 use crate::model::calendar::Calendar;
 use crate::model::commit::{Meta, WeekPhase, WeekState};
 use crate::model::name::Name;
@@ -125,13 +125,13 @@ impl GlobalState {
 
     /// Best positions that are committed. Records that the player will have some, if there are
     /// none; `week` is their first week.
-    pub(super) fn best_or_new<S: StateReader>(
+    pub(super) fn best_or_new(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         server: ServerKey,
         player: PlayerKey,
         week: Option<WeekKey>,
-    ) -> Result<BestPositions, S::Error> {
+    ) -> Result<BestPositions, ReadError> {
         Ok(source.best(server, player)?.unwrap_or_else(|| {
             self.pending.new_best.push((player, server));
             let since = week.filter(|_| self.meta.players_dropped.is_some());

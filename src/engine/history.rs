@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, StateReader, ViewError};
+use super::{Engine, ViewError};
 use crate::model::commit::MapRowKey;
 use crate::model::row::MapRow;
 use crate::model::view::history::MapView;
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// A map without its weeks.
-    pub fn map<E: std::error::Error + 'static>(&self, map: &str) -> Result<MapView, ViewError<E>> {
+    pub fn map(&self, map: &str) -> Result<MapView, ViewError> {
         let key = self.global.maps.find(map).ok_or_else(|| ViewError::UnknownMap {
             map: map.to_owned(),
             nearest: crate::nearest::nearest(map, self.global.maps.names()).map(str::to_owned),
@@ -66,7 +66,7 @@ impl Engine {
         Ok(view)
     }
 
-    pub fn best_players_plan<S: StateReader>(&self, url: &ServerUrl) -> Result<BestPlayersPlan, ViewError<S::Error>> {
+    pub fn best_players_plan(&self, url: &ServerUrl) -> Result<BestPlayersPlan, ViewError> {
         let (server, state) = self.find_server(url)?;
         if state.record.removed {
             return Err(ViewError::RemovedServer(url.as_str().to_owned()));

@@ -65,7 +65,7 @@ pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
 use self::shared::Shared;
 pub use self::site_series::SeriesGroup;
-pub use self::state_reader::{LoadedState, RemovedPlayer, StateReader, StoreReader};
+pub use self::state_reader::{LoadedState, ReadError, RemovedPlayer, StateReader, StoreReader};
 use self::url_table::UrlTable;
 pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
@@ -226,7 +226,7 @@ impl Engine {
     }
 
     /// Handles one event.
-    pub fn handle<S: StoreReader>(&mut self, source: &S, event: Event) -> Result<(), S::Error> {
+    pub fn handle(&mut self, source: &dyn StoreReader, event: Event) -> Result<(), ReadError> {
         match event {
             Event::Scanned { server, id, sent_ms, outcome } => {
                 self.handle_scanned(source, server, id, sent_ms, outcome)

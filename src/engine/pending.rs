@@ -44,7 +44,7 @@ impl Pending {
     }
 
     /// Whether the boards of a window are waiting to be published.
-    pub fn has_unpublished_boards<S: StoreReader>(&self, source: &S, window: WindowKey) -> bool {
+    pub fn has_unpublished_boards(&self, source: &dyn StoreReader, window: WindowKey) -> bool {
         let key = OutboxKey::TopBoards(window);
         self.outbox.contains(&key) || source.outbox_contains(key)
     }

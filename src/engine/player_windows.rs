@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::StateReader;
+use super::{ReadError, StateReader};
 use crate::model::row::PlayerWindow;
 use crate::model::{GameKey, PlayerKey, WindowKey};
 
@@ -65,14 +65,14 @@ impl PlayerWindowCache {
     }
 
     /// `source`: `None` if the store cannot have a record of the player.
-    fn entry<'k, S: StateReader>(
+    fn entry<'k>(
         cached: &'k mut ByPlayer,
         len: &mut usize,
-        source: Option<&S>,
+        source: Option<&dyn StateReader>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&'k mut CachedPlayerWindow, S::Error> {
+    ) -> Result<&'k mut CachedPlayerWindow, ReadError> {
         Ok(match cached.entry(window).or_default().entry(player) {
             Entry::Occupied(cached) => cached.into_mut(),
             Entry::Vacant(place) => {
@@ -85,25 +85,25 @@ impl PlayerWindowCache {
     }
 
     /// The record of a player, from the cache or `source`; a new one, if there is none.
-    pub fn get_or_read<S: StateReader>(
+    pub fn get_or_read(
         &mut self,
-        source: Option<&S>,
+        source: Option<&dyn StateReader>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&PlayerWindow, S::Error> {
+    ) -> Result<&PlayerWindow, ReadError> {
         let PlayerWindowCache { known, len, .. } = self;
         Ok(&Self::entry(known, len, source, window, game, player)?.player_window)
     }
 
     /// As [`PlayerWindowCache::get_or_read`], to be changed.
-    pub fn change<S: StateReader>(
+    pub fn change(
         &mut self,
-        source: Option<&S>,
+        source: Option<&dyn StateReader>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&mut PlayerWindow, S::Error> {
+    ) -> Result<&mut PlayerWindow, ReadError> {
         let PlayerWindowCache { known, len, changed } = self;
         let cached = Self::entry(known, len, source, window, game, player)?;
         if !std::mem::replace(&mut cached.changed, true) {

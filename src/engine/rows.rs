@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::{Engine, GlobalState, ServerState, StateReader};
+use super::{Engine, GlobalState, ReadError, ServerState, StateReader};
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::row::{MapRow, PlayerRow, PlayerWindow};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -21,14 +21,14 @@ pub(super) struct RowPage {
 
 impl Engine {
     /// Returns at most `most` rows of a server after a player (from the first, without one).
-    pub(super) fn rows_after<S: StateReader>(
+    pub(super) fn rows_after(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<RowPage, S::Error> {
+    ) -> Result<RowPage, ReadError> {
         let stored = source.rows_after(window, server, after, most)?;
         // A full page: no later stored row can be among the next `most` rows, whatever is
         // pending.
@@ -40,12 +40,12 @@ impl Engine {
     }
 
     /// All rows of a server.
-    pub(super) fn rows<S: StateReader>(
+    pub(super) fn rows(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         server: ServerKey,
-    ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
         let stored = source.rows(window, server)?.into_iter();
         Ok(merge_newer(stored, self.changed_after(window, server, None)).collect())
     }
@@ -70,14 +70,14 @@ impl Engine {
     }
 
     /// A player's row: live, pending or committed.
-    pub(super) fn current_row<S: StateReader>(
+    pub(super) fn current_row(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         server_state: &ServerState,
         window: WindowKey,
         server: ServerKey,
         player: PlayerKey,
-    ) -> Result<Option<PlayerRow>, S::Error> {
+    ) -> Result<Option<PlayerRow>, ReadError> {
         let live = server_state.record.presences().find(|presence| presence.player == player);
         if let Some(row) = live.and_then(|presence| presence.row(window)) {
             return Ok(Some(row.clone()));
@@ -86,12 +86,12 @@ impl Engine {
     }
 
     /// Map rows of a server, in order of map key.
-    pub(super) fn map_rows<S: StateReader>(
+    pub(super) fn map_rows(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         week: WeekKey,
         server: ServerKey,
-    ) -> Result<Vec<(MapKey, MapRow)>, S::Error> {
+    ) -> Result<Vec<(MapKey, MapRow)>, ReadError> {
         let stored = source.map_rows(week, server)?.into_iter();
         let pending = self.global.pending.map_rows.get(&(week, server)).into_iter().flatten();
         let live = self
@@ -111,12 +111,12 @@ impl Engine {
     }
 
     /// The rows of a server; empty if they do not count.
-    pub(super) fn counted_rows<S: StateReader>(
+    pub(super) fn counted_rows(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         server: ServerKey,
-    ) -> Result<Vec<(PlayerKey, PlayerRow)>, S::Error> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
         match self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, window, server)) {
             true => self.rows(source, window, server),
             false => Ok(Vec::new()),
@@ -148,7 +148,7 @@ impl GlobalState {
     }
 
     /// A row as the next commit leaves it, without changes that a presence holds.
-    pub(super) fn row<S: StateReader>(&self, source: &S, key: RowKey) -> Result<Option<PlayerRow>, S::Error> {
+    pub(super) fn row(&self, source: &dyn StateReader, key: RowKey) -> Result<Option<PlayerRow>, ReadError> {
         match self.pending.row(key) {
             Some(row) => Ok(Some(row)),
             None if key.player >= self.first_uncommitted_player => Ok(None),
@@ -157,11 +157,7 @@ impl GlobalState {
     }
 
     /// Deletes a row and returns it.
-    pub(super) fn delete_row<S: StateReader>(
-        &mut self,
-        source: &S,
-        key: RowKey,
-    ) -> Result<Option<PlayerRow>, S::Error> {
+    pub(super) fn delete_row(&mut self, source: &dyn StateReader, key: RowKey) -> Result<Option<PlayerRow>, ReadError> {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
         self.pending.rows_len -= usize::from(changed.is_some());
         self.pending.corrections.deleted_rows.push(key);
@@ -175,12 +171,12 @@ impl GlobalState {
     }
 
     /// Reads a player window into the cache, if there is one.
-    pub(super) fn cache_player_window<S: StateReader>(
+    pub(super) fn cache_player_window(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         player: PlayerKey,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         if player >= self.first_uncommitted_player || self.player_windows.get(window, player).is_some() {
             return Ok(());
         }
@@ -191,37 +187,37 @@ impl GlobalState {
     }
 
     /// A player window as the next commit leaves it.
-    pub(super) fn latest_player_window<S: StateReader>(
+    pub(super) fn latest_player_window(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         player: PlayerKey,
-    ) -> Result<Option<PlayerWindow>, S::Error> {
+    ) -> Result<Option<PlayerWindow>, ReadError> {
         match self.player_windows.get(window, player) {
             Some(known) => Ok(Some(known.clone())),
             None => source.player_window(window, player),
         }
     }
 
-    pub(super) fn player_window<S: StateReader>(
+    pub(super) fn player_window(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&PlayerWindow, S::Error> {
+    ) -> Result<&PlayerWindow, ReadError> {
         let source = (player < self.first_uncommitted_player).then_some(source);
         self.player_windows.get_or_read(source, window, game, player)
     }
 
     /// As [`GlobalState::player_window`], for changes.
-    pub(super) fn player_window_mut<S: StateReader>(
+    pub(super) fn player_window_mut(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&mut PlayerWindow, S::Error> {
+    ) -> Result<&mut PlayerWindow, ReadError> {
         let source = (player < self.first_uncommitted_player).then_some(source);
         self.player_windows.change(source, window, game, player)
     }

@@ -125,11 +125,7 @@ impl Engine {
     }
 
     /// The group of a game or tag; of all servers without both.
-    pub fn series_group<E: std::error::Error + 'static>(
-        &self,
-        game: Option<&str>,
-        tag: Option<&str>,
-    ) -> Result<SeriesGroup, ViewError<E>> {
+    pub fn series_group(&self, game: Option<&str>, tag: Option<&str>) -> Result<SeriesGroup, ViewError> {
         match (game, tag) {
             (Some(game), _) => self.find_game(game).map(SeriesGroup::Game),
             (None, Some(tag)) => self.find_tag(tag).map(SeriesGroup::Tag),

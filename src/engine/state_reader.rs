@@ -15,32 +15,43 @@ pub struct RemovedPlayer {
     pub into: Option<PlayerKey>,
 }
 
+/// A record cannot be read: what the store says.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ReadError(Box<dyn std::error::Error + Send + Sync>);
+
+impl ReadError {
+    pub fn new(error: impl std::error::Error + Send + Sync + 'static) -> ReadError {
+        ReadError(Box::new(error))
+    }
+
+    /// The error as the reader made it.
+    pub fn into_inner(self) -> Box<dyn std::error::Error + Send + Sync> {
+        self.0
+    }
+}
+
 /// The committed records. Reads see every applied commit.
 pub trait StateReader {
-    type Error: std::error::Error + Send + Sync + 'static;
-
     /// Key and display name of a player.
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, Self::Error>;
-    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, Self::Error>;
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, ReadError>;
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, ReadError>;
     /// Returns at most `most` players with a key above `after` (from the first, without one).
-    fn players_after(
-        &self,
-        after: Option<PlayerKey>,
-        most: usize,
-    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, Self::Error>;
+    fn players_after(&self, after: Option<PlayerKey>, most: usize)
+    -> Result<Vec<(PlayerKey, PlayerRecord)>, ReadError>;
     /// All players with this normalised name, in order of game.
-    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, Self::Error>;
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, ReadError>;
     /// Aliases of a player: names other than the one in their record, in order.
-    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, Self::Error>;
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, ReadError>;
     /// What happened to a removed player. `None`: the player exists or never existed.
-    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, Self::Error>;
+    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, ReadError>;
     /// Returns at most `most` removed players with a key above `after` (from the first, without
     /// one).
-    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, Self::Error>;
+    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, ReadError>;
 
-    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, Self::Error>;
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, ReadError>;
     /// Rows of a server, in order of player key.
-    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError>;
     /// Returns at most `most` rows of a server with a player key above `after` (from the first,
     /// without one).
     fn rows_after(
@@ -49,17 +60,17 @@ pub trait StateReader {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, PlayerRow)>, Self::Error>;
-    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, Self::Error>;
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError>;
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, ReadError>;
 
-    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, Self::Error>;
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, ReadError>;
     /// In order of map key.
-    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, Self::Error>;
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, ReadError>;
 
-    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, Self::Error>;
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, ReadError>;
     /// Servers on which a player has best positions, in order.
-    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, Self::Error>;
-    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, Self::Error>;
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError>;
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError>;
 }
 
 /// What the engine reads from a store besides records: what waits to be archived or removed.

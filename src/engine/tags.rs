@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Error: no server has the tag.
-    pub(super) fn find_tag<E: std::error::Error + 'static>(&self, tag: &str) -> Result<TagKey, ViewError<E>> {
+    pub(super) fn find_tag(&self, tag: &str) -> Result<TagKey, ViewError> {
         self.global.tags.find(tag).map(TagKey).ok_or_else(|| ViewError::UnknownTag {
             tag: tag.to_owned(),
             nearest: crate::nearest::nearest(tag, self.global.tags.names()).map(str::to_owned),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Engine, ServerState, StateReader, ViewError};
+use super::{Engine, ReadError, ServerState, StateReader, ViewError};
 use crate::board::score_unit::display_score;
 use crate::engine::boards::query::order_view;
 use crate::model::commit::{WeekPhase, WeekState};
@@ -91,11 +91,7 @@ impl Engine {
         self.server_state(key).map(|server_state| self.summary(key, server_state))
     }
 
-    pub fn server_detail<S: StateReader>(
-        &self,
-        source: &S,
-        url: &ServerUrl,
-    ) -> Result<ServerDetail, ViewError<S::Error>> {
+    pub fn server_detail(&self, source: &dyn StateReader, url: &ServerUrl) -> Result<ServerDetail, ViewError> {
         let (key, server_state) = self.find_server(url)?;
         let record = &server_state.record;
         if record.removed {
@@ -158,14 +154,14 @@ impl Engine {
 
     /// The first `n` entries of a server's board, in the current week unless `label` names
     /// another.
-    pub fn top<S: StateReader>(
+    pub fn top(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         url: &ServerUrl,
         ranking: Ranking,
         label: Option<&str>,
         n: usize,
-    ) -> Result<Top, ViewError<S::Error>> {
+    ) -> Result<Top, ViewError> {
         let (key, _) = self.find_server(url)?;
         let current = self.global.calendar.week(self.now_ms());
         let week = match label {
@@ -201,7 +197,7 @@ impl Engine {
 
     /// All players with this name, at most one for each game. The name is searched for as given
     /// and, if no player has it, without colour codes.
-    pub fn players<S: StateReader>(&self, source: &S, name: &str) -> Result<Vec<PlayerView>, ViewError<S::Error>> {
+    pub fn players(&self, source: &dyn StateReader, name: &str) -> Result<Vec<PlayerView>, ViewError> {
         let found = self.players_named(source, name)?;
         if found.is_empty() {
             return Err(ViewError::UnknownPlayer(normalise(name, ColourCodes::None)));
@@ -213,12 +209,7 @@ impl Engine {
 
     /// The player with this key, or the one that they were merged into; without the first `skip` rows
     /// of weeks.
-    pub fn player<S: StateReader>(
-        &self,
-        source: &S,
-        player: PlayerKey,
-        skip: usize,
-    ) -> Result<PlayerView, ViewError<S::Error>> {
+    pub fn player(&self, source: &dyn StateReader, player: PlayerKey, skip: usize) -> Result<PlayerView, ViewError> {
         let current = self.current_player(source, player)?;
         let record = current.map(|current| self.global.player_record(source, current)).transpose()?.flatten();
         match current.zip(record) {
@@ -229,11 +220,11 @@ impl Engine {
 
     /// The player that a key stands for now: this one, or the one that they were merged into. `None`:
     /// there was none, or they were forgotten.
-    pub(super) fn current_player<S: StateReader>(
+    pub(super) fn current_player(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         player: PlayerKey,
-    ) -> Result<Option<PlayerKey>, S::Error> {
+    ) -> Result<Option<PlayerKey>, ReadError> {
         if self.global.player_record(source, player)?.is_some() {
             return Ok(Some(player));
         }
@@ -244,11 +235,11 @@ impl Engine {
     }
 
     /// The name of a player. `None`: there is none with this key.
-    pub fn player_name<S: StateReader>(
+    pub fn player_name(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         player: PlayerKey,
-    ) -> Result<Option<PlayerNameView>, S::Error> {
+    ) -> Result<Option<PlayerNameView>, ReadError> {
         let record = self.global.player_record(source, player)?;
         Ok(record.map(|record| PlayerNameView {
             player_key: player.0,
@@ -258,14 +249,14 @@ impl Engine {
         }))
     }
 
-    fn player_view<S: StateReader>(
+    fn player_view(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         player: PlayerKey,
         mut skip: usize,
         weeks_max: usize,
-    ) -> Result<PlayerView, ViewError<S::Error>> {
+    ) -> Result<PlayerView, ViewError> {
         let (name, display) = self.player_names(source, player)?;
         let mut view = PlayerView {
             player_key: player.0,
@@ -335,13 +326,13 @@ impl Engine {
     }
 
     /// Sorts servers by the time that a player was there in a week, most time first.
-    fn sort_by_time<S: StateReader>(
+    fn sort_by_time(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         week: WeekKey,
         player: PlayerKey,
         servers: &mut [ServerKey],
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let mut times = Vec::with_capacity(servers.len());
         for &server in servers.iter() {
             let row = match self.server_state(server) {
@@ -365,11 +356,11 @@ impl Engine {
 
     /// Players with this name, by game. The name is searched for as given and, if no player has
     /// it, without colour codes.
-    pub(super) fn players_named<S: StateReader>(
+    pub(super) fn players_named(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &str,
-    ) -> Result<Vec<(GameKey, PlayerKey)>, S::Error> {
+    ) -> Result<Vec<(GameKey, PlayerKey)>, ReadError> {
         let plain = normalise(name, ColourCodes::None);
         let found = source.players_named(&plain)?;
         let stripped = normalise(name, ColourCodes::DarkPlaces);
@@ -379,29 +370,26 @@ impl Engine {
     /// Visits every row of a week, in order of server URL, player name and game: the rows that
     /// `clqd export` prints (docs/rules.md section 13). `each` gets the URL, game, name, row and
     /// positions.
-    pub fn export<S: StateReader, E: From<ViewError<S::Error>>>(
+    pub fn export<E: From<ViewError>>(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         label: &str,
         mut each: impl FnMut(&str, &str, &str, &PlayerRow, [Option<u32>; 5]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (week, servers) = self.exported_servers::<S::Error>(label)?;
+        let (week, servers) = self.exported_servers(label)?;
         servers.into_iter().try_for_each(|server| self.export_server(source, week, server, &mut each))
     }
 
     /// The week of a label, and the servers in the order of an export.
-    pub fn exported_servers<E: std::error::Error + 'static>(
-        &self,
-        label: &str,
-    ) -> Result<(WeekKey, Vec<ServerKey>), ViewError<E>> {
-        let week = self.find_week::<E>(label)?;
+    pub fn exported_servers(&self, label: &str) -> Result<(WeekKey, Vec<ServerKey>), ViewError> {
+        let week = self.find_week(label)?;
         Ok((week, self.by_url.sorted()))
     }
 
     /// Visits the rows of one server, as [`Engine::export`] does.
-    pub fn export_server<S: StateReader, E: From<ViewError<S::Error>>>(
+    pub fn export_server<E: From<ViewError>>(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         week: WeekKey,
         server: ServerKey,
         each: &mut impl FnMut(&str, &str, &str, &PlayerRow, [Option<u32>; 5]) -> Result<(), E>,
@@ -422,7 +410,7 @@ impl Engine {
         lines.into_iter().try_for_each(|(name, game, row, positions)| each(&url, game, &name, row, positions))
     }
 
-    fn find_week<E: std::error::Error + 'static>(&self, label: &str) -> Result<WeekKey, ViewError<E>> {
+    fn find_week(&self, label: &str) -> Result<WeekKey, ViewError> {
         let weeks = &self.global.meta.weeks;
         let found = calendar::parse_week_label(label).ok().filter(|week| weeks.iter().any(|state| state.week == *week));
         found.ok_or_else(|| ViewError::UnknownWeek {
@@ -463,19 +451,16 @@ impl Engine {
         }
     }
 
-    pub(super) fn player_names<S: StateReader>(
+    pub(super) fn player_names(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         player: PlayerKey,
-    ) -> Result<(String, String), S::Error> {
+    ) -> Result<(String, String), ReadError> {
         let record = self.global.player_record(source, player)?;
         Ok(record.map_or_else(Default::default, |record| (record.name.into(), record.display.into())))
     }
 
-    pub(super) fn find_server<E: std::error::Error + 'static>(
-        &self,
-        url: &ServerUrl,
-    ) -> Result<(ServerKey, &ServerState), ViewError<E>> {
+    pub(super) fn find_server(&self, url: &ServerUrl) -> Result<(ServerKey, &ServerState), ViewError> {
         let key = self.by_url.get(url);
         key.and_then(|key| Some((key, self.server_state(key)?)))
             .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))

@@ -12,20 +12,19 @@ use crate::model::view::{ForgottenName, PlayerNameView, ServerSummary};
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::state::history::{MapHistory, read_best};
 use crate::state::{State, name_index};
-use crate::store::{Reader, Store, StoreError};
+use crate::store::Reader;
 
 /// What answers are computed from: an engine or a replica of one, and a reader of its records.
-#[derive(Debug)]
-pub struct StateView<'s, S> {
+pub struct StateView<'s> {
     pub engine: &'s Engine,
-    pub reader: &'s S,
+    pub reader: &'s dyn StateReader,
     /// Pending entries of the outbox.
     pub outbox_entries: u64,
 }
 
 impl State {
     /// It also shows uncommitted changes, but a search by name finds only committed players.
-    pub fn view(&self) -> StateView<'_, Store> {
+    pub fn view(&self) -> StateView<'_> {
         let State { engine, store } = self;
         StateView { engine, reader: store, outbox_entries: store.outbox_len() as u64 }
     }
@@ -35,10 +34,7 @@ impl State {
 ///
 /// [`Request::Status`] returns the engine's part and the outbox length; the daemon adds its own
 /// values.
-pub fn respond<S: StateReader<Error = StoreError>>(
-    view: &StateView<'_, S>,
-    request: &Request,
-) -> Result<Vec<Row>, ApiError> {
+pub fn respond(view: &StateView<'_>, request: &Request) -> Result<Vec<Row>, ApiError> {
     let StateView { engine, reader: store, outbox_entries } = *view;
     if let Some(problem) = validate::validate(request) {
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
@@ -185,7 +181,7 @@ pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, Ap
             Ok(maps.into_iter().map(Row::MapTotals).collect())
         }
         Request::ServersBest { url } => {
-            let plan = engine.best_players_plan::<Store>(url).map_err(view_error)?;
+            let plan = engine.best_players_plan(url).map_err(view_error)?;
             let best = read_best(&plan, &reader).map_err(store_error)?;
             let names = state.view().player_names(best.player_keys().into_iter().map(PlayerKey).collect())?;
             Ok(vec![Row::BestPlayers(best.view(url.to_string(), names))])
@@ -199,7 +195,7 @@ pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, Ap
     }
 }
 
-impl<S: StateReader<Error = StoreError>> StateView<'_, S> {
+impl StateView<'_> {
     /// The names of the given players that exist.
     pub fn player_names(&self, players: Vec<PlayerKey>) -> Result<Vec<PlayerNameView>, ApiError> {
         let names = players.into_iter().filter_map(|player| self.engine.player_name(self.reader, player).transpose());
@@ -207,7 +203,7 @@ impl<S: StateReader<Error = StoreError>> StateView<'_, S> {
     }
 }
 
-pub fn store_error(error: StoreError) -> ApiError {
+pub fn store_error(error: impl std::error::Error) -> ApiError {
     ApiError::new(ErrorCode::Internal, error.to_string())
 }
 
@@ -216,7 +212,7 @@ fn board_rows(answer: BoardAnswer) -> impl Iterator<Item = Row> {
     std::iter::once(head).chain(answer.rows.into_iter().map(Row::from))
 }
 
-pub fn view_error(error: ViewError<StoreError>) -> ApiError {
+pub fn view_error(error: ViewError) -> ApiError {
     let code = match error {
         ViewError::Store(_) => ErrorCode::Internal,
         ViewError::BadCursor(BadCursor::Form(_)) | ViewError::BadWindow(_) | ViewError::AmbiguousName { .. } => {
@@ -252,5 +248,5 @@ pub fn board_window_of(engine: &Engine, request: &Request) -> Option<WindowKey> 
         Request::Boards { boards, .. } | Request::Standings { boards, .. } | Request::Fused { boards, .. } => boards,
         _ => return None,
     };
-    engine.boards_needed::<StoreError>(boards).ok().flatten()
+    engine.boards_needed(boards).ok().flatten()
 }

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::engine::{CorrectionError, StateReader, ViewError};
 use crate::model::view::board::PlayerSelector;
 use crate::model::{NameHash, PlayerKey};
+use crate::store::StoreError;
 
 /// Players that are read at a time.
 const PAGE: usize = 10_000;
@@ -42,7 +43,7 @@ pub fn forget_again(
         let now_ms = engine.now_ms();
         match engine.forget_player(store, &game, &PlayerSelector::Key(player.0), now_ms) {
             Ok(_) => {}
-            Err(CorrectionError::View(ViewError::Store(error))) => return Err(error.into()),
+            Err(CorrectionError::View(ViewError::Store(error))) => return Err(StoreError::from(error).into()),
             Err(error) => unreachable!("the state has the player: {error}"),
         }
     }
@@ -57,7 +58,7 @@ fn players_with(state: &State, names: &BTreeMap<NameHash, i64>) -> Result<Vec<(S
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page = state.store.players_after(after, PAGE)?;
+        let page = state.store.players_after(after, PAGE).map_err(StoreError::from)?;
         let Some((last, _)) = page.last() else { return Ok(found) };
         after = Some(*last);
         for (player, record) in page {

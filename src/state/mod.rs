@@ -120,7 +120,7 @@ impl State {
         }
         let applied = match self.engine.apply_command(&self.store, t_ms, command) {
             Ok(changed) => changed,
-            Err(CommandError::Correction(CorrectionError::View(ViewError::Store(error)))) => return Err(error),
+            Err(CommandError::Correction(CorrectionError::View(ViewError::Store(error)))) => return Err(error.into()),
             Err(_) => false,
         };
         if is_correction {
@@ -341,7 +341,7 @@ impl ReplayFeed {
             state.commit()?;
             match state.engine.forget_placeholder(&state.store, &game, placeholder) {
                 Ok(()) => _ = state.commit()?,
-                Err(CorrectionError::View(ViewError::Store(error))) => return Err(error),
+                Err(CorrectionError::View(ViewError::Store(error))) => return Err(error.into()),
                 // The placeholder was never ranked, or an earlier replay has forgotten it.
                 Err(_) => {}
             }
@@ -362,7 +362,7 @@ impl ReplayFeed {
 
 /// Builds the boards of a window, on as many threads as there are cores.
 pub fn build_boards(plan: &BuildPlan, reader: &Reader) -> Result<WindowBoards, StoreError> {
-    plan.build(reader, &ScopedThreads)
+    Ok(plan.build(reader, &ScopedThreads)?)
 }
 
 /// The maximum number of threads of one build.

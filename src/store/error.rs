@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys;
 use super::layout::{OLDEST, VERSION};
+use crate::engine::ReadError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -71,10 +72,28 @@ pub enum StoreError {
     Cancelled { path: PathBuf },
     #[error("cannot {operation} the database of the state, {path:?}")]
     Sled { operation: &'static str, path: PathBuf, source: sled::Error },
+    /// A reader that is no store cannot read a record.
+    #[error("{0}")]
+    OtherReader(String),
 }
 
 fn waited(seconds: u64) -> String {
     if seconds == 0 { String::new() } else { format!("; gave up after {seconds} s") }
+}
+
+impl From<StoreError> for ReadError {
+    fn from(error: StoreError) -> ReadError {
+        ReadError::new(error)
+    }
+}
+
+impl From<ReadError> for StoreError {
+    fn from(error: ReadError) -> StoreError {
+        match error.into_inner().downcast::<StoreError>() {
+            Ok(error) => *error,
+            Err(error) => StoreError::OtherReader(error.to_string()),
+        }
+    }
 }
 
 impl StoreError {

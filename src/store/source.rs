@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use super::error::StoreError;
 use super::tree::Tree;
 use super::{Reader, Store, keys};
-use crate::engine::{RemovedPlayer, StateReader, StoreReader, WindowReader};
+use crate::engine::{ReadError, RemovedPlayer, StateReader, StoreReader, WindowReader};
 use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
@@ -31,14 +31,12 @@ impl Records for Reader {
 }
 
 impl<T: Records> StateReader for T {
-    type Error = StoreError;
-
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, ReadError> {
         let found: Option<(u32, Name)> = self.tree().get(&keys::name(name, game))?;
         Ok(found.map(|(key, display)| (PlayerKey(key), display)))
     }
 
-    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, ReadError> {
         let key = keys::number_key(keys::PLAYER, player.0);
         let Some((game, name)) = self.tree().get::<(GameKey, Name)>(&key)? else { return Ok(None) };
         let (_, display) =
@@ -50,7 +48,7 @@ impl<T: Records> StateReader for T {
         &self,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, ReadError> {
         let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
         if most > 0 {
@@ -64,32 +62,34 @@ impl<T: Records> StateReader for T {
         }
         let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
             Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
-            None => Err(StoreError::corrupt(&keys::number_key(keys::PLAYER, player.0), "its name record is missing")),
+            None => {
+                Err(StoreError::corrupt(&keys::number_key(keys::PLAYER, player.0), "its name record is missing").into())
+            }
         };
         found.into_iter().map(record).collect()
     }
 
-    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
-        self.tree().collect_prefix(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, ReadError> {
+        Ok(self.tree().collect_prefix(&keys::name_prefix(name), |key, (player, _): (u32, Name)| {
             (GameKey(keys::read_u32(key, key.len() - 4)), PlayerKey(player))
-        })
+        })?)
     }
 
-    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, ReadError> {
         let prefix = keys::number_key(keys::ALIAS, player.0);
         let name = |key: &[u8], (): ()| match std::str::from_utf8(&key[prefix.len()..]) {
             Ok(name) => Ok(name.to_owned()),
             Err(error) => Err(StoreError::corrupt(key, error)),
         };
-        self.tree().collect_prefix(&prefix, name)?.into_iter().collect()
+        Ok(self.tree().collect_prefix(&prefix, name)?.into_iter().collect::<Result<_, _>>()?)
     }
 
-    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
+    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, ReadError> {
         let into: Option<Option<PlayerKey>> = self.tree().get(&keys::number_key(keys::DELETED_PLAYER, player.0))?;
         Ok(into.map(|into| RemovedPlayer { into }))
     }
 
-    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, ReadError> {
         let from = keys::number_key(keys::DELETED_PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
         let mut found = Vec::new();
         if most == 0 {
@@ -105,13 +105,13 @@ impl<T: Records> StateReader for T {
         Ok(found)
     }
 
-    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
-        self.tree().get(&keys::row(key))
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, ReadError> {
+        Ok(self.tree().get(&keys::row(key))?)
     }
 
-    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
         let prefix = keys::rows_prefix(window, Some(server));
-        self.tree().collect_prefix(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))
+        Ok(self.tree().collect_prefix(&prefix, |key, row| (PlayerKey(keys::read_u32(key, key.len() - 4)), row))?)
     }
 
     fn rows_after(
@@ -120,7 +120,7 @@ impl<T: Records> StateReader for T {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
         let from = match after {
             // The first key after that row's key.
             Some(player) => [keys::row(RowKey { window, server, player }), vec![0]].concat(),
@@ -141,31 +141,31 @@ impl<T: Records> StateReader for T {
         Ok(rows)
     }
 
-    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
-        self.tree().get(&keys::player_window(window, player))
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, ReadError> {
+        Ok(self.tree().get(&keys::player_window(window, player))?)
     }
 
-    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
-        self.tree().get(&keys::map_row(key))
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, ReadError> {
+        Ok(self.tree().get(&keys::map_row(key))?)
     }
 
-    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, ReadError> {
         let prefix = keys::map_rows_prefix(week, Some(server));
-        self.tree().collect_prefix(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))
+        Ok(self.tree().collect_prefix(&prefix, |key, row| (MapKey(keys::read_u32(key, key.len() - 4)), row))?)
     }
 
-    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
-        self.tree().get(&keys::best(server, player))
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, ReadError> {
+        Ok(self.tree().get(&keys::best(server, player))?)
     }
 
-    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
-        self.tree().collect_prefix(&keys::number_key(keys::BEST_SERVERS, player.0), |key, (): ()| {
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError> {
+        Ok(self.tree().collect_prefix(&keys::number_key(keys::BEST_SERVERS, player.0), |key, (): ()| {
             ServerKey(keys::read_u32(key, 5))
-        })
+        })?)
     }
 
-    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
-        self.tree().get(&keys::rank(week, server))
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError> {
+        Ok(self.tree().get(&keys::rank(week, server))?)
     }
 }
 
@@ -250,19 +250,17 @@ impl Reader {
 }
 
 impl WindowReader for Reader {
-    type Error = StoreError;
-
     fn each_player(
         &self,
         window: WindowKey,
         players: Range<u32>,
         each: &mut dyn FnMut(PlayerKey, PlayerWindow),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ReadError> {
         let key = |player| keys::player_window(window, PlayerKey(player));
-        self.tree.for_each(key(players.start)..key(players.end), |key, row| {
+        Ok(self.tree.for_each(key(players.start)..key(players.end), |key, row| {
             each(PlayerKey(keys::read_u32(key, key.len() - 4)), row);
             ControlFlow::Continue(())
-        })
+        })?)
     }
 
     fn each_row(
@@ -270,13 +268,13 @@ impl WindowReader for Reader {
         window: WindowKey,
         servers: Range<u32>,
         each: &mut dyn FnMut(ServerKey, PlayerKey, PlayerRow),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ReadError> {
         let key = |server| keys::rows_prefix(window, Some(ServerKey(server)));
-        self.tree.for_each(key(servers.start)..key(servers.end), |key, row| {
+        Ok(self.tree.for_each(key(servers.start)..key(servers.end), |key, row| {
             let (server, player) = (keys::read_u32(key, key.len() - 8), keys::read_u32(key, key.len() - 4));
             each(ServerKey(server), PlayerKey(player), row);
             ControlFlow::Continue(())
-        })
+        })?)
     }
 }
 

@@ -18,7 +18,7 @@ use clqd::model::view::board::{
 };
 use clqd::model::{Completeness, OutboxKey, Player, PlayerKey, Scope, ServerKey, ServerUrl, Snapshot, WeekKey};
 use clqd::state::State;
-use clqd::store::{StoreError, StoreSettings};
+use clqd::store::StoreSettings;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 
@@ -135,7 +135,7 @@ fn exported(state: &State, week: WeekKey, server: &str) -> Rows {
         if url == server {
             rows.insert(name.to_owned(), (row.clone(), positions));
         }
-        Ok::<_, ViewError<StoreError>>(())
+        Ok::<_, ViewError>(())
     };
     state.engine.export(&state.store, &week_label(week), each).unwrap();
     rows

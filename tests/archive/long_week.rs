@@ -207,7 +207,7 @@ fn chunks_contain_committed_pending_and_live_rows() {
     let label = clqd::model::calendar::week_label(week);
     let each = |_: &str, _: &str, name: &str, row: &clqd::model::PlayerRow, positions: [Option<u32>; 5]| {
         rows.push((name.to_owned(), row.time_ms(), row.points, positions));
-        Ok::<_, clqd::engine::ViewError<clqd::store::StoreError>>(())
+        Ok::<_, clqd::engine::ViewError>(())
     };
     state.engine.export(&state.store, &label, each).unwrap();
     let name = |player| state.store.player_record(player).unwrap().unwrap().name.to_string();

@@ -5,7 +5,7 @@ use crate::scans;
 use clqd::model::calendar::WEEK_MS;
 use std::cell::Cell;
 
-use clqd::engine::{EngineSettings, RemovedPlayer, StateReader, StoreReader};
+use clqd::engine::{EngineSettings, ReadError, RemovedPlayer, StateReader, StoreReader};
 use clqd::model::commit::{MapRowKey, RowKey};
 use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
@@ -15,7 +15,7 @@ use clqd::model::{
     GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, ServerKey, WeekKey, WindowKey,
 };
 use clqd::state::State;
-use clqd::store::{Store, StoreError, StoreSettings};
+use clqd::store::{Store, StoreSettings};
 
 const SERVERS: u32 = 10_000;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
@@ -27,49 +27,47 @@ struct CountingReader<'s> {
 }
 
 impl CountingReader<'_> {
-    fn one<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn one<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
         self.reads.set(self.reads.get() + 1);
         read
     }
 
-    fn all<T>(&self, read: Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+    fn all<T>(&self, read: Result<Vec<T>, ReadError>) -> Result<Vec<T>, ReadError> {
         self.reads.set(self.reads.get() + 1 + read.as_ref().map_or(0, Vec::len));
         read
     }
 }
 
 impl StateReader for CountingReader<'_> {
-    type Error = StoreError;
-
-    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, StoreError> {
+    fn player(&self, game: GameKey, name: &str) -> Result<Option<(PlayerKey, Name)>, ReadError> {
         self.one(self.store.player(game, name))
     }
-    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, StoreError> {
+    fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, ReadError> {
         self.one(self.store.player_record(player))
     }
     fn players_after(
         &self,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, StoreError> {
+    ) -> Result<Vec<(PlayerKey, PlayerRecord)>, ReadError> {
         self.all(self.store.players_after(after, most))
     }
-    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, StoreError> {
+    fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, ReadError> {
         self.all(self.store.players_named(name))
     }
-    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, StoreError> {
+    fn aliases(&self, player: PlayerKey) -> Result<Vec<String>, ReadError> {
         self.all(self.store.aliases(player))
     }
-    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, StoreError> {
+    fn removed_player(&self, player: PlayerKey) -> Result<Option<RemovedPlayer>, ReadError> {
         self.one(self.store.removed_player(player))
     }
-    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, StoreError> {
+    fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, ReadError> {
         self.all(self.store.removed_players_after(after, most))
     }
-    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, StoreError> {
+    fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, ReadError> {
         self.one(self.store.row(key))
     }
-    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
+    fn rows(&self, window: WindowKey, server: ServerKey) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
         self.all(self.store.rows(window, server))
     }
     fn rows_after(
@@ -78,25 +76,25 @@ impl StateReader for CountingReader<'_> {
         server: ServerKey,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<Vec<(PlayerKey, PlayerRow)>, StoreError> {
+    ) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
         self.all(self.store.rows_after(window, server, after, most))
     }
-    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, StoreError> {
+    fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, ReadError> {
         self.one(self.store.player_window(window, player))
     }
-    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, StoreError> {
+    fn map_row(&self, key: MapRowKey) -> Result<Option<MapRow>, ReadError> {
         self.one(self.store.map_row(key))
     }
-    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, StoreError> {
+    fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, ReadError> {
         self.all(self.store.map_rows(week, server))
     }
-    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, StoreError> {
+    fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, ReadError> {
         self.one(self.store.best(server, player))
     }
-    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, StoreError> {
+    fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError> {
         self.all(self.store.servers_with_best(player))
     }
-    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, StoreError> {
+    fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError> {
         self.one(self.store.rank(week, server))
     }
 }

@@ -26,7 +26,7 @@ use clqd::model::{
     WindowType,
 };
 use clqd::state::State;
-use clqd::store::{StoreError, StoreSettings};
+use clqd::store::StoreSettings;
 
 const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
 const GAME: &str = "baseq3";
@@ -153,7 +153,7 @@ impl Fixture {
         changed
     }
 
-    fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectionError<StoreError>> {
+    fn merge(&mut self, from: &str, into: &str) -> Result<(PlayerKey, PlayerKey), CorrectionError> {
         self.state().commit().unwrap();
         let State { engine, store } = self.state();
         let merged = engine.merge_players(store, GAME, &name(from), &name(into))?;
@@ -188,7 +188,7 @@ impl Fixture {
             .export(store, &label, |url, _, name, row, positions| {
                 let server = url.trim_start_matches("quake3://").trim_end_matches(":27960");
                 rows.insert((server.to_owned(), name.to_owned()), (row.clone(), positions));
-                Ok::<_, ViewError<StoreError>>(())
+                Ok::<_, ViewError>(())
             })
             .unwrap();
         rows
@@ -218,7 +218,7 @@ impl Fixture {
     }
 
     /// Players and scores on the board of a tag in the week, best first.
-    fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError<StoreError>> {
+    fn tag_board(&mut self, tag: &str, ranking: Ranking) -> Result<Vec<(u32, i64)>, ViewError> {
         let week = week_label(self.week());
         let scope = Scope::Tag(tag.to_owned());
         let board = BoardSelector { scope, ranking, window: Some(week), at_ms: None };
@@ -865,8 +865,8 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
 
     // After `allow_name` the name is a new player.
     let State { engine, .. } = fixture.state();
-    engine.allow_name::<StoreError>(NameHash::of(GAME, "Visor")).unwrap();
-    assert!(engine.allow_name::<StoreError>(NameHash::of(GAME, "Nobody")).is_err());
+    engine.allow_name(NameHash::of(GAME, "Visor")).unwrap();
+    assert!(engine.allow_name(NameHash::of(GAME, "Nobody")).is_err());
     fixture.state().commit().unwrap();
     fixture.reopen();
     fixture.play(20);

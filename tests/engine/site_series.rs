@@ -4,7 +4,7 @@ use clqd::engine::{EngineSettings, Event, SeriesGroup};
 use clqd::model::calendar::{HOUR_MS, MINUTE_MS};
 use clqd::model::{ServerUrl, Snapshot};
 use clqd::state::State;
-use clqd::store::{StoreError, StoreSettings};
+use clqd::store::StoreSettings;
 
 use crate::scans;
 
@@ -53,7 +53,7 @@ fn sums_are_those_of_the_servers_that_were_seen() {
     state.handle(Event::Tick { now_ms: end_ms + 11 * MINUTE_MS }).unwrap();
 
     let check = |game: Option<&str>, tag: Option<&str>| {
-        let group = state.engine.series_group::<StoreError>(game, tag).unwrap();
+        let group = state.engine.series_group(game, tag).unwrap();
         let series = state.engine.online_series(group).unwrap();
         let of_group =
             |server: &&Server| game.is_none_or(|game| server.0 == game) && tag.is_none_or(|tag| server.1 == Some(tag));
@@ -88,7 +88,7 @@ fn sums_are_those_of_the_servers_that_were_seen() {
     check(Some("baseq3"), None);
     check(Some("tf"), None);
     check(None, Some("ctf"));
-    let unknown = state.engine.series_group::<StoreError>(Some("baseq"), None).unwrap_err();
+    let unknown = state.engine.series_group(Some("baseq"), None).unwrap_err();
     assert_eq!(unknown.to_string(), "no server of game \"baseq\" was ever seen; did you mean \"baseq3\"?");
 
     // A removed server is not counted any more.

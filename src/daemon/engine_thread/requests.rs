@@ -17,7 +17,6 @@ use crate::model::view::{CaptureDeletion, Correction};
 use crate::model::{AdminCommand, NameHash};
 use crate::state::State;
 use crate::state::answer::{respond, view_error};
-use crate::store::StoreError;
 
 impl EngineThread {
     pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<RequestResult> {
@@ -264,7 +263,7 @@ fn delete_captures(captures: Option<&mut CaptureFiles>) -> Option<CaptureDeletio
     Some(deletion)
 }
 
-fn correction_error(error: CorrectionError<StoreError>) -> ApiError {
+fn correction_error(error: CorrectionError) -> ApiError {
     let code = match error {
         CorrectionError::View(error) => return view_error(error),
         CorrectionError::SamePlayer(_) => ErrorCode::Refused,

@@ -7,6 +7,7 @@
 //! with rows on several servers of a group, and 40 for each rated player of a group whose board
 //! is ordered by both rating and row.
 
+use crate::engine::ReadError;
 use std::borrow::Cow;
 use std::sync::Mutex;
 
@@ -29,15 +30,13 @@ pub trait Workers {
 
 /// Reads a window while others write.
 pub trait WindowReader: Sync {
-    type Error: Send;
-
     /// Players with keys in a range, in order of key.
     fn each_player(
         &self,
         window: WindowKey,
         players: std::ops::Range<u32>,
         each: &mut dyn FnMut(PlayerKey, PlayerWindow),
-    ) -> Result<(), Self::Error>;
+    ) -> Result<(), ReadError>;
 
     /// Rows of servers with keys in a range, in order of server, then player.
     fn each_row(
@@ -45,7 +44,7 @@ pub trait WindowReader: Sync {
         window: WindowKey,
         servers: std::ops::Range<u32>,
         each: &mut dyn FnMut(ServerKey, PlayerKey, PlayerRow),
-    ) -> Result<(), Self::Error>;
+    ) -> Result<(), ReadError>;
 }
 
 /// Input to build the boards of a window.
@@ -106,7 +105,7 @@ impl BuildPlan {
         self.window
     }
 
-    pub fn build<S: WindowReader>(&self, source: &S, workers: &dyn Workers) -> Result<WindowBoards, S::Error> {
+    pub fn build(&self, source: &dyn WindowReader, workers: &dyn Workers) -> Result<WindowBoards, ReadError> {
         let mut all: FxHashMap<Group, [Vec<Vec<BoardEntry>>; 5]> = FxHashMap::default();
         let mut add = |entries: EntriesByGroup| {
             for (group, entries) in entries {
@@ -144,7 +143,7 @@ impl BuildPlan {
         Ok(self.order(jobs, workers))
     }
 
-    fn read_players<S: WindowReader>(&self, source: &S, players: std::ops::Range<u32>) -> Result<PlayerPass, S::Error> {
+    fn read_players(&self, source: &dyn WindowReader, players: std::ops::Range<u32>) -> Result<PlayerPass, ReadError> {
         let first = players.start;
         let mut known = PlayerPass { games: vec![NO_ROWS; players.len()], ..PlayerPass::default() };
         let mut counts: Vec<(Group, u32)> = Vec::new();
@@ -175,12 +174,12 @@ impl BuildPlan {
         Ok(known)
     }
 
-    fn read_rows<S: WindowReader>(
+    fn read_rows(
         &self,
-        source: &S,
+        source: &dyn WindowReader,
         servers: std::ops::Range<u32>,
         players: &PlayerIndex,
-    ) -> Result<RowPass, S::Error> {
+    ) -> Result<RowPass, ReadError> {
         let mut read = RowPass::default();
         source.each_row(self.window, servers, &mut |server, player, row| {
             let of_player = players.games.get(player.0 as usize).copied().unwrap_or(NO_ROWS);

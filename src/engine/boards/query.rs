@@ -62,11 +62,7 @@ const WEEK: &str = "week";
 
 impl Engine {
     /// A copy of a board, with the head of its answers.
-    pub fn board<S: StateReader>(
-        &self,
-        source: &S,
-        name: &BoardSelector,
-    ) -> Result<(BoardHead, Board), ViewError<S::Error>> {
+    pub fn board(&self, source: &dyn StateReader, name: &BoardSelector) -> Result<(BoardHead, Board), ViewError> {
         let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
         let board = found.boards().pop().expect("a board for each ranking").into_owned();
         Ok((self.board_head(name, &found, &board), board))
@@ -79,11 +75,11 @@ impl Engine {
     }
 
     /// All players of a board, best first.
-    pub fn board_placings<S: StateReader>(
+    pub fn board_placings(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardSelector,
-    ) -> Result<Vec<Placing<NamedPlayer>>, ViewError<S::Error>> {
+    ) -> Result<Vec<Placing<NamedPlayer>>, ViewError> {
         let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
         let board = found.boards().pop().expect("a board for each ranking");
         let mut placings: Vec<Placing<NamedPlayer>> = Vec::with_capacity(board.len() as usize);
@@ -121,29 +117,29 @@ impl Engine {
         if head.ranking != Ranking::Clq1 || head.size > 0 || head.window.closed {
             return None;
         }
-        let record = &self.find_server::<std::convert::Infallible>(url).ok()?.1.record;
+        let record = &self.find_server(url).ok()?.1.record;
         let entries = record.last_snapshot.iter().filter(|_| self.is_online(record)).flat_map(|last| &last.entries);
         let presences = entries.filter_map(|entry| entry.presence.as_ref());
         presences.map(|presence| presence.segment_start_ms + clq1::SEGMENT_MS).min()
     }
 
     /// Runs a query on the boards of all rankings. The rows of a server are read once.
-    pub fn query_boards<S: StateReader>(
+    pub fn query_boards(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardsSelector,
         query: &BoardQuery,
-    ) -> Result<Vec<BoardAnswer>, ViewError<S::Error>> {
+    ) -> Result<Vec<BoardAnswer>, ViewError> {
         self.answers(source, name, &Ranking::ALL, query)
     }
 
     /// Runs a query on a board.
-    pub fn query_board<S: StateReader>(
+    pub fn query_board(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardSelector,
         query: &BoardQuery,
-    ) -> Result<BoardAnswer, ViewError<S::Error>> {
+    ) -> Result<BoardAnswer, ViewError> {
         let answers = self.answers(source, &name.boards(), &[name.ranking], query)?;
         let mut answer = answers.into_iter().next().expect("an answer for each ranking");
         answer.head.first_score_ms = self.first_score_ms(&answer.head);
@@ -152,13 +148,13 @@ impl Engine {
 
     /// Runs a query on a board of each ranking. Boards of games and tags are locked only meanwhile: names are read from
     /// the store before and after, since it may wait for the disk.
-    fn answers<S: StateReader>(
+    fn answers(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardsSelector,
         rankings: &[Ranking],
         query: &BoardQuery,
-    ) -> Result<Vec<BoardAnswer>, ViewError<S::Error>> {
+    ) -> Result<Vec<BoardAnswer>, ViewError> {
         let context = |ranking| QueryContext { engine: self, source, scope: &name.scope, ranking };
         let candidates = match query {
             BoardQuery::Positions { players } => context(Ranking::Clq1).candidates(players)?,
@@ -186,7 +182,7 @@ impl Engine {
             })?;
             Ok((head, players, answer.data))
         };
-        let answers = rankings.iter().zip(found.boards()).map(run).collect::<Result<Vec<_>, ViewError<S::Error>>>()?;
+        let answers = rankings.iter().zip(found.boards()).map(run).collect::<Result<Vec<_>, ViewError>>()?;
         drop(found);
         let named =
             |(head, players, data): (BoardHead, Vec<_>, _)| context(head.ranking).answer(query, head, &players, data);
@@ -194,13 +190,13 @@ impl Engine {
     }
 
     /// The entry of one player on the boards of several rankings.
-    pub fn standings<S: StateReader>(
+    pub fn standings(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardsSelector,
         rankings: &[Ranking],
         player: &PlayerSelector,
-    ) -> Result<StandingsView, ViewError<S::Error>> {
+    ) -> Result<StandingsView, ViewError> {
         let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
         let candidates = context.candidates([player])?;
         let found = self.scope_boards(source, name, rankings)?;
@@ -218,14 +214,14 @@ impl Engine {
 
     /// One list of several rankings (see [`fusion`]). `k` defaults to [`fusion::K_DEFAULT`].
     /// Weights are above 0, `k` is at least 0.
-    pub fn fused<S: StateReader>(
+    pub fn fused(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardsSelector,
         rankings: &[RankingWeight],
         k: Option<f64>,
         query: &FusedQuery,
-    ) -> Result<(FusedHead, Vec<FusedView>), ViewError<S::Error>> {
+    ) -> Result<(FusedHead, Vec<FusedView>), ViewError> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighted| weighted.ranking).collect();
         let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
@@ -270,12 +266,12 @@ impl Engine {
     }
 
     /// The boards of a scope and window, one for each requested ranking, in order.
-    fn scope_boards<S: StateReader>(
+    fn scope_boards(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         name: &BoardsSelector,
         rankings: &[Ranking],
-    ) -> Result<ScopeBoards<'_>, ViewError<S::Error>> {
+    ) -> Result<ScopeBoards<'_>, ViewError> {
         let key = self.find_window(name)?;
         let window = self.window_view(key);
         let group = match &name.scope {
@@ -312,10 +308,7 @@ impl Engine {
 
     /// The window whose cached boards an answer needs: see [`Engine::plan_boards`]. `None`: it
     /// needs none.
-    pub fn boards_needed<E: std::error::Error + 'static>(
-        &self,
-        name: &BoardsSelector,
-    ) -> Result<Option<WindowKey>, ViewError<E>> {
+    pub fn boards_needed(&self, name: &BoardsSelector) -> Result<Option<WindowKey>, ViewError> {
         match name.scope {
             Scope::Server(_) => Ok(None),
             Scope::Game(_) | Scope::Tag(_) => self.find_window(name).map(Some),
@@ -324,7 +317,7 @@ impl Engine {
 
     /// The window of a label, or the oldest window of a type that contains the time. Current
     /// windows may have no rows yet; other windows must be kept.
-    fn find_window<E: std::error::Error + 'static>(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError<E>> {
+    fn find_window(&self, name: &BoardsSelector) -> Result<WindowKey, ViewError> {
         let windows = &self.global.settings.windows;
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.at_ms.unwrap_or(self.now_ms());

@@ -19,9 +19,9 @@ use crate::model::view::board::{
 use crate::model::{GameKey, PlayerKey, Ranking};
 
 /// The scope and ranking of a query.
-pub(super) struct QueryContext<'a, S> {
+pub(super) struct QueryContext<'a> {
     pub engine: &'a Engine,
-    pub source: &'a S,
+    pub source: &'a dyn StateReader,
     pub scope: &'a Scope,
     pub ranking: Ranking,
 }
@@ -33,17 +33,17 @@ pub(super) struct Candidates<'q> {
     found: Vec<(GameKey, PlayerKey)>,
 }
 
-impl<S: StateReader> QueryContext<'_, S> {
+impl QueryContext<'_> {
     pub fn candidates<'q>(
         &self,
         players: impl IntoIterator<Item = &'q PlayerSelector>,
-    ) -> Result<Vec<Candidates<'q>>, ViewError<S::Error>> {
+    ) -> Result<Vec<Candidates<'q>>, ViewError> {
         let candidates = |selector| Ok(Candidates { selector, found: self.find_players(selector)? });
         players.into_iter().map(candidates).collect()
     }
 
     /// Empty: no player of this name or key is known in the scope.
-    fn find_players(&self, player: &PlayerSelector) -> Result<Vec<(GameKey, PlayerKey)>, ViewError<S::Error>> {
+    fn find_players(&self, player: &PlayerSelector) -> Result<Vec<(GameKey, PlayerKey)>, ViewError> {
         let engine = self.engine;
         let name = match player {
             PlayerSelector::Key(key) => {
@@ -57,7 +57,7 @@ impl<S: StateReader> QueryContext<'_, S> {
             Scope::Game(game) => found.retain(|(key, _)| engine.global.games.name(key.0) == game),
             Scope::Server(url) => {
                 // Prefer a player of the server's current game, if there is one.
-                let game = engine.find_server::<S::Error>(url)?.1.record.game;
+                let game = engine.find_server(url)?.1.record.game;
                 if found.iter().any(|(key, _)| Some(*key) == game) {
                     found.retain(|(key, _)| Some(*key) == game);
                 }
@@ -72,7 +72,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         &self,
         candidates: &Candidates<'_>,
         boards: &[Cow<'_, Board>],
-    ) -> Result<Option<PlayerKey>, ViewError<S::Error>> {
+    ) -> Result<Option<PlayerKey>, ViewError> {
         let found = &candidates.found[..];
         let (PlayerSelector::Name(name), [_, _, ..]) = (candidates.selector, found) else {
             return Ok(found.first().map(|(_, player)| *player));
@@ -89,11 +89,7 @@ impl<S: StateReader> QueryContext<'_, S> {
     }
 
     /// As [`QueryContext::choose`], but there must be one.
-    pub fn require(
-        &self,
-        candidates: &Candidates<'_>,
-        boards: &[Cow<'_, Board>],
-    ) -> Result<PlayerKey, ViewError<S::Error>> {
+    pub fn require(&self, candidates: &Candidates<'_>, boards: &[Cow<'_, Board>]) -> Result<PlayerKey, ViewError> {
         self.choose(candidates, boards)?.ok_or_else(|| match candidates.selector {
             PlayerSelector::Key(key) => ViewError::UnknownPlayerKey(*key),
             PlayerSelector::Name(name) => ViewError::UnknownPlayer(normalise(name, ColourCodes::None)),
@@ -101,11 +97,7 @@ impl<S: StateReader> QueryContext<'_, S> {
     }
 
     /// The query in raw values; `players` are the players that it names.
-    pub fn to_raw_query(
-        &self,
-        query: &BoardQuery,
-        players: &[Option<PlayerKey>],
-    ) -> Result<Query, ViewError<S::Error>> {
+    pub fn to_raw_query(&self, query: &BoardQuery, players: &[Option<PlayerKey>]) -> Result<Query, ViewError> {
         let known = || players.iter().flatten().copied();
         let player = || known().next().expect("a query of one player has a known player");
         let raw = |scores: &ScoreBounds| shown_range(scores).raw(self.ranking);
@@ -138,7 +130,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         mut head: BoardHead,
         players: &[Option<PlayerKey>],
         data: QueryData,
-    ) -> Result<BoardAnswer, ViewError<S::Error>> {
+    ) -> Result<BoardAnswer, ViewError> {
         let mut rows = Vec::new();
         match data {
             QueryData::Size => (),
@@ -163,14 +155,14 @@ impl<S: StateReader> QueryContext<'_, S> {
         Ok(BoardAnswer { head, rows })
     }
 
-    fn push_entries(&self, entries: &[RankedEntry], rows: &mut Vec<BoardRow>) -> Result<(), ViewError<S::Error>> {
+    fn push_entries(&self, entries: &[RankedEntry], rows: &mut Vec<BoardRow>) -> Result<(), ViewError> {
         for ranked in entries {
             rows.push(self.entry_row(ranked)?);
         }
         Ok(())
     }
 
-    fn entry_row(&self, ranked: &RankedEntry) -> Result<BoardRow, ViewError<S::Error>> {
+    fn entry_row(&self, ranked: &RankedEntry) -> Result<BoardRow, ViewError> {
         let (name, display) = self.engine.player_names(self.source, ranked.entry.player)?;
         let at = entry_score(self.ranking, &ranked.entry, ranked.ranks);
         Ok(BoardRow::Entry(BoardEntryView { player_key: ranked.entry.player.0, name, display, at }))
@@ -183,7 +175,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         players: &[Option<PlayerKey>],
         found: Vec<Option<RankedEntry>>,
         rows: &mut Vec<BoardRow>,
-    ) -> Result<(), ViewError<S::Error>> {
+    ) -> Result<(), ViewError> {
         let BoardQuery::Positions { players: names } = query else { unreachable!("an answer of positions") };
         let mut found = found.into_iter();
         for (name, player) in names.iter().zip(players) {
@@ -215,7 +207,7 @@ impl<S: StateReader> QueryContext<'_, S> {
         })
     }
 
-    pub fn not_on_board(&self, query: &BoardQuery, head: &BoardHead) -> ViewError<S::Error> {
+    pub fn not_on_board(&self, query: &BoardQuery, head: &BoardHead) -> ViewError {
         let name = match query {
             BoardQuery::Around { player: PlayerSelector::Name(name), .. } => normalise(name, ColourCodes::None),
             BoardQuery::Around { player: PlayerSelector::Key(key), .. } => format!("player {key}"),

@@ -9,14 +9,14 @@ use super::cache::SharedBoards;
 use super::dirty::{DirtyPlayer, DirtyServer, Groups, add_groups};
 use super::group::Group;
 use crate::engine::rows::RowPage;
-use crate::engine::{Engine, ServerState, StateReader};
+use crate::engine::{Engine, ReadError, ServerState, StateReader};
 use crate::model::row::PlayerRow;
 use crate::model::{PlayerKey, WindowKey};
 
 impl Engine {
     /// Refreshes the entries of up to `most` dirty players, or marks players dirty. Boards then
     /// show changes that are not committed, too. Returns whether there are more.
-    pub fn refresh_boards<S: StateReader>(&mut self, source: &S, most: usize) -> Result<bool, S::Error> {
+    pub fn refresh_boards(&mut self, source: &dyn StateReader, most: usize) -> Result<bool, ReadError> {
         let mut left = most;
         while left > 0 {
             let Some(dirty) = self.global.board_cache.next_dirty_server() else { break };
@@ -51,15 +51,15 @@ impl Engine {
     }
 
     /// Returns the number of groups visited.
-    fn refresh_player<S: StateReader>(
+    fn refresh_player(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         boards: &SharedBoards,
         window: WindowKey,
         player: PlayerKey,
         dirty: DirtyPlayer,
         mut left: Groups,
-    ) -> Result<u64, S::Error> {
+    ) -> Result<u64, ReadError> {
         self.global.cache_player_window(source, window, player)?;
         let player_window = self.global.player_windows.get(window, player);
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::{CorrectionError, Engine, RemovedPlayer, StateReader, ViewError};
+use crate::engine::{CorrectionError, Engine, ReadError, RemovedPlayer, StateReader, ViewError};
 use crate::model::name::Name;
 use crate::model::view::board::PlayerSelector;
 use crate::model::{ForgottenPlaceholder, GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
@@ -24,13 +24,13 @@ pub struct ForgetResult {
 
 impl Engine {
     /// Forgets a player of a game, with all their names.
-    pub fn forget_player<S: StateReader>(
+    pub fn forget_player(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: &str,
         player: &PlayerSelector,
         now_ms: i64,
-    ) -> Result<ForgetResult, CorrectionError<S::Error>> {
+    ) -> Result<ForgetResult, CorrectionError> {
         let (player, names, rows) = self.delete_player(source, game, player, now_ms)?;
         let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
         Arc::make_mut(&mut self.global.forgotten).extend(hashes.iter().map(|hash| (*hash, now_ms)));
@@ -47,24 +47,24 @@ impl Engine {
 
     /// Forgets the placeholder of a forgotten player in a log, as [`Engine::forget_player`]
     /// forgot the player. The placeholder is not the name of a person, so no hash is kept.
-    pub fn forget_placeholder<S: StateReader>(
+    pub fn forget_placeholder(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: &str,
         placeholder: ForgottenPlaceholder,
-    ) -> Result<(), CorrectionError<S::Error>> {
+    ) -> Result<(), CorrectionError> {
         let player = PlayerSelector::Name(placeholder.to_string());
         self.delete_player(source, game, &player, placeholder.forgotten_ms).map(drop)
     }
 
     /// Deletes a player of a game. Returns the key, all names and the number of rows.
-    fn delete_player<S: StateReader>(
+    fn delete_player(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: &str,
         player: &PlayerSelector,
         now_ms: i64,
-    ) -> Result<(PlayerKey, Vec<String>, usize), CorrectionError<S::Error>> {
+    ) -> Result<(PlayerKey, Vec<String>, usize), CorrectionError> {
         assert!(!self.has_changes(), "commit before correcting");
         self.advance_time(now_ms);
         let game_key = self.find_game(game)?;
@@ -95,7 +95,7 @@ impl Engine {
     }
 
     /// Allows a forgotten name again. Its history is not restored.
-    pub fn allow_name<E: std::error::Error + 'static>(&mut self, hash: NameHash) -> Result<(), CorrectionError<E>> {
+    pub fn allow_name(&mut self, hash: NameHash) -> Result<(), CorrectionError> {
         if Arc::make_mut(&mut self.global.forgotten).remove(&hash).is_none() {
             return Err(CorrectionError::NotForgotten(hash));
         }
@@ -122,13 +122,13 @@ impl Engine {
         snapshot.players.iter().any(|player| is_forgotten(&player.name))
     }
 
-    fn delete_player_data<S: StateReader>(
+    fn delete_player_data(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         player: PlayerKey,
         names: &[String],
-    ) -> Result<usize, S::Error> {
+    ) -> Result<usize, ReadError> {
         for index in 1..self.servers.len() {
             let server = ServerKey(index as u32);
             let Some(server_state) = self.servers[index].as_mut() else { continue };

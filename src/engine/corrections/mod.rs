@@ -9,7 +9,7 @@
 pub(super) mod forget;
 pub(super) mod reset_time;
 
-use super::{Engine, GlobalState, RemovedPlayer, StateReader, ViewError};
+use super::{Engine, GlobalState, ReadError, RemovedPlayer, StateReader, ViewError};
 use crate::engine::boards::dirty::Groups;
 use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
@@ -31,9 +31,9 @@ pub struct MergeResult {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum CorrectionError<E: std::error::Error + 'static> {
+pub enum CorrectionError {
     #[error(transparent)]
-    View(#[from] ViewError<E>),
+    View(#[from] ViewError),
     #[error("no player of {game} is named {name:?}; names are case-sensitive")]
     UnknownInGame { name: String, game: String },
     #[error("player {player} belongs to {found}, not to {game}")]
@@ -47,13 +47,13 @@ pub enum CorrectionError<E: std::error::Error + 'static> {
 impl Engine {
     /// Merges two names of a game that belong to one person: in every window, all data of `from`
     /// moves to `into`, and the names of `from` become names of `into`.
-    pub fn merge_players<S: StateReader>(
+    pub fn merge_players(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: &str,
         from: &PlayerSelector,
         into: &PlayerSelector,
-    ) -> Result<MergeResult, CorrectionError<S::Error>> {
+    ) -> Result<MergeResult, CorrectionError> {
         assert!(!self.has_changes(), "commit before correcting");
         let game = self.find_game(game)?;
         let from = self.find_player_in_game(source, game, from)?;
@@ -89,13 +89,13 @@ impl Engine {
         }
     }
 
-    fn move_player<S: StateReader>(
+    fn move_player(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         from: PlayerKey,
         into: PlayerKey,
-    ) -> Result<usize, S::Error> {
+    ) -> Result<usize, ReadError> {
         for index in 1..self.servers.len() {
             self.move_presence(ServerKey(index as u32), from, into);
         }
@@ -147,19 +147,19 @@ impl Engine {
         global.server_changed(server);
     }
 
-    pub(super) fn find_game<E: std::error::Error + 'static>(&self, game: &str) -> Result<GameKey, ViewError<E>> {
+    pub(super) fn find_game(&self, game: &str) -> Result<GameKey, ViewError> {
         self.global.games.find(game).map(GameKey).ok_or_else(|| ViewError::UnknownGame {
             game: game.to_owned(),
             nearest: crate::nearest::nearest(game, self.global.games.names()).map(str::to_owned),
         })
     }
 
-    fn find_player_in_game<S: StateReader>(
+    fn find_player_in_game(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         player: &PlayerSelector,
-    ) -> Result<PlayerKey, CorrectionError<S::Error>> {
+    ) -> Result<PlayerKey, CorrectionError> {
         let game_name = || self.global.games.name(game.0).to_owned();
         match player {
             PlayerSelector::Key(key) => {
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// All names of a player; the name of their record is first.
-    fn names_of<S: StateReader>(&self, source: &S, player: PlayerKey) -> Result<Vec<String>, S::Error> {
+    fn names_of(&self, source: &dyn StateReader, player: PlayerKey) -> Result<Vec<String>, ReadError> {
         let record = source.player_record(player)?;
         let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();
         names.extend(source.aliases(player)?);
@@ -194,14 +194,14 @@ impl Engine {
 
 impl GlobalState {
     /// Returns the number of rows.
-    fn move_window<S: StateReader>(
+    fn move_window(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         window: WindowKey,
         from: PlayerKey,
         into: PlayerKey,
-    ) -> Result<usize, S::Error> {
+    ) -> Result<usize, ReadError> {
         let Some(from_window) = source.player_window(window, from)? else { return Ok(0) };
         let mut rows = 0;
         for &server in &from_window.servers {
@@ -225,13 +225,13 @@ impl GlobalState {
 
     /// Deletes the rows of a player in a window, and the window record. Returns the number of rows. Nothing of them
     /// is pending.
-    pub(in crate::engine) fn delete_rows_of<S: StateReader>(
+    pub(in crate::engine) fn delete_rows_of(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<usize, S::Error> {
+    ) -> Result<usize, ReadError> {
         let Some(player_window) = source.player_window(window, player)? else { return Ok(0) };
         for &server in &player_window.servers {
             self.delete_row(source, RowKey { window, server, player })?;

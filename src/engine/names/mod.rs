@@ -6,18 +6,18 @@ pub(super) mod cache;
 pub(super) mod pending_players;
 
 use self::cache::display_hash;
-use super::{GlobalState, StateReader};
+use super::{GlobalState, ReadError, StateReader};
 use crate::model::server::{PlayerEntry, PlayerRecord};
 use crate::model::{GameKey, OutboxKey, PlayerKey};
 
 impl GlobalState {
     /// The key of a normalised name; `None`: it has no key yet.
-    pub(super) fn find_player<S: StateReader>(
+    pub(super) fn find_player(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         name: &str,
-    ) -> Result<Option<PlayerKey>, S::Error> {
+    ) -> Result<Option<PlayerKey>, ReadError> {
         match self.name_cache.find(game, name) {
             Some(cached) => Ok(Some(cached.player)),
             None if self.name_cache.holds_all_names => Ok(None),
@@ -26,12 +26,12 @@ impl GlobalState {
     }
 
     /// The key of a usable entry's name; `None`: it has no key yet.
-    pub(super) fn player_key<S: StateReader>(
+    pub(super) fn player_key(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         game: GameKey,
         entry: &PlayerEntry,
-    ) -> Result<Option<PlayerKey>, S::Error> {
+    ) -> Result<Option<PlayerKey>, ReadError> {
         if let Some(cached) = self.name_cache.find(game, &entry.name) {
             if cached.display != display_hash(entry.display()) {
                 self.rename(source, cached.player, entry.display())?;
@@ -65,11 +65,11 @@ impl GlobalState {
     }
 
     /// The record of a player as the next commit leaves it.
-    pub(super) fn player_record<S: StateReader>(
+    pub(super) fn player_record(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         player: PlayerKey,
-    ) -> Result<Option<PlayerRecord>, S::Error> {
+    ) -> Result<Option<PlayerRecord>, ReadError> {
         match self.pending.players.get(player) {
             Some(record) => Ok(Some(record.clone())),
             None => source.player_record(player),
@@ -77,12 +77,12 @@ impl GlobalState {
     }
 
     /// Records that a player's name is written differently from before.
-    pub(super) fn rename<S: StateReader>(
+    pub(super) fn rename(
         &mut self,
-        source: &S,
+        source: &dyn StateReader,
         player: PlayerKey,
         display: &str,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         if let Some(mut record) = self.player_record(source, player)?.filter(|record| record.display != display) {
             record.display = display.into();
             self.name_cache.put(record.game, &record.name, player, display);

@@ -10,7 +10,7 @@
 
 use super::changes::ChangedRows;
 use super::week_rows::WeekRows;
-use crate::engine::{Engine, StoreReader};
+use crate::engine::{Engine, ReadError, StoreReader};
 use crate::model::archive::{WeekChunk, WeekChunkRequest};
 use crate::model::{ServerKey, WeekKey};
 
@@ -41,17 +41,17 @@ enum RowSelection {
 impl Engine {
     /// Returns a chunk of a large week, or does a step towards the first chunk. The copy may
     /// contain uncommitted changes: the caller must commit before it passes on a chunk.
-    pub fn week_chunk<S: StoreReader>(&mut self, source: &S, request: WeekChunkRequest) -> Result<WeekChunk, S::Error> {
+    pub fn week_chunk(&mut self, source: &dyn StoreReader, request: WeekChunkRequest) -> Result<WeekChunk, ReadError> {
         self.week_chunk_of(source, request, RowSelection::Changed)
     }
 
     /// As [`Engine::week_chunk`], but with all rows, from a copy of its own: to compare them with
     /// the archive.
-    pub fn expected_week_chunk<S: StoreReader>(
+    pub fn expected_week_chunk(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         request: WeekChunkRequest,
-    ) -> Result<WeekChunk, S::Error> {
+    ) -> Result<WeekChunk, ReadError> {
         std::mem::swap(&mut self.large_week, &mut self.verified_week);
         let chunk = self.week_chunk_of(source, request, RowSelection::All);
         std::mem::swap(&mut self.large_week, &mut self.verified_week);
@@ -63,12 +63,12 @@ impl Engine {
         (self.large_week, self.verified_week) = (None, None);
     }
 
-    fn week_chunk_of<S: StoreReader>(
+    fn week_chunk_of(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         request: WeekChunkRequest,
         selection: RowSelection,
-    ) -> Result<WeekChunk, S::Error> {
+    ) -> Result<WeekChunk, ReadError> {
         let current = self.large_week.take();
         let (large, after) = match request {
             WeekChunkRequest::First { week, server } => {
@@ -104,14 +104,14 @@ impl Engine {
 
     /// Does one step: reads or sorts some rows. `None`: there is more to do and the progress is
     /// kept, or the week was deleted and nothing is kept.
-    fn prepare_step<S: StoreReader>(
+    fn prepare_step(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         server: ServerKey,
         begun: Option<LargeWeek>,
         selection: RowSelection,
-    ) -> Result<Option<LargeWeek>, S::Error> {
+    ) -> Result<Option<LargeWeek>, ReadError> {
         let counted =
             self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, week.into(), server));
         if !counted || !self.global.is_kept(week.into()) {

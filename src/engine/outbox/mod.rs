@@ -17,7 +17,7 @@ use self::changes::ChangedRows;
 use self::week_rows::WeekRows;
 
 use super::rows::RowPage;
-use super::{Engine, RemovedPlayer, StateReader, StoreReader};
+use super::{Engine, ReadError, RemovedPlayer, StateReader, StoreReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 pub use crate::engine::outbox::resend::WeekRangeError;
 pub use crate::engine::outbox::writer::{WriterPlan, WriterRefusal};
@@ -34,7 +34,7 @@ const TASKS_MAX: usize = 100;
 
 impl Engine {
     /// The entries of the outbox that are tasks.
-    pub fn archive_tasks<S: StoreReader>(&self, source: &S) -> Vec<OutboxEntry> {
+    pub fn archive_tasks(&self, source: &dyn StoreReader) -> Vec<OutboxEntry> {
         source.outbox(Some(LAST_JOB), TASKS_MAX)
     }
 
@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Records what the outbox contains at the start: its weeks are archived completely.
-    pub fn load_outbox<S: StoreReader>(&mut self, source: &S) {
+    pub fn load_outbox(&mut self, source: &dyn StoreReader) {
         self.set_outbox_len(source.outbox_len());
         for entry in source.outbox(None, usize::MAX) {
             if let OutboxKey::Week { week, server } = entry.key {
@@ -69,14 +69,14 @@ impl Engine {
     /// Outbox entries after `after` and before `before` with their values, in archiving order, without tasks; `None` for
     /// a deleted object. At most `entries_max`, and none after the entry with which
     /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
-    pub fn archive_jobs<S: StoreReader>(
+    pub fn archive_jobs(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         after: Option<OutboxKey>,
         before: Option<OutboxKey>,
         entries_max: usize,
         rows_max: usize,
-    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, S::Error> {
+    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, ReadError> {
         assert!(!self.has_changes(), "commit before archiving");
         let mut jobs = Vec::new();
         let mut rows = 0;
@@ -102,7 +102,7 @@ impl Engine {
     }
 
     /// `None`: the object was deleted with its week and there is nothing to write.
-    fn archive_job<S: StoreReader>(&self, source: &S, key: OutboxKey) -> Result<Option<ArchiveJob>, S::Error> {
+    fn archive_job(&self, source: &dyn StoreReader, key: OutboxKey) -> Result<Option<ArchiveJob>, ReadError> {
         Ok(match key {
             OutboxKey::Game(key) => {
                 let name = self.global.games.has_name(key.0).then(|| self.global.games.name(key.0).to_owned());
@@ -132,11 +132,11 @@ impl Engine {
     }
 
     /// The player who has the rows of a removed player. That player may have been merged again.
-    pub(super) fn merge_target<S: StateReader>(
+    pub(super) fn merge_target(
         &self,
-        source: &S,
+        source: &dyn StateReader,
         mut removed: RemovedPlayer,
-    ) -> Result<Option<PlayerKey>, S::Error> {
+    ) -> Result<Option<PlayerKey>, ReadError> {
         while let Some(into) = removed.into {
             match source.removed_player(into)? {
                 Some(next) => removed = next,
@@ -188,13 +188,13 @@ impl Engine {
     }
 
     /// The rows of a server's week that changed, and those of present players.
-    fn week_job<S: StoreReader>(
+    fn week_job(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         server: ServerKey,
         changed: ChangedRows,
-    ) -> Result<Option<ArchiveJob>, S::Error> {
+    ) -> Result<Option<ArchiveJob>, ReadError> {
         if !self.global.is_kept(week.into()) {
             return Ok(None);
         }
@@ -223,15 +223,15 @@ impl Engine {
     }
 
     /// A server's week with at most `most` of its changed players, after a player.
-    fn week_archive<S: StoreReader>(
+    fn week_archive(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         server: ServerKey,
         week_rows: &WeekRows,
         after: Option<PlayerKey>,
         most: usize,
-    ) -> Result<WeekArchive, S::Error> {
+    ) -> Result<WeekArchive, ReadError> {
         let (span, rows) = week_rows.rows_after(after, most);
         let closed = week_rows.closed;
         let maps = self.map_rows(source, week, server)?;

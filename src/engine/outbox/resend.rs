@@ -57,9 +57,9 @@ impl Engine {
 
     /// The event that adds the weeks of at most `servers_max` servers from a key on to the outbox, with all their
     /// rows. Changes should be committed before, so that the length of the outbox is known.
-    pub fn plan_resend<S: StoreReader>(
+    pub fn plan_resend(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         from: ServerKey,
         servers_max: u32,

@@ -9,7 +9,7 @@
 //! records written here only to be deleted again.
 
 use super::changes::ChangedRows;
-use super::{Engine, StoreReader};
+use super::{Engine, ReadError, StoreReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
@@ -64,13 +64,13 @@ impl Engine {
     /// The chunk at `from`, or at the first position that is not acknowledged. It reads
     /// at most `steps_max` records of names or servers, and no more weeks once their
     /// rows reach `rows_max`. There must be no change that is not committed.
-    pub fn resync_chunk<S: StoreReader>(
+    pub fn resync_chunk(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         from: Option<ResyncCursor>,
         steps_max: usize,
         rows_max: usize,
-    ) -> Result<ResyncStep, S::Error> {
+    ) -> Result<ResyncStep, ReadError> {
         assert!(!self.has_changes(), "commit before archiving");
         let settings = &self.global.settings;
         let from = from.unwrap_or(self.global.meta.resync_state.next);
@@ -131,17 +131,17 @@ impl Engine {
 }
 
 /// A chunk that is being read.
-struct ChunkReader<'a, S> {
+struct ChunkReader<'a> {
     engine: &'a Engine,
-    source: &'a S,
+    source: &'a dyn StoreReader,
     chunk: ResyncChunk,
     /// Rows of players, maps and lists in the chunk.
     rows: usize,
 }
 
-impl<S: StoreReader> ChunkReader<'_, S> {
+impl ChunkReader<'_> {
     /// Reads the object at a position. Returns the next position.
-    fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, S::Error> {
+    fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, ReadError> {
         let meta = &self.engine.global.meta;
         Ok(match at {
             ResyncCursor::Game(key) if key.0 < meta.next_game => {
@@ -183,7 +183,7 @@ impl<S: StoreReader> ChunkReader<'_, S> {
     }
 
     /// Reads players from a key on. Returns the next position.
-    fn players(&mut self, from: PlayerKey, most: usize) -> Result<ResyncCursor, S::Error> {
+    fn players(&mut self, from: PlayerKey, most: usize) -> Result<ResyncCursor, ReadError> {
         let found = self.source.players_after(from.0.checked_sub(1).map(PlayerKey), most)?;
         let next = match found.last() {
             Some((last, _)) if found.len() == most => ResyncCursor::Player(PlayerKey(last.0 + 1)),
@@ -199,13 +199,13 @@ impl<S: StoreReader> ChunkReader<'_, S> {
         Ok(next)
     }
 
-    fn name(&mut self, key: OutboxKey) -> Result<(), S::Error> {
+    fn name(&mut self, key: OutboxKey) -> Result<(), ReadError> {
         self.chunk.names.extend(self.engine.archive_job(self.source, key)?);
         Ok(())
     }
 
     /// A server, preceded by the players of its list.
-    fn server(&mut self, key: ServerKey) -> Result<(), S::Error> {
+    fn server(&mut self, key: ServerKey) -> Result<(), ReadError> {
         let Some(server) = self.engine.server_archive(key) else { return Ok(()) };
         for player in server.list.iter().filter_map(|entry| entry.player) {
             self.name(OutboxKey::Player(player))?;
@@ -215,7 +215,7 @@ impl<S: StoreReader> ChunkReader<'_, S> {
         Ok(())
     }
 
-    fn week(&mut self, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
+    fn week(&mut self, week: WeekKey, server: ServerKey) -> Result<(), ReadError> {
         match self.engine.week_job(self.source, week, server, ChangedRows::All)? {
             Some(ArchiveJob::Week(job)) => {
                 self.rows += 1 + job.rows.len() + job.maps.len();

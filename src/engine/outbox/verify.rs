@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::changes::ChangedRows;
-use super::{Engine, StoreReader};
+use super::{Engine, ReadError, StoreReader};
 use crate::model::archive::{ArchiveJob, ExpectedName, ExpectedStep, ExpectedWeek};
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey};
 
@@ -18,15 +18,15 @@ impl Engine {
     /// The values of a week of at most `servers_max` servers from a key on, and none after the
     /// server with which the rows reach `rows_max`; if `only` is given, only of these servers.
     /// Begins to note changes. All changes must be committed.
-    pub fn expected_weeks<S: StoreReader>(
+    pub fn expected_weeks(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         from: ServerKey,
         only: Option<&BTreeSet<ServerKey>>,
         servers_max: usize,
         rows_max: usize,
-    ) -> Result<ExpectedStep, S::Error> {
+    ) -> Result<ExpectedStep, ReadError> {
         assert!(!self.has_changes(), "commit before verifying");
         if self.global.meta.resync || !self.global.records_archive_changes() {
             return Ok(ExpectedStep::Resync);
@@ -69,11 +69,11 @@ impl Engine {
     }
 
     /// Names of players as the archive should have them.
-    pub fn expected_names<S: StoreReader>(
+    pub fn expected_names(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         players: &[PlayerKey],
-    ) -> Result<Vec<ExpectedName>, S::Error> {
+    ) -> Result<Vec<ExpectedName>, ReadError> {
         let mut names = Vec::with_capacity(players.len());
         for &player in players {
             let key = OutboxKey::Player(player);

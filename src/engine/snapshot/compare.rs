@@ -3,7 +3,7 @@
 use super::partial::{last_counted, push_count};
 use super::presence::{Gap, ListOrigin, PreviousSighting, prefetch_rows};
 use super::screening::Credible;
-use crate::engine::{GlobalState, ServerState, StoreReader};
+use crate::engine::{GlobalState, ReadError, ServerState, StoreReader};
 use crate::model::name::Name;
 use crate::model::server::{LastSnapshot, PlayerEntry, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -44,15 +44,15 @@ struct Compared {
 
 impl GlobalState {
     /// Applies a full and credible snapshot.
-    pub(super) fn apply_snapshot<S: StoreReader>(
+    pub(super) fn apply_snapshot(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         server: ServerKey,
         server_state: &mut ServerState,
         mut snapshot: Snapshot,
         credible: Credible,
         week: WeekKey,
-    ) -> Result<ListChange, S::Error> {
+    ) -> Result<ListChange, ReadError> {
         let t_ms = snapshot.t_ms;
         server_state.record.last_snapshot.iter().for_each(|last| prefetch_rows(&last.entries));
         let players = std::mem::take(&mut snapshot.players);
@@ -124,15 +124,15 @@ impl GlobalState {
 
     /// Finds out whether a round has ended, rates it, credits the players who are in both lists, and ends the
     /// presences of the others.
-    fn compare_lists<S: StoreReader>(
+    fn compare_lists(
         &mut self,
-        origin: ListOrigin<'_, S>,
+        origin: ListOrigin<'_>,
         Previous { list: prev, by_name, left }: &mut Previous,
         list: &mut player_list::PlayerList,
         same_map: bool,
         record: &mut ServerRecord,
         t_ms: i64,
-    ) -> Result<Compared, S::Error> {
+    ) -> Result<Compared, ReadError> {
         let same_game = prev.game == origin.game;
         let origin = ListOrigin { game: prev.game, ..origin };
         let common = list.unique_pairs(&prev.entries, by_name);
@@ -181,15 +181,15 @@ impl GlobalState {
     }
 
     /// Credits the players of a list who are not credited for a stay.
-    fn credit_entries<S: StoreReader>(
+    fn credit_entries(
         &mut self,
-        origin: ListOrigin<'_, S>,
+        origin: ListOrigin<'_>,
         list: &mut player_list::PlayerList,
         entries_before: &[PlayerEntry],
         before: PreviousSighting,
         record: &mut ServerRecord,
         t_ms: i64,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         for at in (0..list.entries.len()).filter(|&at| list.usable[at]) {
             if list.entries[at].presence.is_some() {
                 continue;

@@ -1,19 +1,19 @@
 //! Credits the time between two snapshots to the map.
 
-use crate::engine::{GlobalState, StoreReader};
+use crate::engine::{GlobalState, ReadError, StoreReader};
 use crate::model::ServerKey;
 use crate::model::commit::MapRowKey;
 use crate::model::server::CurrentMapRow;
 
 impl GlobalState {
-    pub(super) fn credit_map_time<S: StoreReader>(
+    pub(super) fn credit_map_time(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         map_time: &mut Option<CurrentMapRow>,
         key: MapRowKey,
         gap_ms: i64,
         assumed: u32,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let MapRowKey { week, server, map } = key;
         if !matches!(map_time, Some(m) if m.week == week && m.map == map) {
             self.flush_map_time(server, map_time.take());

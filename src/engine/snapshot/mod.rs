@@ -12,7 +12,7 @@ mod screening;
 
 use self::compare::ListChange;
 use self::screening::ScreeningResult;
-use super::{Engine, GlobalState, Notice, Outcome, ServerState, StoreReader};
+use super::{Engine, GlobalState, Notice, Outcome, ReadError, ServerState, StoreReader};
 use crate::model::commit::WeekPhase;
 use crate::model::server::Class;
 use crate::model::snapshot::{Completeness, Snapshot};
@@ -28,14 +28,14 @@ const LATE_SCAN_MS: i64 = 2_000;
 const FIRST_SCAN_RETRY_MS: i64 = 60_000;
 
 impl Engine {
-    pub(super) fn handle_scanned<S: StoreReader>(
+    pub(super) fn handle_scanned(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         server: ServerKey,
         id: u64,
         sent_ms: Option<i64>,
         outcome: Outcome,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let Some(scan) = self.schedule.complete(server, id) else {
             return Ok(()); // requested before a restart, or cancelled
         };
@@ -114,12 +114,12 @@ impl Engine {
 
     /// Credits an outcome and schedules the next scan. Returns how its list differs from the
     /// previous one; `None`: it was not complete and credible, and so was not compared.
-    pub(super) fn apply_outcome<S: StoreReader>(
+    pub(super) fn apply_outcome(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         server: ServerKey,
         outcome: Outcome,
-    ) -> Result<Option<ListChange>, S::Error> {
+    ) -> Result<Option<ListChange>, ReadError> {
         let t_ms = outcome.t_ms();
         self.global.blanked_names.clear();
         let server_state = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");

@@ -2,7 +2,7 @@
 
 use super::screening::apply_check;
 use crate::engine::shared::Shared;
-use crate::engine::{GlobalState, ServerState, StoreReader};
+use crate::engine::{GlobalState, ReadError, ServerState, StoreReader};
 use crate::model::commit::{MapRowKey, WeekPhase};
 use crate::model::server::{PartialList, ScreenReason, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -13,13 +13,13 @@ use crate::series::{self, slots};
 impl GlobalState {
     /// A snapshot that was received as partial. Its count is a sample, and it may introduce a game and a map
     /// (docs/rules.md sections 10 and 14.4).
-    pub(super) fn apply_partial<S: StoreReader>(
+    pub(super) fn apply_partial(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         server: ServerKey,
         server_state: &mut ServerState,
         snapshot: &Snapshot,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let rules = &self.settings.rules;
         if !rules.are_of_2() {
             self.apply_alive(server, server_state, snapshot, snapshot.announced_players());
@@ -97,15 +97,15 @@ impl GlobalState {
     }
 
     /// Credits the time since the last snapshot with a count to the map of that snapshot.
-    pub(super) fn credit_counted_gap<S: StoreReader>(
+    pub(super) fn credit_counted_gap(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         server: ServerKey,
         record: &mut ServerRecord,
         before: Option<PartialList>,
         week: WeekKey,
         t_ms: i64,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let assumed = series::assumed_players(record);
         match before.and_then(|before| Some((before.map?, t_ms - before.t_ms))) {
             Some((map, gap_ms)) if gap_ms <= INVISIBLE_GAP_MS => {

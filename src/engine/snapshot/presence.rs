@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::engine::{GlobalState, StoreReader};
+use crate::engine::{GlobalState, ReadError, StoreReader};
 use crate::model::commit::RowKey;
 use crate::model::row::PlayerRow;
 use crate::model::server::{PlayerEntry, Presence, PresenceRows, Screening};
@@ -35,32 +35,24 @@ pub(super) enum PreviousSighting {
 }
 
 /// Where a list comes from.
-#[derive(Debug)]
-pub(super) struct ListOrigin<'s, S> {
+#[derive(Clone, Copy)]
+pub(super) struct ListOrigin<'s> {
     /// The committed records.
-    pub source: &'s S,
+    pub source: &'s dyn StoreReader,
     pub server: ServerKey,
     pub game: GameKey,
 }
 
-impl<S> Clone for ListOrigin<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for ListOrigin<'_, S> {}
-
 impl GlobalState {
     /// Credits a player who was in the list before, too.
-    pub(super) fn credit_stay<S: StoreReader>(
+    pub(super) fn credit_stay(
         &mut self,
-        origin: ListOrigin<'_, S>,
+        origin: ListOrigin<'_>,
         before: &mut PlayerEntry,
         now: &mut PlayerEntry,
         gap: Gap,
         screening: &mut Option<Box<Screening>>,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let Some(mut presence) = before.presence.take() else { return Ok(()) };
         let gain = match (before.points, now.points) {
             (_, Some(now)) if gap.restarted => points::gain_from_zero(now),
@@ -95,15 +87,15 @@ impl GlobalState {
     }
 
     /// Credits a player who joins.
-    pub(super) fn credit_entry<S: StoreReader>(
+    pub(super) fn credit_entry(
         &mut self,
-        origin: ListOrigin<'_, S>,
+        origin: ListOrigin<'_>,
         player: PlayerKey,
         entry: &mut PlayerEntry,
         before: PreviousSighting,
         t_ms: i64,
         screening: &mut Option<Box<Screening>>,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: PresenceRows::new() };
         let from_zero = points::gain_from_zero(entry.points.unwrap_or(0));
         let (starts, gain, time_est_ms) = match before {
@@ -140,12 +132,12 @@ impl GlobalState {
 
     /// Returns the rows of the presence in the windows of `t_ms`. Missing rows are read or
     /// created; rows of windows that have ended are moved to the pending rows.
-    pub(super) fn current_rows<'a, S: StoreReader>(
+    pub(super) fn current_rows<'a>(
         &mut self,
-        ListOrigin { source, server, game }: ListOrigin<'_, S>,
+        ListOrigin { source, server, game }: ListOrigin<'_>,
         presence: &'a mut Presence,
         t_ms: i64,
-    ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], S::Error> {
+    ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], ReadError> {
         let held = presence.rows.iter().map(|(window, _)| *window);
         if !held.eq(self.current_windows.keys.iter().copied()) {
             let player = presence.player;
@@ -170,11 +162,11 @@ impl GlobalState {
 
     /// Adds to the presence the player's rows in the current windows that it does not hold:
     /// rows of windows that were imported, and all rows after a merge.
-    pub(super) fn load_missing_rows<S: StoreReader>(
+    pub(super) fn load_missing_rows(
         &mut self,
-        ListOrigin { source, server, game }: ListOrigin<'_, S>,
+        ListOrigin { source, server, game }: ListOrigin<'_>,
         presence: &mut Presence,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let player = presence.player;
         for at in 0..self.current_windows.keys.len() {
             let window = self.current_windows.keys[at];
@@ -191,13 +183,13 @@ impl GlobalState {
         Ok(())
     }
 
-    fn load_or_create_row<S: StoreReader>(
+    fn load_or_create_row(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         key: RowKey,
         game: GameKey,
         t_ms: i64,
-    ) -> Result<Box<PlayerRow>, S::Error> {
+    ) -> Result<Box<PlayerRow>, ReadError> {
         // The servers in the player's window record show whether there is a stored row.
         if self.player_window(source, key.window, game, key.player)?.servers.contains(&key.server) {
             if let Some(row) = self.row(source, key)? {
@@ -210,7 +202,7 @@ impl GlobalState {
     }
 
     /// 1000, or with `elo.carry_over` the last rating on that server.
-    fn initial_elo<S: StoreReader>(&self, source: &S, key: RowKey) -> Result<f64, S::Error> {
+    fn initial_elo(&self, source: &dyn StoreReader, key: RowKey) -> Result<f64, ReadError> {
         if !self.settings.rules.elo.carry_over || key.window.week().is_none() {
             return Ok(elo::ELO_START);
         }

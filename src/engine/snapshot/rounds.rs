@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use super::presence::{ListOrigin, rows_of};
-use crate::engine::{GlobalState, StoreReader};
+use crate::engine::{GlobalState, ReadError, StoreReader};
 use crate::model::row::Rating;
 use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, PlayerKey, TagKey, WindowKey};
@@ -20,13 +20,13 @@ struct Round<'r> {
 impl GlobalState {
     /// Rates a final list: ELO and CLQ2 (docs/rules.md sections 4, 6, 7), credited to the windows of the
     /// snapshot that revealed the restart. `game` is the game of the list.
-    pub(super) fn rate_round<S: StoreReader>(
+    pub(super) fn rate_round(
         &mut self,
-        origin: ListOrigin<'_, S>,
+        origin: ListOrigin<'_>,
         tags: &[TagKey],
         entries: &mut [PlayerEntry],
         t_ms: i64,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<bool, ReadError> {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
         for &(at, _) in &order {
             if let Some(presence) = &mut entries[usize::from(at)].presence {
@@ -73,14 +73,14 @@ impl GlobalState {
     }
 
     /// Rates the same round for the separate rating of a scope: the game, or a tag.
-    fn rate_scope<S: StoreReader>(
+    fn rate_scope(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         window: WindowKey,
         game: GameKey,
         tag: Option<TagKey>,
         round: &Round<'_>,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let &Round { players, points, t_ms } = round;
         self.player_windows.prefetch(players.iter().flatten().map(|player| (window, *player)));
         let mut before = Vec::with_capacity(players.len());
@@ -105,14 +105,14 @@ impl GlobalState {
     }
 
     /// With `elo.carry_over`, the last rating of the player in the scope in an earlier week.
-    fn carried_over_rating<S: StoreReader>(
+    fn carried_over_rating(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         window: WindowKey,
         game: GameKey,
         tag: Option<TagKey>,
         player: PlayerKey,
-    ) -> Result<Option<Rating>, S::Error> {
+    ) -> Result<Option<Rating>, ReadError> {
         if !self.settings.rules.elo.carry_over || window.week().is_none() {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ pub(super) mod reopen;
 use super::rows::RowPage;
 use super::shared::Shared;
 use super::windows::CLOSE_DELAY_MS;
-use super::{Engine, StoreReader};
+use super::{Engine, ReadError, StoreReader};
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -110,7 +110,7 @@ impl StepBudget {
 
 impl Engine {
     /// Works on weeks that have ended, up to the steps of one tick.
-    pub(super) fn advance_weeks<S: StoreReader>(&mut self, source: &S) -> Result<(), S::Error> {
+    pub(super) fn advance_weeks(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
         let mut budget = StepBudget(self.global.settings.week_steps_per_tick);
         while let Some(state) = self.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
             if !budget.has_steps() {
@@ -194,12 +194,12 @@ impl Engine {
         self.week_close.iter_mut().for_each(WeekClose::restart);
     }
 
-    fn close_servers<S: StoreReader>(
+    fn close_servers(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         budget: &mut StepBudget,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
         while budget.has_steps() && (next as usize) < self.servers.len() {
@@ -227,14 +227,14 @@ impl Engine {
     }
 
     /// Returns whether the server is closed; if not, the budget is spent.
-    fn close_server<S: StoreReader>(
+    fn close_server(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         server: ServerKey,
         begun: &mut Option<ServerClose>,
         budget: &mut StepBudget,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<bool, ReadError> {
         let server_state = self.server_state(server).expect("closed servers exist");
         let counted = self.is_counted(server_state, week.into(), server);
         let mut final_positions = match begun.take() {
@@ -301,13 +301,13 @@ impl Engine {
 
     /// Whether a later closed week has a row of the player on the server. This is possible if
     /// an earlier week was reopened.
-    fn has_later_row<S: StoreReader>(
+    fn has_later_row(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         server: ServerKey,
         player: PlayerKey,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<bool, ReadError> {
         for state in self.global.meta.weeks.iter().rev().take_while(|state| state.week > week) {
             let window = state.week.into();
             if state.phase == WeekPhase::Closed && self.global.row(source, RowKey { window, server, player })?.is_some()
@@ -321,15 +321,15 @@ impl Engine {
     /// Deletes the rows of a greylisted server when a week is closed. Otherwise they would
     /// count again in a final week when the greylisting is lifted. Returns whether all of them
     /// are deleted; if not, the budget is spent.
-    fn close_ignored_server<S: StoreReader>(
+    fn close_ignored_server(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         server: ServerKey,
         after: Option<PlayerKey>,
         begun: &mut Option<ServerClose>,
         budget: &mut StepBudget,
-    ) -> Result<bool, S::Error> {
+    ) -> Result<bool, ReadError> {
         let window = WindowKey::from(week);
         let RowPage { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
@@ -417,7 +417,7 @@ impl Engine {
 
     /// Deletes the oldest closed weeks beyond `keep_weeks`, once nothing of them is waiting in
     /// the outbox.
-    fn delete_old_weeks<S: StoreReader>(&mut self, source: &S) -> Result<(), S::Error> {
+    fn delete_old_weeks(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
         loop {
             let closed = self.global.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
             if closed <= self.global.settings.keep_weeks {
@@ -432,7 +432,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn has_unarchived<S: StoreReader>(&self, source: &S, week: WeekKey) -> bool {
+    pub(super) fn has_unarchived(&self, source: &dyn StoreReader, week: WeekKey) -> bool {
         let is_of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
         self.global.meta.resync
             || self.global.pending.outbox.iter().any(is_of_week)

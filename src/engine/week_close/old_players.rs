@@ -3,7 +3,7 @@
 //! order of key, some in each tick.
 
 use super::{Engine, StepBudget};
-use crate::engine::StoreReader;
+use crate::engine::{ReadError, StoreReader};
 use crate::model::commit::WeekPhase;
 use crate::model::{PlayerKey, WeekKey, WindowKey};
 
@@ -11,11 +11,11 @@ use crate::model::{PlayerKey, WeekKey, WindowKey};
 const PLAYERS_PER_TICK: usize = 500;
 
 impl Engine {
-    pub(super) fn drop_old_players<S: StoreReader>(
+    pub(super) fn drop_old_players(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         budget: &mut StepBudget,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let keep = self.global.settings.keep_players_weeks;
         let Some(week) = self.newest_closed_week().filter(|_| keep > 0 && budget.has_steps()) else { return Ok(()) };
         // Their positions must be in the archive.
@@ -46,13 +46,13 @@ impl Engine {
     }
 
     /// Drops a player whose last row is of an earlier week than `oldest`.
-    fn drop_if_old<S: StoreReader>(
+    fn drop_if_old(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         player: PlayerKey,
         oldest: WeekKey,
         budget: &mut StepBudget,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let servers = source.servers_with_best(player)?;
         budget.spend(1);
         // A player without best positions has no row in a closed week that was deleted.

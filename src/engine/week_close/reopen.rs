@@ -7,7 +7,7 @@
 //! anywhere; it then restarts with the first server.
 
 use crate::engine::week_close::{STEPS_PER_RANK, StepBudget};
-use crate::engine::{Engine, StoreReader};
+use crate::engine::{Engine, ReadError, StoreReader};
 use crate::limits::REOPENABLE_WEEKS_MAX;
 use crate::model::calendar::week_label;
 use crate::model::commit::WeekPhase;
@@ -78,12 +78,12 @@ impl Engine {
         self.global.meta.ended.retain(|ended| *ended != week.into());
     }
 
-    pub(super) fn remove_ranks<S: StoreReader>(
+    pub(super) fn remove_ranks(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         week: WeekKey,
         budget: &mut StepBudget,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let mut next = self.reopening.take().filter(|it| it.week == week).map_or(1, |it| it.next);
         while (next as usize) < self.servers.len() {
             if !budget.has_steps() {
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Removes the rank of a server in the week, which is not closed any more.
-    fn remove_rank<S: StoreReader>(&mut self, source: &S, week: WeekKey, server: ServerKey) -> Result<(), S::Error> {
+    fn remove_rank(&mut self, source: &dyn StoreReader, week: WeekKey, server: ServerKey) -> Result<(), ReadError> {
         let before = self.previous_closed_week(week);
         let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let global = &mut self.global;

@@ -1,7 +1,7 @@
 //! Applies the steps of a rebuild of windows: see [`import`](super::import).
 
 use super::current::CurrentWindows;
-use crate::engine::{Engine, GlobalState, StoreReader};
+use crate::engine::{Engine, GlobalState, ReadError, StoreReader};
 use crate::model::commit::{RowKey, WeekPhase, WindowState};
 use crate::model::name::Name;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
@@ -12,7 +12,7 @@ use crate::model::{GameKey, NameHash, PlayerKey, ServerKey, TagKey, WeekKey, Win
 impl Engine {
     /// Applies a step. A window that does not exist here any more is ignored, and one with other boundaries. All
     /// changes must be committed before and after it: it deletes rows.
-    pub fn apply_rebuild<S: StoreReader>(&mut self, source: &S, step: &RebuildStep) -> Result<(), S::Error> {
+    pub fn apply_rebuild(&mut self, source: &dyn StoreReader, step: &RebuildStep) -> Result<(), ReadError> {
         match step {
             RebuildStep::Begin { windows } => self.begin_rebuild(windows),
             RebuildStep::Server(of_server) => self.replace_rows(source, of_server)?,
@@ -56,7 +56,7 @@ impl Engine {
         self.finish_rebuild();
     }
 
-    fn replace_rows<S: StoreReader>(&mut self, source: &S, of_server: &RebuiltServer) -> Result<(), S::Error> {
+    fn replace_rows(&mut self, source: &dyn StoreReader, of_server: &RebuiltServer) -> Result<(), ReadError> {
         let RebuiltServer { window, server, rows, removed, maps } = of_server;
         let (window, key) = (*window, self.by_url.get(server));
         let Some(server) = key.filter(|_| self.global.is_importing(window)) else { return Ok(()) };
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Removes a row of a player who has none in the rebuilt window.
-    fn remove_row<S: StoreReader>(&mut self, source: &S, key: RowKey) -> Result<(), S::Error> {
+    fn remove_row(&mut self, source: &dyn StoreReader, key: RowKey) -> Result<(), ReadError> {
         let RowKey { window, server, player } = key;
         if let Some(presence) = self.presence_mut(server, player) {
             presence.rows.retain(|(held, _)| *held != window);
@@ -118,12 +118,12 @@ impl Engine {
         }
     }
 
-    fn replace_player<S: StoreReader>(
+    fn replace_player(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         window: WindowKey,
         rebuilt: &RebuiltPlayer,
-    ) -> Result<(), S::Error> {
+    ) -> Result<(), ReadError> {
         let Some(player) = self.find_player(source, &rebuilt.game, &rebuilt.name)? else { return Ok(()) };
         let game = self.global.game_key(&rebuilt.game);
         let mut replaced = PlayerWindow::new(game);
@@ -155,13 +155,13 @@ impl GlobalState {
 
     /// The player of a rebuilt row. Other rules for names give names that have no key yet. `None`: the name
     /// was forgotten.
-    fn rebuilt_player<S: StoreReader>(
+    fn rebuilt_player(
         &mut self,
-        source: &S,
+        source: &dyn StoreReader,
         game: &str,
         name: &Name,
         display: &Name,
-    ) -> Result<Option<(GameKey, PlayerKey)>, S::Error> {
+    ) -> Result<Option<(GameKey, PlayerKey)>, ReadError> {
         if self.is_forgotten(game, name) {
             return Ok(None);
         }

@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::{Engine, StoreReader, WindowReader};
+use crate::engine::{Engine, ReadError, StoreReader, WindowReader};
 use crate::model::commit::WindowState;
 use crate::model::name::Name;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
@@ -22,11 +22,10 @@ const PLAYERS_PER_STEP: u32 = 1_000;
 const ROWS_PER_EVENT: usize = 500;
 
 /// The second engine, with its store. It has no uncommitted changes of players and their windows.
-#[derive(Debug)]
-pub struct RebuiltState<'m, S, R> {
+pub struct RebuiltState<'m> {
     pub engine: &'m Engine,
-    pub reader: &'m S,
-    pub window_reader: &'m R,
+    pub reader: &'m dyn StoreReader,
+    pub window_reader: &'m dyn WindowReader,
 }
 
 /// The next step of an import.
@@ -59,7 +58,7 @@ struct PlayerKeyMap {
 impl Engine {
     /// The windows that can be imported from a second engine, with their boundaries. `None`: records of a
     /// deleted window with the same key are not swept yet.
-    pub fn importable_windows<S: StoreReader>(&self, source: &S, rebuilt: &Engine) -> Option<Vec<WindowState>> {
+    pub fn importable_windows(&self, source: &dyn StoreReader, rebuilt: &Engine) -> Option<Vec<WindowState>> {
         let is_wanted = |state: &&WindowState| {
             let is_wanted = self.global.is_rebuild_target(state.window) || self.global.is_importing(state.window);
             is_wanted && self.global.settings.windows.span(state.window) == Some(state.start_ms..state.end_ms)
@@ -84,12 +83,12 @@ impl Engine {
     /// Reads the steps of the next server, or of the next players, which are to be applied before any other
     /// event: often none. After `None`, everything is imported. Steps are read again from the first one if a player
     /// was merged or forgotten: they hold absolute values.
-    pub fn next_import_steps<S: StoreReader, R: WindowReader<Error = S::Error>>(
+    pub fn next_import_steps(
         &self,
         import: &mut WindowImport,
-        source: &S,
-        rebuilt: &RebuiltState<S, R>,
-    ) -> Result<Option<Vec<RebuildStep>>, S::Error> {
+        source: &dyn StoreReader,
+        rebuilt: &RebuiltState<'_>,
+    ) -> Result<Option<Vec<RebuildStep>>, ReadError> {
         if import.players_removed != self.global.meta.players_removed {
             *import = self.begin_import();
         }
@@ -121,14 +120,14 @@ impl Engine {
     }
 
     /// The rows of a server; none if it has no rows in either engine.
-    fn import_server<S: StoreReader, R>(
+    fn import_server(
         &self,
         people: &mut PlayerKeyMap,
-        source: &S,
-        rebuilt: &RebuiltState<S, R>,
+        source: &dyn StoreReader,
+        rebuilt: &RebuiltState<'_>,
         window: WindowKey,
         here: ServerKey,
-    ) -> Result<Vec<RebuildStep>, S::Error> {
+    ) -> Result<Vec<RebuildStep>, ReadError> {
         let Some(url) = self.url_of(here) else { return Ok(Vec::new()) };
         let there = rebuilt.engine.by_url.get(url);
         let mut rows: Vec<RebuiltRow> = Vec::new();
@@ -176,14 +175,14 @@ impl Engine {
     }
 
     /// The times of the maps of a server; 0 for maps that were not played by the rebuilt window.
-    fn import_maps<S: StoreReader, R>(
+    fn import_maps(
         &self,
-        source: &S,
-        rebuilt: &RebuiltState<S, R>,
+        source: &dyn StoreReader,
+        rebuilt: &RebuiltState<'_>,
         window: WindowKey,
         here: ServerKey,
         there: Option<ServerKey>,
-    ) -> Result<Vec<(String, MapRow)>, S::Error> {
+    ) -> Result<Vec<(String, MapRow)>, ReadError> {
         let Some(week) = window.week() else { return Ok(Vec::new()) };
         let of_server = there.map_or(Ok(Vec::new()), |it| rebuilt.engine.map_rows(rebuilt.reader, week, it))?;
         let name = |(map, row): (MapKey, MapRow)| (rebuilt.engine.global.maps.name(map.0).to_owned(), row);
@@ -198,14 +197,14 @@ impl Engine {
     }
 
     /// `players`: keys there.
-    fn import_players<S: StoreReader, R: WindowReader<Error = S::Error>>(
+    fn import_players(
         &self,
         people: &mut PlayerKeyMap,
-        source: &S,
-        rebuilt: &RebuiltState<S, R>,
+        source: &dyn StoreReader,
+        rebuilt: &RebuiltState<'_>,
         window: WindowKey,
         players: std::ops::Range<u32>,
-    ) -> Result<Vec<RebuiltPlayer>, S::Error> {
+    ) -> Result<Vec<RebuiltPlayer>, ReadError> {
         let mut found: Vec<(PlayerKey, PlayerWindow)> = Vec::new();
         rebuilt.window_reader.each_player(window, players, &mut |player, of_player| found.push((player, of_player)))?;
         let mut imported = Vec::with_capacity(found.len());
@@ -233,12 +232,12 @@ impl Engine {
     }
 
     /// The key of a player by a normalised name.
-    pub(in crate::engine) fn find_player<S: StoreReader>(
+    pub(in crate::engine) fn find_player(
         &self,
-        source: &S,
+        source: &dyn StoreReader,
         game: &str,
         name: &Name,
-    ) -> Result<Option<PlayerKey>, S::Error> {
+    ) -> Result<Option<PlayerKey>, ReadError> {
         match self.global.games.find(game) {
             Some(game) => self.global.find_player(source, crate::model::GameKey(game), name),
             None => Ok(None),
@@ -264,13 +263,13 @@ fn player_steps(window: WindowKey, players: Vec<RebuiltPlayer>) -> Vec<RebuildSt
 
 impl PlayerKeyMap {
     /// The key here of a player there, if there is one, and the record there. `None`: the player was forgotten.
-    fn find<S: StoreReader, R>(
+    fn find(
         &mut self,
         engine: &Engine,
-        source: &S,
-        rebuilt: &RebuiltState<S, R>,
+        source: &dyn StoreReader,
+        rebuilt: &RebuiltState<'_>,
         there: PlayerKey,
-    ) -> Result<Option<(Option<PlayerKey>, PlayerRecord)>, S::Error> {
+    ) -> Result<Option<(Option<PlayerKey>, PlayerRecord)>, ReadError> {
         let record = rebuilt.engine.global.player_record(rebuilt.reader, there)?;
         let Some(record) = record.filter(|record| ForgottenPlaceholder::parse(&record.name).is_none()) else {
             return Ok(None);
@@ -294,8 +293,8 @@ impl PlayerKeyMap {
     }
 }
 
-impl<S: StoreReader, R> RebuiltState<'_, S, R> {
-    fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, S::Error> {
+impl RebuiltState<'_> {
+    fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, ReadError> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {
             let known = self.engine.global.player_windows.get(window, player).cloned();

@@ -52,7 +52,7 @@ impl Engine {
     /// Deletes the windows that ended by `t_ms`, and returns them. Windows that may still
     /// change are kept: a week until it is closed and nothing of it is in the outbox, and as
     /// long as an earlier week is kept.
-    pub fn delete_windows_before<S: StoreReader>(&mut self, source: &S, t_ms: i64) -> Vec<WindowKey> {
+    pub fn delete_windows_before(&mut self, source: &dyn StoreReader, t_ms: i64) -> Vec<WindowKey> {
         let ended = self.global.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
         let mut deleted: Vec<WindowKey> = ended.collect();
         deleted.retain(|window| self.global.window_has_ended(*window));
@@ -74,7 +74,7 @@ impl Engine {
 
 impl GlobalState {
     /// Updates the windows that a snapshot at `t_ms` is credited to.
-    pub(super) fn update_current_windows<S: StoreReader>(&mut self, source: &S, t_ms: i64) {
+    pub(super) fn update_current_windows(&mut self, source: &dyn StoreReader, t_ms: i64) {
         if self.current_windows.valid.contains(&t_ms) {
             return;
         }
@@ -129,7 +129,7 @@ impl GlobalState {
 
     /// Opens windows before they are needed, and deletes windows when enough later ones of
     /// their type are kept. Weeks are deleted when they are closed, see `week_close`.
-    pub(super) fn advance_windows<S: StoreReader>(&mut self, source: &S) {
+    pub(super) fn advance_windows(&mut self, source: &dyn StoreReader) {
         let now_ms = self.meta.now_ms;
         if now_ms == 0 {
             return; // no event yet
@@ -173,7 +173,7 @@ impl GlobalState {
 
     /// Whether an expired window must be kept because its boards are not published yet: for a week at most, because
     /// such windows may be many. Weeks wait without limit.
-    fn awaits_publication<S: StoreReader>(&self, source: &S, window: WindowKey) -> bool {
+    fn awaits_publication(&self, source: &dyn StoreReader, window: WindowKey) -> bool {
         let ended_ms = self.window_state(window).map_or(0, |state| state.end_ms);
         self.settings.archive_enabled
             && self.meta.now_ms.saturating_sub(ended_ms) < WEEK_MS
@@ -198,7 +198,7 @@ impl GlobalState {
 
     /// Whether a window was deleted but some of its records are still in the store. No window
     /// of the same key may open until they are deleted: it would inherit the rows.
-    pub(super) fn is_being_deleted<S: StoreReader>(&self, source: &S, window: WindowKey) -> bool {
+    pub(super) fn is_being_deleted(&self, source: &dyn StoreReader, window: WindowKey) -> bool {
         !self.is_kept(window) && (self.pending.deleted_windows.contains(&window) || !source.is_swept(window))
     }
 

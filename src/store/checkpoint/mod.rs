@@ -369,7 +369,7 @@ fn write_file(
     let file = CheckpointFile { kind, number, bytes: 0 };
     let path = dir.join(file.name());
     let temporary = files::with_suffix(&path, TEMPORARY);
-    let write = || {
+    let write = || -> Result<u64, StoreError> {
         let mut writer = Writer::create(&temporary, kind, number, deleted_prefixes)?;
         put(&mut writer)?;
         let bytes = writer.finish()?;

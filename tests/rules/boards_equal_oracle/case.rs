@@ -12,7 +12,6 @@ use clqd::model::view::board::BoardAnswer;
 use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
 use clqd::scan_log;
 use clqd::state::State;
-use clqd::store::StoreError;
 
 use super::compare;
 use crate::oracle::compare::open;
@@ -136,11 +135,7 @@ impl Case {
         board.into_iter().map(|(name, score, _)| (name, score)).collect()
     }
 
-    pub fn query(
-        &mut self,
-        selector: &BoardSelector,
-        query: &BoardQuery,
-    ) -> Result<BoardAnswer, ViewError<StoreError>> {
+    pub fn query(&mut self, selector: &BoardSelector, query: &BoardQuery) -> Result<BoardAnswer, ViewError> {
         let state = self.state();
         state.engine.query_board(&state.store, selector, query)
     }
