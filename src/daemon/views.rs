@@ -153,6 +153,12 @@ impl Publisher {
         self.held_since_ms.is_some()
     }
 
+    /// Whether the view of the last commit is delayed and can still be made. With changes since then it would show players
+    /// who have left, but not their rows, which are not in the store: then the next commit shows all.
+    pub(super) fn can_catch_up(&self, engine: &Engine) -> bool {
+        self.is_behind() && !engine.has_changes()
+    }
+
     /// Shows readers the committed state, unless one of them delays that.
     pub(super) fn publish(&mut self, state: &mut State, status: EngineThreadStatus, now_ms: i64) {
         self.unpublished.push(state.engine.take_changed_servers());
@@ -304,6 +310,9 @@ mod tests {
             publisher.publish(&mut state, EngineThreadStatus::default(), 100 * n as i64);
             if publisher.is_behind() {
                 assert!(!held.is_empty(), "only a reader delays a view");
+                assert!(publisher.can_catch_up(&state.engine));
+                state.engine.greylist(&url(9), Some(format!("reason {n}"))).unwrap();
+                assert!(!publisher.can_catch_up(&state.engine), "with changes that are not committed");
             } else {
                 published += 1;
                 for (got, want) in answers(&views.current().unwrap().state()).iter().zip(answers(&state.view())) {

@@ -220,7 +220,7 @@ impl EngineThread {
 
     /// When [`EngineThread::advance_durability`] has something to do that no channel reports.
     pub(super) fn next_write_ms(&self, now_ms: i64) -> i64 {
-        if self.publisher.is_behind() {
+        if self.publisher.can_catch_up(&self.state.engine) {
             return now_ms + 1;
         }
         match self.log.writing_since_ms().is_none() && !self.disk.is_paused() {
@@ -264,7 +264,7 @@ impl EngineThread {
     }
 
     fn release_synced(&mut self) {
-        if self.publisher.is_behind() {
+        if self.publisher.can_catch_up(&self.state.engine) {
             self.publish();
         }
         // A client must find its change in what it reads after the answer.
