@@ -220,7 +220,7 @@ impl EngineThread {
         // This runtime is used only for the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut inbox = Inbox::new(commands, outcomes);
-        for window in self.state.engine.running_windows() {
+        for window in self.state.engine.running_windows().into_iter().chain(self.state.engine.recent_weeks()) {
             self.boards.enqueue(window);
         }
         self.rebuild()?;

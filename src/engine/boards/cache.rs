@@ -316,14 +316,20 @@ impl BoardCache {
         }
     }
 
-    /// Evicts boards of windows that have ended, least recently queried first, until they use
+    /// Evicts boards of windows that have ended, least recently queried first and recent ones last, until they use
     /// at most `bytes_max`. Evicted boards are rebuilt for the next query.
-    pub fn evict_to(&mut self, bytes_max: u64, is_needed: impl Fn(WindowKey) -> bool) {
+    pub fn evict_to(
+        &mut self,
+        bytes_max: u64,
+        is_needed: impl Fn(WindowKey) -> bool,
+        is_recent: impl Fn(WindowKey) -> bool,
+    ) {
         while self.windows.values().filter_map(|cached| cached.compacted_bytes).sum::<usize>() as u64 > bytes_max {
             let frozen = self.windows.iter().filter(|(window, s)| {
                 s.compacted_bytes.is_some() && s.dirty_since_plan.is_none() && !is_needed(**window)
             });
-            let oldest = frozen.min_by_key(|(window, s)| (s.last_used(), **window)).map(|(window, _)| *window);
+            let oldest = frozen.min_by_key(|(window, s)| (is_recent(**window), s.last_used(), **window));
+            let oldest = oldest.map(|(window, _)| *window);
             let Some(oldest) = oldest else { return };
             self.windows.remove(&oldest);
         }

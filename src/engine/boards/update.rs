@@ -148,6 +148,11 @@ impl Engine {
         windows
     }
 
+    /// Closed weeks that have ended recently, the newest first, whose boards are built after a start.
+    pub fn recent_weeks(&self) -> Vec<WindowKey> {
+        self.global.recent_weeks()
+    }
+
     /// Windows whose cached boards have another order than the settings demand. They remain
     /// available until they are planned and installed again.
     pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {

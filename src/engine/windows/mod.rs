@@ -18,6 +18,9 @@ use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey, WindowType};
 /// it.
 pub(super) const CLOSE_DELAY_MS: i64 = 10_000;
 
+/// How long the boards of a closed week are evicted last, and built after a start, ms.
+const RECENT_MS: i64 = 2 * WEEK_MS;
+
 impl Engine {
     /// Deletes windows that do not match the settings: a window with changed boundaries is a
     /// different window. Windows of a removed type are kept, because a reload may add the type
@@ -156,7 +159,16 @@ impl GlobalState {
         self.note_ended_windows();
         let pending = &self.pending;
         let is_unpublished = |window| pending.has_unpublished_boards(source, window);
-        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, is_unpublished);
+        let recent = self.recent_weeks();
+        let is_recent = |window: WindowKey| recent.contains(&window);
+        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, is_unpublished, is_recent);
+    }
+
+    /// The weeks that were closed and have ended recently, the newest first: their boards are still asked for.
+    pub(super) fn recent_weeks(&self) -> Vec<WindowKey> {
+        let weeks = self.meta.weeks.iter().rev().filter(|state| state.phase == WeekPhase::Closed);
+        let ended_ms = |week| self.meta.now_ms.saturating_sub(self.calendar.week_end_ms(week));
+        weeks.take_while(|state| ended_ms(state.week) < RECENT_MS).map(|state| state.week.into()).collect()
     }
 
     /// The boards of a window that has just ended are to be published once more, as closed.

@@ -375,3 +375,31 @@ fn boards_of_ended_windows_are_evicted_at_memory_limit() {
     assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_none()));
     assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "rebuilt for a query");
 }
+
+#[test]
+fn boards_of_recent_weeks_are_evicted_last() {
+    let mut case = Case::new("UTC", &["hour keep=0"]);
+    let t = ms("2026-11-18T09:10:00Z");
+    let [week, hour] = ["2026-W47", "2026-11-18T09Z"].map(|window| parse_label(window).expect("a label"));
+    rounds(&mut case, t, 4);
+    let next_week = ms("2026-11-23T00:01:00Z");
+    case.tick(next_week);
+    while case.state().engine.recent_weeks().is_empty() {
+        case.tick(next_week + 60_000);
+    }
+    assert_eq!(case.state().engine.recent_weeks(), [week]);
+    for window in [week, hour] {
+        case.state().commit_and_build_boards(window).unwrap();
+    }
+    case.tick(next_week + 120_000);
+    case.state().engine.touch_boards(hour);
+    let bytes = case.state().engine.boards(week).expect("boards").heap_bytes();
+    case.settings.closed_cache_bytes_max = bytes as u64;
+    case.reload();
+    case.tick(next_week + 180_000);
+    let cached = [week, hour].map(|window| case.state().engine.boards(window).is_some());
+    assert_eq!(cached, [true, false], "the boards of the week stay, although others were used later");
+    // Two weeks later they are like all others.
+    case.tick(ms("2026-12-07T00:01:00Z"));
+    assert_eq!(case.state().engine.recent_weeks(), []);
+}
