@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use super::RecordChange;
 use crate::model::ServerRecord;
@@ -12,6 +13,10 @@ use crate::store::keys;
 
 /// Changes that a reader of a range copies while it holds the lock: some 50 us.
 const CHANGES_PER_CHUNK: usize = 256;
+
+/// Pause between two chunks. Without it the thread takes the lock again before waiting readers wake: with 3 million players,
+/// no visitor got an answer for 0.8 s of every checkpoint.
+const READERS_PAUSE: Duration = Duration::from_micros(100);
 
 /// Memory of a change besides its key and value, bytes: two allocations and its part of a node.
 const OVERHEAD_BYTES: usize = 96;
@@ -125,17 +130,23 @@ fn bytes_of(key: &[u8], value_bytes: usize) -> usize {
 }
 
 impl MemTable {
-    /// Adds the changes of a later table, and deletes what it deletes.
+    /// Adds the changes of a later table, and deletes what it deletes; in chunks, so that readers do not wait for long.
     pub(in crate::store) fn absorb(&self, later: &MemTable) {
         let prefixes = later.deleted_prefixes();
         if !prefixes.is_empty() {
             self.write().drop_prefixes(&prefixes);
         }
-        let mut changes =
-            later.range(Vec::new()..vec![u8::MAX]).filter(|(key, _)| !keys::has_prefix(key, &prefixes)).peekable();
-        while changes.peek().is_some() {
+        let mut changes = later.range(Vec::new()..vec![u8::MAX]).filter(|(key, _)| !keys::has_prefix(key, &prefixes));
+        loop {
+            // Copied and encoded before the lock is taken.
+            let chunk: Vec<RecordChange> = changes.by_ref().take(CHANGES_PER_CHUNK).collect();
+            if chunk.is_empty() {
+                return;
+            }
             let mut table = self.write();
-            changes.by_ref().take(CHANGES_PER_CHUNK).for_each(|(key, value)| table.put(&key, value.as_deref()));
+            chunk.iter().for_each(|(key, value)| table.put(key, value.as_deref()));
+            drop(table);
+            std::thread::sleep(READERS_PAUSE);
         }
     }
 
