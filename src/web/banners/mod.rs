@@ -28,7 +28,7 @@ use self::drawing::Banner;
 use self::size::{Format, Size};
 use super::answer::{BANNER_MAX_AGE_S, answer, moved_to};
 use super::context::WebContext;
-use super::pages::PageError;
+use super::pages::layout::PageError;
 use super::problem::Problem;
 use super::query::{no_parameters, player_key, server_url};
 
