@@ -41,7 +41,6 @@ use crate::api::{Request, Row, ServerFilter};
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::view::{Overview, ServerSummary};
 
-
 /// Most requests to find the first matching servers. Each request examines 10,000 servers, which
 /// takes the engine some 2 ms.
 const SERVER_REQUESTS_MAX: usize = 10;
