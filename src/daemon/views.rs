@@ -153,8 +153,8 @@ impl Publisher {
         self.held_since_ms.is_some()
     }
 
-    /// Whether the view of the last commit is delayed and can still be made. With changes since then it would show players
-    /// who have left, but not their rows, which are not in the store: then the next commit shows all.
+    /// Whether the view of the last commit is delayed and can be made now. A view that is made while changes wait for a
+    /// commit would lack rows of players who have left since: these rows are not in the store yet.
     pub(super) fn can_catch_up(&self, engine: &Engine) -> bool {
         self.is_behind() && !engine.has_changes()
     }

@@ -67,7 +67,8 @@ impl QueryContext<'_> {
         Ok(found)
     }
 
-    /// The player that a selector means; `None`: none. Of several candidates it is the only one who is on one of the boards.
+    /// The player that a selector means; `None`: there is no candidate. If there are several, exactly one of them must be on
+    /// one of the boards.
     pub fn choose(
         &self,
         candidates: &Candidates<'_>,
