@@ -88,6 +88,10 @@ const NOT_IN_PURE_LAYERS: &[&str] = &[
     "thread_rng",
 ];
 
+/// Names that the scan engine without IO must not use.
+const NOT_IN_SCAN_CORE: &[&str] =
+    &["tokio", "nix::", "std::fs", "std::thread", "UdpSocket", "Instant::", "SystemTime", "getrandom"];
+
 struct Source {
     /// Below `src/`.
     path: String,
@@ -275,6 +279,10 @@ fn violations(source: &Source) -> Vec<String> {
                 ));
             }
         }
+    }
+    if source.path.starts_with("scan/core/") {
+        let used = NOT_IN_SCAN_CORE.iter().filter(|name| source.code.contains(**name));
+        used.for_each(|name| report(format!("the scan engine without IO names {name}")));
     }
     violations
 }

@@ -7,25 +7,22 @@
 //! fast requests are sent.
 //!
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
+//! - [`core`]: all decisions, without IO and without a clock: scans, limits, timeouts, host names.
+//! - [`driver`]: the thread. - [`socket`]: sending and receiving. - [`waker`]: wakes the thread. - [`resolver`]: looks host names up.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
-//! - [`rate_limit`]: packets a second. - [`round_trips`]: timeouts. - [`silent_hosts`]: filters. - [`timers`]: deadlines. - [`resolver`]: host names.
-//! - [`capture`]: datagrams as received. - [`socket`]: sending and receiving. - [`waker`]: wakes the thread.
-//! - [`counters`]: metrics. - [`event_loop`]: the thread.
+//! - [`capture`]: datagrams as received. - [`counters`]: metrics.
 
 mod address;
 mod capture;
+mod core;
 mod counters;
-mod event_loop;
+mod driver;
 mod outcome;
-mod rate_limit;
 mod request;
 mod resolver;
-mod round_trips;
 mod settings;
-mod silent_hosts;
 mod socket;
 pub mod target;
-mod timers;
 mod waker;
 
 use std::io;
@@ -37,7 +34,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::address::{NetworkError, is_public, is_unicast, parse_network};
 pub use self::capture::Capture;
 pub use self::counters::{ScanCounterValues, ScanCounters};
-use self::event_loop::{Channels, EventLoop, ScannerCommand};
+use self::driver::{Channels, Driver, ScannerCommand};
 pub use self::outcome::{Attempt, Miss, MissReason, ScanOutcome};
 pub use self::request::{Now, RequestSender, ScanMode, ScanRequest};
 pub use self::settings::{DNS_CACHE_TTL_S, ScanSettings, SettingsError, TIMEOUT_MS};
@@ -51,7 +48,7 @@ const REQUEST_QUEUE_MAX: usize = 4_096;
 const OUTCOME_BATCHES_MAX: usize = 20;
 
 /// Most outcomes that wait for the consumer: five seconds' worth at 2,000 scans/s.
-pub const OUTCOMES_QUEUED_MAX: usize = OUTCOME_BATCHES_MAX * event_loop::OUTCOMES_PER_BATCH;
+pub const OUTCOMES_QUEUED_MAX: usize = OUTCOME_BATCHES_MAX * driver::OUTCOMES_PER_BATCH;
 
 /// A handle to a running scan engine. If it is dropped without [`Scanner::shutdown`],
 /// the engine ends when the request sender or the outcome receiver is dropped.
@@ -83,10 +80,10 @@ impl Scanner {
         let (commands_tx, commands) = mpsc::channel(4);
         let (outcomes, outcomes_rx) = mpsc::channel(OUTCOME_BATCHES_MAX);
         let channels = Channels { requests, commands, outcomes, waker: waker.clone() };
-        let event_loop = EventLoop::new(settings, channels, now, counters.clone())?;
+        let driver = Driver::new(settings, channels, now, counters.clone())?;
         let (running, ended) = oneshot::channel();
         std::thread::Builder::new().name("scan".to_owned()).spawn(move || {
-            event_loop.run();
+            driver.run();
             drop(running);
         })?;
         let reloader = Reloader { commands: commands_tx, waker: waker.clone() };

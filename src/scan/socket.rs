@@ -8,7 +8,6 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +20,7 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Type};
 
+use super::core::{Packet, Packets, SocketCounts};
 use super::waker::Waker;
 use crate::limits::DATAGRAM_BYTES_MAX;
 
@@ -45,7 +45,7 @@ const BUFFERED_DATAGRAM_BYTES: usize = 2_304;
 #[derive(Debug)]
 pub struct Sockets {
     sockets: Vec<Socket>,
-    v4_count: usize,
+    counts: SocketCounts,
     /// How many small datagrams fit into the receive buffers of the IPv4 sockets.
     buffered_max: usize,
 }
@@ -82,30 +82,17 @@ impl Sockets {
             }
         }
         let granted = sockets[..count].iter().map(|socket| socket.receive_buffer_bytes().unwrap_or(0)).sum::<usize>();
-        Ok(Sockets { sockets, v4_count: count, buffered_max: granted / BUFFERED_DATAGRAM_BYTES })
+        let counts = SocketCounts { v4: count, v6: sockets.len() - count };
+        Ok(Sockets { sockets, counts, buffered_max: granted / BUFFERED_DATAGRAM_BYTES })
+    }
+
+    pub(super) fn counts(&self) -> SocketCounts {
+        self.counts
     }
 
     /// How many small datagrams fit into the receive buffers of the IPv4 sockets.
     pub fn buffered_max(&self) -> usize {
         self.buffered_max
-    }
-
-    /// The socket for this address, always the same one; `None` if the address family
-    /// is not available.
-    pub fn index_for(&self, address: SocketAddr) -> Option<usize> {
-        let (first, count) =
-            if address.is_ipv4() { (0, self.v4_count) } else { (self.v4_count, self.sockets.len() - self.v4_count) };
-        let spread = match address.ip() {
-            IpAddr::V4(ip) => ip.to_bits() as usize,
-            IpAddr::V6(ip) => ip.to_bits() as usize,
-        };
-        let spread = spread.wrapping_mul(31).wrapping_add(address.port().into());
-        (count > 0).then(|| first + spread % count)
-    }
-
-    /// Datagrams that the kernel dropped at this socket, as far as it has reported.
-    pub fn drops(&self, socket: usize) -> u64 {
-        self.sockets[socket].drops
     }
 
     /// Sleeps until a socket is ready, the waker is called, or the time is over; `is_idle` is
@@ -135,14 +122,11 @@ impl Sockets {
     /// Receives up to a batch of datagrams. Returns the number of those that the kernel has
     /// dropped since the last batch.
     pub fn receive(&mut self, socket: usize, batch: &mut ReceiveBatch) -> u64 {
-        let is_v6 = socket >= self.v4_count;
+        let is_v6 = self.counts.is_v6(socket);
         let socket = &mut self.sockets[socket];
         batch.receive(&socket.socket, is_v6);
         let Some(dropped) = batch.dropped else { return 0 };
-        let more = u64::from(dropped.wrapping_sub(socket.dropped_before));
-        socket.dropped_before = dropped;
-        socket.drops += more;
-        more
+        u64::from(dropped.wrapping_sub(std::mem::replace(&mut socket.dropped_before, dropped)))
     }
 
     /// The next message from the error queue; `None`: there is no more.
@@ -150,19 +134,32 @@ impl Sockets {
         read_error_queue(&self.sockets[socket].socket).ok()
     }
 
-    /// Queues a packet for the next [`Sockets::flush`].
-    pub fn queue(&mut self, socket: usize, to: SocketAddr, packet: &[u8], token: u64) {
-        self.sockets[socket].queue.push(to, packet, token);
-    }
-
-    /// Sends all packets that are queued, and calls `on_sent` for the address of each. Returns
-    /// the tokens of those that the system did not send. Waits only while the kernel's buffer
-    /// is full.
-    pub fn flush(&mut self, mut on_sent: impl FnMut(SocketAddr)) -> Vec<(u64, SocketAddr, Errno)> {
+    /// Sends packets. Returns those that the system did not send. Waits only while the kernel's buffer is full.
+    pub(super) fn send<'p>(&self, socket: usize, packets: &'p Packets) -> Vec<(&'p Packet, Errno)> {
+        let socket = &self.sockets[socket].socket;
         let mut failed = Vec::new();
-        for Socket { socket, queue, .. } in &mut self.sockets {
-            queue.flush(socket, &mut failed);
-            queue.packets.drain(..).for_each(|packet| on_sent(packet.to));
+        let mut left = packets.list();
+        let mut attempts = SEND_ATTEMPTS_MAX;
+        while !left.is_empty() {
+            match send_batch(socket, packets, &left[..left.len().min(BATCH_MAX)]) {
+                Ok(count) => {
+                    left = &left[count..];
+                    attempts = SEND_ATTEMPTS_MAX;
+                }
+                Err(error) => {
+                    attempts -= 1;
+                    let is_full = matches!(error, Errno::EAGAIN | Errno::ENOBUFS);
+                    // Without a route each attempt fails; an old ICMP error is reported only once.
+                    if attempts == 0 || !(is_full || is_stale_icmp_error(error)) {
+                        failed.push((&left[0], error));
+                        left = &left[1..];
+                        attempts = SEND_ATTEMPTS_MAX;
+                    } else if is_full {
+                        let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+                        let _ = poll(&mut fds, SEND_WAIT_MS);
+                    }
+                }
+            }
         }
         failed
     }
@@ -171,10 +168,8 @@ impl Sockets {
 #[derive(Debug)]
 struct Socket {
     socket: UdpSocket,
-    drops: u64,
-    /// The kernel's last counter value; it wraps.
+    /// The kernel's last counter value of dropped datagrams; it wraps.
     dropped_before: u32,
-    queue: SendQueue,
 }
 
 impl Socket {
@@ -195,8 +190,7 @@ impl Socket {
             let _ = socket.set_recv_buffer_size(receive_buffer_bytes);
         }
         socket.bind(&SocketAddr::new(any, 0).into())?;
-        let queue = SendQueue { bytes: Vec::new(), packets: Vec::new() };
-        Ok(Socket { socket: socket.into(), drops: 0, dropped_before: 0, queue })
+        Ok(Socket { socket: socket.into(), dropped_before: 0 })
     }
 
     fn receive_buffer_bytes(&self) -> io::Result<usize> {
@@ -204,63 +198,11 @@ impl Socket {
     }
 }
 
-/// Packets to be sent, in one buffer.
-#[derive(Debug)]
-struct SendQueue {
-    bytes: Vec<u8>,
-    packets: Vec<QueuedPacket>,
-}
-
-#[derive(Debug)]
-struct QueuedPacket {
-    /// In the buffer.
-    range: Range<usize>,
-    to: SocketAddr,
-    token: u64,
-}
-
-impl SendQueue {
-    fn push(&mut self, to: SocketAddr, packet: &[u8], token: u64) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(packet);
-        self.packets.push(QueuedPacket { range: start..self.bytes.len(), to, token });
-    }
-
-    /// Leaves the packets in the list.
-    fn flush(&mut self, socket: &UdpSocket, failed: &mut Vec<(u64, SocketAddr, Errno)>) {
-        let mut sent = 0;
-        let mut attempts = SEND_ATTEMPTS_MAX;
-        while sent < self.packets.len() {
-            let batch = &self.packets[sent..self.packets.len().min(sent + BATCH_MAX)];
-            match send(socket, &self.bytes, batch) {
-                Ok(count) => {
-                    sent += count;
-                    attempts = SEND_ATTEMPTS_MAX;
-                }
-                Err(error) => {
-                    attempts -= 1;
-                    let is_full = matches!(error, Errno::EAGAIN | Errno::ENOBUFS);
-                    // Without a route each attempt fails; an old ICMP error is reported only once.
-                    if attempts == 0 || !(is_full || is_stale_icmp_error(error)) {
-                        failed.push((batch[0].token, batch[0].to, error));
-                        sent += 1;
-                        attempts = SEND_ATTEMPTS_MAX;
-                    } else if is_full {
-                        let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
-                        let _ = poll(&mut fds, SEND_WAIT_MS);
-                    }
-                }
-            }
-        }
-        self.bytes.clear();
-    }
-}
-
 /// Sends packets with one system call. Returns how many were sent, at least one.
-fn send(socket: &UdpSocket, bytes: &[u8], packets: &[QueuedPacket]) -> nix::Result<usize> {
-    let parts: Vec<[IoSlice; 1]> = packets.iter().map(|packet| [IoSlice::new(&bytes[packet.range.clone()])]).collect();
-    let to: Vec<Option<SockaddrStorage>> = packets.iter().map(|packet| Some(packet.to.into())).collect();
-    let mut headers = MultiHeaders::preallocate(packets.len(), None);
+fn send_batch(socket: &UdpSocket, packets: &Packets, batch: &[Packet]) -> nix::Result<usize> {
+    let parts: Vec<[IoSlice; 1]> = batch.iter().map(|packet| [IoSlice::new(packets.bytes(packet))]).collect();
+    let to: Vec<Option<SockaddrStorage>> = batch.iter().map(|packet| Some(packet.to.into())).collect();
+    let mut headers = MultiHeaders::preallocate(batch.len(), None);
     let sent = sys::sendmmsg(socket.as_raw_fd(), &mut headers, &parts, &to, [], MsgFlags::MSG_DONTWAIT)?;
     Ok(sent.count())
 }

@@ -76,7 +76,7 @@ pub(super) fn status(packet: &[u8], lines: &str) -> Vec<u8> {
     [b"\xff\xff\xff\xffstatusResponse\n", info.as_bytes()].concat()
 }
 
-const INFO: &[u8] = b"\xff\xff\xff\xffI\x11Host\0map\0cstrike\0CS\0\xf0\x00\x01\x20\x00dl\x00\x011.0\0\x00";
+pub(super) const INFO: &[u8] = b"\xff\xff\xff\xffI\x11Host\0map\0cstrike\0CS\0\xf0\x00\x01\x20\x00dl\x00\x011.0\0\x00";
 const PLAYERS: &[u8] = b"\xff\xff\xff\xffD\x01\x00me\0\x05\0\0\0\0\0\x80\x3f";
 
 fn source(packet: &[u8]) -> Vec<Vec<u8>> {

@@ -2,20 +2,19 @@
 //! sends, resends, and passes each datagram to the exchange of its protocol.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
-use super::EventLoop;
-use super::scan_state::{ScanToken, State};
+use super::packets::ScanToken;
+use super::rate_limit::{Admission, LimitScope};
+use super::scan_state::State;
+use super::{Moment, ScanCore};
 use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
 use crate::model::{Completeness, Snapshot};
 use crate::proto::{IgnoreReason, Step};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
-use crate::scan::rate_limit::{Admission, LimitScope};
 use crate::scan::settings::COOLDOWN;
-use crate::scan::socket::IcmpError;
 
-impl EventLoop {
+impl ScanCore {
     /// Locks the address of the scan's current target, or queues for it.
     pub(super) fn begin_target(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
@@ -28,7 +27,7 @@ impl EventLoop {
             return;
         }
         let cooldown_end = self.address_locks.cooldown_end(address);
-        if cooldown_end > self.start.elapsed() {
+        if cooldown_end > self.now.elapsed {
             scan.start_cooldown(&mut self.timers, token, cooldown_end);
         } else {
             self.begin_exchange(token);
@@ -53,7 +52,7 @@ impl EventLoop {
         let is_captured = nonce.is_sampled(self.settings.capture_share);
         scan.capture = is_captured.then(|| Box::new(Capture::new(protocol.scheme, address, nonce)));
         scan.socket = socket;
-        scan.drops_at_start = self.sockets.drops(socket);
+        scan.drops_at_start = self.drops[socket];
         self.acquire_permits(token);
     }
 
@@ -74,7 +73,7 @@ impl EventLoop {
         scan.permits = packets;
         scan.deadline = None;
         scan.state = State::Throttled;
-        match self.rate_limits.acquire(self.start.elapsed(), token, ip, packets) {
+        match self.rate_limits.acquire(self.now.elapsed, token, ip, packets) {
             Admission::Granted => self.send(token),
             Admission::Throttled(LimitScope::Address(_)) => self.counters.throttled_address.increment(),
             Admission::Throttled(LimitScope::Subnet(_)) => self.counters.throttled_subnet.increment(),
@@ -86,20 +85,20 @@ impl EventLoop {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let packet = scan.exchange.as_ref().expect("started before it sends").request();
-        self.sockets.queue(scan.socket, address, &packet, token);
-        self.packets_queued += 1;
+        self.packets[scan.socket].push(address, &packet, token);
         self.counters.packets_sent.increment();
         self.counters.bytes_sent.add(packet.len() as u64);
         if scan.sends > 0 {
             self.counters.resends.increment();
         }
-        let now = self.start.elapsed();
-        scan.first_sent_ms.get_or_insert_with(|| (self.now)());
+        let now = self.now.elapsed;
+        scan.first_sent_ms.get_or_insert(self.now.unix_ms);
         scan.last_sent = Some(now);
         self.address_locks.record_packet(address, now);
         scan.sends += 1;
         scan.permits = scan.permits.saturating_sub(1);
         scan.is_sent = true;
+        scan.last_packet = packet;
         scan.state = State::AwaitingReply;
         let timeout = scan.timeout(&self.settings, &self.round_trips);
         let is_last = scan.sends > scan.retries(&self.settings);
@@ -114,7 +113,7 @@ impl EventLoop {
         if scan.sends <= scan.retries(&self.settings) && !self.silent_hosts.is_silent(ip) {
             let address = scan.address().expect("a packet was sent");
             let cooldown_end = self.address_locks.cooldown_end(address);
-            if cooldown_end > self.start.elapsed() {
+            if cooldown_end > self.now.elapsed {
                 // The packet was sent later than it was queued.
                 scan.deadline = Some(cooldown_end);
                 self.timers.set(cooldown_end, token);
@@ -127,7 +126,7 @@ impl EventLoop {
         }
         let reason = if scan.received_invalid {
             MissReason::Malformed
-        } else if self.sockets.drops(scan.socket) > scan.drops_at_start {
+        } else if self.drops[scan.socket] > scan.drops_at_start {
             MissReason::ReceiveOverflow
         } else {
             MissReason::Timeout
@@ -135,7 +134,7 @@ impl EventLoop {
         let port = scan.target().port;
         if reason == MissReason::Timeout
             && self.round_trips.is_known(scan.request.server)
-            && self.silent_hosts.record_silence(ip, port, self.start.elapsed())
+            && self.silent_hosts.record_silence(ip, port, self.now.elapsed)
         {
             self.counters.silent_hosts.increment();
             tracing::debug!(%ip, "several servers of this address have fallen silent together");
@@ -143,8 +142,7 @@ impl EventLoop {
         self.fail_target(token, reason);
     }
 
-    pub(super) fn on_icmp_error(&mut self, error: IcmpError) {
-        let IcmpError::Refused(from) = error else { return self.counters.icmp_other.increment() };
+    pub(super) fn on_port_closed(&mut self, from: SocketAddr) {
         self.counters.icmp_port_unreachable.increment();
         let Some(token) = self.address_locks.owner(from) else { return };
         let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
@@ -154,22 +152,24 @@ impl EventLoop {
         self.end_early(token, MissReason::Refused);
     }
 
-    /// A datagram was received. `t_ms`, `at`: its arrival, Unix ms and on the clock of the timers.
-    pub(super) fn on_datagram(&mut self, socket: usize, from: SocketAddr, t_ms: i64, at: Instant, bytes: &[u8]) {
+    /// A datagram was received. `at`: its arrival.
+    pub(super) fn on_datagram(&mut self, socket: usize, from: SocketAddr, at: Moment, bytes: &[u8]) {
+        self.counters.packets_received.increment();
+        self.counters.bytes_received.add(bytes.len() as u64);
         let owner = self.address_locks.owner(from);
         let pending = owner.and_then(|token| Some((token, self.scans.get_mut(&token)?)));
         let Some((token, scan)) = pending.filter(|(_, scan)| scan.is_sent && scan.socket == socket) else {
             return self.counters.unsolicited.increment();
         };
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
-        let step = exchange.handle_datagram(t_ms, bytes);
+        let step = exchange.handle_datagram(at.unix_ms, bytes);
         if let Some(capture) = &mut scan.capture {
-            capture.add(t_ms, bytes);
+            capture.add(at.unix_ms, bytes);
         }
         let is_usable = !matches!(step, Step::Ignore(_) | Step::Fail(_));
         if is_usable && scan.rtt_ms.is_none() {
-            let sent_at = self.start + scan.last_sent.expect("a packet was sent");
-            let rtt_ms = at.saturating_duration_since(sent_at).as_millis().min(u32::MAX.into()) as u32;
+            let sent_at = scan.last_sent.expect("a packet was sent");
+            let rtt_ms = at.elapsed.saturating_sub(sent_at).as_millis().min(u32::MAX.into()) as u32;
             scan.rtt_ms = Some(rtt_ms);
             self.round_trips.record(scan.request.server, rtt_ms);
         }
@@ -196,6 +196,8 @@ impl EventLoop {
                 self.end_early(token, MissReason::Malformed);
             }
             Step::Wait => {}
+            // A challenge that arrived twice. The same packet again would be a resend, and those have a pause.
+            Step::Send if exchange.request() == scan.last_packet => {}
             Step::Send => {
                 // A new request has its own resends.
                 scan.sends = 0;
@@ -261,12 +263,12 @@ impl EventLoop {
             Err(reason) => self.counters.miss(*reason).increment(),
         }
         scan.record_attempt(result.as_ref().map(|_| ()).map_err(|&reason| reason));
-        self.finished.push_back(ScanOutcome {
+        self.outcomes.push_back(ScanOutcome {
             id: scan.request.id,
             server: scan.request.server,
             sent_ms: scan.first_sent_ms,
             rtt_ms: scan.rtt_ms.filter(|_| result.is_ok()),
-            result: result.map_err(|reason| Miss { t_ms: (self.now)(), reason }),
+            result: result.map_err(|reason| Miss { t_ms: self.now.unix_ms, reason }),
             authentication,
             details,
             capture: scan.capture,
@@ -280,7 +282,7 @@ impl EventLoop {
         let Some(address) = scan.address() else { return };
         let Some(next) = self.address_locks.release(address, token) else { return };
         // The next scan starts from a timer, so ending one scan does not start another recursively.
-        let at = self.address_locks.cooldown_end(address).max(self.start.elapsed());
+        let at = self.address_locks.cooldown_end(address).max(self.now.elapsed);
         let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
         scan.start_cooldown(&mut self.timers, next, at);
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::scan_state::ScanToken;
+use super::packets::ScanToken;
 use crate::scan::settings::COOLDOWN;
 
 /// The scan that owns each address and port, the scans queued for it, and its cooldown. Uses

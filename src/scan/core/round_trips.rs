@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::settings::COOLDOWN;
 use crate::model::ServerKey;
+use crate::scan::settings::COOLDOWN;
 
 /// A reply later than this many usual round trips is not expected any more.
 const ROUND_TRIPS_MAX: u32 = 4;

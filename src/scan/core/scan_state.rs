@@ -3,18 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::host_names::Addresses;
+use super::packets::ScanToken;
+use super::round_trips::RoundTrips;
+use super::timers::Timers;
 use crate::proto::Exchange;
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::{ScanMode, ScanRequest};
-use crate::scan::resolver::Addresses;
-use crate::scan::round_trips::RoundTrips;
 use crate::scan::settings::{COOLDOWN, ScanSettings};
 use crate::scan::target::{self, Effort, Target};
-use crate::scan::timers::Timers;
-
-/// Identifies a scan in flight. Never reused.
-pub(super) type ScanToken = u64;
 
 pub(super) struct Scan {
     pub(super) request: ScanRequest,
@@ -39,6 +37,8 @@ pub(super) struct Scan {
     /// A packet was sent to this target; replies are accepted from now on.
     pub(super) is_sent: bool,
     pub(super) last_sent: Option<Duration>,
+    /// The last packet to this target.
+    pub(super) last_packet: Vec<u8>,
     /// When the first packet was sent, Unix ms.
     pub(super) first_sent_ms: Option<i64>,
     pub(super) rtt_ms: Option<u32>,
@@ -78,6 +78,7 @@ impl Scan {
             permits: 0,
             is_sent: false,
             last_sent: None,
+            last_packet: Vec::new(),
             first_sent_ms: None,
             rtt_ms: None,
             held_bytes: 0,
@@ -100,6 +101,7 @@ impl Scan {
         // It may have waited for permits of the target before.
         self.state = State::AwaitingAddress;
         self.is_sent = false;
+        self.last_packet = Vec::new();
         self.sends = 0;
         self.permits = 0;
         self.received_invalid = false;

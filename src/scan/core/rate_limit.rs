@@ -21,9 +21,9 @@ use governor::state::keyed::HashMapStateStore;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{NotUntil, Quota, RateLimiter};
 
-use super::address::Subnet;
-use super::settings::ScanSettings;
 use super::timers::Timers;
+use crate::scan::address::Subnet;
+use crate::scan::settings::ScanSettings;
 
 type Middleware = NoOpMiddleware<Duration>;
 type Keyed<K> = RateLimiter<K, HashMapStateStore<K>, ManualClock, Middleware>;

@@ -1,0 +1,154 @@
+//! The addresses of host names: a cache with expiry, the scans that wait for a look-up, and the
+//! names to look up, a bounded number at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::packets::ScanToken;
+
+/// Concurrent look-ups. Each blocks a thread until the name server replies.
+const LOOKUPS_MAX: usize = 64;
+
+/// A name without an address is looked up again after at most this time.
+const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
+
+/// Most addresses of a host name that are tried.
+const ADDRESSES_MAX: usize = 4;
+
+/// The addresses of a host, in the order in which they are tried; none: the name has none.
+pub(in crate::scan) type Addresses = SmallVec<[IpAddr; 1]>;
+
+/// The cache of host names, and the scans that wait for a look-up.
+#[derive(Debug, Default)]
+pub(super) struct HostNames {
+    names: HashMap<String, CacheEntry>,
+    queue: VecDeque<String>,
+    lookups: usize,
+}
+
+#[derive(Debug)]
+enum CacheEntry {
+    /// Valid until then; time since the start.
+    Known {
+        addresses: Addresses,
+        until: Duration,
+    },
+    Pending {
+        tokens: Vec<ScanToken>,
+    },
+}
+
+/// Result of a look-up.
+#[derive(Debug)]
+pub(in crate::scan) struct LookupResult {
+    host: String,
+    pub addresses: Addresses,
+}
+
+impl LookupResult {
+    /// The order of the addresses does not depend on that of the DNS reply. IPv4 first, because
+    /// few game servers listen on IPv6.
+    pub fn new(host: String, addresses: impl IntoIterator<Item = IpAddr>) -> LookupResult {
+        let mut addresses: Addresses = addresses.into_iter().collect();
+        addresses.sort();
+        addresses.dedup();
+        addresses.truncate(ADDRESSES_MAX);
+        LookupResult { host, addresses }
+    }
+}
+
+impl HostNames {
+    /// The addresses of a host, if they are cached. Otherwise [`HostNames::complete`] returns the token later.
+    pub fn resolve(&mut self, now: Duration, host: &str, token: ScanToken) -> Option<Addresses> {
+        if let Ok(ip) = host.parse() {
+            return Some(Addresses::from_elem(ip, 1));
+        }
+        match self.names.get_mut(host) {
+            Some(CacheEntry::Known { addresses, until }) if *until > now => return Some(addresses.clone()),
+            Some(CacheEntry::Pending { tokens }) => tokens.push(token),
+            _ => {
+                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens: vec![token] });
+                self.queue.push_back(host.to_owned());
+            }
+        }
+        None
+    }
+
+    /// The next name to look up. Its result is given to [`HostNames::complete`].
+    pub fn next_lookup(&mut self) -> Option<String> {
+        if self.lookups == LOOKUPS_MAX {
+            return None;
+        }
+        let host = self.queue.pop_front()?;
+        self.lookups += 1;
+        Some(host)
+    }
+
+    /// Caches the result for `ttl` and returns the tokens that waited for it.
+    pub fn complete(&mut self, now: Duration, result: LookupResult, ttl: Duration) -> Vec<ScanToken> {
+        let ttl = if result.addresses.is_empty() { ttl.min(NEGATIVE_TTL_MAX) } else { ttl };
+        let entry = CacheEntry::Known { addresses: result.addresses, until: now + ttl };
+        self.lookups -= 1;
+        match self.names.insert(result.host, entry) {
+            Some(CacheEntry::Pending { tokens }) => tokens,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Removes expired entries.
+    pub fn remove_expired(&mut self, now: Duration) {
+        self.names.retain(|_, name| !matches!(name, CacheEntry::Known { until, .. } if *until <= now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn order_of_addresses_does_not_depend_on_that_of_the_reply() {
+        let in_order = |ips: Vec<IpAddr>| LookupResult::new(String::new(), ips).addresses;
+        let ips = ["2a01::1", "9.9.9.9", "8.8.8.8", "9.9.9.9"].map(ip);
+        assert_eq!(in_order(ips.to_vec())[..], [ips[2], ips[1], ips[0]]);
+        assert_eq!(in_order(ips.into_iter().rev().collect())[..], [ips[2], ips[1], ips[0]]);
+        assert_eq!(in_order((0..9).map(|n| IpAddr::from([10, 0, 0, n])).collect()).len(), ADDRESSES_MAX);
+    }
+
+    #[test]
+    fn two_requests_share_one_lookup_and_the_result_is_cached() {
+        let mut names = HostNames::default();
+        assert_eq!(names.resolve(MS(0), "8.8.8.8", 1), Some(Addresses::from_elem(ip("8.8.8.8"), 1)));
+        assert_eq!(names.resolve(MS(0), "a.test", 1), None);
+        assert_eq!(names.resolve(MS(0), "a.test", 2), None);
+        assert_eq!((names.next_lookup().as_deref(), names.next_lookup()), (Some("a.test"), None));
+        let result = LookupResult::new("a.test".to_owned(), [ip("9.9.9.9")]);
+        let addresses = result.addresses.clone();
+        assert_eq!(names.complete(MS(5), result, MS(100)), [1, 2]);
+        assert_eq!(names.resolve(MS(104), "a.test", 3), Some(addresses));
+        names.remove_expired(MS(105));
+        assert_eq!(names.resolve(MS(105), "a.test", 3), None);
+    }
+
+    #[test]
+    fn lookups_are_bounded_and_a_name_without_addresses_is_tried_again_soon() {
+        let mut names = HostNames::default();
+        for n in 0..LOOKUPS_MAX + 1 {
+            assert_eq!(names.resolve(MS(0), &format!("{n}.test"), n as u64), None);
+        }
+        let started = std::iter::from_fn(|| names.next_lookup()).count();
+        assert_eq!(started, LOOKUPS_MAX);
+        names.complete(MS(0), LookupResult::new("0.test".to_owned(), []), MS(3_600_000));
+        assert_eq!(names.next_lookup(), Some(format!("{LOOKUPS_MAX}.test")));
+        assert_eq!(names.resolve(NEGATIVE_TTL_MAX - MS(1), "0.test", 1), Some(Addresses::new()));
+        assert_eq!(names.resolve(NEGATIVE_TTL_MAX, "0.test", 1), None);
+    }
+}
