@@ -12,7 +12,7 @@ use super::answer_cache::AnswerCache;
 use super::client_address::Proxies;
 use super::client_limit::ClientLimits;
 use super::limits::{ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
-use super::live_streams::LiveStreams;
+use super::live_streams::{LiveFeeds, LiveStreams};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::{Backend, PublicUrl, WebLimits, WebSettings};
@@ -27,10 +27,12 @@ pub(super) struct WebContext {
     backend: OnceLock<Arc<dyn Backend>>,
     is_stopping: AtomicBool,
     engine_requests: Semaphore,
-    /// Answers of the last second, by request: of the status, and for clients that watch changes.
+    /// Answers of the last second, by request: of the status, windows, and for clients that begin to watch changes.
     shared_answers: Cache<String, Arc<Vec<Row>>>,
     /// Clients that watch changes.
     pub live_streams: Arc<LiveStreams>,
+    /// What they watch.
+    pub live_feeds: LiveFeeds,
     /// Permits to render a banner as PNG.
     pub banner_renders: Arc<Semaphore>,
     /// The start of links on other sites to this one.
@@ -53,6 +55,7 @@ impl WebContext {
                 .time_to_live(ANSWERS_AGE_MAX)
                 .build(),
             live_streams: Arc::default(),
+            live_feeds: LiveFeeds::default(),
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
             public_url: settings.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(settings.listen)),
             limits,

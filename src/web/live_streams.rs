@@ -1,8 +1,10 @@
-//! The clients that watch changes (`/api/v1/live`), and how many streams each has.
+//! The clients that watch changes (`/api/v1/live`): what they watch, and how many streams each has.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::watch;
 
 use super::limits::{LIVE_STREAMS_MAX, LIVE_STREAMS_PER_CLIENT_MAX};
 use super::problem::{Problem, ProblemKind};
@@ -51,6 +53,60 @@ impl Drop for StreamPlace {
     }
 }
 
+/// The present state of what is watched.
+#[derive(Debug)]
+pub(super) struct LiveEvent {
+    pub name: &'static str,
+    /// One line of JSON.
+    pub data: String,
+    /// As `data`, without the fields that change with time alone.
+    pub content: String,
+}
+
+/// What is watched at present. All streams of one subject share a feed, so that an event is made once.
+#[derive(Debug, Default)]
+pub(super) struct LiveFeeds(Mutex<HashMap<String, Feed>>);
+
+type Feed = watch::Sender<Arc<LiveEvent>>;
+
+impl LiveFeeds {
+    /// Subscribes to a subject. If nobody watches it yet, `begin` must see to its updates.
+    pub fn subscribe(&self, subject: &str, first: LiveEvent, begin: impl FnOnce()) -> watch::Receiver<Arc<LiveEvent>> {
+        let mut table = self.table();
+        if let Some(feed) = table.get(subject) {
+            return feed.subscribe();
+        }
+        let (feed, receiver) = watch::channel(Arc::new(first));
+        table.insert(subject.to_owned(), feed);
+        begin();
+        receiver
+    }
+
+    /// Whether somebody watches a subject. If nobody does, its feed has ended.
+    pub fn is_watched(&self, subject: &str) -> bool {
+        let mut table = self.table();
+        let is_watched = table.get(subject).is_some_and(|feed| feed.receiver_count() > 0);
+        if !is_watched {
+            table.remove(subject);
+        }
+        is_watched
+    }
+
+    /// The present state of a subject; streams get it if it has changed.
+    pub fn update(&self, subject: &str, event: LiveEvent) {
+        if let Some(feed) = self.table().get(subject) {
+            let is_new = feed.borrow().content != event.content;
+            if is_new {
+                feed.send_replace(Arc::new(event));
+            }
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Feed>> {
+        self.0.lock().expect("no code panics while holding the lock")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +130,29 @@ mod tests {
         assert_eq!(kind(&streams.open(client(clients))), None);
         drop(places);
         assert!(streams.table().is_empty());
+    }
+
+    fn event(content: &str) -> LiveEvent {
+        LiveEvent { name: "overview", data: format!("{content} at some time"), content: content.to_owned() }
+    }
+
+    #[test]
+    fn streams_of_one_subject_share_a_feed_until_the_last_ends() {
+        let feeds = LiveFeeds::default();
+        let mut begun = 0;
+        let mut first = feeds.subscribe("site", event("a"), || begun += 1);
+        let second = feeds.subscribe("site", event("b"), || begun += 1);
+        assert_eq!((begun, &second.borrow().content[..]), (1, "a"));
+        first.mark_unchanged();
+        feeds.update("site", event("a"));
+        assert!(!first.has_changed().unwrap());
+        feeds.update("site", event("c"));
+        assert!(first.has_changed().unwrap());
+        drop(first);
+        assert!(feeds.is_watched("site"));
+        drop(second);
+        assert!(!feeds.is_watched("site") && feeds.table().is_empty());
+        let _third = feeds.subscribe("site", event("d"), || begun += 1);
+        assert_eq!(begun, 2);
     }
 }

@@ -1,7 +1,7 @@
 //! `/api/v1/live`: changes of the home figures, or of one server, as server-sent events.
 //!
-//! A stream checks for changes every two seconds and sends the changed state. All streams of one
-//! server share one request.
+//! A task checks for changes every two seconds, once for all streams of one server, and each stream sends the
+//! changed state.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Deserialize;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -26,12 +27,12 @@ use super::series::overview_content;
 use crate::api::{Request, Row, json};
 use crate::web::client_address::Client;
 use crate::web::context::WebContext;
-use crate::web::live_streams::StreamPlace;
+use crate::web::live_streams::{LiveEvent, StreamPlace};
 use crate::web::problem::Problem;
 use crate::web::query;
 use crate::web::visitor::VisitorDetail;
 
-/// How often a stream looks for changes.
+/// How often a task looks for changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Fields of a server that are not sent: they are large and rarely change.
@@ -48,13 +49,13 @@ struct Parameters {
 
 /// The data of an event: `overview` without a server, `server` with one.
 #[derive(ToSchema)]
-#[schema(discriminator(property_name = "kind", mapping(
+#[schema(as = LiveEvent, discriminator(property_name = "kind", mapping(
     ("overview" = "#/components/schemas/Overview"),
     ("server_detail" = "#/components/schemas/LiveServer"),
 )))]
 #[serde(untagged)]
 #[expect(dead_code, reason = "events are sent as text")]
-enum LiveEvent<'a> {
+enum LiveEventData<'a> {
     Overview(OverviewRow<'a>),
     Server(LiveServer),
 }
@@ -76,11 +77,7 @@ impl ToSchema for LiveServer {
 
 /// One client's stream.
 struct Live {
-    context: Arc<WebContext>,
-    request: Request,
-    ticks: Interval,
-    /// The content that was sent last.
-    last: Option<String>,
+    events: watch::Receiver<Arc<LiveEvent>>,
     _place: StreamPlace,
 }
 
@@ -92,7 +89,7 @@ struct Live {
 /// automatically.
 #[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site", params(Parameters),
     responses(
-        (status = 200, description = "Events.", body = LiveEvent, content_type = "text/event-stream"), Problems, NotFound, Removed))]
+        (status = 200, description = "Events.", body = LiveEventData, content_type = "text/event-stream"), Problems, NotFound, Removed))]
 pub(super) async fn live(
     State(context): State<Arc<WebContext>>,
     Extension(Client(client)): Extension<Client>,
@@ -105,48 +102,43 @@ pub(super) async fn live(
     };
     let place = context.live_streams.open(client)?;
     // An unknown server is an error, not an empty stream.
-    watched(&context, &request).await?;
-    let mut ticks = interval(LOOK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let live = Live { context, request, ticks, last: None, _place: place };
+    let first = present(&context, &request).await?;
+    let subject = json::to_string(&request);
+    let begin = || _ = tokio::spawn(watch_changes(context.clone(), request, subject.clone()));
+    let mut events = context.live_feeds.subscribe(&subject, first, begin);
+    events.mark_changed();
+    let live = Live { events, _place: place };
     let events = stream::unfold(live, |mut live| async move {
-        let event = live.next().await;
-        Some((Ok::<Event, Infallible>(event), live))
+        // The feed outlives its streams.
+        live.events.changed().await.ok()?;
+        let event = live.events.borrow_and_update().clone();
+        Some((Ok::<Event, Infallible>(Event::default().event(event.name).data(&event.data)), live))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
-impl Live {
-    /// Waits for the next change.
-    async fn next(&mut self) -> Event {
-        loop {
-            self.ticks.tick().await;
-            // No event is sent for a removed server, or while the engine is busy.
-            let Ok(Watched { data, content }) = watched(&self.context, &self.request).await else { continue };
-            if self.last.as_ref() != Some(&content) {
-                let name = if matches!(self.request, Request::Overview {}) { "overview" } else { "server" };
-                self.last = Some(content);
-                return Event::default().event(name).data(data);
-            }
+/// Looks for changes while there are streams.
+async fn watch_changes(context: Arc<WebContext>, request: Request, subject: String) {
+    let mut ticks = interval(LOOK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while context.live_feeds.is_watched(&subject) {
+        ticks.tick().await;
+        // No event is sent for a removed server, or while the engine is busy.
+        if let Ok(event) = present(&context, &request).await {
+            context.live_feeds.update(&subject, event);
         }
     }
 }
 
-/// The object that the stream watches.
-struct Watched {
-    /// One line of JSON.
-    data: String,
-    /// As `data`, without the fields that change with time alone.
-    content: String,
-}
-
-async fn watched(context: &WebContext, request: &Request) -> Result<Watched, Problem> {
+async fn present(context: &WebContext, request: &Request) -> Result<LiveEvent, Problem> {
     match &context.ask_shared(request).await?[..] {
-        [Row::Overview(overview)] => Ok(Watched {
+        [Row::Overview(overview)] => Ok(LiveEvent {
+            name: "overview",
             data: json::to_string(&OverviewRow::from(&**overview)),
             content: json::to_string(&overview_content(overview)),
         }),
-        [Row::ServerDetail(detail)] => Ok(Watched {
+        [Row::ServerDetail(detail)] => Ok(LiveEvent {
+            name: "server",
             data: without_large_fields(VisitorDetail::from(&**detail))?,
             content: without_large_fields(VisitorDetail::from(&**detail).content())?,
         }),
