@@ -78,6 +78,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+pub mod games;
 pub mod limits;
 pub mod model;
 pub mod nearest;

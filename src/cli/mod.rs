@@ -22,6 +22,7 @@ mod detect;
 pub mod exit;
 pub mod export;
 pub mod fleet;
+mod games;
 mod generate;
 pub mod import;
 mod import_progress;
@@ -98,6 +99,7 @@ pub enum Command {
         name: String,
     },
     Maps(admin::MapsArgs),
+    Games(games::GamesArgs),
     Greylist(admin::GreylistArgs),
     /// Scan a server once a minute for a while
     ///
@@ -186,6 +188,7 @@ impl Cli {
             Command::Player(args) => player::player(args, &app),
             Command::Map { name } => admin::map(name, &app),
             Command::Maps(args) => admin::maps(args, &app),
+            Command::Games(args) => games::run(&args, &app),
             Command::Greylist(args) => admin::greylist(args, &app),
             Command::Boost(args) => admin::boost(args, &app),
             Command::Clock(command) => clock::run(command, &app),

@@ -7,8 +7,10 @@ use super::rng::{RngExt, SplitMix64};
 #[derive(Debug)]
 pub struct Game {
     pub protocol: Protocol,
-    /// As the protocol names it: `gamename`, the game directory, the game type, ...
+    /// As lists name it: the `gamename`, the game directory, or the id in the table of games.
     pub name: &'static str,
+    /// Sent by protocols that do not name the game.
+    pub game_type: &'static str,
     /// As shown in A2S_INFO.
     pub title: &'static str,
     pub app_id: u16,
@@ -97,18 +99,18 @@ pub static GAMES: &[Game] = &[
     other(Protocol::GameSpy2, "halor", HALO_MAPS, 1.2, 1, 0.5),
     other(Protocol::GameSpy3, "battlefield2", BF2_MAPS, 1.0, 2, 0.7),
     other(Protocol::GameSpy3, "ut3pc", UT3_MAPS, 1.5, 1, 0.3),
-    other(Protocol::Unreal2, "xDeathMatch", UT2004_MAPS, 1.5, 1, 0.5),
-    other(Protocol::Unreal2, "KFGameType", KF_MAPS, 2.0, 1, 0.5),
+    of_type("xDeathMatch", other(Protocol::Unreal2, "ut2004", UT2004_MAPS, 1.5, 1, 0.5)),
+    of_type("KFGameType", other(Protocol::Unreal2, "killingfloor", KF_MAPS, 2.0, 1, 0.5)),
     other(Protocol::Ase, "mta", MTA_MAPS, 0.5, 1, 0.6),
     // A game mode that sets no score.
     without_points(Protocol::Ase, "mta", MTA_MAPS, 0.4),
     other(Protocol::SaMp, "samp", SAMP_MODES, 0.3, 1, 1.0),
     without_points(Protocol::Doom3, "baseDOOM-1", DOOM3_MAPS, 0.5),
     without_points(Protocol::Doom3, "baseQUAKE4-1", QUAKE4_MAPS, 0.5),
-    other(Protocol::Teeworlds, "DM", TEEWORLDS_MAPS, 2.0, 1, 0.5),
-    other(Protocol::Teeworlds, "CTF", CTF_MAPS, 1.5, 1, 0.5),
-    other(Protocol::Teeworlds7, "DM", TEEWORLDS_MAPS, 2.0, 1, 0.5),
-    other(Protocol::Teeworlds7, "CTF", CTF_MAPS, 1.5, 1, 0.5),
+    of_type("DM", other(Protocol::Teeworlds, "teeworlds", TEEWORLDS_MAPS, 2.0, 1, 0.5)),
+    of_type("CTF", other(Protocol::Teeworlds, "teeworlds", CTF_MAPS, 1.5, 1, 0.5)),
+    of_type("DM", other(Protocol::Teeworlds7, "teeworlds", TEEWORLDS_MAPS, 2.0, 1, 0.5)),
+    of_type("CTF", other(Protocol::Teeworlds7, "teeworlds", CTF_MAPS, 1.5, 1, 0.5)),
     without_points(Protocol::Minecraft, "MINECRAFT", MINECRAFT_MAPS, 1.0),
     without_points(Protocol::Bedrock, "minecraft", BEDROCK_MAPS, 1.0),
     other(Protocol::Etqw, "baseETQW-1", ETQW_MAPS, 1.0, 1, 1.0),
@@ -126,6 +128,7 @@ const fn other(
     Game {
         protocol,
         name,
+        game_type: name,
         title: name,
         app_id: 0,
         goldsrc: false,
@@ -158,6 +161,10 @@ const fn source(
     weight: f64,
 ) -> Game {
     Game { title, app_id, ..other(Protocol::Source, name, maps, scores_per_minute, 1, weight) }
+}
+
+const fn of_type(game_type: &'static str, game: Game) -> Game {
+    Game { game_type, ..game }
 }
 
 /// A game whose list shows no points.

@@ -8,6 +8,7 @@ use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, without_final_zeros};
 use super::player_table::{PlayerTable, is_full_list};
+use crate::games;
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::{Completeness, Snapshot};
 
@@ -17,6 +18,8 @@ const DATAGRAMS_MAX: usize = 64;
 /// One `\status\` request and its reply.
 #[derive(Clone, Debug, Default)]
 pub struct StatusQuery {
+    /// That is queried.
+    port: u16,
     /// The number of the reply that is being received; a repeated request gets another one.
     query_id: Option<u64>,
     /// The datagrams of this reply that were received, by number.
@@ -27,8 +30,8 @@ pub struct StatusQuery {
 }
 
 impl StatusQuery {
-    pub fn new() -> Self {
-        StatusQuery::default()
+    pub fn new(port: u16) -> Self {
+        StatusQuery { port, ..StatusQuery::default() }
     }
 
     fn is_complete(&self) -> bool {
@@ -48,7 +51,7 @@ impl StatusQuery {
         let is_full = is_complete && is_full_list(players.len(), unusable, announced);
         Some(Snapshot {
             t_ms: self.last_received_ms,
-            game: info.game(&["gamename", "gameid", "game_id"], "gamespy1"),
+            game: info.game(&["gamename", "gameid", "game_id"], games::id_by_port("gamespy1", self.port)),
             map: info.text(&["mapname", "map", "mapid"]),
             hostname: info.text(&["hostname", "servername"]),
             slots: info.number(&["maxplayers"]).unwrap_or(0),
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn datagrams_are_joined_in_any_order() {
         for order in [[FIRST, SECOND], [SECOND, FIRST]] {
-            let mut query = StatusQuery::new();
+            let mut query = StatusQuery::new(7_778);
             assert_eq!(query.handle_datagram(1, order[0]), Step::Wait);
             let Step::Done(snapshot) = query.handle_datagram(2, order[1]) else { panic!("not complete") };
             assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("ut", "DM-Deck16]["));
@@ -170,14 +173,14 @@ mod tests {
 
     #[test]
     fn missing_datagram_or_entry_is_partial() {
-        let mut query = StatusQuery::new();
+        let mut query = StatusQuery::new(7_778);
         assert_eq!(query.handle_datagram(1, SECOND), Step::Wait);
         let partial = query.partial_snapshot().unwrap();
         assert_eq!((partial.completeness, partial.players.len()), (Completeness::Partial, 2));
         for (announced, want) in [(3, (Completeness::Full, None)), (4, (Completeness::Partial, Some(4)))] {
             let one =
                 format!("\\gamename\\x\\numplayers\\{announced}\\player_0\\One\\frags_0\\7\\final\\\\queryid\\1.1");
-            let Step::Done(snapshot) = StatusQuery::new().handle_datagram(1, one.as_bytes()) else {
+            let Step::Done(snapshot) = StatusQuery::new(7_778).handle_datagram(1, one.as_bytes()) else {
                 panic!("not complete")
             };
             assert_eq!((snapshot.completeness, snapshot.count), want, "1 of {announced}");
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn two_replies_are_not_mixed() {
-        let mut query = StatusQuery::new();
+        let mut query = StatusQuery::new(7_778);
         assert_eq!(query.handle_datagram(1, FIRST), Step::Wait);
         let repeated = String::from_utf8(SECOND.to_vec()).unwrap().replace("9.2", "10.2");
         assert_eq!(query.handle_datagram(2, repeated.as_bytes()), Step::Wait);
@@ -198,7 +201,7 @@ mod tests {
 
     #[test]
     fn reply_without_query_id_must_be_final() {
-        let mut query = StatusQuery::new();
+        let mut query = StatusQuery::new(7_778);
         assert_eq!(query.handle_datagram(0, b"\\gamename\\x\\a\\b"), Step::Ignore(IgnoreReason::Malformed));
         assert!(matches!(query.handle_datagram(0, b"\\gamename\\x\\final\\"), Step::Done(_)));
         for (bytes, reason) in [
@@ -208,7 +211,7 @@ mod tests {
             (b"\\a\\b\\queryid\\1.0", IgnoreReason::BadFragment),
             (b"\\a\\b\\queryid\\1.999999", IgnoreReason::BadFragment),
         ] {
-            assert_eq!(StatusQuery::new().handle_datagram(0, bytes), Step::Ignore(reason));
+            assert_eq!(StatusQuery::new(7_778).handle_datagram(0, bytes), Step::Ignore(reason));
         }
     }
 }

@@ -9,6 +9,7 @@ use super::fields::{self, Pairs, c_str};
 use super::nonce::Nonce;
 use super::player_table::{PlayerTable, is_full_list};
 use super::text::short_text;
+use crate::games;
 use crate::model::{Completeness, Snapshot};
 
 /// The kind of a reply and the nonce.
@@ -18,11 +19,13 @@ const HEADER_BYTES: usize = 5;
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
     nonce: [u8; 4],
+    /// That is queried.
+    port: u16,
 }
 
 impl StatusQuery {
-    pub fn new(nonce: Nonce) -> Self {
-        StatusQuery { nonce: nonce.bytes4() }
+    pub fn new(nonce: Nonce, port: u16) -> Self {
+        StatusQuery { nonce: nonce.bytes4(), port }
     }
 }
 
@@ -33,7 +36,7 @@ impl Exchange for StatusQuery {
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
-        decode(t_ms, bytes, self.nonce).into()
+        decode(t_ms, bytes, self.nonce, self.port).into()
     }
 
     fn authentication(&self) -> Authentication {
@@ -51,10 +54,10 @@ impl Exchange for StatusQuery {
     }
 }
 
-/// Decodes a reply. One that ends early gives a partial snapshot.
+/// Decodes a reply from a port. One that ends early gives a partial snapshot.
 ///
 /// Errors: another kind of datagram; another nonce; no settings.
-pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, IgnoreReason> {
+pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4], port: u16) -> Result<Snapshot, IgnoreReason> {
     let Some((0, rest)) = datagram.split_first().map(|(kind, rest)| (*kind, rest)) else {
         return Err(IgnoreReason::NotAReply);
     };
@@ -75,10 +78,12 @@ pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, Ig
     let table_is_whole = read_rows(&mut rest, &mut table).is_ok();
     let (players, unusable) = table.into_players();
     let is_full = table_is_whole && is_full_list(players.len(), unusable, announced);
-    let game = value(&["gamename", "game_id", "gamevariant"]).map(short_text);
+    let named = value(&["gamename", "game_id"]).map(short_text).filter(|game| !game.trim().is_empty());
+    let has_setting = |key: &str| pairs.iter().any(|(own, _)| own == key.as_bytes());
+    let by_setting = || games::by_setting("gamespy2", has_setting).map(|game| game.id.clone());
     Ok(Snapshot {
         t_ms,
-        game: game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "gamespy2".to_owned()),
+        game: named.or_else(by_setting).unwrap_or_else(|| games::id_by_port("gamespy2", port).to_owned()),
         map: short_text(value(&["mapname", "map"]).unwrap_or_default()),
         hostname: short_text(value(&["hostname"]).unwrap_or_default()),
         slots: number(&["maxplayers"]).unwrap_or(0),
@@ -140,6 +145,7 @@ mod tests {
     use super::*;
 
     const NONCE: [u8; 4] = *b"abcd";
+    const PORT: u16 = 23_000;
 
     fn reply(list: &[u8]) -> Vec<u8> {
         let mut bytes = b"\x00abcdhostname\0A host\0gamename\0bfvietnam\0mapname\0hue\0maxplayers\x0064\0\
@@ -154,14 +160,24 @@ mod tests {
         let rows = b"player_\0score_\0ping_\0team_\0\0One\x007\x0040\x001\0Two\0-2\x0080\x002\0";
         for head in [&b"\x00\x02"[..], b"\x00"] {
             let bytes = reply(&[head, rows, b"\x00\x02team_t\0score_t\0\0Red\x001\0Blue\x002\0"].concat());
-            let snapshot = decode(5, &bytes, NONCE).unwrap();
+            let snapshot = decode(5, &bytes, NONCE, PORT).unwrap();
             assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("bfvietnam", "hue"));
             assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 64));
             assert_eq!(snapshot.completeness, Completeness::Full, "{head:?}");
             let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
             assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-2), Some(80))]);
-            let query = StatusQuery::new(Nonce(0x6162_6364));
+            let query = StatusQuery::new(Nonce(0x6162_6364), PORT);
             assert_eq!(query.details(&bytes, DetailLevel::Summary).player_teams, ["1", "2"]);
+        }
+    }
+
+    #[test]
+    fn variant_is_not_the_game() {
+        let halo = b"\x00abcdhostname\0h\0game_classic\x000\0gametype\0CTF\0gamevariant\0My CTF\0numplayers\x000\0\0\0";
+        assert_eq!(decode(0, halo, NONCE, 2_305).unwrap().game, "halo");
+        let unnamed = b"\x00abcdhostname\0h\0gamevariant\0Hardcore\0numplayers\x000\0\0\0";
+        for (port, game) in [(23_000, "bfvietnam"), (10_482, "swat4"), (9, "gamespy2")] {
+            assert_eq!(decode(0, unnamed, NONCE, port).unwrap().game, game);
         }
     }
 
@@ -170,7 +186,7 @@ mod tests {
         for rows in [1_u8, 31, 32, 48, 64] {
             let list: Vec<u8> = (0..rows).flat_map(|row| format!("p{row}\0{row}\0").into_bytes()).collect();
             let bytes = reply(&[&[0, rows][..], b"player_\0score_\0\0", &list].concat());
-            assert_eq!(decode(5, &bytes, NONCE).unwrap().players.len(), usize::from(rows));
+            assert_eq!(decode(5, &bytes, NONCE, PORT).unwrap().players.len(), usize::from(rows));
         }
     }
 
@@ -179,18 +195,18 @@ mod tests {
         let whole = reply(b"\x00\x02player_\0score_\0\0One\x007\0Two\0-2\0");
         let settings_end = reply(b"").len();
         for cut in 0..whole.len() {
-            match decode(0, &whole[..cut], NONCE) {
+            match decode(0, &whole[..cut], NONCE, PORT) {
                 Ok(snapshot) => assert_eq!(snapshot.completeness, Completeness::Partial, "{cut}"),
                 Err(reason) => assert!(cut < settings_end, "{cut}: {reason:?}"),
             }
         }
-        assert_eq!(decode(0, &whole, NONCE).unwrap().completeness, Completeness::Full);
+        assert_eq!(decode(0, &whole, NONCE, PORT).unwrap().completeness, Completeness::Full);
     }
 
     #[test]
     fn wrong_nonce_and_other_messages_are_ignored() {
-        assert_eq!(decode(0, &reply(b""), *b"abce"), Err(IgnoreReason::WrongNonce));
-        assert_eq!(decode(0, b"\x09abcd12345\0", NONCE), Err(IgnoreReason::NotAReply));
-        assert_eq!(decode(0, b"", NONCE), Err(IgnoreReason::NotAReply));
+        assert_eq!(decode(0, &reply(b""), *b"abce", PORT), Err(IgnoreReason::WrongNonce));
+        assert_eq!(decode(0, b"\x09abcd12345\0", NONCE, PORT), Err(IgnoreReason::NotAReply));
+        assert_eq!(decode(0, b"", NONCE, PORT), Err(IgnoreReason::NotAReply));
     }
 }

@@ -12,6 +12,7 @@ use super::fields::{self, Pairs, c_str};
 use super::nonce::Nonce;
 use super::player_table::{PlayerTable, column_name, is_full_list};
 use super::text::short_text;
+use crate::games;
 use crate::limits::{PLAYERS_MAX, REPLY_BYTES_MAX};
 use crate::model::{Completeness, Snapshot};
 
@@ -33,6 +34,8 @@ const SECTION_PLAYERS: u8 = 1;
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
     nonce: [u8; 4],
+    /// That is queried.
+    port: u16,
     challenge: Option<[u8; 4]>,
     challenges: u32,
     /// The datagrams of the reply by number, without their headers.
@@ -42,9 +45,10 @@ pub struct StatusQuery {
 }
 
 impl StatusQuery {
-    pub fn new(nonce: Nonce) -> Self {
+    pub fn new(nonce: Nonce, port: u16) -> Self {
         StatusQuery {
             nonce: nonce.bytes4(),
+            port,
             challenge: None,
             challenges: 0,
             datagrams: BTreeMap::new(),
@@ -120,7 +124,9 @@ impl StatusQuery {
         let is_full = is_whole && is_full_list(players.len(), unusable, announced);
         Some(Snapshot {
             t_ms: self.last_received_ms,
-            game: game.filter(|game| !game.trim().is_empty()).unwrap_or_else(|| "gamespy3".to_owned()),
+            game: game
+                .filter(|game| !game.trim().is_empty())
+                .unwrap_or_else(|| games::id_by_port("gamespy3", self.port).to_owned()),
             map,
             hostname,
             slots,
@@ -298,7 +304,7 @@ mod tests {
     use super::*;
 
     fn query() -> StatusQuery {
-        StatusQuery::new(Nonce(0x6162_6364_0000_0000 | 0x6162_6364))
+        StatusQuery::new(Nonce(0x6162_6364_0000_0000 | 0x6162_6364), 29_900)
     }
 
     fn header(number: u8) -> Vec<u8> {

@@ -3,7 +3,10 @@
 //! The port of a URL is the one that answers queries. The name of a game stands for a protocol
 //! and for the game's ports, which players know: `ut2004://host:7777` is `unreal2://host:7778`.
 
+use std::cmp::Reverse;
+
 use super::protocol::{PROTOCOLS, Protocol, protocol_of};
+use crate::games::{self, QueryPort};
 use crate::model::ServerUrl;
 use crate::model::url::UrlError;
 use crate::nearest::nearest;
@@ -11,110 +14,42 @@ use crate::nearest::nearest;
 /// The scheme of a server whose protocol is found by trying all of them.
 pub const AUTO_SCHEME: &str = "auto";
 
-/// A name that people use for a protocol.
-struct Game {
-    name: &'static str,
-    scheme: &'static str,
-    /// The port that players connect to, unless the URL has another one.
+/// Further names of a protocol.
+const PROTOCOL_NAMES: &[(&str, &str)] =
+    &[("goldsrc", "source"), ("steam", "source"), ("valve", "source"), ("a2s", "source")];
+
+/// A query that the usual port of games suggests.
+struct UsualQuery {
+    protocol: &'static Protocol,
     port: u16,
-    query_port: QueryPort,
+    is_fixed: bool,
+    games: u32,
 }
 
-/// Where a server answers queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum QueryPort {
-    /// On the port of the game.
-    Same,
-    /// That many ports above it.
-    Above(u16),
-    /// On this port. A URL with another port than the game's usual one names the query port.
-    Fixed(u16),
-}
+/// Most queries that the usual port of games suggests: each may take a second.
+const USUAL_QUERIES_MAX: usize = 6;
 
-use QueryPort::{Above, Fixed, Same};
-
-const fn game(name: &'static str, scheme: &'static str, port: u16, query_port: QueryPort) -> Game {
-    Game { name, scheme, port, query_port }
-}
-
-const GAMES: &[Game] = &[
-    game("openarena", "quake3", 27960, Same),
-    game("ioquake3", "quake3", 27960, Same),
-    game("q3a", "quake3", 27960, Same),
-    game("urbanterror", "quake3", 27960, Same),
-    game("enemyterritory", "quake3", 27960, Same),
-    game("etlegacy", "quake3", 27960, Same),
-    game("rtcw", "quake3", 27960, Same),
-    game("worldofpadman", "quake3", 27960, Same),
-    game("smokinguns", "quake3", 27960, Same),
-    game("unvanquished", "quake3", 27960, Same),
-    game("tremulous", "quake3", 30720, Same),
-    game("jediacademy", "quake3", 29070, Same),
-    game("jedioutcast", "quake3", 28070, Same),
-    game("sof2", "quake3", 20100, Same),
-    game("cod", "quake3", 28960, Same),
-    game("cod2", "quake3", 28960, Same),
-    game("cod4", "quake3", 28960, Same),
-    game("warsow", "quake3", 44400, Same),
-    game("warfork", "quake3", 44400, Same),
-    game("xonotic", "darkplaces", 26000, Same),
-    game("nexuiz", "darkplaces", 26000, Same),
-    game("qw", "quakeworld", 27500, Same),
-    game("q2", "quake2", 27910, Same),
-    game("alienarena", "quake2", 27910, Same),
-    game("goldsrc", "source", 27015, Same),
-    game("halflife", "source", 27015, Same),
-    game("cs16", "source", 27015, Same),
-    game("css", "source", 27015, Same),
-    game("csgo", "source", 27015, Same),
-    game("cs2", "source", 27015, Same),
-    game("tf2", "source", 27015, Same),
-    game("dods", "source", 27015, Same),
-    game("hl2dm", "source", 27015, Same),
-    game("l4d2", "source", 27015, Same),
-    game("gmod", "source", 27015, Same),
-    game("steam", "source", 27015, Same),
-    game("valve", "source", 27015, Same),
-    game("a2s", "source", 27015, Same),
-    game("rust", "source", 28015, Same),
-    game("arma3", "source", 2302, Above(1)),
-    game("dayz", "source", 2302, Above(1)),
-    game("ut99", "gamespy1", 7777, Above(1)),
-    game("bf1942", "gamespy1", 14567, Fixed(23000)),
-    game("bfvietnam", "gamespy2", 15567, Fixed(23000)),
-    game("halo", "gamespy2", 2302, Same),
-    game("bf2", "gamespy3", 16567, Fixed(29900)),
-    game("bf2142", "gamespy3", 17567, Fixed(29900)),
-    game("ut3", "gamespy3", 7777, Fixed(6500)),
-    game("ut2003", "unreal2", 7777, Above(1)),
-    game("ut2004", "unreal2", 7777, Above(1)),
-    game("killingfloor", "unreal2", 7707, Above(1)),
-    game("redorchestra", "unreal2", 7757, Above(1)),
-    game("mta", "ase", 22003, Above(123)),
-    game("mtasa", "ase", 22003, Above(123)),
-    game("soldat", "ase", 23073, Above(123)),
-    game("farcry", "ase", 49001, Above(123)),
-    game("openmp", "samp", 7777, Same),
-    game("quake4", "doom3", 28004, Same),
-    game("prey", "doom3", 27719, Same),
-    game("quakewars", "etqw", 27733, Same),
-    game("ddnet", "teeworlds", 8303, Same),
-    game("teeworlds6", "teeworlds", 8303, Same),
-];
-
-/// Where a server answers that players connect to on this port, if it is the usual port of a game: the
-/// protocols of these games with their query ports.
+/// Where a server answers that players connect to on this port, if it is the usual port of games: the protocols and
+/// query ports of most of these games. Fixed ports come last: another server of the host may answer there.
 pub fn usual_queries(port: u16) -> impl Iterator<Item = (&'static Protocol, u16)> {
-    let of_protocols = PROTOCOLS.iter().filter(move |protocol| protocol.default_ports.contains(&port));
-    let of_games = GAMES.iter().filter(move |game| game.port == port).filter_map(move |game| {
-        let port = match game.query_port {
-            Same => port,
-            Above(distance) => port.checked_add(distance)?,
-            Fixed(port) => port,
-        };
-        Some((protocol_of(game.scheme)?, port))
-    });
-    of_protocols.map(move |protocol| (protocol, port)).chain(of_games)
+    let of_protocols = PROTOCOLS.iter().filter(|protocol| protocol.default_ports.contains(&port));
+    let mut found: Vec<UsualQuery> =
+        of_protocols.map(|protocol| UsualQuery { protocol, port, is_fixed: false, games: u32::MAX }).collect();
+    for game in games::all().iter().filter(|game| game.port == port) {
+        let (Some(protocol), Some(query_port)) = (protocol_of(&game.protocol), game.query_port(port)) else { continue };
+        let is_same = |other: &&mut UsualQuery| other.protocol.scheme == protocol.scheme && other.port == query_port;
+        match found.iter_mut().find(is_same) {
+            Some(same) => same.games = same.games.saturating_add(1),
+            None => {
+                let is_fixed = matches!(game.query, QueryPort::Fixed(_));
+                found.push(UsualQuery { protocol, port: query_port, is_fixed, games: 1 });
+            }
+        }
+    }
+    found.sort_by_key(|query| Reverse(query.games));
+    found.truncate(USUAL_QUERIES_MAX);
+    found.sort_by_key(|query| query.is_fixed);
+    found.into_iter().map(|query| (query.protocol, query.port))
 }
 
 /// Why a server cannot be scanned under a URL.
@@ -185,23 +120,25 @@ pub fn parse_server_url_or_auto(text: &str) -> Result<ServerUrl, ServerUrlError>
 /// Parses a URL whose scheme is the name of a game. `None`: it is not.
 fn parse_game_url(text: &str) -> Option<Result<ServerUrl, UrlError>> {
     let (name, rest) = text.split_once("://")?;
-    let game = GAMES.iter().find(|game| name.eq_ignore_ascii_case(game.name))?;
+    if let Some((_, scheme)) = PROTOCOL_NAMES.iter().find(|(other, _)| name.eq_ignore_ascii_case(other)) {
+        return Some(ServerUrl::parse(&format!("{scheme}://{rest}")));
+    }
+    let game = games::by_name(name).filter(|_| protocol_of(&name.to_ascii_lowercase()).is_none())?;
     // The game's name has no default port, so this shows whether the URL has one.
     let (url, port) = match ServerUrl::parse(text) {
         Ok(url) => (url.clone(), url.port()),
-        Err(UrlError::NoPort { .. }) => match ServerUrl::parse(&format!("{}://{rest}", game.scheme)) {
+        Err(UrlError::NoPort { .. }) => match ServerUrl::parse(&format!("{}://{rest}", game.protocol)) {
             Ok(url) => (url, game.port),
             Err(error) => return Some(Err(error)),
         },
         Err(error) => return Some(Err(error)),
     };
-    let query_port = match game.query_port {
-        Same => port,
-        Above(distance) => port.saturating_add(distance),
-        Fixed(query_port) if port == game.port => query_port,
-        Fixed(_) => port,
+    let query_port = match game.query {
+        // A URL with another port than the game's usual one names the query port.
+        QueryPort::Fixed(_) if port != game.port => port,
+        _ => game.query_port(port).unwrap_or(port),
     };
-    Some(Ok(url.with_scheme_and_port(game.scheme, query_port)))
+    Some(Ok(url.with_scheme_and_port(&game.protocol, query_port)))
 }
 
 fn schemes() -> String {
@@ -209,7 +146,8 @@ fn schemes() -> String {
 }
 
 fn suggestion(scheme: &str) -> String {
-    let known = PROTOCOLS.iter().map(|protocol| protocol.scheme).chain(GAMES.iter().map(|game| game.name));
+    let names = games::all().iter().flat_map(|game| std::iter::once(&game.id).chain(&game.aliases));
+    let known = PROTOCOLS.iter().map(|protocol| protocol.scheme).chain(names.map(|name| &name[..]));
     nearest(scheme, known).map_or_else(String::new, |right| format!("; did you mean {right}://?"))
 }
 
@@ -223,7 +161,7 @@ mod tests {
             ("xonotik://h", "\"xonotik\" is not known; did you mean xonotic://?; known are quake3, darkplaces"),
             ("quak3://h:1", "did you mean quake3://?"),
             ("sources://h:1", "did you mean source://?"),
-            ("gopher://h:1", "scheme \"gopher\" is not known; known are quake3"),
+            ("telescope://h:1", "scheme \"telescope\" is not known; known are quake3"),
             ("h:27960", "scheme://host:port; known schemes are quake3"),
             ("quake3://h:0", "port \"0\""),
             ("openarena://h:0", "port \"0\""),
@@ -257,6 +195,8 @@ mod tests {
             ("ut2004://h", "unreal2://h:7778"),
             ("ut2004://h:8000", "unreal2://h:8001"),
             ("ut2004://h:65535", "unreal2://h:65535"),
+            ("goldsrc://h", "source://h:27015"),
+            ("valheim://h", "source://h:2457"),
             ("mta://h:22003", "ase://h:22126"),
             ("bf1942://h:14567", "gamespy1://h:23000"),
             ("bf1942://h:23001", "gamespy1://h:23001"),
@@ -264,10 +204,14 @@ mod tests {
         ] {
             assert_eq!(parse_server_url(text).map(|url| url.to_string()), Ok(want.to_owned()), "{text}");
         }
-        for game in GAMES {
-            assert!(protocol_of(game.scheme).is_some() && protocol_of(game.name).is_none(), "{}", game.name);
-            assert_eq!(GAMES.iter().filter(|other| other.name == game.name).count(), 1, "{}", game.name);
-            assert!(ServerUrl::parse(&format!("{}://h", game.name)).is_err(), "{} has a default port", game.name);
+        for game in games::all() {
+            let protocol = protocol_of(&game.protocol).unwrap_or_else(|| panic!("{game:?}"));
+            for name in [&game.id].into_iter().chain(&game.aliases) {
+                // The name of a protocol means the protocol.
+                let url = parse_server_url(&format!("{name}://h")).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let scheme = if protocol_of(name).is_some() { name } else { protocol.scheme };
+                assert_eq!(url.scheme(), scheme, "{name}");
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct InfoQuery {
 struct Info {
     hostname: String,
     map: String,
-    game: String,
+    game_type: String,
     clients: u32,
     slots: u32,
     is_extended: bool,
@@ -60,7 +60,7 @@ impl InfoQuery {
         let is_full = listed >= info.clients && (info.is_extended || info.clients <= VANILLA_CLIENTS_MAX);
         Snapshot {
             t_ms: self.last_received_ms,
-            game: if info.game.trim().is_empty() { "teeworlds".to_owned() } else { info.game.clone() },
+            game: "teeworlds".to_owned(),
             map: info.map.clone(),
             hostname: info.hostname.clone(),
             slots: info.slots,
@@ -84,7 +84,7 @@ impl InfoQuery {
         if is_extended {
             let (_crc, _size) = (c_str(rest)?, c_str(rest)?);
         }
-        let game = short_text(c_str(rest)?);
+        let game_type = short_text(c_str(rest)?);
         let password = number(c_str(rest)?)? & 1 != 0;
         let (_players, _player_slots) = (c_str(rest)?, c_str(rest)?);
         let clients = count(c_str(rest)?)?;
@@ -93,7 +93,7 @@ impl InfoQuery {
             let _reserved = c_str(rest)?;
         }
         let players = read_players(rest, is_extended)?;
-        self.info = Some(Info { hostname, map, game, clients, slots, is_extended, version, password });
+        self.info = Some(Info { hostname, map, game_type, clients, slots, is_extended, version, password });
         self.add(players);
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Exchange for InfoQuery {
     fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
         let Some(info) = &self.info else { return Details::default() };
         Details {
-            game_type: Some(info.game.clone()),
+            game_type: Some(info.game_type.clone()),
             version: Some(info.version.clone()),
             password: Some(info.password),
             ..Details::default()
@@ -240,7 +240,7 @@ mod tests {
         let Step::Done(snapshot) = query.handle_datagram(5, &reply(VANILLA, &[&head[..], &list].concat())) else {
             panic!()
         };
-        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("CTF", "ctf5"));
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("teeworlds", "ctf5"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 12));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.spectator)).collect();
         assert_eq!(players, [("One", Some(7), false), ("Two", None, true)]);

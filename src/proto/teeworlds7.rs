@@ -55,7 +55,7 @@ impl Exchange for InfoQuery {
         let message = self.tokens.message(last_datagram);
         match message.and_then(|mut message| Header::read(&mut message, self.browser_token())) {
             Ok(header) => Details {
-                game_type: Some(short_text(header.game)),
+                game_type: Some(short_text(header.game_type)),
                 version: Some(short_text(header.version)),
                 password: Some(header.flags & 1 != 0),
                 ..Details::default()
@@ -69,7 +69,7 @@ impl Exchange for InfoQuery {
 /// partial snapshot.
 fn decode(t_ms: i64, mut rest: &[u8], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
     let rest = &mut rest;
-    let Header { hostname, map, game, clients, slots, .. } = Header::read(rest, browser_token)?;
+    let Header { hostname, map, clients, slots, .. } = Header::read(rest, browser_token)?;
     let mut players = Vec::new();
     while !rest.is_empty() && players.len() < PLAYERS_MAX {
         match client(rest) {
@@ -78,10 +78,9 @@ fn decode(t_ms: i64, mut rest: &[u8], browser_token: u8) -> Result<Snapshot, Ign
         }
     }
     let is_full = players.len() >= clients as usize;
-    let game = short_text(game);
     Ok(Snapshot {
         t_ms,
-        game: if game.trim().is_empty() { "teeworlds".to_owned() } else { game },
+        game: "teeworlds".to_owned(),
         map: short_text(map),
         hostname: short_text(hostname),
         slots,
@@ -97,7 +96,7 @@ struct Header<'a> {
     version: &'a [u8],
     hostname: &'a [u8],
     map: &'a [u8],
-    game: &'a [u8],
+    game_type: &'a [u8],
     flags: i32,
     clients: u32,
     slots: u32,
@@ -111,11 +110,11 @@ impl<'a> Header<'a> {
         }
         let (version, hostname) = (c_str(rest)?, c_str(rest)?);
         let _address = c_str(rest)?;
-        let (map, game) = (c_str(rest)?, c_str(rest)?);
+        let (map, game_type) = (c_str(rest)?, c_str(rest)?);
         let (flags, _skill) = (integer(rest)?, integer(rest)?);
         let (_players, _player_slots) = (integer(rest)?, integer(rest)?);
         let (clients, slots) = (count(rest)?, count(rest)?);
-        Ok(Header { version, hostname, map, game, flags, clients, slots })
+        Ok(Header { version, hostname, map, game_type, flags, clients, slots })
     }
 }
 
@@ -199,7 +198,7 @@ mod tests {
         let details = query.details(&info_reply(3, list), DetailLevel::Summary);
         assert_eq!((details.game_type.as_deref(), details.version.as_deref()), (Some("DM"), Some("0.7.5")));
         assert_eq!((details.password, details.player_teams.len()), (Some(false), 0));
-        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("DM", "dm1"));
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("teeworlds", "dm1"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 16));
         let players: Vec<_> =
             snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.spectator, p.bot)).collect();

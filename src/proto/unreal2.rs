@@ -12,6 +12,7 @@ use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::fields::take;
 use super::text::{player_name, points, short_text};
+use crate::games;
 use crate::limits::PLAYERS_MAX;
 use crate::model::{Completeness, Player, Snapshot};
 
@@ -34,6 +35,8 @@ const BLUE_TEAM: i32 = 1 << 30;
 /// A details and a players request.
 #[derive(Clone, Debug, Default)]
 pub struct Unreal2Query {
+    /// That is queried.
+    port: u16,
     details: Option<ServerInfo>,
     entries: Vec<Entry>,
     /// The ids of the entries.
@@ -63,8 +66,8 @@ struct ServerInfo {
 }
 
 impl Unreal2Query {
-    pub fn new() -> Self {
-        Unreal2Query::default()
+    pub fn new(port: u16) -> Self {
+        Unreal2Query { port, ..Unreal2Query::default() }
     }
 
     fn snapshot(&self, details: &ServerInfo) -> Snapshot {
@@ -72,10 +75,10 @@ impl Unreal2Query {
         // Without any part of the list, nothing shows that few are missing.
         let has_list = self.list_bytes > 0 || details.players == 0;
         let is_full = !self.is_cut && has_list && has_enough_entries(self.entries.len(), details.players);
-        let game = Some(&details.game_type).filter(|game| !game.trim().is_empty());
+        let by_type = games::by_type("unreal2", &details.game_type).map(|game| &game.id[..]);
         Snapshot {
             t_ms: self.last_received_ms,
-            game: game.cloned().unwrap_or_else(|| "unreal2".to_owned()),
+            game: by_type.unwrap_or_else(|| games::id_by_port("unreal2", self.port)).to_owned(),
             map: details.map.clone(),
             hostname: details.hostname.clone(),
             slots: details.slots,
@@ -286,7 +289,7 @@ mod tests {
 
     #[test]
     fn list_is_complete_with_the_announced_number_of_players() {
-        let mut query = Unreal2Query::new();
+        let mut query = Unreal2Query::new(7_778);
         assert_eq!(query.request(), [0x79, 0, 0, 0, 0]);
         assert_eq!(query.handle_datagram(1, &details_reply(2)), Step::Send);
         assert_eq!(query.request(), [0x79, 0, 0, 0, 2]);
@@ -295,7 +298,7 @@ mod tests {
         // The reply to a repeated request contains the same player.
         assert_eq!(query.handle_datagram(2, &first), Step::Wait);
         let Step::Done(snapshot) = query.handle_datagram(3, &list(&[entry(5, b"Two", -1)])) else { panic!() };
-        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("xDeathMatch", "DM-Rankin"));
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("ut2004", "DM-Rankin"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A red host", 16));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
         assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-1), Some(40))]);
@@ -305,14 +308,14 @@ mod tests {
     #[test]
     fn few_missing_players_are_tolerated() {
         for (announced, want) in [(3, Completeness::Full), (4, Completeness::Partial)] {
-            let mut query = Unreal2Query::new();
+            let mut query = Unreal2Query::new(7_778);
             assert_eq!(query.handle_datagram(1, &details_reply(announced)), Step::Send);
             assert_eq!(query.handle_datagram(2, &list(&[entry(4, b"One", 7)])), Step::Wait);
             let snapshot = query.partial_snapshot().unwrap();
             assert_eq!(snapshot.completeness, want, "1 of {announced}");
         }
         for announced in [0, 1] {
-            let mut query = Unreal2Query::new();
+            let mut query = Unreal2Query::new(7_778);
             query.handle_datagram(1, &details_reply(announced));
             let is_full = query.partial_snapshot().unwrap().completeness == Completeness::Full;
             assert_eq!(is_full, announced == 0, "no list of {announced}");
@@ -327,7 +330,7 @@ mod tests {
             [bytes, stats_id.to_le_bytes().to_vec()].concat()
         };
         let teams_of = |entries: &[Vec<u8>]| {
-            let mut query = Unreal2Query::new();
+            let mut query = Unreal2Query::new(7_778);
             assert_eq!(query.handle_datagram(1, &details_reply(entries.len() as i32)), Step::Send);
             assert!(matches!(query.handle_datagram(2, &list(entries)), Step::Done(_)));
             query.details(b"", DetailLevel::Summary).player_teams
@@ -339,7 +342,7 @@ mod tests {
 
     #[test]
     fn empty_server_needs_no_second_request() {
-        let mut query = Unreal2Query::new();
+        let mut query = Unreal2Query::new(7_778);
         let Step::Done(snapshot) = query.handle_datagram(1, &details_reply(0)) else { panic!() };
         assert_eq!((snapshot.players.len(), snapshot.completeness), (0, Completeness::Full));
     }
@@ -371,14 +374,14 @@ mod tests {
     #[test]
     fn impossible_numbers_and_cut_messages_are_ignored() {
         for players in [-1, 1 << 20] {
-            let step = Unreal2Query::new().handle_datagram(0, &details_reply(players));
+            let step = Unreal2Query::new(7_778).handle_datagram(0, &details_reply(players));
             assert_eq!(step, Step::Ignore(IgnoreReason::Malformed));
         }
         let whole = details_reply(1);
         for cut in 0..whole.len() - 4 {
-            assert!(matches!(Unreal2Query::new().handle_datagram(0, &whole[..cut]), Step::Ignore(_)), "{cut}");
+            assert!(matches!(Unreal2Query::new(7_778).handle_datagram(0, &whole[..cut]), Step::Ignore(_)), "{cut}");
         }
-        let mut query = Unreal2Query::new();
+        let mut query = Unreal2Query::new(7_778);
         assert_eq!(query.handle_datagram(0, &list(&[])), Step::Ignore(IgnoreReason::UnexpectedMessage));
         assert_eq!(query.handle_datagram(0, &whole), Step::Send);
         let cut = list(&[entry(4, b"One", 7)[..9].to_vec()]);

@@ -139,8 +139,8 @@ mod tests {
         for (port, first) in [
             (25565, &[("minecraft", 25565)][..]),
             (16567, &[("gamespy3", 29900)]),
-            (2302, &[("source", 2303), ("gamespy2", 2302)]),
-            (7777, &[("samp", 7777), ("gamespy1", 7778), ("gamespy3", 6500), ("unreal2", 7778)]),
+            (2302, &[("gamespy1", 2303), ("source", 2303), ("gamespy2", 2302)]),
+            (7777, &[("samp", 7777), ("gamespy1", 7778), ("unreal2", 7778)]),
         ] {
             let plan = planned(&format!("auto://h:{port}"), ScanMode::Normal);
             assert_eq!(plan[..first.len()], *first, "{port}");

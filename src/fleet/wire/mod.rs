@@ -57,6 +57,12 @@ pub struct ServerView<'a> {
 }
 
 impl ServerView<'_> {
+    /// For protocols that name the type of the game, and not the game.
+    fn game_type(&self) -> &str {
+        let game = self.profile.game;
+        if self.snapshot.game == game.name { game.game_type } else { &self.snapshot.game }
+    }
+
     /// The number of players that the server announces.
     fn announced(&self) -> usize {
         self.snapshot.count.map_or(self.snapshot.players.len(), |count| count as usize) + self.missing

@@ -54,7 +54,7 @@ fn put_vanilla(server: &ServerView, token: u8, out: &mut Datagrams) {
     let clients_max = usize::from(TEEWORLDS_CLIENTS_MAX);
     let bytes = &mut out.bytes;
     put_head(b"inf3", u32::from(token), bytes);
-    for text in ["0.6.5", &*snapshot.hostname, &snapshot.map, &snapshot.game] {
+    for text in ["0.6.5", &*snapshot.hostname, &snapshot.map, server.game_type()] {
         put_c_str(bytes, text);
     }
     put_numbers(server, server.announced().min(clients_max), snapshot.slots.min(clients_max as u32), bytes);
@@ -68,7 +68,7 @@ fn put_extended(server: &ServerView, token: u32, out: &mut Datagrams) {
     let snapshot = server.snapshot;
     let mut body = Vec::new();
     put_head(b"iext", token, &mut body);
-    for text in ["0.6.4, 18.0", &*snapshot.hostname, &snapshot.map, "1683261864", "5805", &snapshot.game] {
+    for text in ["0.6.4, 18.0", &*snapshot.hostname, &snapshot.map, "1683261864", "5805", server.game_type()] {
         put_c_str(&mut body, text);
     }
     put_numbers(server, server.announced(), snapshot.slots, &mut body);

@@ -59,7 +59,7 @@ pub(super) fn nonce(query: &[u8]) -> Option<Range<usize>> {
 
 fn put_server(server: &ServerView, bytes: &mut Vec<u8>) {
     let snapshot = server.snapshot;
-    for text in ["0.7.5", &*snapshot.hostname, "", &snapshot.map, &snapshot.game] {
+    for text in ["0.7.5", &*snapshot.hostname, "", &snapshot.map, server.game_type()] {
         put_c_str(bytes, text);
     }
     let slots = snapshot.slots as i32;

@@ -38,7 +38,7 @@ fn put_details(server: &ServerView, bytes: &mut Vec<u8>) {
     let is_coloured = snapshot.hostname.len().is_multiple_of(2);
     put_pstr(bytes, &snapshot.hostname, is_coloured.then_some(COLOUR));
     put_pstr(bytes, &snapshot.map, None);
-    put_pstr(bytes, &snapshot.game, None);
+    put_pstr(bytes, server.game_type(), None);
     put_i32(bytes, server.announced() as i32);
     put_i32(bytes, snapshot.slots as i32);
     put_i32(bytes, 0);

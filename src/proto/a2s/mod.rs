@@ -17,6 +17,7 @@ use self::players::PlayerReply;
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::text::{player_name, points, short_text};
+use crate::games;
 use crate::model::{Completeness, Snapshot};
 
 const SINGLE_HEADER: &[u8; 4] = b"\xff\xff\xff\xff";
@@ -192,7 +193,9 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
             (players, whole && !is_hidden)
         }
     };
-    let game = [&info.folder, &info.game].into_iter().map(|g| short_text(g)).find(|g| !g.trim().is_empty());
+    let named = |bytes: &[u8]| Some(short_text(bytes)).filter(|text| !text.trim().is_empty());
+    let by_app = || games::by_app(info.app).map(|game| game.values.first().unwrap_or(&game.id).clone());
+    let game = named(&info.folder).or_else(by_app).or_else(|| named(&info.game));
     Snapshot {
         t_ms,
         game: game.unwrap_or_else(|| "source".to_owned()),

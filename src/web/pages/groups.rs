@@ -27,9 +27,9 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
     let body = html! {
         h1 { "Games" }
-        (table("Games with servers online", "Game", &overview.games, game_path))
+        (table("Games with servers online", "Game", &overview.games, game_path, names::game))
         h2 { "Tags" }
-        (table("Tags of servers that are online", "Tag", &overview.tags, tag_path))
+        (table("Tags of servers that are online", "Tag", &overview.tags, tag_path, names::plain))
     };
     Ok(Page::new("Games", body))
 }
@@ -38,7 +38,13 @@ fn tag_path(tag: &str) -> String {
     format!("/tags/{}", names::segment(tag))
 }
 
-fn table(caption: &str, title: &str, groups: &[GroupOverview], path: fn(&str) -> String) -> Markup {
+fn table(
+    caption: &str,
+    title: &str,
+    groups: &[GroupOverview],
+    path: fn(&str) -> String,
+    name: fn(&str) -> Markup,
+) -> Markup {
     html! {
         table {
             caption { (caption) }
@@ -46,7 +52,7 @@ fn table(caption: &str, title: &str, groups: &[GroupOverview], path: fn(&str) ->
             tbody {
                 @for group in groups {
                     tr {
-                        td .name { a href=(path(&group.name)) { (names::plain(&group.name)) } }
+                        td .name { a href=(path(&group.name)) { (name(&group.name)) } }
                         td .n { (count(group.servers_online)) }
                         td .n { (count(group.players_online)) }
                     }
@@ -84,9 +90,9 @@ async fn group(
     filter: ServerFilter,
     parameters: BoardParameters,
 ) -> PageResult {
-    let (game, tag) = match &scope {
-        Scope::Tag(_) => (None, Some(name)),
-        _ => (Some(name), None),
+    let (game, tag, shown_name) = match &scope {
+        Scope::Tag(_) => (None, Some(name), names::plain(name)),
+        _ => (Some(name), None, names::game(name)),
     };
     let series = online::series(context, game, tag).await?;
     let week_coverage = series.as_ref().and_then(|series| series.week_coverage);
@@ -97,7 +103,7 @@ async fn group(
     };
     let servers = busiest_servers(context, filter, SERVERS).await?;
     let body = html! {
-        h1 { (kind) " " (names::plain(name)) }
+        h1 { (kind) " " (shown_name) }
         (boards.markup)
         h2 { "Players over time" }
         (online::charts(series.as_ref(), game, tag, &Resolution::ALL))

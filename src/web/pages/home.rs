@@ -61,7 +61,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         div .grid {
             @for (game, board) in &leaders {
                 section {
-                    h3 { a href=(game_path(game)) { (names::plain(game)) } }
+                    h3 { a href=(game_path(game)) { (names::game(game)) } }
                     (board.table(&Default::default()))
                 }
             }
@@ -73,7 +73,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             h3 { (week) }
             ul .tabs {
                 @for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
-                    li { a href={ (game_path(&game.name)) "?window=" (week) "#boards" } { (names::plain(&game.name)) } }
+                    li { a href={ (game_path(&game.name)) "?window=" (week) "#boards" } { (names::game(&game.name)) } }
                 }
             }
         }

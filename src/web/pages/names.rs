@@ -5,6 +5,7 @@
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::games;
 use crate::model::name::{ColourCodes, code_len, normalise, strip_colours};
 use crate::model::shown_text::{NO_NAME, ShownChars, shown, shown_name};
 use crate::web::segment::Segment;
@@ -36,6 +37,14 @@ pub(super) fn value(text: &str) -> String {
 /// A name without codes, such as that of a map.
 pub(super) fn plain(name: &str) -> Markup {
     html! { bdi { (truncated(shown_name(name))) } }
+}
+
+/// A game as people write it, if it is known. What lists call it is shown when one points at it.
+pub(super) fn game(game: &str) -> Markup {
+    match games::display_name(game) {
+        Some(name) => html! { bdi title=(shown_name(game)) { (truncated(name)) } },
+        None => plain(game),
+    }
 }
 
 /// A player's name as written. `name` is its normalised form, from which the colour codes of the

@@ -52,7 +52,7 @@ pub(super) async fn page(
     let body = html! {
         h1 { (names::player(&player.display, &player.name)) }
         dl .figures {
-            div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::plain(&player.game)) } } }
+            div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
             @if is_complete { (totals(&player.weeks)) }
         }
         @if !player.online_on.is_empty() {

@@ -11,7 +11,8 @@ use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{Request, Row, ServerFilter};
-use crate::model::view::{PlayerNameView, PlayerView, ServerSummary};
+use crate::games;
+use crate::model::view::{GroupOverview, PlayerNameView, PlayerView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Name};
@@ -41,7 +42,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let servers = servers(&context, text).await?;
     let overview = overview(&context).await?;
     let lower = text.to_lowercase();
-    let games = overview.games.iter().filter(|game| game.name.to_lowercase().contains(&lower));
+    let is_found = |game: &&GroupOverview| {
+        let names = [Some(game.name.clone()), games::display_name(&game.name)];
+        names.into_iter().flatten().any(|name| name.to_lowercase().contains(&lower))
+    };
+    let games = overview.games.iter().filter(is_found);
     let games: Vec<&str> = games.map(|game| game.name.as_str()).collect();
     let maps = maps(&context, text, &servers).await?;
     let body = html! {
@@ -49,7 +54,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         h2 { "Players" }
         ul .names {
             @for player in &players {
-                li { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::plain(&player.game)) }
+                li { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::game(&player.game)) }
             }
         }
         @if players.is_empty() { p { "None." } }
@@ -59,7 +64,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if servers.len() >= SERVERS as usize { p { "There may be more. A longer text finds fewer." } }
         h2 { "Games and maps" }
         ul {
-            @for game in &games { li { a href=(game_path(game)) { (names::plain(game)) } ", game" } }
+            @for game in &games { li { a href=(game_path(game)) { (names::game(game)) } ", game" } }
             @for map in &maps { li { a href=(map_path(map)) { (names::plain(map)) } ", map" } }
         }
         @if games.is_empty() && maps.is_empty() { p { "None." } }

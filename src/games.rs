@@ -1,0 +1,206 @@
+//! The table of games (`config/games.toml`, a part of the program): names of games, where their servers
+//! answer queries, and how replies show which game it is.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Deserializer};
+
+/// A game. The file explains each field.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Game {
+    pub id: String,
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    pub name: String,
+    /// Scheme of the protocol.
+    pub protocol: String,
+    pub port: u16,
+    #[serde(default)]
+    pub query: QueryPort,
+    /// Values of `game` in lists.
+    #[serde(default, rename = "game")]
+    pub values: Vec<String>,
+    #[serde(default)]
+    pub app: Option<u32>,
+    #[serde(default)]
+    types: Vec<String>,
+    #[serde(default)]
+    keys: Vec<String>,
+    #[serde(default)]
+    pub lists: Lists,
+    pub source: FactSource,
+}
+
+/// Where a server answers queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueryPort {
+    /// On the port of the game.
+    #[default]
+    Same,
+    /// So many ports above it, or below.
+    Offset(i32),
+    /// On this port. A URL with another port than the game's usual one names the query port.
+    Fixed(u16),
+}
+
+/// What lists of players have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lists {
+    #[default]
+    Points,
+    /// Names, but no points.
+    Times,
+    /// There is no list.
+    Count,
+}
+
+/// Where the ports and the protocol of a game are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactSource {
+    Gamedig,
+    Clqd,
+}
+
+impl Game {
+    /// The port that answers the queries of a server that players connect to on this port. `None`: there is no
+    /// such port.
+    pub fn query_port(&self, port: u16) -> Option<u16> {
+        match self.query {
+            QueryPort::Same => Some(port),
+            QueryPort::Offset(offset) => u16::try_from(i32::from(port) + offset).ok().filter(|port| *port > 0),
+            QueryPort::Fixed(query_port) => Some(query_port),
+        }
+    }
+
+    /// Whether a name in a URL means this game.
+    fn is_named(&self, name: &str) -> bool {
+        name.eq_ignore_ascii_case(&self.id) || self.aliases.iter().any(|alias| name.eq_ignore_ascii_case(alias))
+    }
+}
+
+impl fmt::Display for QueryPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueryPort::Same => Ok(()),
+            QueryPort::Offset(offset) => write!(f, "{offset:+}"),
+            QueryPort::Fixed(port) => write!(f, "={port}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for QueryPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QueryPort, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let port = match text.strip_prefix('=') {
+            Some(port) => port.parse().ok().map(QueryPort::Fixed),
+            None => text.strip_prefix('+').unwrap_or(&text).parse().ok().map(QueryPort::Offset),
+        };
+        port.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is neither +N, -N nor =PORT")))
+    }
+}
+
+static GAMES: LazyLock<Vec<Game>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Table {
+        game: Vec<Game>,
+    }
+    let table: Table = toml::from_str(include_str!("../config/games.toml")).expect("a test reads the table");
+    table.game
+});
+
+/// All games, those of one protocol together.
+pub fn all() -> &'static [Game] {
+    &GAMES
+}
+
+/// The game that a name in a URL means.
+pub fn by_name(name: &str) -> Option<&'static Game> {
+    GAMES.iter().find(|game| game.is_named(name))
+}
+
+/// The most common game that answers queries on a port.
+pub fn by_query_port(protocol: &str, port: u16) -> Option<&'static Game> {
+    GAMES.iter().find(|game| game.protocol == protocol && game.query_port(game.port) == Some(port))
+}
+
+/// The name of the game of a reply that names no game: of the most common game that answers queries on the port,
+/// else of the protocol.
+pub fn id_by_port(protocol: &'static str, port: u16) -> &'static str {
+    by_query_port(protocol, port).map_or(protocol, |game| &game.id)
+}
+
+/// The game whose types of games begin like this one.
+pub fn by_type(protocol: &str, game_type: &str) -> Option<&'static Game> {
+    let begins =
+        |prefix: &String| game_type.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    GAMES.iter().find(|game| game.protocol == protocol && game.types.iter().any(begins))
+}
+
+/// The game that has a setting which no other one has.
+pub fn by_setting(protocol: &str, has_setting: impl Fn(&str) -> bool) -> Option<&'static Game> {
+    GAMES.iter().find(|game| game.protocol == protocol && game.keys.iter().any(|key| has_setting(key)))
+}
+
+/// The game of a Steam application.
+pub fn by_app(app: u32) -> Option<&'static Game> {
+    GAMES.iter().find(|game| game.app == Some(app))
+}
+
+/// How people write a game, of which lists have this name; those of several games that share it. `None`: no
+/// game has it.
+pub fn display_name(value: &str) -> Option<String> {
+    let is_own = |game: &&Game| game.id == value || game.values.iter().any(|other| other.eq_ignore_ascii_case(value));
+    let names: Vec<&str> = GAMES.iter().filter(is_own).map(|game| &game.name[..]).collect();
+    (!names.is_empty()).then(|| names.join(" / "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn table_has_no_contradictions() {
+        assert!(all().len() >= 280, "{}", all().len());
+        let mut names = BTreeSet::new();
+        let mut apps = BTreeSet::new();
+        for game in all() {
+            for name in [&game.id].into_iter().chain(&game.aliases) {
+                let is_plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+                assert!(is_plain && !name.is_empty() && names.insert(name), "{name}");
+            }
+            assert!(game.query_port(game.port).is_some() && game.port > 0, "{game:?}");
+            assert!(game.app.is_none_or(|app| app > 0 && game.protocol == "source" && apps.insert(app)), "{game:?}");
+            assert!(!game.name.trim().is_empty() && game.name.len() <= 50, "{game:?}");
+            assert!(game.lists != Lists::Points || game.protocol != "minecraft", "{game:?}");
+        }
+    }
+
+    #[test]
+    fn games_are_found_by_what_replies_show() {
+        let id = |game: Option<&'static Game>| game.map(|game| &game.id[..]);
+        assert_eq!(id(by_name("UT2004")), Some("ut2004"));
+        assert_eq!(id(by_name("mtasa")), Some("mta"));
+        assert_eq!(id(by_type("unreal2", "kfgametype")), Some("killingfloor"));
+        assert_eq!(id(by_type("unreal2", "xVehicleCTFGame")), Some("ut2004"));
+        assert_eq!(id(by_type("unreal2", "K")), None);
+        assert_eq!(id(by_setting("gamespy2", |key| key == "game_classic")), Some("halo"));
+        assert_eq!(id(by_query_port("unreal2", 7708)), Some("killingfloor"));
+        assert_eq!((id_by_port("unreal2", 7_778), id_by_port("gamespy1", 7_778)), ("ut2004", "ut99"));
+        assert_eq!((id_by_port("gamespy2", 2_302), id_by_port("gamespy2", 9)), ("halo", "gamespy2"));
+        assert_eq!(id(by_app(440)), Some("tf2"));
+        assert_eq!(display_name("baseOA").as_deref(), Some("OpenArena"));
+        assert_eq!(display_name("halo").as_deref(), Some("Halo: Combat Evolved"));
+        assert_eq!(display_name("cstrike").as_deref(), Some("Counter-Strike 1.6 / Counter-Strike: Source"));
+        assert_eq!(display_name("no such game"), None);
+        assert_eq!(by_name("ut3").and_then(|game| game.query_port(7_777)), Some(6_500));
+        assert_eq!(by_name("kingpin").and_then(|game| game.query_port(31_510)), Some(31_500));
+        assert_eq!(by_name("kingpin").and_then(|game| game.query_port(5)), None);
+    }
+}
