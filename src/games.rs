@@ -30,6 +30,9 @@ pub struct Game {
     keys: Vec<String>,
     #[serde(default)]
     pub lists: Lists,
+    /// A link that starts the game, with placeholders.
+    #[serde(default)]
+    join: Option<String>,
     pub source: FactSource,
 }
 
@@ -76,10 +79,39 @@ impl Game {
         }
     }
 
+    /// The port that players connect to, of a server that answers queries on this port.
+    pub fn join_port(&self, query_port: u16) -> u16 {
+        match self.query {
+            QueryPort::Same => query_port,
+            QueryPort::Offset(offset) => u16::try_from(i32::from(query_port) - offset).unwrap_or(query_port),
+            QueryPort::Fixed(fixed) if fixed == query_port => self.port,
+            QueryPort::Fixed(_) => query_port,
+        }
+    }
+
+    /// A link that starts the game and joins a server, if there is one. `host` as in a URL.
+    pub fn join_link(&self, host: &str, query_port: u16) -> Option<String> {
+        if self.protocol == "source" {
+            return Some(steam_link(host, query_port));
+        }
+        let address = format!("{host}:{}", self.join_port(query_port));
+        Some(self.join.as_ref()?.replace("{address}", &address).replace("{host}", host))
+    }
+
+    /// Whether lists call the game so.
+    fn is_called(&self, value: &str) -> bool {
+        self.id == value || self.values.iter().any(|other| other.eq_ignore_ascii_case(value))
+    }
+
     /// Whether a name in a URL means this game.
     fn is_named(&self, name: &str) -> bool {
         name.eq_ignore_ascii_case(&self.id) || self.aliases.iter().any(|alias| name.eq_ignore_ascii_case(alias))
     }
+}
+
+/// The link by which Steam joins a server. Steam asks the server for the port of the game.
+pub fn steam_link(host: &str, query_port: u16) -> String {
+    format!("steam://connect/{host}:{query_port}")
 }
 
 impl fmt::Display for QueryPort {
@@ -151,11 +183,16 @@ pub fn by_app(app: u32) -> Option<&'static Game> {
     GAMES.iter().find(|game| game.app == Some(app))
 }
 
+/// The game of a server, whose lists have this value of `game`. `None`: none is known, or several.
+pub fn of_server(protocol: &str, value: &str) -> Option<&'static Game> {
+    let mut games = GAMES.iter().filter(|game| game.protocol == protocol && game.is_called(value));
+    games.next().filter(|_| games.next().is_none())
+}
+
 /// How people write a game, of which lists have this name; those of several games that share it. `None`: no
 /// game has it.
 pub fn display_name(value: &str) -> Option<String> {
-    let is_own = |game: &&Game| game.id == value || game.values.iter().any(|other| other.eq_ignore_ascii_case(value));
-    let names: Vec<&str> = GAMES.iter().filter(is_own).map(|game| &game.name[..]).collect();
+    let names: Vec<&str> = GAMES.iter().filter(|game| game.is_called(value)).map(|game| &game.name[..]).collect();
     (!names.is_empty()).then(|| names.join(" / "))
 }
 
@@ -202,5 +239,12 @@ mod tests {
         assert_eq!(by_name("ut3").and_then(|game| game.query_port(7_777)), Some(6_500));
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(31_510)), Some(31_500));
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(5)), None);
+        let mta = of_server("ase", "mta").unwrap();
+        assert_eq!(mta.join_link("192.0.2.1", 22_126).as_deref(), Some("mtasa://192.0.2.1:22003"));
+        let bedrock = of_server("bedrock", "minecraft").unwrap();
+        assert_eq!(bedrock.join_link("h", 1).as_deref(), Some("minecraft://?addExternalServer=h|h:1"));
+        assert_eq!(by_name("bf2").map(|game| (game.join_port(29_900), game.join_port(29_901))), Some((16_567, 29_901)));
+        assert_eq!(by_name("rust").unwrap().join_link("[::1]", 5).as_deref(), Some("steam://connect/[::1]:5"));
+        assert!(of_server("source", "cstrike").is_none() && of_server("quake3", "mta").is_none());
     }
 }

@@ -12,7 +12,7 @@ use crate::model::row::{PlayerRow, Ranking};
 use crate::model::server::Class;
 use crate::model::view::{
     BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
-    SeriesView, ServerDetail, ServerFields, ServerSummary, Top, TopRow, WeekStatus,
+    SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Top, TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
@@ -269,6 +269,7 @@ impl Engine {
             weeks_more: 0,
             weeks_next: None,
             best: Vec::new(),
+            servers: Vec::new(),
         };
         let mut next = skip as u64;
         let (mut servers_seen, mut servers_shown) = (BTreeSet::new(), BTreeSet::new());
@@ -307,8 +308,11 @@ impl Engine {
             view.weeks.extend(week_views);
         }
         view.weeks_next = (view.weeks_more > 0).then_some(next);
-        let seen = servers_seen.iter().take(PLAYER_SERVERS_SEEN_MAX);
-        view.online_on = seen.filter_map(|server| self.url_if_present(*server, player)).collect();
+        let seen = servers_seen.into_iter().take(PLAYER_SERVERS_SEEN_MAX);
+        let present: Vec<ServerKey> = seen.filter(|server| self.is_present(*server, player)).collect();
+        view.online_on = present.iter().map(|server| self.server_url(*server)).collect();
+        view.servers = servers_shown.union(&present.into_iter().collect()).map(|key| self.server_name(*key)).collect();
+        view.servers.sort_by(|a, b| a.url.cmp(&b.url));
         for server in servers_shown {
             let best = source.best(server, player)?.unwrap_or_default();
             for (ranking, places) in Ranking::WITH_BEST_POSITIONS.into_iter().zip(self.shown_best(server, &best)) {
@@ -346,12 +350,18 @@ impl Engine {
         Ok(())
     }
 
-    /// The URL of a server if it is online and its last list has this player.
-    fn url_if_present(&self, server: ServerKey, player: PlayerKey) -> Option<String> {
-        let record = &self.server_state(server)?.record;
+    fn server_name(&self, server: ServerKey) -> ServerNameView {
+        let hostname = self.server_state(server).map_or_else(String::new, |state| state.record.hostname.clone());
+        ServerNameView { url: self.server_url(server), hostname }
+    }
+
+    /// Whether a server is online and its last list has this player.
+    fn is_present(&self, server: ServerKey, player: PlayerKey) -> bool {
+        let Some(server_state) = self.server_state(server) else { return false };
+        let record = &server_state.record;
         let mut entries = record.last_snapshot.iter().flat_map(|last| &last.entries);
         let is_listed = entries.any(|entry| entry.presence.as_ref().is_some_and(|presence| presence.player == player));
-        (is_listed && self.is_online(record)).then(|| record.url.as_str().to_owned())
+        is_listed && self.is_online(record)
     }
 
     /// Players with this name, by game. The name is searched for as given and, if no player has

@@ -437,6 +437,7 @@ fn player_prints_weeks_and_best_positions() {
         weeks_more: 1_900,
         weeks_next: Some(100),
         best: vec![best],
+        servers: vec![],
     };
     printed(
         vec![Row::Player(player)],

@@ -33,6 +33,7 @@ impl RequestHandler for Fake {
                     weeks_more: 0,
                     weeks_next: None,
                     best: vec![],
+                    servers: vec![],
                 };
                 replies.row(Row::Player(row)).await?;
                 Ok(ResponseEnd { notes: vec!["a note".into()] })

@@ -477,6 +477,18 @@ pub struct PlayerView {
     pub weeks_next: Option<u64>,
     /// The best positions in closed weeks on the servers of `weeks`.
     pub best: Vec<BestView>,
+    /// The servers of `online_on`, `weeks` and `best`, by URL.
+    #[serde(default)]
+    pub servers: Vec<ServerNameView>,
+}
+
+/// How a server is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ServerNameView {
+    /// Its URL.
+    pub url: String,
+    /// The host name of the last snapshot; empty if there was none.
+    pub hostname: String,
 }
 
 /// The name of a player.

@@ -58,13 +58,13 @@ pub(super) async fn page(
         @if !player.online_on.is_empty() {
             p {
                 "Playing now on "
-                @for url in &player.online_on { a href=(server_path(url)) { (url) } " " }
+                @for url in &player.online_on { a href=(server_path(url)) { (server_name(&player, url)) } " " }
             }
         }
         @if !player.aliases.is_empty() {
             p { "Merged with: " @for alias in &player.aliases { span .badge { (names::plain(alias)) } " " } }
         }
-        (charts(&player.weeks))
+        (charts(&player))
         h2 #weeks { "Weeks" }
         p .soft { "All weeks that clqd keeps. The running week is provisional. Estimated: points and time between two scans, never ranked." }
         (weeks(&player))
@@ -88,11 +88,21 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
     }
 }
 
+/// The name of a server of the player.
+fn server_name(player: &PlayerView, url: &str) -> Markup {
+    names::hostname(hostname(player, url), url)
+}
+
+/// Empty: it is not known.
+fn hostname<'p>(player: &'p PlayerView, url: &str) -> &'p str {
+    player.servers.iter().find(|server| server.url == url).map_or("", |server| &server.hostname)
+}
+
 /// Hours played in each week, and the ratings on the servers with most weeks.
-fn charts(weeks: &[PlayerWeekView]) -> Markup {
+fn charts(player: &PlayerView) -> Markup {
     let mut hours: WeekValues = BTreeMap::new();
     let mut ratings: BTreeMap<&str, WeekValues> = BTreeMap::new();
-    for week in weeks {
+    for week in &player.weeks {
         let Ok(key) = parse_week_label(&week.week) else { continue };
         *hours.entry(key).or_default() += week.time_ms as f64 / HOUR_MS as f64;
         if week.elo_rounds > 0 {
@@ -106,7 +116,7 @@ fn charts(weeks: &[PlayerWeekView]) -> Markup {
         div .charts {
             (week_chart("hours", "Hours played", "h in a week", &hours, High::Large))
             @for (n, (server, values)) in ratings {
-                (week_chart(&format!("elo-{n}"), &format!("ELO on {server}"), "rating", values, High::LargeFromSmallest))
+                (week_chart(&format!("elo-{n}"), &format!("ELO on {}", names::plain_hostname(hostname(player, server), server)), "rating", values, High::LargeFromSmallest))
             }
         }
     }
@@ -128,7 +138,7 @@ fn weeks(player: &PlayerView) -> Markup {
                     @for week in weeks {
                         tr {
                             td { (week.week) }
-                            td .name { a href={ (server_path(&week.server)) "?window=" (week.week) "#boards" } { (week.server) } }
+                            td .name { a href={ (server_path(&week.server)) "?window=" (week.week) "#boards" } { (server_name(player, &week.server)) } }
                             @for of in Ranking::ALL {
                                 td .n { (score(of, shown_score(week, of))) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
@@ -163,7 +173,7 @@ fn best(player: &PlayerView) -> Markup {
     }
     html! {
         @for (server, positions) in by_server {
-            h3 { a href=(server_path(server)) { (server) } }
+            h3 { a href=(server_path(server)) { (server_name(player, server)) } " " small .soft { (server) } }
             table {
                 caption { "The best three positions of closed weeks in each ranking" }
                 thead { tr { th scope="col" { "Ranking" } th scope="col" .n { "Position" } th scope="col" { "Week" } } }

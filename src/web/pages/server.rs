@@ -11,6 +11,7 @@ use super::banners;
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
 use super::format::{count, ranking as ranking_name, signed, time};
+use super::join::{Join, join};
 use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
@@ -30,11 +31,12 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let detail = context.server(url.clone()).await?;
     let best = best_players(&context, &url).await?;
     let path = server_path(url.as_str());
-    let boards = boards::section(&context, &Scope::Server(url), &path, &parameters, Some(detail.coverage)).await?;
+    let boards =
+        boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
     let summary = &detail.summary;
     let body = html! {
         h1 { (names::hostname(&summary.hostname, &summary.url)) }
-        (figures(&detail))
+        (figures(&url, &detail))
         @if summary.greylist_reason.is_some() { p { "This server is excluded from rankings." } }
         h2 { "Players now" }
         (players(&detail.players_listed))
@@ -59,27 +61,23 @@ async fn best_players(context: &WebContext, url: &ServerUrl) -> Result<BestPlaye
     }
 }
 
-fn figures(detail: &ServerDetail) -> Markup {
+fn figures(url: &ServerUrl, detail: &ServerDetail) -> Markup {
     let server = &detail.summary;
+    let Join { address, link } = join(url, server.game.as_deref());
     html! {
         dl .figures {
-            div { dt { "Address" } dd { code { (server.url) } } }
+            div { dt { "Address" } dd { code { (address) } } }
             div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::game(game)) } } } }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
             div { dt { "Last seen" } dd { (seen(server)) } }
         }
-        @if let Some(join) = join_link(&server.url) { p { a href=(join) { "Join with Steam" } } }
+        @if let Some(link) = link { p { a href=(link) { "Join the game" } } }
         @if !server.tags.is_empty() {
             p { "Tags: " @for tag in &server.tags { a .badge href={ "/tags/" (names::segment(tag)) } { (names::plain(tag)) } " " } }
         }
     }
-}
-
-/// A link that starts the game, where browsers know one.
-fn join_link(url: &str) -> Option<String> {
-    url.strip_prefix("source://").map(|address| format!("steam://connect/{}", names::path(address)))
 }
 
 fn players(listed: &[ListedPlayer]) -> Markup {
@@ -257,6 +255,7 @@ fn scanning(detail: &ServerDetail) -> Markup {
     let authentication = detail.authentication.as_deref().unwrap_or("no reply since the start of clqd");
     html! {
         dl .figures {
+            div { dt { "Queried at" } dd { code { (server.url) } } }
             div { dt { "Class" } dd { (server.class) } }
             div { dt { "Missed scans in a row" } dd { (count(server.missed)) } }
             div { dt { "Share of this week in which it was seen" } dd { (rounded(detail.coverage * 100.0)) " %" } }

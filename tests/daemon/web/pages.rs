@@ -32,6 +32,13 @@ fn site_with_history(seed: u64) -> (Site, Fleet) {
     (site, fleet)
 }
 
+/// Whether a link starts a game.
+fn starts_game(link: &str) -> bool {
+    ["steam", "mtasa", "samp", "ddnet", "xonotic", "minecraft"]
+        .iter()
+        .any(|scheme| link.starts_with(&format!("{scheme}://")))
+}
+
 /// The values of an attribute, with the entities of maud decoded.
 fn attributes<'a>(html: &'a str, name: &str) -> impl Iterator<Item = String> + 'a {
     let start = format!(" {name}=\"");
@@ -91,7 +98,7 @@ fn every_link_leads_to_a_page() {
             if !link.is_empty() && !id.is_empty() {
                 anchors.insert((link.clone(), id.to_owned(), path.clone()));
             }
-            if link.is_empty() || link.starts_with("steam://") || seen.contains_key(&link) || followed == PAGES_MAX {
+            if link.is_empty() || starts_game(&link) || seen.contains_key(&link) || followed == PAGES_MAX {
                 continue;
             }
             assert!(link.starts_with('/'), "{path}: {link}");
