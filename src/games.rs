@@ -189,11 +189,13 @@ pub fn of_server(protocol: &str, value: &str) -> Option<&'static Game> {
     games.next().filter(|_| games.next().is_none())
 }
 
-/// How people write a game, of which lists have this name; those of several games that share it. `None`: no
-/// game has it.
-pub fn display_name(value: &str) -> Option<String> {
-    let names: Vec<&str> = GAMES.iter().filter(|game| game.is_called(value)).map(|game| &game.name[..]).collect();
-    (!names.is_empty()).then(|| names.join(" / "))
+/// How people write a game that lists call so; those of several games that share the name. Only games of a protocol, if
+/// one is given and has any. `None`: no game is called so.
+pub fn display_name(protocol: Option<&str>, value: &str) -> Option<String> {
+    let called = || GAMES.iter().filter(|game| game.is_called(value));
+    let of_protocol = called().filter(|game| Some(&game.protocol[..]) == protocol);
+    let names = |games: Vec<&Game>| games.iter().map(|game| &game.name[..]).collect::<Vec<_>>().join(" / ");
+    [of_protocol.collect(), called().collect()].into_iter().find(|games: &Vec<&Game>| !games.is_empty()).map(names)
 }
 
 #[cfg(test)]
@@ -232,10 +234,13 @@ mod tests {
         assert_eq!((id_by_port("unreal2", 7_778), id_by_port("gamespy1", 7_778)), ("ut2004", "ut99"));
         assert_eq!((id_by_port("gamespy2", 2_302), id_by_port("gamespy2", 9)), ("halo", "gamespy2"));
         assert_eq!(id(by_app(440)), Some("tf2"));
-        assert_eq!(display_name("baseOA").as_deref(), Some("OpenArena"));
-        assert_eq!(display_name("halo").as_deref(), Some("Halo: Combat Evolved"));
-        assert_eq!(display_name("cstrike").as_deref(), Some("Counter-Strike 1.6 / Counter-Strike: Source"));
-        assert_eq!(display_name("no such game"), None);
+        assert_eq!(display_name(None, "baseOA").as_deref(), Some("OpenArena"));
+        assert_eq!(display_name(None, "halo").as_deref(), Some("Halo: Combat Evolved"));
+        assert_eq!(display_name(None, "cstrike").as_deref(), Some("Counter-Strike 1.6 / Counter-Strike: Source"));
+        assert_eq!(display_name(Some("quake3"), "baseq3").as_deref(), Some("Quake III Arena"));
+        assert_eq!(display_name(Some("source"), "baseq3").as_deref(), Some("Quake Live"));
+        assert_eq!(display_name(Some("ase"), "baseq3"), display_name(None, "baseq3"));
+        assert_eq!(display_name(None, "no such game"), None);
         assert_eq!(by_name("ut3").and_then(|game| game.query_port(7_777)), Some(6_500));
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(31_510)), Some(31_500));
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(5)), None);

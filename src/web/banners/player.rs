@@ -31,8 +31,13 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
         mark: if player.online_on.is_empty() { Mark::Absent } else { Mark::Online },
         name: names::plain_player(&player.display, &player.name),
         origin: match best {
-            Some(best) => format!("{} on {}", player.game, best.server),
-            None => player.game,
+            Some(best) => {
+                let server = player.servers.iter().find(|server| server.url == best.server);
+                let hostname = server.map_or("", |server| &server.hostname);
+                let game = names::plain_game(&player.game, Some(&best.server));
+                format!("{game} on {}", names::plain_hostname(hostname, &best.server))
+            }
+            None => names::plain_game(&player.game, None),
         },
         facts,
         players: Vec::new(),

@@ -1,8 +1,10 @@
 //! What the banner of a server shows.
 
 use super::drawing::{Banner, Mark};
+use crate::model::ServerUrl;
 use crate::model::view::ServerDetail;
 use crate::web::pages::format::{count, utc};
+use crate::web::pages::join::join;
 use crate::web::pages::names;
 
 /// Longest map name, characters. It leaves space for the facts after it.
@@ -21,10 +23,14 @@ pub(super) fn banner(detail: ServerDetail) -> Banner {
         let seen = seen("seen %Y-%m-%d %H:%M UTC").unwrap_or_else(|| "never seen".to_owned());
         [vec!["offline".to_owned()], vec![seen], Vec::from_iter(rank)]
     };
+    let address = ServerUrl::parse(&server.url).map(|url| join(&url, server.game.as_deref()).address);
+    let address = address.unwrap_or_else(|_| server.url.clone());
+    let game = server.game.iter().map(|game| names::plain_game(game, Some(&server.url)));
+    let origin = game.chain([address]).collect::<Vec<_>>().join(", ");
     Banner {
         mark: if server.online { Mark::Online } else { Mark::Offline },
         name: names::plain_hostname(&server.hostname, &server.url),
-        origin: server.url,
+        origin,
         facts,
         players: detail.series.map(|series| series.ten_minutes).unwrap_or_default(),
     }

@@ -177,10 +177,11 @@ fn player_shows_the_server_where_they_are_best() {
             week("2026-W47", "quake3://c:1", 9_000, json!({"clq1": 1})),
         ],
         "best": [],
+        "servers": [{"url": "quake3://b:1", "hostname": "^2The ^7Longest Yard"}],
     }))
     .expect("a player");
     let banner = player::banner(player.clone(), "2026-W48");
-    assert_eq!((&*banner.origin, banner.mark), ("baseq3 on quake3://b:1", Mark::Online));
+    assert_eq!((&*banner.origin, banner.mark), ("Quake III Arena on The Longest Yard", Mark::Online));
     assert_eq!(
         banner.facts,
         [vec!["#2 ELO", "#3 Points"], vec!["1,204 points", "3 h 00 min", "2026-W48"], vec!["#4 CLQ1"]]
@@ -188,7 +189,10 @@ fn player_shows_the_server_where_they_are_best() {
     check(&banner);
     let absent = PlayerView { online_on: Vec::new(), ..player };
     let banner = player::banner(absent, "2026-W49");
-    assert_eq!((&*banner.origin, banner.mark, banner.facts), ("baseq3", Mark::Absent, lines(&["not seen this week"])));
+    assert_eq!(
+        (&*banner.origin, banner.mark, banner.facts),
+        ("Quake III Arena / Quake Live", Mark::Absent, lines(&["not seen this week"]))
+    );
 }
 
 proptest! {

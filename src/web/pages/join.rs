@@ -3,14 +3,14 @@
 use crate::games;
 use crate::model::ServerUrl;
 
-pub(super) struct Join {
+pub(in crate::web) struct Join {
     /// `host:port`.
     pub address: String,
     pub link: Option<String>,
 }
 
 /// `game`: as the lists of the server call it.
-pub(super) fn join(url: &ServerUrl, game: Option<&str>) -> Join {
+pub(in crate::web) fn join(url: &ServerUrl, game: Option<&str>) -> Join {
     // As in a URL: an IPv6 address is in brackets.
     let host = match url.host().contains(':') {
         true => format!("[{}]", url.host()),

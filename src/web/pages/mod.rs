@@ -16,7 +16,7 @@ pub(super) mod chart;
 pub(super) mod format;
 mod groups;
 mod home;
-mod join;
+pub(super) mod join;
 pub(super) mod layout;
 mod map;
 pub(super) mod names;

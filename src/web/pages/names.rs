@@ -41,10 +41,18 @@ pub(super) fn plain(name: &str) -> Markup {
 
 /// A game as people write it, if it is known. What lists call it is shown when one points at it.
 pub(super) fn game(game: &str) -> Markup {
-    match games::display_name(game) {
-        Some(name) => html! { bdi title=(shown_name(game)) { (truncated(name)) } },
-        None => plain(game),
-    }
+    html! { bdi title=(shown_name(game)) { (plain_game(game, None)) } }
+}
+
+/// The game of a server.
+pub(super) fn server_game(game: &str, url: &str) -> Markup {
+    html! { bdi title=(shown_name(game)) { (plain_game(game, Some(url))) } }
+}
+
+/// A game as people write it, if it is known, of any servers or of the one with this URL.
+pub(in crate::web) fn plain_game(game: &str, url: Option<&str>) -> String {
+    let protocol = url.and_then(|url| url.split_once("://")).map(|(scheme, _)| scheme);
+    truncated(games::display_name(protocol, game).unwrap_or_else(|| shown_name(game)))
 }
 
 /// A player's name as written. `name` is its normalised form, from which the colour codes of the

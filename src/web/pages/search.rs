@@ -43,7 +43,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let overview = overview(&context).await?;
     let lower = text.to_lowercase();
     let is_found = |game: &&GroupOverview| {
-        let names = [Some(game.name.clone()), games::display_name(&game.name)];
+        let names = [Some(game.name.clone()), games::display_name(None, &game.name)];
         names.into_iter().flatten().any(|name| name.to_lowercase().contains(&lower))
     };
     let games = overview.games.iter().filter(is_found);

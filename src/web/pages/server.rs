@@ -69,7 +69,7 @@ fn figures(url: &ServerUrl, detail: &ServerDetail) -> Markup {
             div { dt { "Address" } dd { code { (address) } } }
             div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
-            @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::game(game)) } } } }
+            @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
             div { dt { "Last seen" } dd { (seen(server)) } }
         }
