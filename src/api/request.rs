@@ -56,8 +56,8 @@ pub enum Request {
         #[serde(default)]
         recent: bool,
     },
-    /// A `Row::Server` for each of at most `count` servers whose host name or URL begins with the string or,
-    /// from three characters on, contains it, regardless of case; those with most players first.
+    /// A `Row::Server` for each of at most `count` servers whose host name has all words of the text, or whose
+    /// address contains it; those with most players first.
     #[serde(rename = "servers.search")]
     ServersSearch { text: String, count: u32 },
     /// One row, `Row::Overview`.
@@ -151,8 +151,8 @@ pub enum Request {
     /// A `Row::Player` for each game in which the name is known.
     #[serde(rename = "player")]
     Player { name: String },
-    /// A `Row::PlayerName` for each of at most `count` players whose name begins with the string or,
-    /// from three characters on, contains it, regardless of case.
+    /// A `Row::PlayerName` for each of at most `count` players whose name has all words of the text, the best
+    /// matches first.
     #[serde(rename = "player.search")]
     PlayerSearch { text: String, count: u32 },
     /// A `Row::PlayerName` for each of these players that exists.

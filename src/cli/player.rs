@@ -27,7 +27,7 @@ pub struct PlayerArgs {
 
 #[derive(Debug, Subcommand)]
 enum PlayerCommand {
-    /// Find players by a part of their names, regardless of case
+    /// Find players by words of their names, in any order
     Search {
         /// Part of a name; one or two characters match only the beginning
         text: String,

@@ -1,4 +1,4 @@
-//! Finds players by parts of their names, and servers by parts of their host names and URLs. The
+//! Finds players by words of their names, and servers by words of their host names and by their addresses. The
 //! newest names are in memory, within a limit. A task reads the names of players from the store after
 //! the start, and new ones every few seconds. Another task reads the names of servers from a view,
 //! and again when one of them has changed.
@@ -38,13 +38,12 @@ impl NameSearch {
         NameSearch { bytes_max, players: Mutex::default(), servers: Mutex::default() }
     }
 
-    /// Players whose names begin with the string or contain it, at most `count`.
+    /// Players whose names have all words of the text, at most `count`.
     pub async fn find_players(&self, text: String, count: usize) -> Vec<u32> {
         find(&self.players, text, count).await
     }
 
-    /// Servers whose host name or URL begins with the string or contains it. Some may have another name by
-    /// now, or be removed.
+    /// Servers whose host name or address a text finds. Some may have another name by now, or be removed.
     pub async fn find_servers(&self, text: String) -> Vec<ServerKey> {
         let mut found: Vec<ServerKey> =
             find(&self.servers, text, SERVER_NAMES_MAX).await.into_iter().map(ServerKey).collect();

@@ -19,6 +19,7 @@ pub mod rebuild;
 pub mod restore;
 pub mod row;
 pub mod scope;
+pub mod search_text;
 pub mod server;
 pub mod server_page;
 pub mod shown_text;

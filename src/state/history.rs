@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::name_index::INSIDE_CHARS_MIN;
+use super::name_index::INSIDE_BYTES_MIN;
 use crate::engine::{BestPlayersPlan, MapHistoryPlan};
 use crate::model::calendar::week_label;
 use crate::model::commit::MapRowKey;
@@ -74,12 +74,12 @@ impl MapHistory {
     }
 
     /// The most played maps; with a string, those whose name is the string, begins with it or contains it,
-    /// in this order. A string shorter than [`INSIDE_CHARS_MIN`] is not searched for inside names.
+    /// in this order. A string shorter than [`INSIDE_BYTES_MIN`] is not searched for inside names.
     pub fn most_played(&self, text: Option<&str>, count: usize) -> Vec<MapTotals> {
         let Some(text) = text.map(str::to_lowercase) else {
             return self.totals.iter().take(count).cloned().collect();
         };
-        let may_be_inside = text.chars().count() >= INSIDE_CHARS_MIN;
+        let may_be_inside = text.len() >= INSIDE_BYTES_MIN;
         let mut found = [const { Vec::new() }; 3];
         for totals in &self.totals {
             let name = totals.map.to_lowercase();

@@ -1,9 +1,13 @@
-//! Names of players or servers, for searches regardless of case. The daemon keeps them in memory;
+//! Names of players or servers, for searches as people type. The daemon keeps them in memory;
 //! [`find_players`] and [`find_servers`] read them for one search.
+//!
+//! A name is found if it has all words of the text, in any order, without regard to case, accents and signs
+//! ([`fold`](crate::model::search_text::fold)). A word may be anywhere in a word of the name, a short one only at its
+//! beginning.
 //!
 //! The names of a chunk are one string, which is searched from its start to its end. Each chunk has a
 //! filter of the three-byte sequences that occur in it. So a search skips the chunks that cannot
-//! contain the string; for a string of some characters these are nearly all. An index of the positions
+//! contain the words; for words of some characters these are nearly all. An index of the positions
 //! of all three-character sequences would take several times as much memory.
 
 use std::ops::Range;
@@ -12,15 +16,16 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::engine::{SERVER_NAMES_CHUNK, ServerName};
+use crate::model::name::{ColourCodes, strip_colours};
+use crate::model::search_text::fold;
 use crate::model::{PlayerKey, ServerKey};
 use crate::store::{Reader, StoreError};
 
-/// Separates the names of a chunk. No name contains it.
-const SEPARATOR: u8 = 0;
+/// Precedes each word of a name. No word contains it.
+const WORD: u8 = 0;
 
-/// Shortest string that is searched for inside names, characters. Shorter strings occur in too many
-/// names.
-pub const INSIDE_CHARS_MIN: usize = 3;
+/// Shortest word that is searched for inside words, bytes. Shorter ones occur in too many names.
+pub const INSIDE_BYTES_MIN: usize = 3;
 
 /// Bits of a chunk's filter: 64 KB beside some 400 KB of names. With 100,000 different three-byte
 /// sequences in a chunk, the false positive rate is 17 %.
@@ -35,7 +40,7 @@ pub const CHUNK_KEYS: u32 = SERVER_NAMES_CHUNK;
 /// The names with keys in a range.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// Names in lower case, each behind a separator.
+    /// The words of all names, folded, each behind a mark.
     text: Vec<u8>,
     /// Where each name begins, and its key, in order of key.
     names: Vec<(u32, u32)>,
@@ -56,9 +61,14 @@ fn filter_bits(text: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
 impl Chunk {
     /// Adds a name. Keys ascend; one may have several names.
     pub fn push(&mut self, key: u32, name: &str) {
-        self.text.push(SEPARATOR);
+        self.push_folded(key, &fold(name));
+    }
+
+    /// Adds a name whose words are in their final form.
+    fn push_folded(&mut self, key: u32, words: &str) {
         self.names.push((self.text.len() as u32, key));
-        self.text.extend_from_slice(name.to_lowercase().as_bytes());
+        self.text.push(WORD);
+        self.text.extend(words.bytes().map(|byte| if byte == b' ' { WORD } else { byte }));
     }
 
     pub fn bytes(&self) -> usize {
@@ -75,30 +85,22 @@ impl Chunk {
         }
     }
 
-    /// Whether the names may contain the string.
-    fn may_contain(&self, text: &[u8]) -> bool {
-        filter_bits(text).all(|(word, bit)| self.filter.get(word).is_none_or(|bits| bits & bit != 0))
+    /// Whether the names may contain a word.
+    fn may_contain(&self, word: &[u8]) -> bool {
+        filter_bits(word).all(|(index, bit)| self.filter.get(index).is_none_or(|bits| bits & bit != 0))
     }
 
-    /// The names that contain the string, the newest last, and whether they begin with it. A string
-    /// that begins with a separator is found only at the beginning of names.
-    fn find(&self, finder: &memmem::Finder<'_>) -> Vec<(u32, bool)> {
-        if !self.may_contain(finder.needle()) {
-            return Vec::new();
-        }
-        let separators = usize::from(finder.needle()[0] == SEPARATOR);
-        let (mut found, mut from) = (Vec::new(), 0);
+    /// Passes the names that contain a needle, in order: their keys and words.
+    fn each_with(&self, needle: &[u8], mut found: impl FnMut(u32, &[u8])) {
+        let finder = memmem::Finder::new(needle);
+        let mut from = 0;
         while let Some(at) = finder.find(&self.text[from..]) {
-            let hit = from + at + separators;
-            let which = self.names.partition_point(|&(start, _)| start as usize <= hit) - 1;
+            let which = self.names.partition_point(|&(start, _)| start as usize <= from + at) - 1;
             let (start, key) = self.names[which];
-            found.push((key, hit == start as usize));
-            match self.names.get(which + 1) {
-                Some(&(next, _)) => from = next as usize - separators,
-                None => break,
-            }
+            let end = self.names.get(which + 1).map_or(self.text.len(), |&(next, _)| next as usize);
+            found(key, &self.text[start as usize..end]);
+            from = end;
         }
-        found
     }
 }
 
@@ -156,11 +158,9 @@ impl NameIndex {
         }
     }
 
-    /// Keys whose names begin with the string, then others whose names contain it; the newest first,
-    /// at most `count` names. A string of less than [`INSIDE_CHARS_MIN`] characters is searched for
-    /// only at the beginning.
+    /// Keys of names that a text finds, the best matches first ([`Match`]), then the newest; at most `count` names.
     pub fn find(&self, text: &str, count: usize) -> Vec<u32> {
-        let Some(mut search) = Search::new(text, count) else { return Vec::new() };
+        let mut search = Search::new(text, count);
         for (_, chunk) in self.chunks.iter().rev() {
             search.look_at(chunk);
             if search.is_complete() {
@@ -171,48 +171,103 @@ impl NameIndex {
     }
 }
 
+/// How well a name matches a text, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Match {
+    Equal,
+    /// The name begins with the text.
+    Begins,
+    /// Each word begins a word of the name.
+    Words,
+    /// Each word is in the name.
+    Inside,
+}
+
+/// What a name must have.
+struct Wanted {
+    /// All words, each behind a mark.
+    text: Vec<u8>,
+    /// The words, with their marks if they are too short to be searched for inside words.
+    needles: Vec<Vec<u8>>,
+}
+
+impl Wanted {
+    fn new(words: &str) -> Wanted {
+        let marked = |word: &str| [&[WORD], word.as_bytes()].concat();
+        let is_short = |word: &str| word.len() < INSIDE_BYTES_MIN;
+        let needle = |word: &str| if is_short(word) { marked(word) } else { word.as_bytes().to_vec() };
+        let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
+        Wanted {
+            text: words.iter().flat_map(|word| marked(word)).collect(),
+            needles: words.into_iter().map(needle).collect(),
+        }
+    }
+
+    fn matches(&self, name: &[u8]) -> Option<Match> {
+        if name.starts_with(&self.text) {
+            return Some(if name.len() == self.text.len() { Match::Equal } else { Match::Begins });
+        }
+        if !self.needles.iter().all(|needle| memmem::find(name, needle).is_some()) {
+            return None;
+        }
+        let begins_word = |needle: &Vec<u8>| {
+            needle[0] == WORD || memmem::find_iter(name, needle).any(|at| at > 0 && name[at - 1] == WORD)
+        };
+        Some(if self.needles.iter().all(begins_word) { Match::Words } else { Match::Inside })
+    }
+}
+
 /// A search, which examines the chunks, the newest first.
 struct Search {
-    /// In lower case; begins with a separator if it is too short to be searched for inside names.
-    needle: Vec<u8>,
+    /// Each name that has one of these.
+    wanted: Vec<Wanted>,
     count: usize,
-    /// Keys whose names begin with the string.
-    first: Vec<u32>,
-    /// Keys whose names contain it.
-    inside: Vec<u32>,
+    /// The keys that were found, by how well.
+    found: [Vec<u32>; 4],
 }
 
 impl Search {
-    /// `None`: no name can contain the string.
-    fn new(text: &str, count: usize) -> Option<Search> {
-        let text = text.to_lowercase();
-        if text.is_empty() || text.as_bytes().contains(&SEPARATOR) {
-            return None;
+    fn new(text: &str, count: usize) -> Search {
+        let plain = strip_colours(text, if text.contains('^') { ColourCodes::DarkPlaces } else { ColourCodes::None });
+        let mut wanted = vec![Wanted::new(&fold(&plain))];
+        // An address or a part of it.
+        if text.contains(['.', ':']) {
+            let address = text.split_once("://").map_or(text, |(_, address)| address);
+            wanted.push(Wanted::new(&address.trim().to_lowercase().replace(['\0', ' '], "")));
         }
-        let separator: &[u8] = if text.chars().count() < INSIDE_CHARS_MIN { &[SEPARATOR] } else { &[] };
-        let needle = [separator, text.as_bytes()].concat();
-        Some(Search { needle, count, first: Vec::new(), inside: Vec::new() })
+        wanted.retain(|wanted| !wanted.needles.is_empty());
+        Search { wanted, count, found: Default::default() }
     }
 
     fn look_at(&mut self, chunk: &Chunk) {
-        let finder = memmem::Finder::new(&self.needle);
-        for (key, is_first) in chunk.find(&finder).into_iter().rev() {
-            let list = if is_first { &mut self.first } else { &mut self.inside };
-            if list.len() < self.count {
-                list.push(key);
+        let mut found: Vec<(u32, Match)> = Vec::new();
+        for wanted in &self.wanted {
+            if !wanted.needles.iter().all(|needle| chunk.may_contain(needle)) {
+                continue;
+            }
+            // The longest word is in the fewest names.
+            let rarest = wanted.needles.iter().max_by_key(|needle| needle.len()).expect("has words");
+            chunk.each_with(rarest, |key, name| found.extend(wanted.matches(name).map(|how| (key, how))));
+        }
+        found.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+        for (key, how) in found {
+            let keys = &mut self.found[how as usize];
+            if keys.len() < self.count && keys.last() != Some(&key) {
+                keys.push(key);
             }
         }
     }
 
-    /// Whether older chunks cannot change the result.
+    /// Whether there are enough names that begin with the text. Older names that are equal to it may be missing: they
+    /// are found by their whole names.
     fn is_complete(&self) -> bool {
-        self.first.len() == self.count
+        self.found[..=Match::Begins as usize].iter().map(Vec::len).sum::<usize>() >= self.count
     }
 
-    fn found(mut self) -> Vec<u32> {
-        self.first.extend(self.inside);
-        self.first.truncate(self.count);
-        self.first
+    fn found(self) -> Vec<u32> {
+        let mut all = self.found.concat();
+        all.truncate(self.count);
+        all
     }
 }
 
@@ -224,12 +279,12 @@ pub fn players_of(reader: &Reader, number: u32) -> Result<Chunk, StoreError> {
     Ok(chunk)
 }
 
-/// Host names and URLs of servers.
+/// Host names of servers without colours, and their addresses.
 pub fn servers_of(names: &[ServerName]) -> Chunk {
     let mut chunk = Chunk::default();
     for (server, hostname, url) in names {
-        chunk.push(server.0, hostname);
-        chunk.push(server.0, url);
+        chunk.push(server.0, &strip_colours(hostname, ColourCodes::of_url(url)));
+        chunk.push_folded(server.0, url.split_once("://").map_or(&url[..], |(_, address)| address));
     }
     chunk.finish();
     chunk
@@ -237,7 +292,7 @@ pub fn servers_of(names: &[ServerName]) -> Chunk {
 
 /// As [`NameIndex::find`], in the names of all players of a store.
 pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<PlayerKey>, StoreError> {
-    let Some(mut search) = Search::new(text, count) else { return Ok(Vec::new()) };
+    let mut search = Search::new(text, count);
     let newest = NameIndex::number_of(reader.next_player()?.0.saturating_sub(1));
     for number in (0..=newest).rev() {
         search.look_at(&players_of(reader, number)?);
@@ -248,9 +303,9 @@ pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<Pla
     Ok(search.found().into_iter().map(PlayerKey).collect())
 }
 
-/// Servers whose host name or URL begins with the string or contains it, each once.
+/// Servers whose host name or address a text finds, each once.
 pub fn find_servers(servers: &[ServerName], text: &str) -> Vec<ServerKey> {
-    let Some(mut search) = Search::new(text, SERVER_NAMES_MAX) else { return Vec::new() };
+    let mut search = Search::new(text, SERVER_NAMES_MAX);
     search.look_at(&servers_of(servers));
     let mut found: Vec<ServerKey> = search.found().into_iter().map(ServerKey).collect();
     found.sort_unstable();
@@ -282,19 +337,50 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_come_first_then_newer_players() {
+    fn better_matches_come_first_then_newer_players() {
         let newer = CHUNK_KEYS + 1;
         let index =
             index(&[(1, "Visor"), (2, "the Visor"), (3, "VISORS"), (4, "a"), (newer, "viSoñ"), (newer + 1, "xvisox")]);
-        check(&index, "visor", &[3, 1, 2]);
+        check(&index, "visor", &[1, 3, 2]);
         check(&index, "SOÑ", &[newer]);
+        check(&index, "son", &[newer]);
         check(&index, "visox", &[newer + 1]);
         check(&index, "v", &[newer, 3, 1]);
         check(&index, "vi", &[newer, 3, 1]);
+        check(&index, "vi th", &[2]);
         check(&index, "is", &[]);
         check(&index, "", &[]);
         check(&index, "rvis", &[]);
         check(&index, "r\0v", &[]);
+    }
+
+    #[test]
+    fn words_are_found_in_any_order_without_case_accents_and_signs() {
+        let index = index(&[(1, "[DE] =Iron_Bunny="), (2, "Café de l'Arène"), (3, "IronBunny42"), (4, "~*~")]);
+        check(&index, "iron bunny", &[1, 3]);
+        check(&index, "Bunny iron", &[1, 3]);
+        check(&index, "bunn de", &[1]);
+        check(&index, " {cafe} ", &[2]);
+        check(&index, "^1arene ^7cafe", &[2]);
+        check(&index, "~*", &[4]);
+    }
+
+    #[test]
+    fn servers_are_found_by_their_names_and_addresses_but_not_by_the_scheme() {
+        let server = |key: u32, name: &str, url: &str| (ServerKey(key), name.to_owned(), url.to_owned());
+        let servers = [
+            server(1, "^1The ^7Pit", "quake3://192.0.2.7:27960"),
+            server(2, "Quake Café", "quake3://games.example:27961"),
+            server(3, "", "source://192.0.2.77:27015"),
+        ];
+        let find = |text: &str| find_servers(&servers, text).into_iter().map(|key| key.0).collect::<Vec<_>>();
+        assert_eq!(find("the pit"), [1]);
+        assert_eq!(find("quake"), [2]);
+        assert_eq!(find("quake3"), [0; 0]);
+        assert_eq!(find("192.0.2.7"), [1, 3]);
+        assert_eq!(find("192.0.2.7:27960"), [1]);
+        assert_eq!(find("quake3://games.EXAMPLE"), [2]);
+        assert_eq!(find("27961"), [2]);
     }
 
     #[test]
@@ -309,18 +395,30 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn search_equals_a_scan_of_all_names(names in proptest::collection::vec("[abAB]{0,6}", 0..60), text in "[abAB]{0,4}") {
+        fn search_equals_a_scan_of_all_names(
+            names in proptest::collection::vec("[abA ]{0,9}", 0..60), text in "[abA ]{0,6}",
+        ) {
+            let words = |text: &str| fold(text).split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+            let wanted = words(&text);
+            let how = |name: &str| {
+                let has = words(name);
+                let begins = |word: &String| has.iter().any(|own| own.starts_with(&word[..]));
+                let inside = |word: &String| {
+                    begins(word) || word.len() >= INSIDE_BYTES_MIN && has.iter().any(|own| own.contains(&word[..]))
+                };
+                match () {
+                    _ if wanted.is_empty() => None,
+                    _ if has == wanted => Some(Match::Equal),
+                    _ if has.join(" ").starts_with(&wanted.join(" ")) => Some(Match::Begins),
+                    _ if wanted.iter().all(begins) => Some(Match::Words),
+                    _ => wanted.iter().all(inside).then_some(Match::Inside),
+                }
+            };
             let named: Vec<(u32, &str)> = names.iter().zip(1..).map(|(name, key)| (key, name.as_str())).collect();
-            let lower = text.to_lowercase();
-            let is_first = |name: &str| name.to_lowercase().starts_with(&lower);
-            let is_inside = |name: &str| lower.len() >= INSIDE_CHARS_MIN && !is_first(name) && name.to_lowercase().contains(&lower);
-            let mut want: Vec<u32> = Vec::new();
-            if !lower.is_empty() {
-                want.extend(named.iter().rev().filter(|(_, name)| is_first(name)).map(|(key, _)| *key));
-                want.extend(named.iter().rev().filter(|(_, name)| is_inside(name)).map(|(key, _)| *key));
-            }
-            let found: Vec<u32> = index(&named).find(&text, 1_000);
-            proptest::prop_assert_eq!(found, want);
+            let mut want: Vec<_> = named.iter().filter_map(|(key, name)| Some((how(name)?, std::cmp::Reverse(*key)))).collect();
+            want.sort();
+            let want: Vec<u32> = want.into_iter().map(|(_, key)| key.0).collect();
+            proptest::prop_assert_eq!(index(&named).find(&text, 1_000), want);
         }
     }
 }

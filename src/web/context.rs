@@ -136,13 +136,13 @@ impl WebContext {
         rows_of(rows, |row| if let Row::MapTotals(map) = row { Some(map) } else { None })
     }
 
-    /// Players whose names begin with the string or contain it, from the engine.
+    /// Players whose names have all words of the text.
     pub async fn find_players(&self, text: String, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
         let rows = self.ask(Request::PlayerSearch { text, count }).await?;
         rows_of(rows, |row| if let Row::PlayerName(player) = row { Some(player) } else { None })
     }
 
-    /// Servers whose host name or URL contains the string, from the engine.
+    /// Servers whose host name has all words of the text, or whose address contains it.
     pub async fn find_servers(&self, text: String, count: u32) -> Result<Vec<ServerSummary>, Problem> {
         let rows = self.ask(Request::ServersSearch { text, count }).await?;
         rows_of(rows, |row| if let Row::Server(server) = row { Some(*server) } else { None })

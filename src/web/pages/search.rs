@@ -12,6 +12,7 @@ use super::server_table::{self, game_path, map_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{Request, Row, ServerFilter};
 use crate::games;
+use crate::model::search_text::fold;
 use crate::model::view::{GroupOverview, PlayerNameView, PlayerView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -41,10 +42,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let players = players(&context, text).await?;
     let servers = servers(&context, text).await?;
     let overview = overview(&context).await?;
-    let lower = text.to_lowercase();
+    let folded = fold(text);
     let is_found = |game: &&GroupOverview| {
         let names = [Some(game.name.clone()), games::display_name(None, &game.name)];
-        names.into_iter().flatten().any(|name| name.to_lowercase().contains(&lower))
+        names.into_iter().flatten().any(|name| fold(&name).contains(&folded))
     };
     let games = overview.games.iter().filter(is_found);
     let games: Vec<&str> = games.map(|game| game.name.as_str()).collect();
@@ -60,7 +61,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if players.is_empty() { p { "None." } }
         @if players.len() >= PLAYERS as usize { p { "There are more. A longer text finds fewer." } }
         h2 { "Servers" }
-        (server_table::table("Servers whose name or address contains the text", &servers))
+        (server_table::table("Servers whose name or address fits the text", &servers))
         @if servers.len() >= SERVERS as usize { p { "There may be more. A longer text finds fewer." } }
         h2 { "Games and maps" }
         ul {

@@ -32,10 +32,10 @@ struct Parameters {
 /// What a search found.
 #[derive(Debug, Serialize, ToSchema)]
 struct Found<'a> {
-    /// Players whose names begin with the string, then those whose names contain it, each the newest
-    /// players first.
+    /// Players whose names have all words of the text: names that are equal to it, then those that begin with it,
+    /// then others; each the newest players first.
     players: Vec<PlayerNameRow>,
-    /// Servers whose host name or URL contains the string, those with most players first.
+    /// Servers whose host name has all words of the text, or whose address contains it; those with most players first.
     servers: Vec<ServerRow<'a>>,
     /// The map with this name, those whose names begin with the string, then those whose names contain it;
     /// each in order of the time that it was played in the kept weeks.
