@@ -31,7 +31,7 @@
 //! Modules are arranged in layers. A module imports only from lower layers, and `daemon`
 //! is imported only by `cli`. `tests/architecture.rs` checks this.
 //!
-//! - Layer 0, data types and limits: [`limits`], [`model`], [`nearest`].
+//! - Layer 0, data types, limits and the table of games: [`games`], [`limits`], [`model`], [`nearest`].
 //! - Layer 1, pure logic; these modules do not import each other: [`proto`], [`schedule`],
 //!   [`rank`], [`board`], [`series`].
 //! - Layer 2: [`engine`] combines layer 1. It takes events and produces probes and commits.
