@@ -166,6 +166,17 @@ fn entries_are_marked_as_bots_only_when_all_are_bots() {
 }
 
 #[test]
+fn game_without_a_directory_is_that_of_the_application() {
+    let without = |app: u16| {
+        let head = b"\xff\xff\xff\xffI\x11Host\0map\0\0A mode of the game\0";
+        [&head[..], &app.to_le_bytes(), b"\x01\x20\x00dl\x00\x011.0\0\x00"].concat()
+    };
+    for (app, game) in [(440, "tf"), (4_920, "naturalselection2"), (65_000, "A mode of the game")] {
+        assert_eq!(scan(&without(app), &players(1, &[("a", 1, 1.0)])).game, game);
+    }
+}
+
+#[test]
 fn goldsrc_double_info_reply_is_accepted() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
     let mut query = A2sQuery::new();
