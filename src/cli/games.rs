@@ -114,3 +114,24 @@ fn print(rows: &[GameRow], out: &mut Output) -> std::io::Result<()> {
     }
     table.flush(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_are_found_by_their_names_and_by_what_lists_call_them() {
+        let find = |text: &str| -> Vec<&str> {
+            games::all().iter().map(GameRow::new).filter(|row| row.has(text)).map(|row| row.id).collect()
+        };
+        assert_eq!(find("valheim"), ["valheim"]);
+        assert_eq!(find("baseoa"), ["openarena"]);
+        assert_eq!(find("unreal tournament 2004"), ["ut2004"]);
+        assert_eq!(find("no such game"), [""; 0]);
+        let row = games::by_name("rust").map(GameRow::new).unwrap();
+        assert_eq!(
+            json::to_string(&row),
+            r#"{"kind":"known_game","id":"rust","aliases":[],"name":"Rust","protocol":"source","port":28015,"query_port":28015,"games":["rust"],"steam_app":252490,"lacks":["points"],"authentication":"challenge","source":"gamedig"}"#
+        );
+    }
+}
