@@ -21,8 +21,19 @@ const LETTERS: [(char, &str); 10] = [
 /// and no digit separates words. A text without words becomes itself, in lower case.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
+    match text.is_ascii() {
+        true => fold_to(&mut folded, text.chars().map(|char| char.to_ascii_lowercase())),
+        false => {
+            fold_to(&mut folded, text.nfkd().filter(|char| !is_combining_mark(*char)).flat_map(char::to_lowercase))
+        }
+    }
+    if folded.is_empty() { text.trim().to_lowercase().replace(['\0', ' '], "") } else { folded }
+}
+
+/// `chars` are in lower case, without accents.
+fn fold_to(folded: &mut String, chars: impl Iterator<Item = char>) {
     let mut is_between = false;
-    for char in text.nfkd().filter(|char| !is_combining_mark(*char)).flat_map(char::to_lowercase) {
+    for char in chars {
         if !char.is_alphanumeric() {
             is_between = !folded.is_empty();
             continue;
@@ -35,7 +46,6 @@ pub fn fold(text: &str) -> String {
             None => folded.push(char),
         }
     }
-    if folded.is_empty() { text.trim().to_lowercase().replace(['\0', ' '], "") } else { folded }
 }
 
 #[cfg(test)]
