@@ -70,13 +70,14 @@ pub(super) struct LiveFeeds(Mutex<HashMap<String, Feed>>);
 type Feed = watch::Sender<Arc<LiveEvent>>;
 
 impl LiveFeeds {
-    /// Subscribes to a subject. If nobody watches it yet, `begin` must see to its updates.
-    pub fn subscribe(&self, subject: &str, first: LiveEvent, begin: impl FnOnce()) -> watch::Receiver<Arc<LiveEvent>> {
+    /// Subscribes to a subject, whose present state is `now`. If nobody watches it yet, `begin` must see to its updates.
+    pub fn subscribe(&self, subject: &str, now: LiveEvent, begin: impl FnOnce()) -> watch::Receiver<Arc<LiveEvent>> {
         let mut table = self.table();
         if let Some(feed) = table.get(subject) {
+            replace(feed, now);
             return feed.subscribe();
         }
-        let (feed, receiver) = watch::channel(Arc::new(first));
+        let (feed, receiver) = watch::channel(Arc::new(now));
         table.insert(subject.to_owned(), feed);
         begin();
         receiver
@@ -95,15 +96,20 @@ impl LiveFeeds {
     /// The present state of a subject; streams get it if it has changed.
     pub fn update(&self, subject: &str, event: LiveEvent) {
         if let Some(feed) = self.table().get(subject) {
-            let is_new = feed.borrow().content != event.content;
-            if is_new {
-                feed.send_replace(Arc::new(event));
-            }
+            replace(feed, event);
         }
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<String, Feed>> {
         self.0.lock().expect("no code panics while holding the lock")
+    }
+}
+
+/// Replaces an event by one with another content.
+fn replace(feed: &Feed, event: LiveEvent) {
+    let is_new = feed.borrow().content != event.content;
+    if is_new {
+        feed.send_replace(Arc::new(event));
     }
 }
 
@@ -142,9 +148,9 @@ mod tests {
         let mut begun = 0;
         let mut first = feeds.subscribe("site", event("a"), || begun += 1);
         let second = feeds.subscribe("site", event("b"), || begun += 1);
-        assert_eq!((begun, &second.borrow().content[..]), (1, "a"));
+        assert_eq!((begun, &second.borrow().content[..], &first.borrow().content[..]), (1, "b", "b"));
         first.mark_unchanged();
-        feeds.update("site", event("a"));
+        feeds.update("site", event("b"));
         assert!(!first.has_changed().unwrap());
         feeds.update("site", event("c"));
         assert!(first.has_changed().unwrap());
