@@ -1,7 +1,6 @@
 //! The table of games (`config/games.toml`, a part of the program): names of games, where their servers
 //! answer queries, and how replies show which game it is.
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer};
@@ -114,16 +113,6 @@ pub fn steam_link(host: &str, query_port: u16) -> String {
     format!("steam://connect/{host}:{query_port}")
 }
 
-impl fmt::Display for QueryPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            QueryPort::Same => Ok(()),
-            QueryPort::Offset(offset) => write!(f, "{offset:+}"),
-            QueryPort::Fixed(port) => write!(f, "={port}"),
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for QueryPort {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QueryPort, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -166,11 +155,13 @@ pub fn id_by_port(protocol: &'static str, port: u16) -> &'static str {
     by_query_port(protocol, port).map_or(protocol, |game| &game.id)
 }
 
-/// The game whose types of games begin like this one.
+/// The game whose types of games begin like this one; of several the one with the longest beginning.
 pub fn by_type(protocol: &str, game_type: &str) -> Option<&'static Game> {
     let begins =
-        |prefix: &String| game_type.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    GAMES.iter().find(|game| game.protocol == protocol && game.types.iter().any(begins))
+        |prefix: &&String| game_type.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let longest = |game: &Game| game.types.iter().filter(begins).map(String::len).max();
+    let games = GAMES.iter().filter(|game| game.protocol == protocol);
+    games.filter_map(|game| Some((longest(game)?, game))).max_by_key(|(length, _)| *length).map(|(_, game)| game)
 }
 
 /// The game that has a setting which no other one has.
@@ -228,6 +219,7 @@ mod tests {
         assert_eq!(id(by_name("mtasa")), Some("mta"));
         assert_eq!(id(by_type("unreal2", "kfgametype")), Some("killingfloor"));
         assert_eq!(id(by_type("unreal2", "xVehicleCTFGame")), Some("ut2004"));
+        assert_eq!(id(by_type("unreal2", "XMPGame")), Some("unreal2xmp"));
         assert_eq!(id(by_type("unreal2", "K")), None);
         assert_eq!(id(by_setting("gamespy2", |key| key == "game_classic")), Some("halo"));
         assert_eq!(id(by_query_port("unreal2", 7708)), Some("killingfloor"));
@@ -246,6 +238,8 @@ mod tests {
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(5)), None);
         let mta = of_server("ase", "mta").unwrap();
         assert_eq!(mta.join_link("192.0.2.1", 22_126).as_deref(), Some("mtasa://192.0.2.1:22003"));
+        let samp = of_server("samp", "samp").unwrap();
+        assert_eq!(samp.join_link("h", 7_777).as_deref(), Some("samp://h:7777"));
         let bedrock = of_server("bedrock", "minecraft").unwrap();
         assert_eq!(bedrock.join_link("h", 1).as_deref(), Some("minecraft://?addExternalServer=h|h:1"));
         assert_eq!(by_name("bf2").map(|game| (game.join_port(29_900), game.join_port(29_901))), Some((16_567, 29_901)));
