@@ -117,6 +117,7 @@ impl Driver {
             let now = self.now();
             self.core.handle(Input::Time, now);
             let is_busy = self.accept_requests();
+            self.start_lookups();
             let sent = self.send();
             if self.deliver_outcomes().is_err() || self.stop_at.is_some_and(|at| self.start.elapsed() >= at) {
                 return self.cancel_all();
@@ -222,11 +223,13 @@ impl Driver {
         }
     }
 
-    /// Takes the results of look-ups, and starts those that may run now.
     fn handle_lookups(&mut self) {
         while let Some(result) = self.resolver.next_result() {
             self.handle(Input::Resolved(result));
         }
+    }
+
+    fn start_lookups(&mut self) {
         while let Some(host) = self.core.next_lookup() {
             self.resolver.start(host);
         }
@@ -241,12 +244,7 @@ impl Driver {
                 return true;
             }
             match self.channels.requests.try_recv() {
-                Ok(request) => {
-                    self.handle(Input::Request(request));
-                    while let Some(host) = self.core.next_lookup() {
-                        self.resolver.start(host);
-                    }
-                }
+                Ok(request) => self.handle(Input::Request(request)),
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => self.draining = true,
             }
