@@ -3,7 +3,6 @@
 use super::Shared;
 use crate::api::{ApiError, ErrorCode, ResendRow, Row, WeekRange};
 use crate::control::ResponseWriter;
-use crate::daemon::engine_thread::Command;
 use crate::model::ServerKey;
 use crate::model::archive::ResendStep;
 use crate::model::calendar::week_label;
@@ -18,16 +17,17 @@ impl Shared {
     ) -> Result<(), ApiError> {
         let range = range.filter(|_| !take_over);
         let everything = range.is_none();
-        let weeks = self.send_command(|reply| Command::ArchivedWeeks { weeks: range, reply }).await??;
+        let weeks = self.engine.call(|thread| Ok(thread.archived_weeks(range))).await??;
         let labels: Vec<String> = weeks.iter().copied().map(week_label).collect();
         let mut server_weeks = 0;
         if everything {
-            server_weeks = self.send_command(|reply| Command::ResendAll { adopts: take_over, reply }).await??;
+            server_weeks = self.engine.call_later(move |thread, reply| thread.resend_all(take_over, reply)).await??;
         }
         for &week in weeks.iter().filter(|_| !everything) {
             let mut from = Some(ServerKey(1));
             while let Some(server) = from {
-                match self.send_command(|reply| Command::ResendWeek { week, from: server, reply }).await?? {
+                let step = self.engine.call_later(move |thread, reply| thread.resend_week(week, server, reply));
+                match step.await?? {
                     ResendStep::Queued { servers, next } => {
                         server_weeks += servers;
                         from = next;

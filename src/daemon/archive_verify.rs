@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::api::{ApiError, ArchiveDifference, DifferenceKind, ErrorCode, Progress, Row, VerifyRow, WeekRange};
-use crate::archive::{Archive, ArchiveError, ArchiveSettings, RowDifference};
+use crate::archive::{Archive, ArchiveError, ArchiveSettings, JobSource, RowDifference};
 use crate::control::ResponseWriter;
-use crate::daemon::engine_thread::Command;
+use crate::daemon::engine_thread::EngineEnded;
 use crate::model::archive::{ArchiveJob, ExpectedStep, ExpectedWeek, WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::week_label;
 use crate::model::top_board::{TopBoard, TopBoards};
@@ -50,7 +50,7 @@ impl Shared {
         let Ok(_verifying) = self.verifying.try_lock() else {
             return Err(ApiError::new(ErrorCode::Busy, "another verification is in progress"));
         };
-        let weeks = self.send_command(|reply| Command::ArchivedWeeks { weeks: range, reply }).await??;
+        let weeks = self.engine.call(|thread| Ok(thread.archived_weeks(range))).await??;
         let settings = self.config.lock().expect("config lock poisoned").archive_settings();
         let summary = VerifyRow { weeks: weeks.iter().copied().map(week_label).collect(), ..VerifyRow::default() };
         let mut verifier = Verifier {
@@ -65,7 +65,7 @@ impl Shared {
         };
         let verified = verifier.run(&settings, &weeks).await;
         let summary = verifier.summary;
-        self.send_command(|reply| Command::EndVerification { reply }).await?;
+        self.engine.call(|thread| Ok(thread.end_verification())).await?;
         verified?;
         Ok(replies.row(Row::ArchiveVerified(summary)).await?)
     }
@@ -134,7 +134,7 @@ impl Verifier<'_> {
         let mut from = Some(ServerKey(1));
         while let Some(server) = from {
             let only = only.clone();
-            let step = self.shared.send_command(|reply| Command::ExpectedWeeks { week, from: server, only, reply });
+            let step = self.shared.engine.call(move |thread| thread.expected_weeks(week, server, only.as_deref()));
             match step.await?? {
                 ExpectedStep::Weeks { weeks, next } => {
                     self.verify_servers(archive, week, weeks).await?;
@@ -167,8 +167,8 @@ impl Verifier<'_> {
         let changed: Vec<ServerKey> = match by_server.is_empty() {
             true => Vec::new(),
             false => {
-                let servers = by_server.keys().copied().collect();
-                self.shared.send_command(|reply| Command::ChangedWeeks { week, servers, reply }).await?
+                let servers: Vec<ServerKey> = by_server.keys().copied().collect();
+                self.shared.engine.call(move |thread| Ok(thread.changed_weeks(week, &servers))).await?
             }
         };
         for ExpectedWeek { server, url, is_pending, values } in servers {
@@ -206,7 +206,7 @@ impl Verifier<'_> {
             if is_pending {
                 break false;
             }
-            match self.shared.send_command(|reply| Command::ExpectedWeekChunk { request, reply }).await? {
+            match self.shared.engine.call(move |thread| thread.expected_week_chunk(request)).await? {
                 WeekChunk::Preparing => tokio::time::sleep(CHUNK_PAUSE).await,
                 WeekChunk::NotAvailable => break false,
                 WeekChunk::Chunk { copy_id, week: values } => {
@@ -222,7 +222,7 @@ impl Verifier<'_> {
             }
         };
         let servers = vec![server];
-        let changed = self.shared.send_command(|reply| Command::ChangedWeeks { week, servers, reply }).await?;
+        let changed = self.shared.engine.call(move |thread| Ok(thread.changed_weeks(week, &servers))).await?;
         if !is_complete || (count > 0 && !changed.is_empty()) {
             self.unsettled.entry(week).or_default().insert(server);
             return Ok(());
@@ -268,7 +268,7 @@ impl Verifier<'_> {
     }
 
     async fn awaits_publication(&self, week: WeekKey) -> Result<bool, ApiError> {
-        let tasks = self.shared.send_command(|reply| Command::ArchiveTasks { reply }).await?;
+        let tasks = self.shared.engine.tasks().await.map_err(|_| EngineEnded)?;
         Ok(tasks.iter().any(|task| task.key == OutboxKey::TopBoards(week.into())))
     }
 
@@ -277,7 +277,7 @@ impl Verifier<'_> {
         let mut found = Vec::new();
         loop {
             let after = last.as_ref().map(|last| last.key);
-            match self.shared.send_command(|reply| Command::TopBoards { window, after, reply }).await? {
+            match self.shared.engine.top_boards(window, after).await.map_err(|_| EngineEnded)? {
                 TopBoards::Building => {
                     tokio::time::sleep(BUILD_PAUSE).await;
                     self.replies.progress(Progress::default()).await?;
@@ -341,7 +341,7 @@ impl Verifier<'_> {
         &self,
         players: Vec<PlayerKey>,
     ) -> Result<(BTreeMap<PlayerKey, ArchiveJob>, u64), ApiError> {
-        let names = self.shared.send_command(|reply| Command::ExpectedNames { players, reply }).await??;
+        let names = self.shared.engine.call(move |thread| thread.expected_names(&players)).await??;
         let pending = names.iter().filter(|name| name.is_pending).count() as u64;
         let at_rest = names.into_iter().filter(|name| !name.is_pending);
         Ok((at_rest.filter_map(|name| Some((name.player, name.job?))).collect(), pending))

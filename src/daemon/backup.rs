@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::Shared;
 use crate::api::{BackupRow, Progress};
 use crate::control::{ApiError, ErrorCode, ResponseEnd, ResponseWriter, Row};
-use crate::daemon::engine_thread::Command;
 use crate::store::{BackupSummary, StoreError};
 
 /// How often the client's connection is checked.
@@ -36,7 +35,8 @@ impl Shared {
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let _stop = CancelOnDrop(is_cancelled.clone());
-        let asking = self.send_command(|reply| Command::BackupSource { reply });
+        let asking = self.engine.call_later(|thread, reply| Ok(thread.backup_source(reply)));
+        let asking = async { Ok(asking.await?) };
         let (source, missing) = while_client_connected(asking, replies).await?;
         let path = dir.clone();
         // The backup must not use the space that is reserved for the state, especially while

@@ -8,7 +8,7 @@ use crate::api::validate::validate;
 use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
 use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
 use crate::daemon::disk_space::free_bytes;
-use crate::daemon::engine_thread::{Command, StartedRescan};
+use crate::daemon::engine_thread::StartedRescan;
 use crate::daemon::name_search::NameSearch;
 use crate::engine::ViewError;
 use crate::model::calendar::week_label;
@@ -70,7 +70,7 @@ impl Shared {
         let mut rows = match read {
             Some(rows) => rows,
             None => {
-                let rows = self.send_command(|reply| Command::Request { request, reply }).await?;
+                let rows = self.engine.request(request).await?;
                 if !is_read_only {
                     self.changes.fetch_add(1, Ordering::Relaxed);
                 }
@@ -139,7 +139,7 @@ impl Shared {
     }
 
     async fn rescan(&self, servers: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
-        let started = self.send_command(|reply| Command::Rescan { servers, reply }).await??;
+        let started = self.engine.call(|thread| thread.start_rescan(servers)).await??;
         let StartedRescan { servers, mode, mut results } = started;
         let settings = self.config.lock().expect("config lock poisoned").scan_settings();
         let expected_ms = Some(settings.duration_ms_max(mode, servers));
@@ -174,7 +174,7 @@ impl Shared {
             config_file: self.file.as_ref().map(|file| file.display().to_string()),
             contact: Some(config.scan.contact.clone()).filter(|contact| !contact.is_empty()),
             web: self.web_address.map(|address| address.to_string()),
-            commands_queued: (self.commands.max_capacity() - self.commands.capacity()) as u64,
+            commands_queued: self.engine.queued(),
         }
     }
 

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::engine_thread::Command;
+use super::engine_thread::EngineHandle;
 use super::list_lengths::ListLengths;
 use super::views::Views;
 use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
@@ -37,7 +36,7 @@ struct ImportTask {
 /// What the tasks use.
 #[derive(Clone, Debug)]
 struct Context {
-    commands: mpsc::Sender<Command>,
+    engine: EngineHandle,
     views: Arc<Views>,
     lengths: Arc<Mutex<ListLengths>>,
 }
@@ -57,9 +56,9 @@ impl Drop for ImportTask {
 }
 
 impl ImportTasks {
-    pub(super) fn new(state_dir: &Path, commands: mpsc::Sender<Command>, views: Arc<Views>) -> ImportTasks {
+    pub(super) fn new(state_dir: &Path, engine: EngineHandle, views: Arc<Views>) -> ImportTasks {
         let lengths = Arc::new(Mutex::new(ListLengths::open(state_dir)));
-        ImportTasks { tasks: Vec::new(), context: Context { commands, views, lengths } }
+        ImportTasks { tasks: Vec::new(), context: Context { engine, views, lengths } }
     }
 
     /// Starts and stops imports so that exactly those of the configuration run. Unchanged ones
@@ -97,7 +96,7 @@ async fn run(import: Import, first_delay: Duration, context: Context) {
 }
 
 /// Imports the list once and logs the result.
-async fn import_once(import: &Import, Context { commands, views, lengths }: &Context) {
+async fn import_once(import: &Import, Context { engine, views, lengths }: &Context) {
     let Import { config, rules, user_agent } = import;
     let master = &config.master;
     let list = match fetch(master, user_agent, |_| ()).await {
@@ -128,7 +127,7 @@ async fn import_once(import: &Import, Context { commands, views, lengths }: &Con
              clqd servers import --master URL --force"
         );
     }
-    let added = match add(&selection.urls, &config.tags, commands).await {
+    let added = match add(&selection.urls, &config.tags, engine).await {
         Some(Ok(added)) => added,
         Some(Err(error)) => return tracing::warn!(%master, "import of servers failed: {error}"),
         // The daemon is stopping.
@@ -160,16 +159,12 @@ struct AddedCounts {
 }
 
 /// Adds the servers. `None`: the engine thread has ended.
-async fn add(
-    urls: &[ServerUrl],
-    tags: &[String],
-    commands: &mpsc::Sender<Command>,
-) -> Option<Result<AddedCounts, ApiError>> {
+async fn add(urls: &[ServerUrl], tags: &[String], engine: &EngineHandle) -> Option<Result<AddedCounts, ApiError>> {
     let mut counts = AddedCounts::default();
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         let urls = chunk.iter().map(ServerUrl::to_string).collect();
         let request = Request::ServersAdd { urls, tags: tags.to_vec(), import: true };
-        let rows = match Command::send(commands, |reply| Command::Request { request, reply }).await? {
+        let rows = match engine.request(request).await.ok()? {
             Ok(rows) => rows,
             Err(error) => return Some(Err(error)),
         };

@@ -46,7 +46,7 @@ use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
 use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
-use crate::daemon::engine_thread::{Command, EngineThread, Recorders, StartTimeWrong};
+use crate::daemon::engine_thread::{Command, EngineHandle, EngineThread, Recorders, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::views::Views;
@@ -59,10 +59,6 @@ use crate::state::recovery::{self, Recovered};
 use crate::state::{State, log_dir};
 use crate::store::{self, StoreError};
 use crate::web::{self, WebLimits};
-
-/// Queued requests and archive commands. Each sender waits for its reply, so the queue is
-/// longer than the number of senders.
-const COMMAND_QUEUE_MAX: usize = 256;
 
 /// Threads of a daemon with every optional part. If they cannot be created, the start fails at
 /// once, because some libraries panic or wait for ever without threads.
@@ -88,7 +84,7 @@ pub struct Daemon {
 
 /// State shared by the tasks of a daemon.
 struct Shared {
-    commands: mpsc::Sender<Command>,
+    engine: EngineHandle,
     views: Arc<Views>,
     clock: Arc<Clock>,
     started_ms: i64,
@@ -205,7 +201,7 @@ impl Daemon {
         let (scanner, probes, outcomes) =
             Scanner::start(config.scan_settings(), now).context("cannot start the scanner: section [scan]")?;
 
-        let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE_MAX);
+        let (engine, commands) = EngineHandle::new();
         let heartbeat = Arc::new(engine_thread::Heartbeat::default());
         let rescans_dropped = rescan_results::DropCounter::default();
         let capture_counters = Arc::<CaptureCounters>::default();
@@ -231,11 +227,11 @@ impl Daemon {
         );
         let views = thread.views();
         let (begun, has_begun) = oneshot::channel();
-        let engine_thread = thread.start(commands_rx, outcomes, begun).context("cannot start a thread")?;
+        let engine_thread = thread.start(commands, outcomes, begun).context("cannot start a thread")?;
         _ = has_begun.await;
 
         // Nothing can fail from here on: the engine thread ends only by a command.
-        let archive = archive_task::Worker::start(config.archive_settings(), commands.clone(), clock.clone());
+        let archive = archive_task::Worker::start(config.archive_settings(), engine.clone(), clock.clone());
         let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
         if let Some(search) = &name_search {
             tokio::spawn(search.clone().run(views.clone()));
@@ -244,9 +240,9 @@ impl Daemon {
         let history = Arc::<history::History>::default();
         tokio::spawn(history.clone().run(views.clone()));
         let (reload_scan, reload_scan_rx) = mpsc::channel(1);
-        let imports = import_task::ImportTasks::new(&config.state_dir, commands.clone(), views.clone());
+        let imports = import_task::ImportTasks::new(&config.state_dir, engine.clone(), views.clone());
         let shared = Arc::new(Shared {
-            commands,
+            engine,
             views,
             started_ms: clock.now_ms(),
             clock,
@@ -322,14 +318,14 @@ impl Daemon {
             log_if_slow("answers of the web interface", web.stop()).await;
         }
         self.shared.imports.lock().expect("imports lock poisoned").stop();
-        _ = self.shared.commands.send(Command::StopScanning).await;
+        self.shared.engine.send(Command::StopScanning).await;
         let scanner = self.scanner.shutdown(SCAN_DRAIN_MAX);
         log_if_slow(&format!("scans in flight, at most {} s", SCAN_DRAIN_MAX.as_secs()), scanner).await;
         // The worker drains the outbox through the engine, which commits first.
         let drain_max_s = self.shared.config.lock().expect("config lock poisoned").archive.drain_timeout_s;
         let archive = format!("the archive, at most {drain_max_s} s (archive.drain_timeout_s)");
         log_if_slow(&archive, self.shared.stop_archive()).await;
-        _ = self.shared.commands.send(Command::Shutdown).await;
+        self.shared.engine.send(Command::Shutdown).await;
         log_if_slow("the last commit", self.engine_thread).await.context("the engine thread panicked")??;
         tracing::info!("stopped; all state is on disk");
         Ok(())
@@ -461,12 +457,6 @@ async fn state_check(current: &Config, new: &Config) -> StateCheck {
 }
 
 impl Shared {
-    /// Sends a command to the engine thread and waits for the reply.
-    async fn send_command<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
-        let reply = Command::send(&self.commands, command).await;
-        reply.ok_or_else(|| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))
-    }
-
     /// Applies changed archive settings: the old worker writes what it can, then the new
     /// one starts.
     async fn reload_archive(&self, settings: crate::archive::ArchiveSettings) {
@@ -476,7 +466,7 @@ impl Shared {
             return;
         }
         self.stop_archive().await;
-        let worker = archive_task::Worker::start(settings, self.commands.clone(), self.clock.clone());
+        let worker = archive_task::Worker::start(settings, self.engine.clone(), self.clock.clone());
         *self.archive.lock().expect("archive lock poisoned") = worker;
     }
 
@@ -513,9 +503,8 @@ impl Shared {
         if let Some(log) = &self.log {
             log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
         }
-        let (reply, of_windows) = oneshot::channel();
-        let command = Command::Reload { config: Box::new(config.clone()), engine: Box::new(engine), reply };
-        _ = self.commands.send(command).await;
+        let reloaded_config = config.clone();
+        let of_windows = self.engine.call(move |thread| thread.reload(&reloaded_config, engine)).await;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
@@ -528,7 +517,7 @@ impl Shared {
         if !reloaded.needs_restart.is_empty() {
             notes.push(format!("kept until a restart: {}", reloaded.needs_restart.join(", ")));
         }
-        notes.extend(of_windows.await.unwrap_or_default());
+        notes.extend(of_windows.unwrap_or_default());
         // Settings may change answers, such as the order of boards.
         self.changes.fetch_add(1, Ordering::Relaxed);
         if notes.is_empty() {

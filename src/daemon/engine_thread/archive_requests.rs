@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use tokio::sync::oneshot;
+
 use super::EngineThread;
 use crate::api::{ApiError, ErrorCode, WeekRange};
 use crate::engine::WeekRangeError;
-use crate::model::archive::{ExpectedName, ExpectedStep, ResendStep};
+use crate::model::archive::{ExpectedName, ExpectedStep, ResendStep, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::parse_week_label;
 use crate::model::outbox::ArchiveStep;
 use crate::model::{PlayerKey, ServerKey, WeekKey};
@@ -21,7 +23,7 @@ const VERIFIED_SERVERS_MAX: usize = 500;
 const VERIFIED_ROWS_MAX: usize = 5_000;
 
 impl EngineThread {
-    pub(super) fn archived_weeks(&self, weeks: Option<WeekRange>) -> Result<Vec<WeekKey>, ApiError> {
+    pub(in crate::daemon) fn archived_weeks(&self, weeks: Option<WeekRange>) -> Result<Vec<WeekKey>, ApiError> {
         let parse = |label: &str| {
             parse_week_label(label).map_err(|error| ApiError::new(ErrorCode::BadRequest, error.to_string()))
         };
@@ -39,32 +41,41 @@ impl EngineThread {
         })
     }
 
-    pub(super) fn resend_week(
+    pub(in crate::daemon) fn resend_week(
         &mut self,
         week: WeekKey,
         from: ServerKey,
-    ) -> anyhow::Result<Result<ResendStep, ApiError>> {
+        reply: oneshot::Sender<Result<ResendStep, ApiError>>,
+    ) -> anyhow::Result<()> {
         self.commit()?;
         if self.disk.is_paused() {
-            return Ok(Err(self.disk.refusal()));
+            _ = reply.send(Err(self.disk.refusal()));
+            return Ok(());
         }
         let State { engine, store } = &self.state;
         let (step, event) = engine.plan_resend(store, week, from, SERVERS_PER_RESEND_STEP);
         event.into_iter().for_each(|event| self.apply_archive_step(event));
         self.commit()?;
-        Ok(Ok(step))
+        self.reply_when_synced(reply, Ok(step));
+        Ok(())
     }
 
-    pub(super) fn resend_all(&mut self, adopts: bool) -> anyhow::Result<Result<u64, ApiError>> {
+    pub(in crate::daemon) fn resend_all(
+        &mut self,
+        adopts: bool,
+        reply: oneshot::Sender<Result<u64, ApiError>>,
+    ) -> anyhow::Result<()> {
         if !self.disk.check(self.clock.now_ms()) {
-            return Ok(Err(self.disk.refusal()));
+            _ = reply.send(Err(self.disk.refusal()));
+            return Ok(());
         }
         self.apply_archive_step(ArchiveStep::Resync { adopts });
         self.commit()?;
-        Ok(Ok(self.state.engine.server_weeks()))
+        self.reply_when_synced(reply, Ok(self.state.engine.server_weeks()));
+        Ok(())
     }
 
-    pub(super) fn expected_weeks(
+    pub(in crate::daemon) fn expected_weeks(
         &mut self,
         week: WeekKey,
         from: ServerKey,
@@ -79,7 +90,7 @@ impl EngineThread {
         Ok(Ok(engine.expected_weeks(store, week, from, only, VERIFIED_SERVERS_MAX, VERIFIED_ROWS_MAX)?))
     }
 
-    pub(super) fn expected_names(
+    pub(in crate::daemon) fn expected_names(
         &mut self,
         players: &[PlayerKey],
     ) -> anyhow::Result<Result<Vec<ExpectedName>, ApiError>> {
@@ -88,5 +99,18 @@ impl EngineThread {
             return Ok(Err(self.disk.refusal()));
         }
         Ok(Ok(self.state.engine.expected_names(&self.state.store, players)?))
+    }
+
+    pub(in crate::daemon) fn expected_week_chunk(&mut self, request: WeekChunkRequest) -> anyhow::Result<WeekChunk> {
+        Ok(self.state.engine.expected_week_chunk(&self.state.store, request)?)
+    }
+
+    /// Which of these weeks changed since they were last compared.
+    pub(in crate::daemon) fn changed_weeks(&self, week: WeekKey, servers: &[ServerKey]) -> Vec<ServerKey> {
+        self.state.engine.changed_weeks(week, servers)
+    }
+
+    pub(in crate::daemon) fn end_verification(&mut self) {
+        self.state.engine.end_verification();
     }
 }

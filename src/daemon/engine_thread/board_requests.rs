@@ -2,8 +2,8 @@
 
 use tokio::sync::oneshot;
 
-use super::command::RequestResult;
-use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
+use super::requests::RequestResult;
+use super::{BOARD_UPDATES_PER_COMMIT, EngineEnded, EngineHandle, EngineThread};
 use crate::api::Request;
 use crate::engine::WindowBoards;
 use crate::state::answer::board_window_of;
@@ -12,6 +12,14 @@ use crate::state::answer::board_window_of;
 pub(super) struct WaitingRequest {
     request: Request,
     reply: oneshot::Sender<RequestResult>,
+}
+
+impl EngineHandle {
+    /// The answer to a request: a change, or a read of boards that are not in memory. Such a read shows changes that
+    /// are not on disk yet; a crash may undo them.
+    pub(in crate::daemon) async fn request(&self, request: Request) -> Result<RequestResult, EngineEnded> {
+        self.call_later(|thread, reply| thread.answer_or_wait_for_boards(request, reply)).await
+    }
 }
 
 impl EngineThread {

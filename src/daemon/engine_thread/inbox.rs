@@ -5,7 +5,7 @@
 
 use tokio::sync::mpsc;
 
-use super::command::Command;
+use super::handle::Command;
 use crate::scan::{Outcomes, ScanOutcome};
 
 /// The scanner ended although nobody had stopped it.
@@ -76,8 +76,6 @@ mod tests {
     use std::pin::pin;
     use std::task::Poll;
 
-    use tokio::sync::oneshot;
-
     use super::*;
 
     fn inbox() -> (Inbox, mpsc::Sender<Command>, mpsc::Sender<Vec<ScanOutcome>>) {
@@ -87,7 +85,7 @@ mod tests {
     }
 
     fn other_command() -> Command {
-        Command::LastKeys { reply: oneshot::channel().0 }
+        Command::Work(Box::new(|_| Ok(())))
     }
 
     /// Begins to wait and cancels it, as when another event comes first.

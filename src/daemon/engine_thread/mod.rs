@@ -4,13 +4,15 @@
 //! of the log. What was asked to change is acknowledged, and archived, when its event is on disk
 //! ([`durability`]). Reads wait for no disk.
 
+mod archive_jobs;
 mod archive_requests;
 mod board_requests;
-mod command;
-mod commands;
 mod durability;
+mod handle;
 mod inbox;
+mod long_requests;
 mod outcomes;
+mod reload;
 mod requests;
 mod server_requests;
 
@@ -22,10 +24,11 @@ use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
 use self::board_requests::WaitingRequest;
-pub(super) use self::command::{Command, Heartbeat, StartedRescan};
 pub(super) use self::durability::StartTimeWrong;
 use self::durability::{Checkpoints, Unsynced};
+pub(super) use self::handle::{Command, EngineEnded, EngineHandle, Heartbeat};
 use self::inbox::{Inbox, Received};
+pub(super) use self::long_requests::StartedRescan;
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -284,7 +287,8 @@ impl EngineThread {
                     }
                     return self.last_checkpoint();
                 }
-                Some(command) => self.handle_command(command)?,
+                Some(Command::Work(work)) => work(&mut self)?,
+                Some(Command::StopScanning) => self.probes = None,
                 None => {}
             }
             let now_ms = self.clock.now_ms();

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use super::EngineThread;
-use super::command::RequestResult;
 use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::board::window;
 use crate::capture::CaptureFiles;
@@ -17,6 +16,8 @@ use crate::model::view::{CaptureDeletion, Correction};
 use crate::model::{AdminCommand, NameHash};
 use crate::state::State;
 use crate::state::answer::{respond, view_error};
+
+pub(super) type RequestResult = Result<Vec<Row>, ApiError>;
 
 impl EngineThread {
     pub(super) fn handle_request(&mut self, request: Request) -> anyhow::Result<RequestResult> {

@@ -2,8 +2,7 @@
 //! has one line for each request that changed something.
 
 use super::EngineThread;
-use super::command::RequestResult;
-use super::requests::admin_error;
+use super::requests::{RequestResult, admin_error};
 use crate::api::{ChangeOutcome, Row, ServerChange};
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
 use crate::model::calendar::{DAY_MS, HOUR_MS, utc};

@@ -1,0 +1,248 @@
+//! What the archive's worker asks of the engine: jobs, in steps of some milliseconds, and what it has done.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use tokio::sync::oneshot;
+
+use super::EngineThread;
+use super::handle::EngineHandle;
+use crate::archive::{JobSource, OutboxQuery, SourceClosed};
+use crate::engine::{WriterPlan, WriterRefusal};
+use crate::log::LogEvent;
+use crate::model::WindowKey;
+use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
+use crate::model::outbox::{ArchiveStep, OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
+use crate::model::restore::LastKeys;
+use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
+use crate::state::State;
+
+/// Names or servers in one chunk of a resync: 10 ms.
+const RESYNC_STEPS_MAX: usize = 2_000;
+
+/// Rows of weeks after which a chunk of a resync ends: 10 ms.
+const RESYNC_ROWS_MAX: usize = 5_000;
+
+/// Published boards in one answer: 1 ms.
+const TOP_BOARDS_MAX: usize = 50;
+
+impl JobSource for EngineHandle {
+    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+        let jobs = self.call_later(move |thread, reply| {
+            let jobs = thread.pending_jobs(query)?;
+            thread.archive_when_synced(reply, jobs);
+            Ok(())
+        });
+        Ok(jobs.await?)
+    }
+
+    /// The worker asks this before it writes anything.
+    async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
+        let id = self.call_later(|thread, reply| {
+            thread.reply_when_certain(reply, thread.state.engine.archive_id());
+            Ok(())
+        });
+        Ok(id.await?)
+    }
+
+    async fn last_keys(&self) -> Result<Option<LastKeys>, SourceClosed> {
+        Ok(self.call(|thread| Ok(Some(thread.state.engine.last_keys()))).await?)
+    }
+
+    async fn completed(&self, at_ms: i64) -> Result<(), SourceClosed> {
+        // Committed at the commit interval.
+        let completed = self.call(move |thread| {
+            thread.state.engine.archive_completed(at_ms);
+            Ok(())
+        });
+        Ok(completed.await?)
+    }
+
+    async fn plan_writer(
+        &self,
+        found: Option<u64>,
+        row: Option<WriterRow>,
+        resyncs_older: bool,
+    ) -> Result<Result<WriterPlan, WriterRefusal>, SourceClosed> {
+        // Random: no other state may ever use the same id.
+        let random = RandomState::new().build_hasher().finish();
+        let plan = self.call_later(move |thread, reply| {
+            let plan = thread.plan_archive_writer(found, row, random, resyncs_older)?;
+            thread.reply_when_synced(reply, plan);
+            Ok(())
+        });
+        Ok(plan.await?)
+    }
+
+    async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
+        let step = self.call_later(move |thread, reply| {
+            let step = thread.next_resync_chunk(from)?;
+            thread.archive_when_synced(reply, step);
+            Ok(())
+        });
+        Ok(step.await?)
+    }
+
+    async fn acknowledge_resync_chunk(
+        &self,
+        from: ResyncCursor,
+        next: ResyncCursor,
+        postponed: Vec<OutboxKey>,
+        at: WriterBeat,
+    ) -> Result<bool, SourceClosed> {
+        // Committed with the next chunk or at the commit interval. A crash before that repeats a chunk.
+        let acknowledged = self.call(move |thread| {
+            thread.state.engine.archive_acknowledged(at);
+            Ok(thread.state.engine.acknowledge_resync(from, next, &postponed))
+        });
+        Ok(acknowledged.await?)
+    }
+
+    async fn next_week_chunk(&self, request: WeekChunkRequest) -> Result<WeekChunk, SourceClosed> {
+        let chunk = self.call_later(move |thread, reply| {
+            let chunk = thread.next_week_chunk(request)?;
+            thread.archive_when_synced(reply, chunk);
+            Ok(())
+        });
+        Ok(chunk.await?)
+    }
+
+    async fn top_boards(
+        &self,
+        window: Option<WindowKey>,
+        after: Option<TopBoardKey>,
+    ) -> Result<TopBoards, SourceClosed> {
+        let boards = self.call_later(move |thread, reply| {
+            // Boards may show changes that are not on disk; the archive must not.
+            thread.commit()?;
+            let boards = thread.top_boards(window, after);
+            thread.archive_when_synced(reply, boards);
+            Ok(())
+        });
+        Ok(boards.await?)
+    }
+
+    async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
+        let tasks = self.call(|thread| {
+            thread.commit()?;
+            Ok(thread.state.engine.archive_tasks(&thread.state.store))
+        });
+        Ok(tasks.await?)
+    }
+
+    async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
+        Ok(self.call(|thread| Ok(Some(thread.state.engine.archive_bounds()))).await?)
+    }
+
+    async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
+        Ok(self.call(|thread| Ok(Some(thread.state.engine.site_totals()))).await?)
+    }
+
+    async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {
+        let acknowledged = self.call(move |thread| {
+            thread.state.engine.acknowledge_archived(&entries);
+            thread.state.engine.archive_acknowledged(at);
+            thread.commit()
+        });
+        Ok(acknowledged.await?)
+    }
+}
+
+impl EngineThread {
+    fn next_week_chunk(&mut self, request: WeekChunkRequest) -> anyhow::Result<WeekChunk> {
+        let chunk = self.state.engine.week_chunk(&self.state.store, request)?;
+        if !matches!(chunk, WeekChunk::Chunk { .. }) {
+            return Ok(chunk);
+        }
+        self.commit()?;
+        Ok(if self.disk.is_paused() { WeekChunk::NotAvailable } else { chunk })
+    }
+
+    /// The next published boards of a window, or of all running windows. Boards that are not in memory are read
+    /// into memory.
+    fn top_boards(&mut self, window: Option<WindowKey>, after: Option<TopBoardKey>) -> TopBoards {
+        let engine = &mut self.state.engine;
+        if let Some(window) = window {
+            if !engine.has_boards(window) {
+                return TopBoards::Deleted;
+            }
+            // Not evicted next.
+            engine.touch_boards(window);
+        }
+        let windows = window.map_or_else(|| engine.running_windows(), |window| vec![window]);
+        let missing: Vec<WindowKey> = windows.into_iter().filter(|window| engine.boards(*window).is_none()).collect();
+        missing.iter().for_each(|window| self.boards.enqueue(*window));
+        match (window, self.disk.is_paused()) {
+            (Some(_), is_paused) if is_paused || !missing.is_empty() => TopBoards::Building,
+            // Only what is on disk is archived.
+            (None, true) => TopBoards::Next(Vec::new()),
+            // Running windows are published without those of a new daemon, which has none before the first scan.
+            _ => TopBoards::Next(engine.top_boards(window, after, TOP_BOARDS_MAX)),
+        }
+    }
+
+    /// Applies and records an event that changes what is archived.
+    pub(super) fn apply_archive_step(&mut self, step: ArchiveStep) {
+        self.state.engine.apply_archive_step(step);
+        // No scan that follows is earlier.
+        self.record(&LogEvent::Archive { t_ms: self.last_outcome_ms, step });
+    }
+
+    /// Sends what will be archived when the log is on disk until its changes.
+    fn archive_when_synced<T: Send + 'static>(&mut self, reply: oneshot::Sender<T>, answer: T) {
+        match self.disk.is_paused() {
+            // Nothing is written, and the answer has nothing to archive.
+            true => _ = reply.send(answer),
+            false => self.reply_when_synced(reply, answer),
+        }
+    }
+
+    /// Chooses the next epoch of the archive's writer, and records what that changes.
+    fn plan_archive_writer(
+        &mut self,
+        found: Option<u64>,
+        row: Option<WriterRow>,
+        random: u64,
+        resyncs_older: bool,
+    ) -> anyhow::Result<Result<WriterPlan, WriterRefusal>> {
+        let plan = self.state.engine.plan_archive_writer(found, row, random, resyncs_older);
+        let plan = plan.map(|(plan, steps)| {
+            steps.into_iter().for_each(|step| self.apply_archive_step(step));
+            plan
+        });
+        self.commit()?;
+        Ok(plan)
+    }
+
+    fn next_resync_chunk(&mut self, from: Option<ResyncCursor>) -> anyhow::Result<ResyncStep> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            // Only what is on disk is archived.
+            return Ok(ResyncStep::DrainFirst);
+        }
+        let State { engine, store } = &self.state;
+        Ok(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?)
+    }
+
+    /// The next jobs. Entries of deleted objects are acknowledged on the way: an empty
+    /// result means that no jobs are left.
+    fn pending_jobs(&mut self, mut query: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
+        loop {
+            self.commit()?;
+            if self.disk.is_paused() {
+                // Only what is on disk is archived.
+                return Ok(Vec::new());
+            }
+            let State { engine, store } = &mut self.state;
+            let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max)?;
+            let deleted: Vec<OutboxEntry> =
+                jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
+            let last = jobs.last().map(|(entry, _)| entry.key);
+            let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
+            self.state.engine.acknowledge_archived(&deleted);
+            if !kept.is_empty() || deleted.is_empty() {
+                return Ok(kept);
+            }
+            query.after = last;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! How the other tasks reach the engine thread: they send it work, and wait for its reply.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::EngineThread;
+use crate::api::{ApiError, ErrorCode};
+use crate::archive::SourceClosed;
+
+/// Work that waits for the engine thread. Each sender waits for its reply, so the queue is rarely
+/// long.
+const QUEUE_MAX: usize = 256;
+
+/// What the engine thread receives.
+pub(in crate::daemon) enum Command {
+    /// Takes some milliseconds at most, because scans wait meanwhile. An error ends the thread.
+    Work(Box<dyn FnOnce(&mut EngineThread) -> anyhow::Result<()> + Send>),
+    /// Stops sending probes; outcomes are still applied.
+    StopScanning,
+    /// Commit and end.
+    Shutdown,
+}
+
+/// Sends work to the engine thread.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct EngineHandle(mpsc::Sender<Command>);
+
+/// The engine thread has ended, and with it the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the daemon is stopping")]
+pub(in crate::daemon) struct EngineEnded;
+
+impl From<EngineEnded> for ApiError {
+    fn from(ended: EngineEnded) -> ApiError {
+        ApiError::new(ErrorCode::ShuttingDown, ended.to_string())
+    }
+}
+
+impl From<EngineEnded> for SourceClosed {
+    fn from(_: EngineEnded) -> SourceClosed {
+        SourceClosed
+    }
+}
+
+impl EngineHandle {
+    pub(in crate::daemon) fn new() -> (EngineHandle, mpsc::Receiver<Command>) {
+        let (commands, received) = mpsc::channel(QUEUE_MAX);
+        (EngineHandle(commands), received)
+    }
+
+    /// Does work on the engine thread and returns its result.
+    pub(in crate::daemon) async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut EngineThread) -> anyhow::Result<T> + Send + 'static,
+    ) -> Result<T, EngineEnded> {
+        self.call_later(|thread, reply| {
+            _ = reply.send(work(thread)?);
+            Ok(())
+        })
+        .await
+    }
+
+    /// As [`EngineHandle::call`], of work that replies later: when what it did is on disk, for example.
+    pub(in crate::daemon) async fn call_later<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut EngineThread, oneshot::Sender<T>) -> anyhow::Result<()> + Send + 'static,
+    ) -> Result<T, EngineEnded> {
+        let (reply, received) = oneshot::channel();
+        self.send(Command::Work(Box::new(move |thread| work(thread, reply)))).await;
+        received.await.map_err(|_| EngineEnded)
+    }
+
+    /// Sends a command. After the end of the thread nothing happens.
+    pub(in crate::daemon) async fn send(&self, command: Command) {
+        _ = self.0.send(command).await;
+    }
+
+    /// The number of commands that wait.
+    pub(in crate::daemon) fn queued(&self) -> u64 {
+        (self.0.max_capacity() - self.0.capacity()) as u64
+    }
+}
+
+/// Shows that the engine is alive: counts the scheduler's checks for due probes.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct Heartbeat(AtomicU64);
+
+impl Heartbeat {
+    pub(super) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(in crate::daemon) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

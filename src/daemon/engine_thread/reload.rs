@@ -1,0 +1,31 @@
+//! Settings that are reloaded.
+
+use super::EngineThread;
+use crate::config::Config;
+use crate::daemon::window_rebuild;
+use crate::engine::EngineSettings;
+
+impl EngineThread {
+    /// Applies reloaded settings. Returns messages for the admin about windows.
+    pub(in crate::daemon) fn reload(&mut self, config: &Config, engine: EngineSettings) -> anyhow::Result<Vec<String>> {
+        self.disk.set_min(config.store.disk_free_bytes_min);
+        self.state.store.set_database_settings(config.store.database_settings());
+        self.commit()?;
+        self.state.engine.reload(engine);
+        let mut notes = Vec::new();
+        if self.state.engine.has_changed_types() {
+            notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
+            self.rebuild()?;
+        }
+        self.log.set_settings(self.state.engine.now_ms(), config.result_settings());
+        self.log.set_retention(config.log_retention());
+        self.checkpoints.reconfigure(&config.store);
+        self.queue_outdated_boards();
+        self.commit_interval_ms = config.store.commit_interval_ms as i64;
+        self.allow_private = config.scan.allow_private;
+        self.forget_silent_days = config.scan.forget_silent_days;
+        self.captures.iter_mut().for_each(|captures| captures.set_keep_days(config.capture.keep_days));
+        self.remove_names_from_log();
+        Ok(notes)
+    }
+}
