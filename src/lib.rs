@@ -19,7 +19,7 @@
 //! 5. [`store`] writes the commit atomically. Only then do its effects become visible.
 //! 6. [`archive`] writes what the outbox lists to MySQL, as absolute values. Websites read
 //!    the views of `schema.sql`.
-//! 7. [`control`] answers the commands of [`cli`] from the engine's view, and [`web`] answers
+//! 7. [`web`] answers
 //!    visitors.
 //!
 //! [`daemon`] connects these parts: one thread owns engine and store ([`state`]), and the
@@ -40,7 +40,7 @@
 //! - Layer 3: [`api`], requests and answers of the control socket and the commands; [`log`], what a log
 //!   records, and the binary log.
 //! - Layer 4, input and output; these modules do not import each other: [`scan`], [`store`],
-//!   [`archive`], [`control`], [`scan_log`], [`lines`], [`web`].
+//!   [`archive`], [`client`], [`scan_log`], [`lines`], [`web`].
 //! - Layer 5: [`state`] (an engine with its store), [`capture`], [`daemon`], [`config`],
 //!   [`cli`], [`fleet`], [`logging`], [`master`] (lists of servers), [`shutdown`].
 //! - [`clock`] is used by layers 3 to 5.
@@ -95,7 +95,6 @@ pub mod api;
 pub mod log;
 
 pub mod archive;
-pub mod control;
 pub mod lines;
 pub mod scan;
 pub mod scan_log;
@@ -104,6 +103,7 @@ pub mod web;
 
 pub mod capture;
 pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod daemon;

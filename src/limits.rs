@@ -83,8 +83,8 @@ pub const IMPORTED_SERVERS_PER_ADDRESS_MAX: usize = 64;
 /// six bytes an escaped character.
 pub const SCAN_LOG_LINE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
-/// Longest line on the control socket, bytes. `servers import` sends chunks.
-pub const CONTROL_LINE_BYTES_MAX: usize = 1_024 * 1_024;
+/// Longest body of a request on the control socket, bytes. `servers import` sends chunks.
+pub const REQUEST_BODY_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// The ten best segments and games of docs/rules.md sections 5 and 6.
 pub const BEST_MAX: usize = 10;

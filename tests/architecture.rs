@@ -26,7 +26,7 @@ const MODULES: &[(&str, u8)] = &[
     ("store", 4),
     ("archive", 4),
     ("api", 3),
-    ("control", 4),
+    ("client", 4),
     ("scan_log", 4),
     ("log", 3),
     ("lines", 4),
@@ -60,6 +60,7 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
             "clock",  // The monotonic clock that the system clock is compared with.
             "scan",   // Round trips and send pacing; never a snapshot's time.
             "web",    // Durations of requests, and the age of a cached status.
+            "client", // How long the daemon is silent.
             "cli",    // Progress output.
             "fleet",  // The simulated world's own time.
             "master", // How long the query of a list takes.
@@ -67,7 +68,8 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
         "only the clock reads the time; an Instant may measure how long something takes",
     ),
     (&["ureq::"], &["master"], "HTTP is behind the lists of servers"),
-    (&["axum", "hyper"], &["web"], "the HTTP server is behind the web interface"),
+    (&["axum"], &["web"], "the HTTP server is behind the web interface"),
+    (&["hyper"], &["web", "client"], "HTTP is behind the web interface and the client of the control socket"),
     (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine creates a commit"),
 ];
 

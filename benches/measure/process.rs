@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clqd::api::Status;
-use clqd::control::{Client, Request, Row};
+use clqd::api::{Request, Row};
+use clqd::client::Client;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

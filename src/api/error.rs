@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The end of a failed response.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -19,13 +19,7 @@ impl ApiError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The line is longer than `limits::CONTROL_LINE_BYTES_MAX`.
-    LineTooLong,
-    /// The line is not a JSON object, or has no `id`.
-    MalformedLine,
-    UnsupportedVersion,
-    UnknownCommand,
-    /// The command is known, but its fields are invalid.
+    /// Fields of the request are invalid.
     BadRequest,
     /// The server, week or player does not exist.
     NotFound,
@@ -35,7 +29,8 @@ pub enum ErrorCode {
     Refused,
     /// Too many connections, or a full queue: try again.
     Busy,
-    ShuttingDown,
+    /// The daemon is stopping.
+    Stopping,
     Internal,
     /// An error code of a newer daemon.
     #[serde(other)]

@@ -259,7 +259,7 @@ pub enum Request {
 }
 
 /// Names of all commands.
-pub(super) const COMMANDS: [&str; 42] = [
+pub const COMMANDS: [&str; 42] = [
     "status",
     "servers.add",
     "servers.remove",
@@ -303,56 +303,6 @@ pub(super) const COMMANDS: [&str; 42] = [
     "export",
     "reload",
 ];
-
-impl Request {
-    /// Whether the request is read-only, so that the state directory alone can answer it.
-    pub fn is_read_only(&self) -> bool {
-        match self {
-            Request::Status {}
-            | Request::ServersList { .. }
-            | Request::ServersPage { .. }
-            | Request::Overview {}
-            | Request::Series { .. }
-            | Request::ServersShow { .. }
-            | Request::Top { .. }
-            | Request::PlayerForgotten {}
-            | Request::Board { .. }
-            | Request::Boards { .. }
-            | Request::Standings { .. }
-            | Request::Fused { .. }
-            | Request::Windows { .. }
-            | Request::ServersSearch { .. }
-            | Request::Map { .. }
-            | Request::Maps { .. }
-            | Request::ServersBest { .. }
-            | Request::Player { .. }
-            | Request::PlayerSearch { .. }
-            | Request::PlayerNames { .. }
-            | Request::PlayerShow { .. }
-            | Request::Export { .. } => true,
-            Request::ServersAdd { .. }
-            | Request::WindowsDelete { .. }
-            | Request::WindowsRecompute { .. }
-            | Request::ServersRemove { .. }
-            | Request::ServersTag { .. }
-            | Request::ServersTrust { .. }
-            | Request::TagDrop { .. }
-            | Request::PlayerMerge { .. }
-            | Request::PlayerForget { .. }
-            | Request::PlayerAllow { .. }
-            | Request::Rescan { .. }
-            | Request::Boost { .. }
-            | Request::Greylist { .. }
-            | Request::Backup { .. }
-            | Request::ClockAccept {}
-            | Request::ClockReset { .. }
-            | Request::WeekReopen { .. }
-            | Request::ArchiveResend { .. }
-            | Request::ArchiveVerify { .. }
-            | Request::Reload {} => false,
-        }
-    }
-}
 
 /// Selects servers to list; all given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

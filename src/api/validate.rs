@@ -9,7 +9,7 @@ use crate::model::row::Ranking;
 use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
 
 /// Most URLs in one request; 1,000 of the longest stay below a third of
-/// `limits::CONTROL_LINE_BYTES_MAX`. A client with more URLs sends several requests.
+/// `limits::REQUEST_BODY_BYTES_MAX`. A client with more URLs sends several requests.
 pub const URLS_PER_REQUEST_MAX: usize = 1_000;
 
 /// Longest tag, bytes.
@@ -19,7 +19,7 @@ const TAG_BYTES_MAX: usize = 64;
 pub const ROWS_PER_RESPONSE_MAX: u32 = 10_000;
 
 /// Most players in one request. A request with that many names of the maximum length stays
-/// below `limits::CONTROL_LINE_BYTES_MAX`, even if each byte of a name needs a backslash.
+/// below `limits::REQUEST_BODY_BYTES_MAX`, even if each byte of a name needs a backslash.
 const QUERY_PLAYERS_MAX: usize = 1_000;
 
 /// Largest `k` of a fused query. It bounds the work of a query: fusion reads each board to a
@@ -29,33 +29,12 @@ const K_MAX: f64 = 10_000.0;
 
 // A name also has two quotes and a comma. A third of the line remains for the other fields.
 const _: () = assert!(
-    QUERY_PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX * 2 / 3
+    QUERY_PLAYERS_MAX * (2 * crate::limits::NAME_BYTES_MAX + 3) < crate::limits::REQUEST_BODY_BYTES_MAX * 2 / 3
 );
 
 const _: () = assert!(
-    URLS_PER_REQUEST_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::CONTROL_LINE_BYTES_MAX / 3
+    URLS_PER_REQUEST_MAX * (crate::limits::SERVER_URL_BYTES_MAX + 3) < crate::limits::REQUEST_BODY_BYTES_MAX / 3
 );
-
-/// Returns the error of a request with too many URLs, tags or rows, or with an invalid tag;
-/// `None` if there is none. It is checked when a request is decoded.
-pub(super) fn check_size(request: &Request) -> Option<String> {
-    let urls = |len: usize| {
-        (len > URLS_PER_REQUEST_MAX).then(|| format!("{len} URLs; at most {URLS_PER_REQUEST_MAX} in one request"))
-    };
-    let tags = |len: usize| (len > TAGS_MAX).then(|| format!("{len} tags; at most {TAGS_MAX}"));
-    let invalid_tag = |tags: &[String]| tags.iter().find_map(|tag| check_tag(tag));
-    match request {
-        Request::ServersAdd { urls: added, tags: new, .. } => {
-            urls(added.len()).or_else(|| tags(new.len())).or_else(|| invalid_tag(new))
-        }
-        Request::ServersRemove { urls: removed } => urls(removed.len()),
-        Request::ServersTag { urls: tagged, add, remove } => {
-            urls(tagged.len()).or_else(|| tags(add.len().max(remove.len()))).or_else(|| invalid_tag(add))
-        }
-        Request::Top { count, .. } => rows(*count),
-        _ => None,
-    }
-}
 
 /// Returns the error of an invalid tag. Tags are used on command lines, in list files and
 /// in SQL, so spaces and most punctuation are invalid.
@@ -68,10 +47,18 @@ pub fn check_tag(tag: &str) -> Option<String> {
     None
 }
 
-/// Returns the error of a request whose values are checked here; `None` if the request is valid or
-/// is another one.
-pub fn validate(request: &Request) -> Option<String> {
+/// Returns the error of a request with an invalid value, or too many URLs, tags or rows; `None` if there is none. It is
+/// checked before anything is done.
+pub fn check(request: &Request) -> Option<String> {
     match request {
+        Request::ServersAdd { urls: added, tags: new, .. } => {
+            urls(added.len()).or_else(|| tags(new.len())).or_else(|| invalid_tag(new))
+        }
+        Request::ServersRemove { urls: removed } => urls(removed.len()),
+        Request::ServersTag { urls: tagged, add, remove } => {
+            urls(tagged.len()).or_else(|| tags(add.len().max(remove.len()))).or_else(|| invalid_tag(add))
+        }
+        Request::Top { count, .. } => rows(*count),
         Request::Board { board, query } => time("at_ms", board.at_ms).or_else(|| board_query(query)),
         Request::Boards { boards, query } => time("at_ms", boards.at_ms).or_else(|| board_query(query)),
         Request::Standings { boards, rankings, .. } => {
@@ -97,6 +84,18 @@ pub fn validate(request: &Request) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn urls(len: usize) -> Option<String> {
+    (len > URLS_PER_REQUEST_MAX).then(|| format!("{len} URLs; at most {URLS_PER_REQUEST_MAX} in one request"))
+}
+
+fn tags(len: usize) -> Option<String> {
+    (len > TAGS_MAX).then(|| format!("{len} tags; at most {TAGS_MAX}"))
+}
+
+fn invalid_tag(tags: &[String]) -> Option<String> {
+    tags.iter().find_map(|tag| check_tag(tag))
 }
 
 fn time(name: &str, t_ms: Option<i64>) -> Option<String> {
@@ -175,14 +174,14 @@ fn weights(rankings: &[RankingWeight]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{decode_request, encode_request};
+    use crate::api::{COMMANDS, decode_request, encode_request, path_of};
 
     /// Returns the validation error of a request with these JSON fields.
     #[track_caller]
     fn validation_error(body: &str) -> Option<String> {
-        let line = format!(r#"{{"v":2,"id":1,{body}}}"#);
-        let (_, request) = decode_request(line.as_bytes()).expect(&line);
-        validate(&request)
+        let (command, fields) = body.split_once(',').unwrap_or((body, ""));
+        let command = command.trim_start_matches("\"cmd\":\"").trim_end_matches('"');
+        decode_request(command, format!("{{{fields}}}").as_bytes()).err().map(|error| error.message)
     }
 
     fn board(query: &str) -> Option<String> {
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_player_list_fits_one_line() {
+    fn longest_player_list_fits_one_request() {
         let name = PlayerSelector::Name("\"".repeat(crate::limits::NAME_BYTES_MAX));
         let request = Request::Fused {
             boards: serde_json::from_str(r#"{"scope":"tag:pro"}"#).expect("a scope"),
@@ -249,8 +248,8 @@ mod tests {
             k: None,
             query: FusedQuery::Players { players: vec![name; QUERY_PLAYERS_MAX] },
         };
-        assert!(encode_request(1, &request).len() < crate::limits::CONTROL_LINE_BYTES_MAX);
-        assert_eq!(validate(&request), None);
+        assert!(encode_request(&request).1.len() < crate::limits::REQUEST_BODY_BYTES_MAX);
+        assert_eq!(check(&request), None);
     }
 
     #[test]
@@ -261,7 +260,9 @@ mod tests {
             let query = BoardQuery::PositionFor { score };
             let board = serde_json::from_str(r#"{"scope":"server:quake3://a:1","ranking":"elo"}"#).expect("a board");
             let request = Request::Board { board, query };
-            assert_eq!(decode_request(encode_request(1, &request).as_bytes()), Ok((1, request)));
+            let (path, body) = encode_request(&request);
+            let command = COMMANDS.into_iter().find(|command| path_of(command) == path).expect("a command");
+            assert_eq!(decode_request(command, body.as_bytes()), Ok(request));
         }
     }
 }

@@ -11,13 +11,14 @@ use super::detect::{NotFound, detect};
 use super::{import, list};
 use crate::api::json;
 use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, URLS_PER_REQUEST_MAX};
+use crate::api::{Request, Row};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::Printer;
 use crate::cli::output::format::sanitize;
 use crate::cli::rescan_progress::ScanProgress;
 use crate::cli::stdio::{Output, note, say};
-use crate::control::{Request, ResponseItem, Row};
+use crate::client::AnswerItem;
 use crate::limits::BOOST_S_MAX;
 use crate::model::server::ScreenReason;
 use crate::model::url::ServerUrl;
@@ -145,12 +146,12 @@ pub struct StatusArgs {
 
 pub fn status(args: &StatusArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     send_with(app, &Request::Status {}, &mut |reply, print| match reply {
-        ResponseItem::Row(Row::Status(mut status)) if !args.counters && !app.json() => {
+        AnswerItem::Row(Row::Status(mut status)) if !args.counters && !app.json() => {
             status.counters.clear();
             print(Row::Status(status))
         }
-        ResponseItem::Row(row) => print(row),
-        ResponseItem::Progress(_) => Ok(()),
+        AnswerItem::Row(row) => print(row),
+        AnswerItem::Progress(_) => Ok(()),
     })
     .map(|(code, _)| code)
 }
@@ -225,11 +226,11 @@ pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let servers = args.url.map_or(RescanSelector::AllUnknown, RescanSelector::Url);
     let mut scans = ScanProgress::default();
     let result = send_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
-        ResponseItem::Progress(progress) => {
+        AnswerItem::Progress(progress) => {
             scans.progress(progress);
             Ok(())
         }
-        ResponseItem::Row(row) => scans.scanned(|| print(row)),
+        AnswerItem::Row(row) => scans.scanned(|| print(row)),
     });
     scans.finish();
     result.map(|(code, _)| code)
@@ -264,8 +265,8 @@ pub(super) fn send_list(app: &CliContext, request: &Request, if_empty: &str) -> 
 /// As [`send`], also returns the number of rows.
 pub(super) fn send_counting_rows(app: &CliContext, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
     send_with(app, request, &mut |reply, print| match reply {
-        ResponseItem::Row(row) => print(row),
-        ResponseItem::Progress(_) => Ok(()),
+        AnswerItem::Row(row) => print(row),
+        AnswerItem::Progress(_) => Ok(()),
     })
 }
 
@@ -283,7 +284,7 @@ fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> an
     });
     // Rows received before an error are printed too.
     printer.finish()?;
-    let notes = result?.notes;
+    let notes = result?;
     if app.json() && rows == 0 && !notes.is_empty() {
         say(json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
     } else {
@@ -304,7 +305,7 @@ fn output_of(request: &Request) -> Output {
 }
 
 /// Handles a reply; gets the function that prints a row.
-type ReplyHandler<'e> = dyn FnMut(ResponseItem, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
+type ReplyHandler<'e> = dyn FnMut(AnswerItem, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
 
 fn to_strings(urls: Vec<ServerUrl>) -> Vec<String> {
     urls.into_iter().map(String::from).collect()

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::admin::send;
+use crate::api::Request;
 use crate::api::WeekRange;
 use crate::cli::context::CliContext;
-use crate::control::Request;
 use crate::model::calendar::parse_week_label;
 
 #[derive(Debug, Subcommand)]

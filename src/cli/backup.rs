@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::api::BackupRow;
+use crate::api::{Request, Row};
 use crate::cli::context::CliContext;
 use crate::cli::exit::DaemonNotRunning;
 use crate::cli::offline::warn;
 use crate::cli::output::Printer;
 use crate::cli::stdio::{Output, note};
-use crate::control::{Request, Row};
 use crate::state::recovery;
 use crate::store::BackupSummary;
 
@@ -35,8 +35,8 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match app.connect() {
         Ok(mut client) => {
             note("clqd: the daemon writes the backup");
-            let end = client.send(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
-            end.notes.iter().for_each(|text| note(format_args!("clqd: {text}")));
+            let notes = client.send(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
+            notes.iter().for_each(|text| note(format_args!("clqd: {text}")));
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::api::json::to_string;
+use crate::api::{Request, Row};
 use crate::cli::context::CliContext;
 use crate::cli::stdio::Output;
+use crate::client::Client;
 use crate::config::{CheckedConfig, Config, ConfigError, Problem};
-use crate::control::{Client, Request, Row};
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::admin::send;
+use crate::api::Request;
 use crate::cli::context::CliContext;
-use crate::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {

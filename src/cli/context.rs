@@ -10,11 +10,12 @@ use anyhow::Context;
 use clap::Args;
 
 use super::offline::{self, Reader};
+use crate::api::{Request, Row};
 use crate::cli::exit::DaemonNotRunning;
 use crate::cli::stdio::note;
+use crate::client::RESPONSE_TIMEOUT;
+use crate::client::{AnswerItem, Client, ClientError};
 use crate::config::{Config, ConfigError, DEFAULT_CONFIG_FILE};
-use crate::control::client::RESPONSE_TIMEOUT;
-use crate::control::{Client, ClientError, Request, ResponseEnd, ResponseItem, Row};
 
 /// The help of each command lists the global options after its own.
 const GLOBAL_OPTIONS: &str = "Options of all commands";
@@ -77,10 +78,10 @@ impl CliContext {
 
     /// Sends the request to the daemon. If it is not running and the request is
     /// read-only, reads the state directory instead and prints a note to standard error.
-    pub fn send(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
+    pub fn send(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<Vec<String>> {
         self.ask_with_progress(request, &mut |reply| match reply {
-            ResponseItem::Row(row) => each(row),
-            ResponseItem::Progress(_) => Ok(()),
+            AnswerItem::Row(row) => each(row),
+            AnswerItem::Progress(_) => Ok(()),
         })
     }
 
@@ -88,8 +89,8 @@ impl CliContext {
     pub fn ask_with_progress(
         &self,
         request: &Request,
-        each: &mut dyn FnMut(ResponseItem) -> io::Result<()>,
-    ) -> anyhow::Result<ResponseEnd> {
+        each: &mut dyn FnMut(AnswerItem) -> io::Result<()>,
+    ) -> anyhow::Result<Vec<String>> {
         let socket = self.socket();
         loop {
             let error = match Client::connect_with_timeout(socket, self.silence_max()) {
@@ -114,7 +115,7 @@ impl CliContext {
                         if let Row::Status(status) = &mut row {
                             status.archive = offline::archive_status(&config, status.engine.archive_complete_ms);
                         }
-                        each(ResponseItem::Row(row))
+                        each(AnswerItem::Row(row))
                     });
                 }
                 Err(failed) if failed.is_locked() && is_running.get() => {}

@@ -13,9 +13,10 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::api::json;
+use crate::api::{ApiError, ErrorCode};
 use crate::cli::output::format::sanitize_multiline;
 use crate::cli::stdio::{note, say};
-use crate::control::{ApiError, ClientError, ErrorCode};
+use crate::client::ClientError;
 
 /// Exit code of a usage error.
 const EXIT_USAGE: u8 = 2;
@@ -103,10 +104,7 @@ fn classify(error: &anyhow::Error) -> ErrorInfo {
 
 fn from_api_error(failure: &ApiError) -> ErrorInfo {
     let name = serde_json::to_value(failure.code).ok().and_then(|code| code.as_str().map(str::to_owned));
-    ErrorInfo {
-        name: name.unwrap_or_else(|| "failed".to_owned()),
-        is_misuse: matches!(failure.code, ErrorCode::BadRequest | ErrorCode::LineTooLong),
-    }
+    ErrorInfo { name: name.unwrap_or_else(|| "failed".to_owned()), is_misuse: failure.code == ErrorCode::BadRequest }
 }
 
 #[cfg(test)]

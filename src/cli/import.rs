@@ -17,6 +17,7 @@ use clap::{ArgGroup, Args};
 
 use crate::api::json;
 use crate::api::{ChangeOutcome, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
+use crate::api::{Request, Row};
 use crate::cli::arguments::parse_tag;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
@@ -25,7 +26,7 @@ use crate::cli::output::RESCAN_FAILED;
 use crate::cli::output::format::{group_digits, sanitize};
 use crate::cli::output::status::describe_retry;
 use crate::cli::stdio::{Output, note};
-use crate::control::{Client, ClientError, Request, Row};
+use crate::client::{Client, ClientError};
 use crate::limits::TAGS_MAX;
 use crate::master::{
     AddressRules, DroppedCounts, JsonList, ListUrl, Selection, ServerList, check_scheme, fetch, user_agent,

@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 
 use super::arguments::parse_class;
 use crate::api::ServerFilter;
+use crate::api::{Request, Row};
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::group_digits;
 use crate::cli::stdio::{Output, note};
-use crate::control::{Request, Row};
 use crate::model::server::Class;
 use crate::model::view::ServerSummary;
 

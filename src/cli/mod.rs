@@ -42,6 +42,7 @@ pub mod run;
 mod scan_once;
 pub mod server_list;
 pub mod stdio;
+mod token;
 pub mod week;
 
 use std::process::ExitCode;
@@ -50,7 +51,7 @@ use clap::{Parser, Subcommand};
 use nix::sys::stat::{Mode, umask};
 
 use crate::cli::context::{CliContext, GlobalOptions};
-use crate::control::ClientError;
+use crate::client::ClientError;
 use crate::logging;
 
 /// Scan game servers and rank their players week by week.
@@ -65,7 +66,7 @@ pub struct Cli {
 
 /// Commands that the help does not list.
 const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, log, migrate,
-recompute, replay, series, week. All commands have --help.";
+recompute, replay, series, token, week. All commands have --help.";
 
 // A new command is a line here, a line in `Cli::run` and its own file with `Args` and `fn
 // run(args, &CliContext) -> anyhow::Result<ExitCode>`.
@@ -119,6 +120,10 @@ pub enum Command {
     Archive(archive::ArchiveCommand),
     /// Reload the configuration file
     Reload,
+    /// Make a token for a program on another machine
+    #[command(hide = true)]
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
     /// Query game servers directly, without a daemon
@@ -195,6 +200,7 @@ impl Cli {
             Command::Week(command) => week::run(command, &app),
             Command::Archive(command) => archive::run(command, &app),
             Command::Reload => admin::reload(&app),
+            Command::Token(command) => token::run(command, &app),
             Command::Backup(args) => backup::backup(&args, &app),
             Command::Restore(args) => restore::run(&args, &app),
             Command::Query(args) => query::run(&args, &app),

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use crate::api::ArchiveStatus;
+use crate::api::{Request, Row};
 use crate::cli::stdio::note;
 use crate::config::Config;
-use crate::control::{Request, ResponseEnd, Row};
 use crate::engine::ViewError;
 use crate::model::view::export::ExportRow;
 use crate::state::State;
@@ -18,7 +18,7 @@ use crate::state::recovery::{self, RecoveryError};
 pub trait Reader {
     /// Returns the same rows, in the same order, as the daemon would. Fields that only a running
     /// daemon knows are absent.
-    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd>;
+    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<Vec<String>>;
 }
 
 /// Prints a warning.
@@ -39,10 +39,10 @@ pub fn archive_status(config: &Config, last_complete_ms: Option<i64>) -> Option<
 }
 
 impl Reader for State {
-    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<ResponseEnd> {
+    fn ask(&mut self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<Vec<String>> {
         if let Request::Export { week } = request {
             return match each_row(self, week, |row| each(Row::Export(Box::new(row)))) {
-                Ok(()) => Ok(ResponseEnd::default()),
+                Ok(()) => Ok(Vec::new()),
                 Err(ExportError::View(error)) => Err(view_error(error).into()),
                 Err(error) => Err(error.into()),
             };
@@ -54,7 +54,7 @@ impl Reader for State {
             }
             each(row)?;
         }
-        Ok(ResponseEnd::default())
+        Ok(Vec::new())
     }
 }
 

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 
 use super::admin::{send, send_list};
 use crate::api::ROWS_PER_RESPONSE_MAX;
+use crate::api::Request;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
-use crate::control::Request;
 use crate::model::NameHash;
 use crate::model::view::board::PlayerSelector;
 

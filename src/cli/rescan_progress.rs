@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::api::Progress;
 use crate::cli::output::format::{duration, group_digits};
 use crate::cli::stdio::note;
-use crate::control::Progress;
 
 /// Time between two lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

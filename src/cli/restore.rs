@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use tokio::runtime::Runtime;
 
 use crate::api::RestoredRow;
+use crate::api::Row;
 use crate::archive::{Archive, ArchiveError};
 use crate::cli::backup::{print, row};
 use crate::cli::context::CliContext;
@@ -17,7 +18,6 @@ use crate::cli::offline::warn;
 use crate::cli::output::format::group_digits;
 use crate::cli::stdio::note;
 use crate::config::Config;
-use crate::control::Row;
 use crate::model::NameHash;
 use crate::model::commit::Meta;
 use crate::model::restore::{ArchiveFacts, RestoreReport};

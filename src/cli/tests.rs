@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use clap::CommandFactory;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use super::*;
+use crate::api::{ApiError, Request, Row};
 use crate::api::{ChangeOutcome, ServerChange};
-use crate::control::{ApiError, Listener, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
+use crate::config::Config;
+use crate::web::{AdminSocket, Backend, ConnectionCounters, Rows, Site, WebLimits};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line.split(' '))
@@ -154,19 +158,29 @@ fn command_lines_are_accepted_or_refused_with_reason() {
 /// Knows `quake3://known:1`, refuses URLs of other schemes than quake3.
 struct Fake;
 
-impl RequestHandler for Fake {
-    async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
-        if let Request::ServersAdd { urls, .. } = request {
+impl Backend for Fake {
+    fn ask(&self, _: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
+        unreachable!("no visitor asks")
+    }
+
+    fn run(self: Arc<Self>, request: Request, rows: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>> {
+        let work = async move {
+            let Request::ServersAdd { urls, .. } = request else { return Ok(Vec::new()) };
             for url in urls {
                 let (outcome, reason) = match url.as_str() {
                     "quake3://known:1" => (ChangeOutcome::Unchanged, None),
                     url if url.starts_with("quake3://") => (ChangeOutcome::Added, None),
                     _ => (ChangeOutcome::Refused, Some("no such protocol".to_owned())),
                 };
-                replies.row(Row::Change(ServerChange { url, outcome, reason })).await?;
+                rows.row(Row::Change(ServerChange { url, outcome, reason })).await?;
             }
-        }
-        Ok(ResponseEnd::default())
+            Ok(Vec::new())
+        };
+        work.boxed()
+    }
+
+    fn changes(&self) -> u64 {
+        0
     }
 }
 
@@ -174,8 +188,9 @@ impl RequestHandler for Fake {
 async fn refused_change_exits_1() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("s");
-    let listener = Listener::bind(&socket).expect("bound");
-    let serving = tokio::spawn(listener.serve(Arc::new(Fake), std::future::pending()));
+    let site = Site::new(&Config::default().web_settings(), WebLimits::default());
+    site.set_backend(Arc::new(Fake));
+    let _serving = site.serve_admins(AdminSocket::bind(&socket).expect("bound"), ConnectionCounters::default());
     let list = dir.path().join("list");
     let lines: String = (0..2_500).map(|i| format!("quake3://host{i}:1\n")).collect();
     std::fs::write(&list, lines + "quake3://known:1 tag\n").expect("written");
@@ -196,7 +211,6 @@ async fn refused_change_exits_1() {
     .await
     .expect("no panic");
     assert_eq!(codes, [ExitCode::SUCCESS, ExitCode::SUCCESS, ExitCode::FAILURE, ExitCode::SUCCESS]);
-    serving.abort();
 }
 
 #[test]

@@ -6,8 +6,8 @@ use clap::Subcommand;
 
 use super::admin::send;
 use super::arguments::parse_week;
+use crate::api::Request;
 use crate::cli::context::CliContext;
-use crate::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub enum WeekCommand {

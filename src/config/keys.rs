@@ -7,7 +7,7 @@ use std::path::Path;
 
 use Applies::{Reload, Restart};
 
-use crate::api::check_tag;
+use crate::api::{Permission, check_tag};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, WindowSpec};
@@ -18,7 +18,7 @@ use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
 use crate::rank::{RULES_NUMBER, RULES_NUMBER_MIN};
 use crate::scan;
-use crate::web::PublicUrl;
+use crate::web::{PublicUrl, TokenHash};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +196,8 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "search_memory_bytes", whole(0, 1 << 36, "bytes"), Restart),
     key("web", "proxies", ValueType::Texts(proxy), Restart),
     key("web", "public_url", ValueType::Text(public_url), Restart),
+    key("web", "tls_cert", ValueType::Text(optional_path), Restart),
+    key("web", "tls_key", ValueType::Text(optional_path), Restart),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.
@@ -205,6 +207,13 @@ pub const IMPORT_KEYS: &[KeySpec] = &[
     key("import", "tags", ValueType::Texts(tag), Reload),
     key("import", "every_s", whole(3_600, 2_419_200, "s"), Reload),
     key("import", "servers_max", whole(1, 1_000_000, "servers"), Reload),
+];
+
+/// The keys of a `[[web.token]]` section.
+pub const TOKEN_KEYS: &[KeySpec] = &[
+    key("web.token", "name", ValueType::Text(tag), Reload),
+    key("web.token", "hash", ValueType::Text(token_hash), Reload),
+    key("web.token", "may", ValueType::Texts(permission), Reload),
 ];
 
 /// Names of the sections, in order.
@@ -292,6 +301,16 @@ fn proxy(text: &str) -> Result<(), String> {
         return Err(format!("{text:?} is an IPv4 address in IPv6; write the IPv4 address"));
     }
     Ok(())
+}
+
+/// SHA-256 in hexadecimal digits.
+fn token_hash(text: &str) -> Result<(), String> {
+    let expected = "expected the 64 hexadecimal digits that `clqd token new` prints";
+    TokenHash::parse(text).map(|_| ()).ok_or_else(|| expected.to_owned())
+}
+
+fn permission(text: &str) -> Result<(), String> {
+    Permission::parse(text).map(|_| ())
 }
 
 /// Empty, or scheme and host.

@@ -19,6 +19,7 @@ use keys::{Applies, KEYS};
 pub use paths::rebuild_dir;
 use serde::{Deserialize, Serialize};
 
+use crate::api::Permission;
 use crate::archive::{OnOlderDatabase, Tls};
 use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
@@ -299,6 +300,22 @@ pub struct WebConfig {
     pub proxies: Vec<String>,
     /// Empty: the address of `listen`.
     pub public_url: String,
+    /// Empty: the port has no TLS.
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
+    /// The shipped file has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub token: Vec<TokenConfig>,
+}
+
+/// Who may send requests of admins over the port: a `[[web.token]]` section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenConfig {
+    pub name: String,
+    /// SHA-256 in hexadecimal digits.
+    pub hash: String,
+    pub may: Vec<Permission>,
 }
 
 /// A scheduled import of the servers of a list: an `[[import]]` section.
@@ -417,6 +434,12 @@ impl Config {
                 });
             }
         }
+        let [has_cert, has_key] = [&config.web.tls_cert, &config.web.tls_key].map(|path| !path.as_os_str().is_empty());
+        if has_cert != has_key {
+            let (missing, given) =
+                if has_cert { ("web.tls_key", "web.tls_cert") } else { ("web.tls_cert", "web.tls_key") };
+            problems.extend(lines.problems(vec![(missing, format!("is empty, but {given} is not; set both"))]));
+        }
         let (players, weeks) = (config.store.keep_players_weeks, config.store.keep_weeks);
         if (1..=weeks).contains(&players) {
             let message = format!("{players} is not more than store.keep_weeks, {weeks}; 0 keeps everything");
@@ -467,6 +490,10 @@ impl Config {
         }
         reloaded.config = Config::deserialize(toml::Value::Table(kept_table)).expect("values of two valid configs");
         reloaded.config.import.clone_from(&new.import);
+        if self.web.token != new.web.token {
+            reloaded.changed.push("web.token".to_owned());
+        }
+        reloaded.config.web.token.clone_from(&new.web.token);
         reloaded
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Config, PASSWORD_CREDENTIAL, StoreConfig, WebConfig};
+use super::{Config, PASSWORD_CREDENTIAL, StoreConfig, TokenConfig, WebConfig};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
@@ -17,7 +17,7 @@ use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::{self, ScanSettings};
 use crate::schedule::Intervals;
 use crate::store::DatabaseSettings;
-use crate::web::WebSettings;
+use crate::web::{TlsFiles, Token, TokenHash, WebSettings};
 
 /// Why the configured windows are invalid.
 #[derive(Debug, thiserror::Error)]
@@ -189,18 +189,34 @@ impl Config {
     }
 
     /// `None`: no web interface.
-    pub fn web_settings(&self) -> Option<WebSettings> {
-        // Validated by the config check: only an empty string is not an address.
-        let listen = self.web.listen.parse().ok()?;
+    pub fn web_settings(&self) -> WebSettings {
         let WebConfig { client_requests_per_second_max, client_burst_requests, .. } = self.web;
-        Some(WebSettings {
-            listen,
+        WebSettings {
+            // Validated by the config check: only an empty string is not an address.
+            listen: self.web.listen.parse().ok(),
+            has_tls: self.tls_files().is_some(),
             client_requests_per_second_max,
             client_burst_requests,
             // Validated by the config check, too.
             proxies: self.web.proxies.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
             public_url: self.web.public_url.parse().ok(),
-        })
+        }
+    }
+
+    /// The certificate of the port; `None`: it has no TLS.
+    pub fn tls_files(&self) -> Option<TlsFiles> {
+        let WebConfig { tls_cert, tls_key, .. } = &self.web;
+        (!tls_cert.as_os_str().is_empty()).then(|| TlsFiles { cert: tls_cert.clone(), key: tls_key.clone() })
+    }
+
+    /// Who may send requests of admins over the port.
+    pub fn tokens(&self) -> Vec<Token> {
+        let token = |token: &TokenConfig| {
+            // Validated by the config check.
+            let hash = TokenHash::parse(&token.hash)?;
+            Some(Token { name: token.name.clone(), hash, may: token.may.clone() })
+        };
+        self.web.token.iter().filter_map(token).collect()
     }
 
     /// Which addresses of a master's list are dropped.
@@ -253,7 +269,7 @@ mod tests {
 
     #[test]
     fn every_valid_proxy_is_used() {
-        let web = |text: &str| Config::parse(text).expect("valid").web_settings().expect("listens");
+        let web = |text: &str| Config::parse(text).expect("valid").web_settings();
         let defaults = web("");
         assert!(defaults.proxies.iter().all(|network| network.first_address().is_loopback()));
         assert_eq!((defaults.proxies.len(), defaults.public_url), (2, None));

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
+use crate::web::{TlsError, TlsFiles};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
 /// nowhere else. It is not part of the state, and is deleted at every start.
@@ -43,8 +44,11 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     if !config.archive.password_file.as_os_str().is_empty() {
         found.add("archive.password_file", password_file(&config.archive.password_file));
     }
-    if let Some(web) = config.web_settings() {
-        found.add("web.listen", listen_address(web.listen));
+    if let Some(address) = config.web_settings().listen {
+        found.add("web.listen", listen_address(address));
+    }
+    if let Some(files) = config.tls_files() {
+        found.add("web.tls_cert", certificate(&files));
     }
     found
 }
@@ -116,6 +120,16 @@ fn control_socket(path: &Path) -> Result<(), PathError> {
             Err(PathError::Problem(format!("{} exists and is not a socket; move it away", path.display())))
         }
         _ => Ok(()),
+    }
+}
+
+fn certificate(files: &TlsFiles) -> Result<(), PathError> {
+    match files.load() {
+        Ok(_) => Ok(()),
+        Err(TlsError::Read { path, source }) if source.kind() == ErrorKind::PermissionDenied => {
+            Err(PathError::NotAllowed(format!("{} cannot be read by this user", path.display())))
+        }
+        Err(error) => Err(PathError::Problem(format!("{:#}", anyhow::Error::new(error)))),
     }
 }
 

@@ -155,8 +155,8 @@ fn invalid_value_error_names_expected_range() {
         &["2: web.public_url: \"https://stats.example.org/clqd\" is not the address of a site, such as \
            \"https://stats.example.org\", without a path"],
     );
-    assert!(Config::parse("[web]\nlisten = \"[::]:80\"\n").is_ok_and(|config| config.web_settings().is_some()));
-    assert!(Config::parse("[web]\nlisten = \"\"\n").is_ok_and(|config| config.web_settings().is_none()));
+    assert!(Config::parse("[web]\nlisten = \"[::]:80\"\n").is_ok_and(|config| config.web_settings().listen.is_some()));
+    assert!(Config::parse("[web]\nlisten = \"\"\n").is_ok_and(|config| config.web_settings().listen.is_none()));
     assert!(Config::parse("log_filter = \"info,clqd=loud\"\n").is_err());
     assert!(Config::parse("[scan]\nretries = 99999999999999999999\n").is_err());
     let contact = |bytes| Config::parse(&format!("[scan]\ncontact = \"{}\"\n", "x".repeat(bytes)));

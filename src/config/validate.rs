@@ -8,7 +8,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{IMPORT_KEYS, KEYS, KeySpec, ValueType, sections};
+use super::keys::{IMPORT_KEYS, KEYS, KeySpec, TOKEN_KEYS, ValueType, sections};
 use super::renamed;
 use crate::limits::TAGS_MAX;
 use crate::master::{ListUrl, check_scheme};
@@ -47,8 +47,11 @@ impl KeyLines {
     }
 }
 
-/// The section that may occur several times.
+/// Sections that may occur several times, with their keys.
+const LISTS: [(&str, &[KeySpec]); 2] = [(IMPORT, IMPORT_KEYS), (TOKEN, TOKEN_KEYS)];
+
 const IMPORT: &str = "import";
+const TOKEN: &str = "web.token";
 
 /// Most syntax errors to report.
 const SYNTAX_ERRORS_MAX: usize = 20;
@@ -188,7 +191,7 @@ impl Validator<'_> {
                     }
                 }
             } else if text == IMPORT {
-                self.imports(name, value);
+                self.list(IMPORT, name, value);
             } else if value.get_ref().is_array() && nearest(text, [IMPORT]).is_some() {
                 self.problem(name.span(), text.to_owned(), format!("unknown section; did you mean [[{IMPORT}]]?"));
             } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
@@ -208,41 +211,60 @@ impl Validator<'_> {
 
     fn section(&mut self, section: &str, table: &DeTable<'_>) {
         for (name, value) in table {
-            self.entry(section, name, value);
+            match format!("{section}.{}", name.get_ref()).as_str() {
+                TOKEN => self.list(TOKEN, name, value),
+                _ => self.entry(section, name, value),
+            }
         }
     }
 
-    /// Checks the `[[import]]` sections.
-    fn imports(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
+    /// Checks the sections of a list.
+    fn list(&mut self, list: &str, name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
         let tables = value
             .get_ref()
             .as_array()
             .map(|elements| elements.iter().map(|e| Some((e.span(), e.get_ref().as_table()?))));
         let Some(tables) = tables.and_then(Iterator::collect::<Option<Vec<_>>>) else {
-            return self.problem(name.span(), IMPORT.to_owned(), format!("is a list of sections; write [[{IMPORT}]]"));
+            return self.problem(name.span(), list.to_owned(), format!("is a list of sections; write [[{list}]]"));
         };
+        let (_, keys) = LISTS.into_iter().find(|(name, _)| *name == list).expect("a list");
         for (span, table) in tables {
-            self.import(span, table);
+            let problems = self.problems.len();
+            self.list_keys(list, keys, table);
+            match list {
+                IMPORT => self.import(span, table, problems == self.problems.len()),
+                _ => self.token(span, table),
+            }
         }
     }
 
-    fn import(&mut self, span: Range<usize>, table: &DeTable<'_>) {
-        let problems = self.problems.len();
+    fn list_keys(&mut self, list: &str, keys: &'static [KeySpec], table: &DeTable<'_>) {
         for (name, value) in table {
             let text = name.get_ref().as_ref();
-            let Some(key) = IMPORT_KEYS.iter().find(|key| key.name == text) else {
-                let names = || IMPORT_KEYS.iter().map(|key| key.name);
-                let message = match nearest(text, names()) {
-                    Some(right) => format!("unknown key; did you mean {right}?"),
-                    None => {
-                        format!("unknown key; the keys of [[{IMPORT}]] are {}", names().collect::<Vec<_>>().join(", "))
-                    }
-                };
-                self.problem(name.span(), format!("{IMPORT}.{text}"), message);
+            if let Some(key) = keys.iter().find(|key| key.name == text) {
+                self.value(key, value);
                 continue;
+            }
+            let names = || keys.iter().map(|key| key.name);
+            let message = match nearest(text, names()) {
+                Some(right) => format!("unknown key; did you mean {right}?"),
+                None => format!("unknown key; the keys of [[{list}]] are {}", names().collect::<Vec<_>>().join(", ")),
             };
-            self.value(key, value);
+            self.problem(name.span(), format!("{list}.{text}"), message);
         }
+    }
+
+    fn token(&mut self, span: Range<usize>, table: &DeTable<'_>) {
+        for key in TOKEN_KEYS {
+            if !table.iter().any(|(name, _)| name.get_ref() == key.name) {
+                let message = format!("has no key {}; `clqd token new` prints a whole section", key.name);
+                self.problem(span.clone(), TOKEN.to_owned(), message);
+            }
+        }
+    }
+
+    /// `is_valid`: no key has a problem.
+    fn import(&mut self, span: Range<usize>, table: &DeTable<'_>, is_valid: bool) {
         let value_of = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted).map(|(_, value)| value);
         if let Some(tags) = value_of("tags")
             && tags.get_ref().as_array().is_some_and(|tags| tags.len() > TAGS_MAX)
@@ -257,7 +279,7 @@ impl Validator<'_> {
             );
         };
         // If the section sets a scheme, the import does not depend on the kind of the master.
-        if problems == self.problems.len()
+        if is_valid
             && value_of("scheme").is_none()
             && let Some(Ok(url)) = master.get_ref().as_str().map(str::parse::<ListUrl>)
             && let Some(scheme) = url.server_scheme()

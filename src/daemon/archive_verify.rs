@@ -13,12 +13,12 @@ use std::time::Duration;
 use super::Shared;
 use crate::api::{ApiError, ArchiveDifference, DifferenceKind, ErrorCode, Progress, Row, VerifyRow, WeekRange};
 use crate::archive::{Archive, ArchiveError, ArchiveSettings, JobSource, RowDifference};
-use crate::control::ResponseWriter;
 use crate::daemon::engine_thread::EngineEnded;
 use crate::model::archive::{ArchiveJob, ExpectedStep, ExpectedWeek, WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::week_label;
 use crate::model::top_board::{TopBoard, TopBoards};
 use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::web::Rows;
 
 /// Most differences that are listed; further ones are only counted.
 const LISTED_MAX: u64 = 5_000;
@@ -42,11 +42,7 @@ const PLAYER_TOTAL: &str = "player_total";
 const BUILD_PAUSE: Duration = Duration::from_millis(100);
 
 impl Shared {
-    pub(super) async fn verify_archive(
-        &self,
-        range: Option<WeekRange>,
-        replies: &mut ResponseWriter,
-    ) -> Result<(), ApiError> {
+    pub(super) async fn verify_archive(&self, range: Option<WeekRange>, rows: &Rows) -> Result<(), ApiError> {
         let Ok(_verifying) = self.verifying.try_lock() else {
             return Err(ApiError::new(ErrorCode::Busy, "another verification is in progress"));
         };
@@ -55,7 +51,7 @@ impl Shared {
         let summary = VerifyRow { weeks: weeks.iter().copied().map(week_label).collect(), ..VerifyRow::default() };
         let mut verifier = Verifier {
             shared: self,
-            replies,
+            reply: rows,
             summary,
             players: BTreeSet::new(),
             unsettled: BTreeMap::new(),
@@ -65,15 +61,19 @@ impl Shared {
         };
         let verified = verifier.run(&settings, &weeks).await;
         let summary = verifier.summary;
-        self.engine.call(|thread| Ok(thread.end_verification())).await?;
+        let ending = self.engine.call(|thread| {
+            thread.end_verification();
+            Ok(())
+        });
+        ending.await?;
         verified?;
-        Ok(replies.row(Row::ArchiveVerified(summary)).await?)
+        Ok(rows.row(Row::ArchiveVerified(summary)).await?)
     }
 }
 
 struct Verifier<'a> {
     shared: &'a Shared,
-    replies: &'a mut ResponseWriter,
+    reply: &'a Rows,
     summary: VerifyRow,
     /// Players with rows in the compared weeks.
     players: BTreeSet<PlayerKey>,
@@ -280,7 +280,7 @@ impl Verifier<'_> {
             match self.shared.engine.top_boards(window, after).await.map_err(|_| EngineEnded)? {
                 TopBoards::Building => {
                     tokio::time::sleep(BUILD_PAUSE).await;
-                    self.replies.progress(Progress::default()).await?;
+                    self.reply.progress(Progress::default()).await?;
                     continue;
                 }
                 TopBoards::Deleted => return Ok(Vec::new()),
@@ -355,7 +355,7 @@ impl Verifier<'_> {
         while passes() == before && waited < limit {
             tokio::time::sleep(PASS_POLL).await;
             waited += PASS_POLL;
-            self.replies.progress(Progress::default()).await?;
+            self.reply.progress(Progress::default()).await?;
         }
         Ok(())
     }
@@ -391,7 +391,7 @@ impl Verifier<'_> {
             expected: expected.filter(|_| column.is_some()),
             found: found.filter(|_| column.is_some()),
         };
-        Ok(self.replies.row(Row::ArchiveDifference(Box::new(row))).await?)
+        Ok(self.reply.row(Row::ArchiveDifference(Box::new(row))).await?)
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Shared;
-use crate::api::{BackupRow, Progress};
-use crate::control::{ApiError, ErrorCode, ResponseEnd, ResponseWriter, Row};
+use crate::api::{ApiError, BackupRow, ErrorCode, Progress, Row};
 use crate::store::{BackupSummary, StoreError};
+use crate::web::Rows;
 
 /// How often the client's connection is checked.
 const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl Shared {
-    pub(super) async fn backup(&self, dir: String, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
+    pub(super) async fn backup(&self, dir: String, rows: &Rows) -> Result<Vec<String>, ApiError> {
         let (state_dir, disk_free_bytes_min) = {
             let config = self.config.lock().expect("config lock poisoned");
             (config.state_dir.clone(), config.store.disk_free_bytes_min)
@@ -35,38 +35,41 @@ impl Shared {
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let _stop = CancelOnDrop(is_cancelled.clone());
-        let asking = self.engine.call_later(|thread, reply| Ok(thread.backup_source(reply)));
+        let asking = self.engine.call_later(|thread, reply| {
+            thread.backup_source(reply);
+            Ok(())
+        });
         let asking = async { Ok(asking.await?) };
-        let (source, missing) = while_client_connected(asking, replies).await?;
+        let (source, missing) = while_client_connected(asking, rows).await?;
         let path = dir.clone();
         // The backup must not use the space that is reserved for the state, especially while
         // commits are paused.
         let reserve_bytes = if is_same_disk(Path::new(&dir), &state_dir) { disk_free_bytes_min } else { 0 };
         let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
-        let summary = while_client_connected(writing, replies).await?;
+        let summary = while_client_connected(writing, rows).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
         let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
         let backup = BackupRow { dir, latest_event_ms, bytes, records };
-        replies.row(Row::Backup(backup)).await?;
+        rows.row(Row::Backup(backup)).await?;
         let note = || {
             format!(
                 "{missing} changes wait in memory because the disk of the state is nearly full; they are not in the backup"
             )
         };
-        Ok(ResponseEnd { notes: (missing > 0).then(note).into_iter().collect() })
+        Ok((missing > 0).then(note).into_iter().collect())
     }
 }
 
 /// Waits for `work`, unless the client disconnects.
 async fn while_client_connected<T>(
     work: impl Future<Output = Result<T, ApiError>>,
-    replies: &mut ResponseWriter,
+    rows: &Rows,
 ) -> Result<T, ApiError> {
     tokio::pin!(work);
     loop {
         tokio::select! {
             result = &mut work => return result,
-            () = tokio::time::sleep(CLIENT_CHECK_EVERY) => replies.progress(Progress::default()).await?,
+            () = tokio::time::sleep(CLIENT_CHECK_EVERY) => rows.progress(Progress::default()).await?,
         }
     }
 }

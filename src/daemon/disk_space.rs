@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use crate::api::StoreStatus;
-use crate::control::{ApiError, ErrorCode};
+use crate::api::{ApiError, ErrorCode};
 use crate::limits::PENDING_RECORDS_MAX;
 
 /// Share of the minimum that must be free in addition before commits resume (a sixteenth):

@@ -76,7 +76,7 @@ impl Shared {
         let read = async {
             let reader = self.views.current()?.reader().clone();
             let best = tokio::task::spawn_blocking(move || read_best(&plan, &reader)).await;
-            let best = best.map_err(|_| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))?;
+            let best = best.map_err(|_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping"))?;
             best.map(Arc::new).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))
         };
         let best = self.history.best.try_get_with(key, read).await.map_err(|error| (*error).clone())?;

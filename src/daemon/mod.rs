@@ -12,7 +12,6 @@ mod archive_task;
 mod archive_verify;
 mod backup;
 mod board_builder;
-mod control_handler;
 mod disk_space;
 mod engine_thread;
 mod history;
@@ -21,6 +20,7 @@ mod list_lengths;
 mod log_rewriting;
 mod log_thread;
 mod name_search;
+mod requests;
 mod rescan_results;
 mod systemd;
 mod views;
@@ -38,14 +38,13 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::{ApiError, ErrorCode, Request, Row};
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
-use crate::control::{ApiError, ControlCounters, ErrorCode, Listener, Request, ResponseEnd, Row};
 use crate::daemon::engine_thread::{Command, EngineHandle, EngineThread, Recorders, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
@@ -58,7 +57,7 @@ use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 use crate::state::recovery::{self, Recovered};
 use crate::state::{State, log_dir};
 use crate::store::{self, StoreError};
-use crate::web::{self, WebLimits};
+use crate::web::{self, AdminSocket, ConnectionCounters, Site, WebLimits};
 
 /// Threads of a daemon with every optional part. If they cannot be created, the start fails at
 /// once, because some libraries panic or wait for ever without threads.
@@ -76,7 +75,7 @@ pub struct Daemon {
     scanner: Scanner,
     /// The result of the engine thread; closed without one if it panicked.
     engine_thread: oneshot::Receiver<anyhow::Result<()>>,
-    control: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    control: Option<web::Server>,
     /// `None`: the web interface is off.
     web: Option<web::Server>,
     heartbeat: Arc<engine_thread::Heartbeat>,
@@ -92,7 +91,8 @@ struct Shared {
     config: Mutex<Config>,
     log: Option<LogFilter>,
     counts: Arc<ScanCounters>,
-    control: Arc<ControlCounters>,
+    site: Arc<Site>,
+    admin_connections: ConnectionCounters,
     /// `None`: the web interface is off.
     web_address: Option<SocketAddr>,
     captures: Arc<CaptureCounters>,
@@ -186,12 +186,16 @@ impl Daemon {
         let state_in_use = StateInUseCheck::of(&config);
         blocking(move || state_in_use.run()).await?;
         // Before the state is opened, which takes time.
-        let web = match config.web_settings() {
-            Some(settings) => Some(web::Listener::bind(settings).await?),
+        let mut settings = config.web_settings();
+        let port = match settings.listen {
+            Some(address) => Some(web::Listener::bind(address).await?),
             None => None,
         };
-        let web_address = web.as_ref().map(web::Listener::address);
-        let web = web.map(|listener| listener.start(WebLimits::default()));
+        let web_address = port.as_ref().map(web::Listener::address);
+        settings.listen = web_address;
+        let site = Arc::new(Site::new(&settings, WebLimits::default()));
+        apply_web_settings(&site, &config)?;
+        let web = port.map(|port| site.serve(port));
         let for_state = config.clone();
         let (state, log_thread, clock) = blocking(move || open_state(&for_state, time)).await?;
         let now = {
@@ -249,7 +253,8 @@ impl Daemon {
             file,
             log,
             counts: scanner.counters(),
-            control: Arc::default(),
+            site,
+            admin_connections: ConnectionCounters::default(),
             web_address,
             captures: capture_counters,
             log_rewriter: log_rewriter_status,
@@ -264,9 +269,9 @@ impl Daemon {
             config: Mutex::new(config.clone()),
         });
         shared.apply_imports(&config);
-        let control = control.map(|listener| serve_control(listener, &shared));
-        if let Some(web) = &web {
-            web.set_backend(shared.clone());
+        shared.site.set_backend(shared.clone());
+        let control = control.map(|socket| shared.site.serve_admins(socket, shared.admin_connections.clone()));
+        if web.is_some() {
             tracing::info!(address = web_address.map(tracing::field::display), "the web interface is ready");
         }
         tokio::spawn(reload_scanner(scanner.reloader(), reload_scan_rx));
@@ -284,7 +289,7 @@ impl Daemon {
                 _ = hangup.recv() => {
                     systemd::reloading();
                     match self.shared.reload().await {
-                        Ok(end) => end.notes.iter().for_each(|note| tracing::info!("{note}")),
+                        Ok(notes) => notes.iter().for_each(|note| tracing::info!("{note}")),
                         Err(failure) => tracing::error!("{failure}; the old configuration stays in use"),
                     }
                     systemd::ready();
@@ -309,10 +314,9 @@ impl Daemon {
 
     /// Stops the parts in order. Error: the last commit failed.
     pub async fn stop(self) -> anyhow::Result<()> {
-        self.web.iter().for_each(web::Server::set_stopping);
-        if let Some((stop, serving)) = self.control {
-            _ = stop.send(());
-            _ = log_if_slow("requests of the control socket", serving).await;
+        self.shared.site.set_stopping();
+        if let Some(control) = self.control {
+            log_if_slow("requests of the control socket", control.stop()).await;
         }
         if let Some(web) = self.web {
             log_if_slow("answers of the web interface", web.stop()).await;
@@ -419,11 +423,15 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
     Ok((state, log, clock))
 }
 
-/// Answers requests on the control socket until the first value is used.
-fn serve_control(mut listener: Listener, shared: &Arc<Shared>) -> (oneshot::Sender<()>, JoinHandle<()>) {
-    listener.set_counters(shared.control.clone());
-    let (stop, stopped) = oneshot::channel();
-    (stop, tokio::spawn(listener.serve(shared.clone(), async move { _ = stopped.await })))
+/// Tokens and certificate are read again at each reload.
+fn apply_web_settings(site: &Site, config: &Config) -> anyhow::Result<()> {
+    if let Some(files) = config.tls_files() {
+        site.set_certificate(
+            files.load().context("cannot use the certificate (settings web.tls_cert and web.tls_key)")?,
+        );
+    }
+    site.set_tokens(&config.tokens());
+    Ok(())
 }
 
 async fn reload_scanner(reloader: Reloader, mut settings: mpsc::Receiver<ScanSettings>) {
@@ -434,9 +442,9 @@ async fn reload_scanner(reloader: Reloader, mut settings: mpsc::Receiver<ScanSet
     }
 }
 
-fn open_control_socket(path: &Path) -> anyhow::Result<Listener> {
+fn open_control_socket(path: &Path) -> anyhow::Result<AdminSocket> {
     create_parent(path, "control_socket")?;
-    Listener::bind(path).context("cannot open the control socket (setting control_socket)")
+    AdminSocket::bind(path).context("cannot open the control socket (setting control_socket)")
 }
 
 /// Creates the directory of a configured path.
@@ -483,7 +491,7 @@ impl Shared {
     }
 
     /// Reads the configuration file again. On an error all settings stay as they are.
-    async fn reload(&self) -> Result<ResponseEnd, ApiError> {
+    async fn reload(&self) -> Result<Vec<String>, ApiError> {
         let Some(file) = &self.file else {
             return Err(ApiError::new(
                 ErrorCode::Refused,
@@ -503,6 +511,7 @@ impl Shared {
         if let Some(log) = &self.log {
             log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
         }
+        apply_web_settings(&self.site, &config).map_err(|error| refused(format!("{error:#}")))?;
         let reloaded_config = config.clone();
         let of_windows = self.engine.call(move |thread| thread.reload(&reloaded_config, engine)).await;
         self.clock.reload(config.clock_settings());
@@ -523,6 +532,6 @@ impl Shared {
         if notes.is_empty() {
             notes.push("nothing has changed".to_owned());
         }
-        Ok(ResponseEnd { notes })
+        Ok(notes)
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::control::Row;
+use crate::api::Row;
 use crate::model::ServerKey;
 
 /// Results of one rescan queued for its client. A result takes about 500 bytes, and each

@@ -128,7 +128,7 @@ impl Views {
 }
 
 fn stopping() -> ApiError {
-    ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping")
+    ApiError::new(ErrorCode::Stopping, "the daemon is stopping")
 }
 
 impl Publisher {

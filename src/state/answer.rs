@@ -36,9 +36,6 @@ impl State {
 /// values.
 pub fn respond(view: &StateView<'_>, request: &Request) -> Result<Vec<Row>, ApiError> {
     let StateView { engine, reader: store, outbox_entries } = *view;
-    if let Some(problem) = validate::validate(request) {
-        return Err(ApiError::new(ErrorCode::BadRequest, problem));
-    }
     match request {
         Request::Status {} => {
             Ok(vec![Row::Status(Box::new(Status { engine: engine.status(), outbox_entries, ..Status::default() }))])
@@ -149,14 +146,14 @@ fn fused_rows((head, list): (FusedHead, Vec<FusedView>)) -> Vec<Row> {
 /// As [`respond`], for a process that ends after the answer. It also answers the requests for which
 /// the daemon has indexes and caches, and which take longer without them.
 pub fn respond_once(state: &mut State, request: &Request) -> Result<Vec<Row>, ApiError> {
+    if let Some(problem) = validate::check(request) {
+        return Err(ApiError::new(ErrorCode::BadRequest, problem));
+    }
     if let Some(window) = board_window_of(&state.engine, request) {
         state.ensure_boards(window).map_err(store_error)?;
     }
     if let Request::Series { .. } = request {
         state.engine.complete_site_series();
-    }
-    if let Some(problem) = validate::validate(request) {
-        return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
     let State { engine, store } = &*state;
     let reader = store.reader();

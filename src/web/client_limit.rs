@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn each_client_has_its_own_burst() {
         let settings = WebSettings {
-            listen: ([127, 0, 0, 1], 0).into(),
+            listen: None,
+            has_tls: false,
             client_requests_per_second_max: 1,
             client_burst_requests: 3,
             proxies: Vec::new(),

@@ -1,6 +1,6 @@
-//! The open connections of the web interface. If there are too many, the idle connection that has
+//! The open connections of a port or a socket. If there are too many, the idle connection that has
 //! been idle longest is closed first. So clients that only hold connections cannot lock out
-//! visitors.
+//! others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,8 +13,27 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-use super::limits::CONNECTIONS_PER_CLIENT_MAX;
-use super::metrics::WebMetrics;
+use prometheus_client::metrics::counter::Counter;
+
+use super::limits::{CONNECTIONS_OF_OWNERS, CONNECTIONS_PER_CLIENT_MAX};
+
+/// Whose connections are limited together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Holder {
+    Address(IpAddr),
+    /// Many clients: limited only in total.
+    Proxy,
+    User(u32),
+    /// Root and the user of the daemon: others cannot take all connections from them.
+    Owner,
+}
+
+/// Counters of connections since the daemon started.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionCounters {
+    pub idle_closed: Counter,
+    pub refused: Counter,
+}
 
 /// [`OpenConnection::idle_since`] while a request is answered.
 const BUSY: u64 = u64::MAX;
@@ -26,20 +45,19 @@ pub(super) struct Connections {
     max: usize,
     /// Counts changes from busy to idle, so that these have an order.
     turns: AtomicU64,
+    counters: ConnectionCounters,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     by_id: HashMap<u64, Arc<OpenConnection>>,
-    /// The number of connections of each client that is not a proxy.
-    by_client: HashMap<IpAddr, usize>,
+    by_holder: HashMap<Holder, usize>,
     next_id: u64,
 }
 
 #[derive(Debug)]
 struct OpenConnection {
-    /// `None`: a proxy, whose connections are limited only in total.
-    client: Option<IpAddr>,
+    holder: Holder,
     /// The turn at which the last answer ended, or [`BUSY`].
     idle_since: AtomicU64,
     close: CancellationToken,
@@ -67,30 +85,38 @@ pub(super) struct BusyBody {
 }
 
 impl Connections {
-    pub fn new(max: usize) -> Connections {
-        Connections { table: Mutex::default(), max, turns: AtomicU64::new(0) }
+    pub fn new(max: usize, counters: ConnectionCounters) -> Connections {
+        Connections { table: Mutex::default(), max, turns: AtomicU64::new(0), counters }
     }
 
-    /// A place for a connection of a client; `None` is a proxy. If there are too many connections, of
-    /// this client or in total, the one that is idle longest is closed. Returns no place if none is
-    /// idle.
-    pub fn open(self: &Arc<Self>, client: Option<IpAddr>, metrics: &WebMetrics) -> Option<Place> {
+    /// A place for a connection. If there are too many connections, of this holder or in total, the one that is idle
+    /// longest is closed. Returns no place if none is idle.
+    pub fn open(self: &Arc<Self>, holder: Holder) -> Option<Place> {
         let mut table = self.table();
-        let of_client = client.and_then(|client| table.by_client.get(&client)).copied().unwrap_or(0);
-        if of_client >= CONNECTIONS_PER_CLIENT_MAX {
-            table.close_idle(metrics, |connection| connection.client == client)?;
-        } else if table.by_id.len() >= self.max {
-            table.close_idle(metrics, |_| true)?;
+        let of_holder = table.by_holder.get(&holder).copied().unwrap_or(0);
+        let (of_holder_max, max) = match holder {
+            Holder::Address(_) | Holder::User(_) => (CONNECTIONS_PER_CLIENT_MAX, self.max),
+            Holder::Proxy => (usize::MAX, self.max),
+            Holder::Owner => (usize::MAX, self.max + CONNECTIONS_OF_OWNERS),
+        };
+        let has_place = match (of_holder >= of_holder_max, table.by_id.len() >= max) {
+            (true, _) => table.close_idle(&self.counters, |connection| connection.holder == holder),
+            (false, true) => table.close_idle(&self.counters, |_| true),
+            (false, false) => Some(()),
+        };
+        if has_place.is_none() {
+            self.counters.refused.inc();
+            return None;
         }
         let connection = Arc::new(OpenConnection {
-            client,
+            holder,
             idle_since: AtomicU64::new(self.turns.fetch_add(1, Ordering::Relaxed)),
             close: CancellationToken::new(),
         });
         let id = table.next_id;
         table.next_id += 1;
         table.by_id.insert(id, connection.clone());
-        client.into_iter().for_each(|client| *table.by_client.entry(client).or_default() += 1);
+        *table.by_holder.entry(holder).or_default() += 1;
         Some(Place { id, connection, connections: self.clone() })
     }
 
@@ -106,25 +132,23 @@ impl Connections {
 impl Table {
     /// Closes the connection that is idle longest of those that match. It examines all connections,
     /// some hundred, but only while there are too many. `None`: none is idle.
-    fn close_idle(&mut self, metrics: &WebMetrics, matches: impl Fn(&OpenConnection) -> bool) -> Option<()> {
+    fn close_idle(&mut self, counters: &ConnectionCounters, matches: impl Fn(&OpenConnection) -> bool) -> Option<()> {
         let idle_since = |connection: &OpenConnection| connection.idle_since.load(Ordering::Relaxed);
         let matching = self.by_id.iter().filter(|(_, connection)| matches(connection));
         let idle = matching.map(|(id, connection)| (idle_since(connection), *id)).filter(|(since, _)| *since != BUSY);
         let (_, id) = idle.min()?;
         self.remove(id)?.close.cancel();
-        metrics.idle_connections_closed.inc();
+        counters.idle_closed.inc();
         Some(())
     }
 
     /// `None`: it was removed before.
     fn remove(&mut self, id: u64) -> Option<Arc<OpenConnection>> {
         let connection = self.by_id.remove(&id)?;
-        if let Some(client) = connection.client
-            && let Some(of_client) = self.by_client.get_mut(&client)
-        {
-            *of_client -= 1;
-            if *of_client == 0 {
-                self.by_client.remove(&client);
+        if let Some(of_holder) = self.by_holder.get_mut(&connection.holder) {
+            *of_holder -= 1;
+            if *of_holder == 0 {
+                self.by_holder.remove(&connection.holder);
             }
         }
         Some(connection)
@@ -138,9 +162,9 @@ impl Place {
         Busy { connection: self.connection.clone(), connections: self.connections.clone() }
     }
 
-    /// Ends when the connection is to be closed.
-    pub async fn closed(&self) {
-        self.connection.close.cancelled().await;
+    /// Cancelled when the connection is to be closed.
+    pub fn close(&self) -> &CancellationToken {
+        &self.connection.close
     }
 }
 
@@ -188,8 +212,12 @@ impl HttpBody for BusyBody {
 mod tests {
     use super::*;
 
-    fn client(n: u8) -> Option<IpAddr> {
-        Some(IpAddr::from([192, 0, 2, n]))
+    fn client(n: u8) -> Holder {
+        Holder::Address(IpAddr::from([192, 0, 2, n]))
+    }
+
+    fn connections(max: usize) -> Arc<Connections> {
+        Arc::new(Connections::new(max, ConnectionCounters::default()))
     }
 
     fn is_closed(place: &Place) -> bool {
@@ -198,10 +226,9 @@ mod tests {
 
     #[test]
     fn longest_idle_connection_makes_place() {
-        let metrics = WebMetrics::default();
-        let connections = Arc::new(Connections::new(3));
-        let open = |n| connections.open(client(n), &metrics);
-        let (first, second, third) = (open(1).unwrap(), open(2).unwrap(), connections.open(None, &metrics).unwrap());
+        let connections = connections(3);
+        let open = |n| connections.open(client(n));
+        let (first, second, third) = (open(1).unwrap(), open(2).unwrap(), connections.open(Holder::Proxy).unwrap());
         let busy = first.begin_request();
         drop(second.begin_request());
         let fourth = open(4).expect("the third is idle longest");
@@ -213,24 +240,37 @@ mod tests {
         drop((all_busy, busy));
         let fifth = open(5).expect("a place");
         assert_eq!([&first, &second, &fourth, &fifth].map(is_closed), [false, true, false, false]);
-        assert_eq!(metrics.idle_connections_closed.get(), 2);
+        assert_eq!(connections.counters.idle_closed.get(), 2);
         drop((first, second, fourth, fifth));
         let table = connections.table();
-        assert!(table.by_id.is_empty() && table.by_client.is_empty(), "{table:?}");
+        assert!(table.by_id.is_empty() && table.by_holder.is_empty(), "{table:?}");
     }
 
     #[test]
     fn client_with_too_many_connections_loses_its_own() {
-        let metrics = WebMetrics::default();
-        let connections = Arc::new(Connections::new(1_000));
-        let other = connections.open(client(1), &metrics).unwrap();
+        let connections = connections(1_000);
+        let other = connections.open(client(1)).unwrap();
         let places: Vec<Place> =
-            (0..=CONNECTIONS_PER_CLIENT_MAX).map(|_| connections.open(client(2), &metrics).unwrap()).collect();
+            (0..=CONNECTIONS_PER_CLIENT_MAX).map(|_| connections.open(client(2)).unwrap()).collect();
         assert_eq!(places.iter().position(is_closed), Some(0));
         assert_eq!(connections.count(), 1 + CONNECTIONS_PER_CLIENT_MAX);
         let requests: Vec<Busy> = places.iter().map(Place::begin_request).collect();
-        assert!(connections.open(client(2), &metrics).is_none());
+        assert!(connections.open(client(2)).is_none());
         drop(requests);
         assert!(!is_closed(&other));
+    }
+
+    #[test]
+    fn busy_connections_of_others_leave_some_for_owners() {
+        let connections = connections(2);
+        let places = [1, 2].map(|user| connections.open(Holder::User(user)).unwrap());
+        let busy = places.each_ref().map(Place::begin_request);
+        assert!(connections.open(Holder::User(3)).is_none());
+        let owners: Vec<Place> = (0..CONNECTIONS_OF_OWNERS).map(|_| connections.open(Holder::Owner).unwrap()).collect();
+        let of_owners: Vec<Busy> = owners.iter().map(Place::begin_request).collect();
+        assert!(connections.open(Holder::Owner).is_none(), "all are busy");
+        assert_eq!(connections.counters.refused.get(), 2);
+        drop((busy, of_owners));
+        connections.open(Holder::User(3)).expect("the place of an idle connection");
     }
 }

@@ -1,12 +1,14 @@
 //! What all requests of the web interface share: the way to the engine, the request rates and
 //! the metrics.
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_rustls::rustls::ServerConfig;
 
 use super::answer_cache::AnswerCache;
 use super::client_address::Proxies;
@@ -15,6 +17,7 @@ use super::limits::{ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, ENGINE_REQUES
 use super::live_streams::{LiveFeeds, LiveStreams};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
+use super::tokens::{Token, Tokens};
 use super::{Backend, PublicUrl, WebLimits, WebSettings};
 use crate::api::{Request, Row, Status, json};
 use crate::model::url::ServerUrl;
@@ -42,10 +45,17 @@ pub(super) struct WebContext {
     pub clients: ClientLimits,
     pub answers: AnswerCache,
     pub metrics: WebMetrics,
+    tokens: RwLock<Arc<Tokens>>,
+    /// `None`: the port has no TLS.
+    tls: RwLock<Option<Arc<ServerConfig>>>,
 }
 
 impl WebContext {
     pub fn new(settings: &WebSettings, limits: WebLimits) -> WebContext {
+        let of_listener = || {
+            let address = settings.listen.unwrap_or((Ipv4Addr::LOCALHOST, 80).into());
+            PublicUrl::of_listener(address, settings.has_tls)
+        };
         WebContext {
             backend: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
@@ -57,18 +67,38 @@ impl WebContext {
             live_streams: Arc::default(),
             live_feeds: LiveFeeds::default(),
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
-            public_url: settings.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(settings.listen)),
+            public_url: settings.public_url.clone().unwrap_or_else(of_listener),
             limits,
             proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),
             answers: AnswerCache::default(),
             metrics: WebMetrics::default(),
+            tokens: RwLock::new(Arc::new(Tokens::new(&[]))),
+            tls: RwLock::default(),
         }
     }
 
     /// The state is open: requests are answered from now on.
     pub fn set_backend(&self, backend: Arc<dyn Backend>) {
         assert!(self.backend.set(backend).is_ok(), "the state is opened once");
+    }
+
+    /// Who may send requests of admins over the port.
+    pub fn tokens(&self) -> Arc<Tokens> {
+        self.tokens.read().expect("no code panics while holding the lock").clone()
+    }
+
+    pub fn set_tokens(&self, tokens: &[Token]) {
+        *self.tokens.write().expect("no code panics while holding the lock") = Arc::new(Tokens::new(tokens));
+    }
+
+    /// The certificate of the port; `None`: it has no TLS.
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.read().expect("no code panics while holding the lock").clone()
+    }
+
+    pub fn set_certificate(&self, tls: Arc<ServerConfig>) {
+        *self.tls.write().expect("no code panics while holding the lock") = Some(tls);
     }
 
     /// Changes by admins until now.
@@ -82,12 +112,12 @@ impl WebContext {
     }
 
     /// The connection to the engine. Error: the daemon is starting or stopping.
-    fn backend(&self) -> Result<&dyn Backend, Problem> {
+    pub fn backend(&self) -> Result<Arc<dyn Backend>, Problem> {
         if self.is_stopping.load(Ordering::Relaxed) {
             return Err(Problem::new(ProblemKind::Stopping, "the daemon is stopping"));
         }
         let starting = || Problem::new(ProblemKind::Starting, "the daemon is opening its state");
-        self.backend.get().map(|backend| &**backend).ok_or_else(starting)
+        self.backend.get().cloned().ok_or_else(starting)
     }
 
     /// Sends a request to the engine. At most [`ENGINE_REQUESTS_MAX`] requests are at the engine at

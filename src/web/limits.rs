@@ -7,6 +7,9 @@ use std::time::Duration;
 /// apply to proxies.
 pub const CONNECTIONS_PER_CLIENT_MAX: usize = 64;
 
+/// Connections of the control socket that only root and the user of the daemon may have, besides those of everybody.
+pub const CONNECTIONS_OF_OWNERS: usize = 8;
+
 /// Most clients whose request rate is remembered; a few MB. Further ones share one limit.
 pub const CLIENTS_MAX: usize = 50_000;
 
@@ -105,6 +108,19 @@ impl Default for WebLimits {
             compute_wait: Duration::from_secs(2),
             engine_timeout: Duration::from_secs(5),
             shutdown_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+impl WebLimits {
+    /// Limits of the control socket. Admins are trusted more than visitors: their requests may take long.
+    pub fn of_admins() -> WebLimits {
+        WebLimits {
+            connections_max: 64,
+            head_timeout: Duration::from_secs(300),
+            connection_age_max: Duration::from_secs(365 * 86_400),
+            last_answer_timeout: Duration::from_secs(2),
+            ..WebLimits::default()
         }
     }
 }

@@ -1,10 +1,14 @@
-//! The web interface: health, metrics and rankings over HTTP, read-only (docs/web.md).
+//! The HTTP server, with two doors: a port for visitors, which only reads (docs/web.md), and the control socket
+//! for admins (docs/commands.md).
 //!
-//! Like the control socket it sends requests of [`crate::api`] to the daemon and returns their
-//! rows; it computes nothing itself. Its clients are not trusted: [`visitor`] decides which fields
+//! It sends requests of [`crate::api`] to the daemon and returns their
+//! rows; it computes nothing itself. Visitors are not trusted: [`visitor`] decides which fields
 //! they see, and [`limits`] bounds every resource that they can use.
 //!
-//! - [`listener`]: the port, and the timeouts of its connections; [`connections`]: their number.
+//! - [`listener`]: both doors, and the timeouts of their connections; [`door`]: what they have in common;
+//!   [`connections`]: the number of their connections.
+//! - [`admin`]: the control socket, and the requests of admins; [`tokens`]: who may send them over the port, with
+//!   [`tls`].
 //! - [`router`]: the routes, and the checks that every request passes.
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
 //! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client;
@@ -16,6 +20,7 @@
 //!   it; [`accept_encoding`] says whether a client gets it compressed.
 
 mod accept_encoding;
+mod admin;
 mod answer;
 mod answer_cache;
 mod banners;
@@ -23,6 +28,7 @@ mod client_address;
 mod client_limit;
 mod connections;
 mod context;
+mod door;
 mod health;
 pub mod limits;
 mod listener;
@@ -34,25 +40,34 @@ mod public_url;
 mod query;
 mod router;
 mod segment;
+mod tls;
+mod tokens;
 mod v1;
 mod visitor;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use cidr::IpCidr;
 use futures_util::future::BoxFuture;
 
 use crate::api::{ApiError, Request, Row};
 
+pub use self::admin::{AdminSocket, Disconnected, Rows, SocketError};
+pub use self::connections::ConnectionCounters;
 pub use self::limits::WebLimits;
-pub use self::listener::{Listener, Server, WebError};
+pub use self::listener::{Listener, Server, Site, WebError};
 pub use self::public_url::{BadPublicUrl, PublicUrl};
+pub use self::tls::{TlsError, TlsFiles};
+pub use self::tokens::{Token, TokenHash, new_token};
 
 /// Settings of the web interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebSettings {
-    /// Port 0 is any free port.
-    pub listen: SocketAddr,
+    /// Port 0 is any free port; `None`: there is no website.
+    pub listen: Option<SocketAddr>,
+    /// The certificate is set later.
+    pub has_tls: bool,
     /// Requests of one client: see [`client_limit`].
     pub client_requests_per_second_max: u32,
     pub client_burst_requests: u32,
@@ -66,6 +81,9 @@ pub struct WebSettings {
 pub trait Backend: Send + Sync + 'static {
     /// Returns all rows of the answer. Dropping the future withdraws the request.
     fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>>;
+
+    /// Executes a request of an admin: sends its rows, and returns notes. Dropping the future ends the request.
+    fn run(self: Arc<Self>, request: Request, rows: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>>;
 
     /// A number that grows with every change by an admin. Answers with a smaller number are not
     /// used any more.

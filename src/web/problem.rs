@@ -1,7 +1,7 @@
 //! Errors as `application/problem+json` (RFC 9457). Their types are stable: programs compare
 //! them, people read `detail`.
 
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -18,6 +18,10 @@ pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
 pub(super) enum ProblemKind {
     BadRequest,
+    /// There is no token, or a wrong one.
+    Unauthorized,
+    /// The token does not permit it.
+    Forbidden,
     NotFound,
     /// It existed, and an admin removed it.
     Removed,
@@ -52,6 +56,19 @@ impl ProblemKind {
         format!("/problems/{}", self.spec().name)
     }
 
+    /// `None`: an internal error, whose message only admins see.
+    pub fn of(code: ErrorCode) -> Option<ProblemKind> {
+        match code {
+            ErrorCode::BadRequest => Some(ProblemKind::BadRequest),
+            ErrorCode::NotFound => Some(ProblemKind::NotFound),
+            ErrorCode::Removed => Some(ProblemKind::Removed),
+            ErrorCode::Refused => Some(ProblemKind::Conflict),
+            ErrorCode::Busy => Some(ProblemKind::Busy),
+            ErrorCode::Stopping => Some(ProblemKind::Stopping),
+            ErrorCode::Internal | ErrorCode::Other => None,
+        }
+    }
+
     pub fn of_name(name: &str) -> Option<ProblemKind> {
         ProblemKind::iter().find(|kind| kind.spec().name == name)
     }
@@ -63,6 +80,18 @@ impl ProblemKind {
                 "bad_request",
                 "Invalid request",
                 "A parameter is unknown, missing or invalid, or the path or a header is. The detail says which one.",
+            ),
+            ProblemKind::Unauthorized => (
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "A token is needed",
+                "Only admins may send this request: with a token of the configuration, as Authorization: Bearer.",
+            ),
+            ProblemKind::Forbidden => (
+                StatusCode::FORBIDDEN,
+                "forbidden",
+                "Not permitted",
+                "The token does not permit this request, or it was sent without TLS.",
             ),
             ProblemKind::NotFound => (
                 StatusCode::NOT_FOUND,
@@ -201,23 +230,10 @@ impl Problem {
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Problem {
-        let kind = match error.code {
-            ErrorCode::BadRequest => ProblemKind::BadRequest,
-            ErrorCode::NotFound => ProblemKind::NotFound,
-            ErrorCode::Removed => ProblemKind::Removed,
-            ErrorCode::Refused => ProblemKind::Conflict,
-            ErrorCode::Busy => ProblemKind::Busy,
-            ErrorCode::ShuttingDown => ProblemKind::Stopping,
-            ErrorCode::LineTooLong
-            | ErrorCode::MalformedLine
-            | ErrorCode::UnsupportedVersion
-            | ErrorCode::UnknownCommand
-            | ErrorCode::Internal
-            | ErrorCode::Other => {
-                // Such a message may name files.
-                tracing::error!(error = error.message, "a request of the web interface failed");
-                return Problem::internal();
-            }
+        let Some(kind) = ProblemKind::of(error.code) else {
+            // Such a message may name files.
+            tracing::error!(error = error.message, "a request of the web interface failed");
+            return Problem::internal();
         };
         Problem::new(kind, error.message)
     }
@@ -231,6 +247,9 @@ impl IntoResponse for Problem {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.kind == ProblemKind::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if self.kind == ProblemKind::MethodNotAllowed {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -19,9 +19,10 @@ pub struct BadPublicUrl(String);
 
 impl PublicUrl {
     /// The address of a listener: right for visitors who connect to it directly.
-    pub fn of_listener(address: SocketAddr) -> PublicUrl {
+    pub fn of_listener(address: SocketAddr, has_tls: bool) -> PublicUrl {
+        let scheme = if has_tls { "https" } else { "http" };
         // A socket address may have an IPv6 zone, which a URL may not.
-        PublicUrl(format!("http://{}", SocketAddr::new(address.ip(), address.port())))
+        PublicUrl(format!("{scheme}://{}", SocketAddr::new(address.ip(), address.port())))
     }
 
     pub fn as_str(&self) -> &str {
@@ -77,7 +78,7 @@ mod tests {
             ("[2001:db8::7]:8480", "http://[2001:db8::7]:8480"),
             ("[fe80::7%2]:8480", "http://[fe80::7]:8480"),
         ] {
-            let url = PublicUrl::of_listener(address.parse().expect("an address"));
+            let url = PublicUrl::of_listener(address.parse().expect("an address"), false);
             assert_eq!(url.as_str(), want);
             assert_eq!(want.parse(), Ok(url));
         }

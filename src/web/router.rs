@@ -1,6 +1,6 @@
 //! The routes, and the checks that every request passes.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderValue, Method, StatusCode, Uri, Version};
+use axum::http::{Extensions, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -20,13 +20,11 @@ use tower_http::compression::CompressionLayer;
 use super::answer::moved_to;
 use super::client_address::Client;
 use super::context::WebContext;
+use super::door::Peer;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
-use super::{accept_encoding, answer_cache, banners, health, metrics, pages, v1};
-
-/// The address that a request came from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub SocketAddr);
+use super::tokens::Caller;
+use super::{accept_encoding, admin, answer_cache, banners, health, metrics, pages, v1};
 
 /// Routes without pages, besides the API.
 const FOR_PROGRAMS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -34,6 +32,7 @@ const FOR_PROGRAMS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// Liveness and readiness are reported to clients that have exceeded their rate, too.
 const UNLIMITED_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 
+/// The routes of visitors and of admins, who are those with a [`Caller`].
 pub(super) fn router(context: Arc<WebContext>) -> Router {
     let cached = Router::new()
         .merge(pages::routes())
@@ -47,12 +46,16 @@ pub(super) fn router(context: Arc<WebContext>) -> Router {
         .nest("/api/v1", v1::stream_routes())
         .route("/metrics", get(metrics::endpoint::metrics).layer(CompressionLayer::new()))
         .merge(cached)
+        .merge(admin::routes())
         .fallback(not_found)
         .layer(from_fn_with_state(context.clone(), check))
         .with_state(context)
 }
 
-async fn not_found(uri: Uri) -> Response {
+async fn not_found(method: Method, uri: Uri) -> Response {
+    if method == Method::POST {
+        return admin::unknown_request(uri.path()).into_response();
+    }
     error_response(uri.path(), Problem::not_found(format!("there is no {}", uri.path())))
 }
 
@@ -68,17 +71,36 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
     let began = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     accept_encoding::normalise(request.headers_mut());
-    let &Peer(peer) = request.extensions().get::<Peer>().expect("the listener adds the address");
-    let client = context.proxies.client_of(peer.ip(), request.headers());
+    let &peer = request.extensions().get::<Peer>().expect("the listener adds it");
+    let (client, caller) = match peer {
+        Peer::Address { address, is_private } => {
+            let client = context.proxies.client_of(address.ip(), request.headers());
+            (client, context.tokens().caller(request.headers(), client, is_private).await)
+        }
+        Peer::Process => (Ipv4Addr::LOCALHOST.into(), Ok(Some(Caller::Local))),
+    };
     request.extensions_mut().insert(Client(client));
+    let problem = match caller {
+        Ok(caller) => {
+            let problem = problem_of(&context, &request, &route, client, caller.as_ref());
+            request.extensions_mut().extend(caller.map(extension).unwrap_or_default());
+            problem
+        }
+        Err(problem) => Some(problem),
+    };
     let mut response = if is_preflight(&request) {
         preflight_response()
-    } else if let Some(problem) = problem_of(&context, &request, &route, client) {
+    } else if let Some(problem) = problem {
         error_response(request.uri().path(), problem)
     } else if let Some(path) = without_trailing_slash(request.uri()) {
         moved_to(&path)
     } else {
-        next.run(request).await
+        let path = (*request.method() == Method::POST).then(|| request.uri().path().to_owned());
+        let response = next.run(request).await;
+        match path.filter(|_| response.status() == StatusCode::METHOD_NOT_ALLOWED) {
+            Some(path) => admin::unknown_request(&path).into_response(),
+            None => response,
+        }
     };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -86,6 +108,12 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     context.metrics.count(route, response.status(), began.elapsed());
     response
+}
+
+fn extension(caller: Caller) -> Extensions {
+    let mut extensions = Extensions::new();
+    extensions.insert(caller);
+    extensions
 }
 
 /// Whether a browser asks if a page of another site may send a request: one with `If-None-Match`, for
@@ -114,8 +142,20 @@ fn without_trailing_slash(uri: &Uri) -> Option<String> {
     Some(format!("/{path}{query}"))
 }
 
-fn problem_of(context: &WebContext, request: &Request, route: &str, client: IpAddr) -> Option<Problem> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+/// `caller`: an admin.
+fn problem_of(
+    context: &WebContext,
+    request: &Request,
+    route: &str,
+    client: IpAddr,
+    caller: Option<&Caller>,
+) -> Option<Problem> {
+    let is_post = *request.method() == Method::POST;
+    if is_post && caller.is_none() && request.uri().path().starts_with("/api/") && !context.tokens().is_empty() {
+        return Some(Problem::new(ProblemKind::Unauthorized, "this request needs a token: Authorization: Bearer"));
+    }
+    let is_allowed = matches!(*request.method(), Method::GET | Method::HEAD) || (is_post && caller.is_some());
+    if !is_allowed {
         // The message does not contain the method, because a method may be any string.
         return Some(Problem::new(ProblemKind::MethodNotAllowed, "only GET and HEAD are supported"));
     }
@@ -132,7 +172,7 @@ fn problem_of(context: &WebContext, request: &Request, route: &str, client: IpAd
     if hosts > 1 || (hosts == 0 && request.version() >= Version::HTTP_11) {
         return Some(Problem::bad_request(format!("there are {hosts} fields Host; expected one")));
     }
-    if UNLIMITED_ROUTES.contains(&route) {
+    if UNLIMITED_ROUTES.contains(&route) || caller.is_some() {
         return None;
     }
     let wait = context.clients.check(client).err()?;

@@ -19,18 +19,19 @@ use crate::api::Status;
 const NEVER: Duration = Duration::from_secs(3_600);
 
 /// A port without a backend.
-async fn start(limits: WebLimits) -> (Server, SocketAddr) {
-    let listen = ([127, 0, 0, 1], 0).into();
+async fn start(limits: WebLimits) -> (Site, Server, SocketAddr) {
     let settings = WebSettings {
-        listen,
+        listen: None,
+        has_tls: false,
         client_requests_per_second_max: 100_000,
         client_burst_requests: 100_000,
         proxies: vec!["127.0.0.0/8".parse().expect("a network")],
         public_url: None,
     };
-    let listener = Listener::bind(settings).await.expect("a free port");
-    let address = listener.address();
-    (listener.start(limits), address)
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+    let (address, site) = (listener.address(), Site::new(&settings, limits));
+    let server = site.serve(listener);
+    (site, server, address)
 }
 
 fn long_limits() -> WebLimits {
@@ -102,6 +103,10 @@ impl Backend for SlowEngine {
         .boxed()
     }
 
+    fn run(self: Arc<Self>, _: Request, _: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>> {
+        unreachable!("visitors have no such requests")
+    }
+
     fn changes(&self) -> u64 {
         0
     }
@@ -109,17 +114,17 @@ impl Backend for SlowEngine {
 
 #[tokio::test]
 async fn readiness_follows_start_and_stop() {
-    let (server, address) = start(long_limits()).await;
+    let (site, server, address) = start(long_limits()).await;
     check(&get(address, "/readyz").await, 503, r#""code":"starting""#);
     check(&get(address, "/api/v1/servers").await, 503, r#""type":"/problems/starting""#);
     check(&get(address, "/healthz").await, 200, "ok\n");
     check(&get(address, "/metrics").await, 200, "\nclqd_engine_responding 0.0\n");
     let engine = SlowEngine::new();
     engine.permits.add_permits(100);
-    server.set_backend(engine);
+    site.set_backend(engine);
     check(&get(address, "/readyz").await, 200, r#""ready":true"#);
     check(&get(address, "/api/v1/servers").await, 200, r#"{"servers":[],"next":null}"#);
-    server.set_stopping();
+    site.set_stopping();
     check(&get(address, "/readyz").await, 503, r#""code":"stopping""#);
     check(&get(address, "/api/v1/servers?limit=7").await, 503, r#""type":"/problems/stopping""#);
     check(&get(address, "/healthz").await, 200, "ok\n");
@@ -130,9 +135,9 @@ async fn readiness_follows_start_and_stop() {
 #[tokio::test]
 async fn engine_that_does_not_answer_gives_503_and_requests_are_withdrawn() {
     let limits = WebLimits { engine_timeout: Duration::from_millis(20), ..long_limits() };
-    let (server, address) = start(limits).await;
+    let (site, server, address) = start(limits).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let answer = get(address, "/api/v1/servers").await;
     check(&answer, 503, r#""type":"/problems/busy""#);
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
@@ -144,9 +149,9 @@ async fn engine_that_does_not_answer_gives_503_and_requests_are_withdrawn() {
 
 #[tokio::test]
 async fn few_requests_are_at_the_engine_at_once() {
-    let (server, address) = start(long_limits()).await;
+    let (site, server, address) = start(long_limits()).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut waiting = Vec::new();
     for number in 0..20 {
         waiting.push(send(address, &format!("/api/v1/servers?text={number}")).await);
@@ -167,9 +172,9 @@ async fn few_requests_are_at_the_engine_at_once() {
 /// Many readers of the status cause one request.
 #[tokio::test]
 async fn status_is_requested_once_for_all_who_wait() {
-    let (server, address) = start(long_limits()).await;
+    let (site, server, address) = start(long_limits()).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut waiting = Vec::new();
     for _ in 0..10 {
         waiting.push(send(address, "/readyz").await);
@@ -190,9 +195,9 @@ async fn status_is_requested_once_for_all_who_wait() {
 /// Clients that request many different answers get 503, and all others their answer.
 #[tokio::test]
 async fn few_answers_are_computed_at_once() {
-    let (server, address) = start(long_limits()).await;
+    let (site, server, address) = start(long_limits()).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut waiting = Vec::new();
     for number in 0..COMPUTED_AT_ONCE_MAX {
         waiting.push(send(address, &format!("/api/v1/servers?text={number}")).await);
@@ -220,9 +225,9 @@ async fn few_answers_are_computed_at_once() {
 /// While there is a place in the queue, a request waits for a moment instead of being refused.
 #[tokio::test]
 async fn requests_beyond_those_that_are_computed_wait() {
-    let (server, address) = start(WebLimits { compute_wait: NEVER, ..long_limits() }).await;
+    let (site, server, address) = start(WebLimits { compute_wait: NEVER, ..long_limits() }).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut waiting = Vec::new();
     let requests = COMPUTED_AT_ONCE_MAX + 20;
     for number in 0..requests {
@@ -259,7 +264,7 @@ fn send_queue_bytes(server: SocketAddr, client: SocketAddr) -> Option<usize> {
 #[tokio::test]
 async fn unread_answers_are_small_and_dropped() {
     let limits = WebLimits { unread_timeout: Duration::from_secs(1), ..long_limits() };
-    let (server, address) = start(limits).await;
+    let (_site, server, address) = start(limits).await;
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
     let mut stream = socket.connect(address).await.expect("connected");
@@ -280,9 +285,9 @@ async fn unread_answers_are_small_and_dropped() {
 /// Many readers of one answer cause one request.
 #[tokio::test]
 async fn same_answer_is_computed_once_for_all_who_wait() {
-    let (server, address) = start(long_limits()).await;
+    let (site, server, address) = start(long_limits()).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut waiting = Vec::new();
     for _ in 0..20 {
         waiting.push(send(address, "/api/v1/servers").await);
@@ -302,9 +307,9 @@ async fn same_answer_is_computed_once_for_all_who_wait() {
 
 #[tokio::test]
 async fn connections_beyond_the_maximum_close_idle_ones_or_are_refused() {
-    let (server, address) = start(WebLimits { connections_max: 3, ..long_limits() }).await;
+    let (site, server, address) = start(WebLimits { connections_max: 3, ..long_limits() }).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut idle = Vec::new();
     for _ in 0..3 {
         let mut stream = TcpStream::connect(address).await.expect("connected");
@@ -363,8 +368,8 @@ async fn slow_clients_are_disconnected() {
         (b"", WebLimits { connection_age_max: NEVER, ..limits }),
         (b"GET /api/v1/servers HTTP/1.1\r\nhost: x\r\n\r\n", WebLimits { head_timeout: NEVER, ..limits }),
     ] {
-        let (server, address) = start(limits).await;
-        server.set_backend(SlowEngine::new());
+        let (site, server, address) = start(limits).await;
+        site.set_backend(SlowEngine::new());
         let mut stream = TcpStream::connect(address).await.expect("connected");
         stream.write_all(text).await.expect("sent");
         let mut answer = Vec::new();
@@ -377,9 +382,9 @@ async fn slow_clients_are_disconnected() {
 
 #[tokio::test]
 async fn answer_in_progress_is_finished_at_a_stop() {
-    let (server, address) = start(long_limits()).await;
+    let (site, server, address) = start(long_limits()).await;
     let engine = SlowEngine::new();
-    server.set_backend(engine.clone());
+    site.set_backend(engine.clone());
     let mut stream = send(address, "/api/v1/servers").await;
     while engine.running.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::database::{Database, Server};
 use crate::scans;
+use clqd::api::{Request, Row};
 use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::config::Config;
-use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
 use clqd::engine::{EngineSettings, StoreReader as _, WriterPlan, WriterRefusal};
 use clqd::model::archive::ResyncStep;

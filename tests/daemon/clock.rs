@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::sandbox::{self, Sandbox, WAIT_MAX, fleet, wait_until};
 use crate::shim::Shim;
+use clqd::api::{Request, Row};
 use clqd::clock::{Reading, TimeSource};
 use clqd::config::Config;
-use clqd::control::{Request, Row};
 use clqd::daemon::Daemon;
 use clqd::fleet::{FaultShares, Fleet};
 use clqd::model::calendar::{Calendar, DAY_MS, MINUTE_MS, week_label};

@@ -15,7 +15,8 @@ use std::time::Duration;
 use crate::sandbox::{
     self, Daemon, Sandbox, closed_port_url, fleet, send_request, silent_socket, wait_for, wait_until,
 };
-use clqd::control::{ApiError, ClientError, ErrorCode, Request};
+use clqd::api::{ApiError, ErrorCode, Request};
+use clqd::client::ClientError;
 use clqd::fleet::{FaultShares, Fleet};
 use clqd::model::ServerUrl;
 use nix::sys::signal::Signal;

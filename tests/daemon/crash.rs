@@ -32,8 +32,9 @@ use std::time::{Duration, Instant};
 
 use crate::database::Database;
 use crate::sandbox::{self, Sandbox, closed_port_url, fleet, number, rows, seed, send_request, wait_for};
+use clqd::api::{ErrorCode, Request, Row};
 use clqd::api::{RescanSelector, ScanResult, ServerFilter};
-use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::client::{Client, ClientError};
 use clqd::engine::Outcome;
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};

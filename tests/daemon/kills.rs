@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::load::{CLOSED_WEEKS, Load, Position, prepare};
 use crate::sandbox::{Sandbox, copy, fleet, number, seed};
-use clqd::control::ClientError;
+use clqd::client::ClientError;
 use clqd::fleet::FaultShares;
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use nix::sys::signal::{Signal, kill};

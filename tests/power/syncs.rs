@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use clqd::control::{ClientError, Request};
+use clqd::api::Request;
+use clqd::client::ClientError;
 use clqd::fleet::{FaultShares, Fleet};
 
 use crate::http;

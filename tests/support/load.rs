@@ -11,7 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::api::{ErrorCode, Request, Row};
+use clqd::client::{Client, ClientError};
 use clqd::fleet::Fleet;
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::model::ServerUrl;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use clqd::control::{Client, ClientError, Request, Row};
+use clqd::api::{Request, Row};
+use clqd::client::{Client, ClientError};
 use clqd::fleet::{FaultShares, Fleet, Ports, ProtocolShares, RateLimit, ServeSettings, World, world};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -333,9 +334,9 @@ impl Daemon {
     pub fn wait_until_ready(&mut self) {
         let began = Instant::now();
         loop {
-            if let Ok(mut client) = Client::connect(&self.socket)
-                && client.send(&Request::Status {}, &mut |_| Ok(())).is_ok()
-            {
+            // A client waits, which a thread of a test's runtime may not.
+            let answers = || Client::connect(&self.socket)?.send(&Request::Status {}, &mut |_| Ok(()));
+            if std::thread::scope(|scope| scope.spawn(answers).join().expect("no panic").is_ok()) {
                 return;
             }
             if let Some(status) = self.child.try_wait().expect("a child process") {

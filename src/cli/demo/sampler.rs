@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 
+use crate::api::{Request, Row};
 use crate::api::{ServerFilter, Status};
-use crate::control::{Request, Row};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 use crate::model::server::Class;

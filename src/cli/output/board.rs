@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use crate::api::Row;
 use crate::cli::output::format::{bytes, format_time, group_digits, relative_time, sanitize, score, score_heading};
 use crate::cli::output::table::{self, Align, Column, Table};
-use crate::control::Row;
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::view::board::{

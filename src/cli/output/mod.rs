@@ -14,6 +14,7 @@ pub mod table;
 
 use std::io::{self, Write};
 
+use crate::api::Row;
 use crate::api::json;
 use crate::api::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
 use crate::cli::output::format::{
@@ -21,7 +22,6 @@ use crate::cli::output::format::{
     time_utc,
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
-use crate::control::Row;
 use crate::model::row::Ranking;
 use crate::model::view::board::OrderView;
 use crate::model::view::{PlayerView, PlayerWeekView, Top};

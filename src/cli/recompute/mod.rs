@@ -20,12 +20,12 @@ use self::report::{BoardReport, LogReport, SettingReport, SettingsReport, StateT
 use super::admin::send;
 use super::arguments::{parse_tag, parse_url};
 use super::replay::{Replay, default_memory_bytes, parse_size};
+use crate::api::Request;
 use crate::board::comparison::{Comparison, NamedPlayer, Placing, compare};
 use crate::cli::context::CliContext;
 use crate::cli::recorded_logs::RecordedLogs;
 use crate::cli::stdio::{Output, note};
 use crate::config::Config;
-use crate::control::Request;
 use crate::engine::ViewError;
 use crate::log::{EachEvent, LogEvent};
 use crate::model::calendar::{Calendar, week_label};

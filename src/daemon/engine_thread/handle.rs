@@ -12,10 +12,12 @@ use crate::archive::SourceClosed;
 /// long.
 const QUEUE_MAX: usize = 256;
 
+type Work = Box<dyn FnOnce(&mut EngineThread) -> anyhow::Result<()> + Send>;
+
 /// What the engine thread receives.
 pub(in crate::daemon) enum Command {
     /// Takes some milliseconds at most, because scans wait meanwhile. An error ends the thread.
-    Work(Box<dyn FnOnce(&mut EngineThread) -> anyhow::Result<()> + Send>),
+    Work(Work),
     /// Stops sending probes; outcomes are still applied.
     StopScanning,
     /// Commit and end.
@@ -33,7 +35,7 @@ pub(in crate::daemon) struct EngineEnded;
 
 impl From<EngineEnded> for ApiError {
     fn from(ended: EngineEnded) -> ApiError {
-        ApiError::new(ErrorCode::ShuttingDown, ended.to_string())
+        ApiError::new(ErrorCode::Stopping, ended.to_string())
     }
 }
 

@@ -13,6 +13,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::connections::ConnectionCounters;
+
 /// Upper bounds of the durations of requests, s. The engine answers within some ms; the last
 /// bound is twice its timeout.
 const DURATION_BUCKETS_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
@@ -27,8 +29,7 @@ pub(super) struct WebMetrics {
     requests: Family<Labels, Counter>,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
     pub connections: Gauge,
-    pub connections_refused: Counter,
-    pub idle_connections_closed: Counter,
+    pub connection_counters: ConnectionCounters,
 }
 
 impl Default for WebMetrics {
@@ -36,18 +37,17 @@ impl Default for WebMetrics {
         let mut registry = Registry::with_prefix("clqd");
         let requests = Family::default();
         let durations = Family::new_with_constructor((|| Histogram::new(DURATION_BUCKETS_S)) as fn() -> Histogram);
-        let (connections, connections_refused) = (Gauge::default(), Counter::default());
-        let idle_connections_closed = Counter::default();
+        let (connections, connection_counters) = (Gauge::default(), ConnectionCounters::default());
         let help = "Requests of the web interface, by route and status";
         registry.register("web_requests", help, requests.clone());
         let help = "Time from the head of a request to the head of its answer, by route, s";
         registry.register("web_request_duration_seconds", help, durations.clone());
         registry.register("web_connections", "Open connections of the web interface", connections.clone());
         let help = "Connections that were refused because too many were open";
-        registry.register("web_connections_refused", help, connections_refused.clone());
+        registry.register("web_connections_refused", help, connection_counters.refused.clone());
         let help = "Connections without a request that were closed to make place for others";
-        registry.register("web_idle_connections_closed", help, idle_connections_closed.clone());
-        WebMetrics { registry, requests, durations, connections, connections_refused, idle_connections_closed }
+        registry.register("web_idle_connections_closed", help, connection_counters.idle_closed.clone());
+        WebMetrics { registry, requests, durations, connections, connection_counters }
     }
 }
 

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use self::past::{A, B, C, Past};
 use crate::sandbox::{self, Sandbox, send_request, wait_until};
-use clqd::control::{Client, ClientError, ErrorCode, Request, Row};
+use clqd::api::{ErrorCode, Request, Row};
+use clqd::client::{Client, ClientError};
 use clqd::model::Ranking;
 use clqd::model::view::board::{
     BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, ScoreBounds,

@@ -14,6 +14,7 @@ mod monitoring;
 mod moved;
 mod openapi;
 mod pages;
+mod tokens;
 
 use clqd::fleet::{FaultShares, Fleet};
 

@@ -6,8 +6,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use clqd::api::Request;
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
-use clqd::control::Request;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::calendar::{self, Calendar, MINUTE_MS};
 use clqd::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, PlayerSelector};

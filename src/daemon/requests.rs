@@ -1,12 +1,15 @@
-//! The request handler of the control socket.
+//! Executes requests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::Shared;
-use crate::api::validate::validate;
-use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, RescanSelector};
-use crate::control::{ApiError, ErrorCode, Progress, Request, RequestHandler, ResponseEnd, ResponseWriter, Row};
+use crate::api::{
+    ApiError, ArchiveFault, ArchiveStatus, DaemonStatus, ErrorCode, Progress, Request, RescanSelector, Row, validate,
+};
 use crate::daemon::disk_space::free_bytes;
 use crate::daemon::engine_thread::StartedRescan;
 use crate::daemon::name_search::NameSearch;
@@ -16,6 +19,7 @@ use crate::model::view::ClockStatus;
 use crate::model::view::export::ExportRow;
 use crate::model::{ServerKey, WeekKey};
 use crate::state::answer::{StateView, add_stored_sizes, view_error};
+use crate::web::Rows;
 
 /// Most servers in one chunk of an export.
 const EXPORT_SERVERS_MAX: usize = 500;
@@ -23,24 +27,26 @@ const EXPORT_SERVERS_MAX: usize = 500;
 /// Rows after which a chunk of an export ends: 10 ms.
 const EXPORT_ROWS_MAX: usize = 2_000;
 
-impl RequestHandler for Shared {
-    async fn handle(&self, request: Request, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
+/// How often a rescan says that it goes on.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+impl Shared {
+    /// Executes a request of an admin: sends its rows, and returns notes.
+    pub(super) async fn run(&self, request: Request, rows: Rows) -> Result<Vec<String>, ApiError> {
         match request {
             Request::Reload {} => self.reload().await,
-            Request::Rescan { servers } => self.rescan(servers, replies).await,
+            Request::Rescan { servers } => self.rescan(servers, &rows).await,
             Request::ArchiveResend { weeks, take_over } => {
-                self.resend(weeks, take_over, replies).await.map(|()| ResponseEnd::default())
+                self.resend(weeks, take_over, &rows).await.map(|()| Vec::new())
             }
-            Request::ArchiveVerify { weeks } => {
-                self.verify_archive(weeks, replies).await.map(|()| ResponseEnd::default())
-            }
-            Request::Export { week } => self.export(week, replies).await.map(|()| ResponseEnd::default()),
-            Request::Backup { dir } => self.backup(dir, replies).await,
+            Request::ArchiveVerify { weeks } => self.verify_archive(weeks, &rows).await.map(|()| Vec::new()),
+            Request::Export { week } => self.export(week, &rows).await.map(|()| Vec::new()),
+            Request::Backup { dir } => self.backup(dir, &rows).await,
             request => {
                 for row in self.ask(request).await? {
-                    replies.row(row).await?;
+                    rows.row(row).await?;
                 }
-                Ok(ResponseEnd::default())
+                Ok(Vec::new())
             }
         }
     }
@@ -50,7 +56,7 @@ impl Shared {
     /// Sends a request with a complete answer to the engine thread, and adds the daemon's
     /// fields to a status.
     pub(super) async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        if let Some(problem) = validate(&request) {
+        if let Some(problem) = validate::check(&request) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
         let request = match request {
@@ -119,35 +125,41 @@ impl Shared {
     async fn with_stored_sizes(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, ApiError> {
         let reader = self.views.current()?.reader().clone();
         let measuring = tokio::task::spawn_blocking(move || add_stored_sizes(&reader, &mut rows).map(|()| rows));
-        measuring.await.map_err(|_| ApiError::new(ErrorCode::ShuttingDown, "the daemon is stopping"))?
+        measuring.await.map_err(|_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping"))?
     }
 
     /// Sends the rows of a week, some servers at a time.
-    async fn export(&self, week: String, replies: &mut ResponseWriter) -> Result<(), ApiError> {
+    async fn export(&self, week: String, rows: &Rows) -> Result<(), ApiError> {
         let listed = self.views.read(move |view| view.engine().exported_servers(&week)).await?;
         let (week, servers) = listed.map_err(view_error)?;
         let mut at = 0;
         while at < servers.len() {
             let next: Vec<ServerKey> = servers[at..].iter().copied().take(EXPORT_SERVERS_MAX).collect();
-            let (rows, done) = self.views.read(move |view| export_servers(&view.state(), week, &next)).await??;
-            for row in rows {
-                replies.row(row).await?;
+            let (exported, done) = self.views.read(move |view| export_servers(&view.state(), week, &next)).await??;
+            for row in exported {
+                rows.row(row).await?;
             }
             at += done;
         }
         Ok(())
     }
 
-    async fn rescan(&self, servers: RescanSelector, replies: &mut ResponseWriter) -> Result<ResponseEnd, ApiError> {
+    async fn rescan(&self, servers: RescanSelector, rows: &Rows) -> Result<Vec<String>, ApiError> {
         let started = self.engine.call(|thread| thread.start_rescan(servers)).await??;
         let StartedRescan { servers, mode, mut results } = started;
         let settings = self.config.lock().expect("config lock poisoned").scan_settings();
         let expected_ms = Some(settings.duration_ms_max(mode, servers));
-        replies.progress(Progress { servers: Some(servers), expected_ms }).await?;
+        rows.progress(Progress { servers: Some(servers), expected_ms }).await?;
         let mut n = 0;
-        while let Some(row) = results.rows.recv().await {
-            replies.row(row).await?;
-            n += 1;
+        loop {
+            match timeout(PROGRESS_INTERVAL, results.rows.recv()).await {
+                Ok(Some(row)) => {
+                    rows.row(row).await?;
+                    n += 1;
+                }
+                Ok(None) => break,
+                Err(_) => rows.progress(Progress::default()).await?,
+            }
         }
         let mut notes = Vec::new();
         match (servers, n) {
@@ -161,7 +173,7 @@ impl Shared {
                 "{dropped} results are missing because they were not read in time; those servers were scanned nevertheless"
             ));
         }
-        Ok(ResponseEnd { notes })
+        Ok(notes)
     }
 
     fn daemon_status(&self) -> DaemonStatus {
@@ -226,12 +238,8 @@ impl Shared {
         ] {
             counters.insert(format!("capture.{name}"), count.load(Ordering::Relaxed));
         }
-        for (name, count) in [
-            ("idle_connections_closed", &self.control.idle_connections_closed),
-            ("connections_refused", &self.control.connections_refused),
-        ] {
-            counters.insert(format!("control.{name}"), count.load(Ordering::Relaxed));
-        }
+        counters.insert("control.idle_connections_closed".to_owned(), self.admin_connections.idle_closed.get());
+        counters.insert("control.connections_refused".to_owned(), self.admin_connections.refused.get());
         counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
         counters
     }

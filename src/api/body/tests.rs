@@ -1,8 +1,9 @@
-//! Tests of the lines of requests and responses.
+//! Tests of the bodies of requests.
 
 use super::*;
 use crate::api::{
-    ArchiveStatus, ChangeOutcome, RescanSelector, ServerChange, ServerFilter, Status, URLS_PER_REQUEST_MAX, WeekRange,
+    ApiError, ArchiveStatus, COMMANDS, ChangeOutcome, ErrorCode, RescanSelector, Row, ServerChange, ServerFilter,
+    Status, URLS_PER_REQUEST_MAX, WeekRange,
 };
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
@@ -96,79 +97,50 @@ fn every_request_round_trips_and_is_listed() {
     ];
     assert_eq!(all.len(), COMMANDS.len());
     for (request, command) in all.iter().zip(COMMANDS) {
-        let line = encode_request(7, request);
-        assert_eq!(decode_request(line.as_bytes()), Ok((7, request.clone())));
-        assert!(line.contains(&format!("\"cmd\":\"{command}\"")), "{line}");
+        let (path, body) = encode_request(request);
+        assert_eq!(path, path_of(command));
+        assert_eq!(decode_request(command, body.as_bytes()), Ok(request.clone()));
     }
 }
 
 #[test]
-fn documented_lines_decode() {
-    let read = |line: &str| decode_request(line.as_bytes()).map_err(|(id, failure)| (id, failure.code));
-    let show = r#"{"v":2,"id":7,"cmd":"servers.show","url":"QUAKE3://127.0.0.1"}"#;
-    assert_eq!(read(show), Ok((7, Request::ServersShow { url: url("quake3://127.0.0.1:27960") })));
-    let list = r#"{"v":2,"id":0,"cmd":"servers.list"}"#;
-    assert_eq!(read(list), Ok((0, Request::ServersList { filter: ServerFilter::default() })));
-    let rescan = r#"{"v":2,"id":1,"cmd":"rescan","servers":"all_unknown"}"#;
-    assert_eq!(read(rescan), Ok((1, Request::Rescan { servers: RescanSelector::AllUnknown })));
-    let end = Response { v: PROTOCOL_VERSION, id: Some(7), body: ResponseBody::End(ResponseEnd::default()) };
-    assert_eq!(serde_json::to_string(&end).expect("plain"), r#"{"v":2,"id":7,"end":{"notes":[]}}"#);
+fn documented_bodies_decode() {
+    let show = decode_request("servers.show", br#"{"url":"QUAKE3://127.0.0.1"}"#);
+    assert_eq!(show, Ok(Request::ServersShow { url: url("quake3://127.0.0.1:27960") }));
+    for body in ["", " \n", "{}"] {
+        let list = decode_request("servers.list", body.as_bytes());
+        assert_eq!(list, Ok(Request::ServersList { filter: ServerFilter::default() }));
+    }
+    let rescan = decode_request("rescan", br#"{"servers":"all_unknown"}"#);
+    assert_eq!(rescan, Ok(Request::Rescan { servers: RescanSelector::AllUnknown }));
 }
 
 #[test]
 fn invalid_requests_get_specific_errors() {
     #[track_caller]
-    fn refused(line: &str, id: Option<u64>, code: ErrorCode, message: &str) {
-        let (got_id, failure) = decode_request(line.as_bytes()).expect_err(line);
-        assert_eq!((got_id, failure.code), (id, code), "{line}");
-        assert!(failure.message.contains(message), "{line}: {}", failure.message);
+    fn refused(command: &str, body: &str, message: &str) {
+        let failure = decode_request(command, body.as_bytes()).expect_err(body);
+        assert_eq!(failure.code, ErrorCode::BadRequest, "{body}");
+        assert!(failure.message.contains(message), "{body}: {}", failure.message);
     }
-    refused("", None, ErrorCode::MalformedLine, "not JSON");
-    refused("[]", None, ErrorCode::MalformedLine, "expected a JSON object");
-    refused(r#"{"v":2,"cmd":"status"}"#, None, ErrorCode::MalformedLine, "\"id\" is missing");
-    for id in ["-1", "1.5", "\"1\"", "null"] {
-        let line = format!(r#"{{"v":2,"id":{id},"cmd":"status"}}"#);
-        refused(&line, None, ErrorCode::MalformedLine, "\"id\" must be a whole number of at least 0");
-    }
-    refused(r#"{"v":1,"id":3,"cmd":"status"}"#, Some(3), ErrorCode::UnsupportedVersion, "version 2");
-    refused(r#"{"id":3,"cmd":"status"}"#, Some(3), ErrorCode::UnsupportedVersion, "\"v\" is missing");
-    refused(r#"{"v":2,"id":3}"#, Some(3), ErrorCode::BadRequest, "\"cmd\" is missing");
-    refused(r#"{"v":2,"id":3,"cmd":"statsu"}"#, Some(3), ErrorCode::UnknownCommand, "did you mean status?");
-    refused(r#"{"v":2,"id":3,"cmd":"server.add"}"#, Some(3), ErrorCode::UnknownCommand, "mean servers.add?");
-    refused(r#"{"v":2,"id":3,"cmd":"zz"}"#, Some(3), ErrorCode::UnknownCommand, "the commands are status, ");
-    refused(r#"{"v":2,"id":3,"cmd":"status","x":1}"#, Some(3), ErrorCode::BadRequest, "x");
-    refused(r#"{"v":2,"id":3,"cmd":"servers.list","filter":{"clas":1}}"#, Some(3), ErrorCode::BadRequest, "clas");
-    refused(r#"{"v":2,"id":3,"cmd":"servers.list","filter":{"class":8}}"#, Some(3), ErrorCode::BadRequest, "8");
-    refused(r#"{"v":2,"id":3,"cmd":"servers.show","url":"x"}"#, Some(3), ErrorCode::BadRequest, "scheme://");
-    let top = r#"{"v":2,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","count":0}"#;
-    refused(top, Some(3), ErrorCode::BadRequest, "expected 1 to 10000");
-    let board = |query: &str| {
-        let board = r#""board":{"scope":"server:quake3://a:1","ranking":"elo"}"#;
-        format!(r#"{{"v":2,"id":3,"cmd":"board",{board},"query":{query}}}"#)
-    };
-    refused(&board(r#"{"topp":{"count":3}}"#), Some(3), ErrorCode::BadRequest, "topp");
-    refused(&board(r#"{"top":{"count":3,"n":4}}"#), Some(3), ErrorCode::BadRequest, "unknown field `n`");
-    refused(&board(r#"{"range":{"count":3,"scores":{"over":4}}}"#), Some(3), ErrorCode::BadRequest, "over");
-    let scope = r#"{"v":2,"id":3,"cmd":"standings","boards":{"scope":"quake3://a:1"},"player":"a"}"#;
-    refused(scope, Some(3), ErrorCode::BadRequest, "did you mean server:");
-    let tagged = Request::ServersAdd { urls: Vec::new(), tags: vec!["a b".into()], import: false };
-    refused(&encode_request(3, &tagged), Some(3), ErrorCode::BadRequest, "tag \"a b\" is not");
-    let many = Request::ServersRemove { urls: vec![String::new(); URLS_PER_REQUEST_MAX + 1] };
-    refused(&encode_request(3, &many), Some(3), ErrorCode::BadRequest, "at most 1000");
-}
-
-#[test]
-fn client_of_version_1_gets_error_with_both_versions() {
-    let line = r#"{"v":1,"id":3,"cmd":"top","server":"quake3://a:1","ranking":"elo","n":10}"#;
-    let (id, failure) = decode_request(line.as_bytes()).expect_err("another version");
-    assert_eq!((id, failure.code), (Some(3), ErrorCode::UnsupportedVersion));
-    assert_eq!(
-        failure.message,
-        "this daemon speaks version 2 of the control protocol, not 1; use the clqd program of the daemon"
-    );
-    let failed = Response { v: PROTOCOL_VERSION, id, body: ResponseBody::Error(failure) };
-    let text = serde_json::to_string(&failed).expect("plain");
-    assert!(text.starts_with(r#"{"v":2,"id":3,"error":{"code":"unsupported_version","message":"#), "{text}");
+    refused("status", "[]", "not a JSON object");
+    refused("status", "{", "not JSON");
+    refused("status", r#"{"x":1}"#, "x");
+    refused("status", r#"{"cmd":"reload"}"#, "unknown field `cmd`");
+    refused("servers.list", r#"{"filter":{"clas":1}}"#, "clas");
+    refused("servers.list", r#"{"filter":{"class":8}}"#, "8");
+    refused("servers.show", r#"{"url":"x"}"#, "scheme://");
+    refused("top", r#"{"server":"quake3://a:1","ranking":"elo","count":0}"#, "expected 1 to 10000");
+    let board =
+        |query: &str| format!(r#"{{"board":{{"scope":"server:quake3://a:1","ranking":"elo"}},"query":{query}}}"#);
+    refused("board", &board(r#"{"topp":{"count":3}}"#), "topp");
+    refused("board", &board(r#"{"top":{"count":3,"n":4}}"#), "unknown field `n`");
+    refused("board", &board(r#"{"range":{"count":3,"scores":{"over":4}}}"#), "over");
+    refused("standings", r#"{"boards":{"scope":"quake3://a:1"},"player":"a"}"#, "did you mean server:");
+    refused("servers.add", r#"{"urls":[],"tags":["a b"]}"#, "tag \"a b\" is not");
+    let urls = vec![""; URLS_PER_REQUEST_MAX + 1];
+    refused("servers.remove", &serde_json::json!({ "urls": urls }).to_string(), "at most 1000");
+    refused("boost", r#"{"url":"quake3://a:1","for_s":4000000000}"#, "expected 0 to 86400");
 }
 
 #[test]
@@ -211,13 +183,11 @@ fn rows_round_trip_and_unknown_fields_are_ignored() {
     let status = Status { archive: Some(ArchiveStatus::default()), ..Status::default() };
     let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no".into()) };
     for row in [Row::ServerDetail(Box::new(detail)), Row::Status(Box::new(status)), Row::Change(change)] {
-        let answer = Response { v: PROTOCOL_VERSION, id: Some(3), body: ResponseBody::Row(row) };
-        let text = serde_json::to_string(&answer).expect("plain");
-        assert_eq!(serde_json::from_str::<Response>(&text).expect(&text), answer);
+        let text = serde_json::to_string(&row).expect("plain");
+        assert_eq!(serde_json::from_str::<Row>(&text).expect(&text), row);
     }
-    let newer = r#"{"v":2,"id":1,"row":{"kind":"change","url":"x","outcome":"added","since":5}}"#;
-    assert!(serde_json::from_str::<Response>(newer).is_ok());
-    let newer = r#"{"v":2,"id":1,"error":{"code":"too_hot","message":"m"}}"#;
-    let newer: Response = serde_json::from_str(newer).expect("an error of a newer daemon");
-    assert_eq!(newer.body, ResponseBody::Error(ApiError::new(ErrorCode::Other, "m")));
+    let newer = r#"{"kind":"change","url":"x","outcome":"added","since":5}"#;
+    assert!(serde_json::from_str::<Row>(newer).is_ok());
+    let newer: ApiError = serde_json::from_str(r#"{"code":"too_hot","message":"m"}"#).expect("of a newer daemon");
+    assert_eq!(newer, ApiError::new(ErrorCode::Other, "m"));
 }

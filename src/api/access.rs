@@ -1,0 +1,98 @@
+//! What a request does, which decides who may send it.
+
+use serde::{Deserialize, Serialize};
+use strum::IntoEnumIterator;
+
+use super::request::Request;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It changes nothing, so the state directory alone can answer it.
+    Read,
+    /// A change that a token may permit.
+    Change(Permission),
+    /// It uses files of this machine, or its clock: only over the control socket.
+    Machine,
+}
+
+/// What a token permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumIter, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Permission {
+    /// Requests that change nothing, also those that visitors do not have.
+    Read,
+    /// Scans now, and more often for a while.
+    Rescan,
+    /// Adding, removing, tagging, greylisting and trusting servers.
+    Servers,
+    /// Corrections of players, tags, weeks and windows, and of the archive.
+    Corrections,
+}
+
+impl Permission {
+    /// As in the configuration.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Error: the names.
+    pub fn parse(text: &str) -> Result<Permission, String> {
+        let names = || Permission::iter().map(Permission::name);
+        let found = Permission::iter().find(|permission| permission.name() == text);
+        found.ok_or_else(|| format!("expected one of {}", names().collect::<Vec<_>>().join(", ")))
+    }
+}
+
+impl Request {
+    /// Whether the request is read-only, so that the state directory alone can answer it.
+    pub fn is_read_only(&self) -> bool {
+        self.access() == Access::Read
+    }
+
+    pub fn access(&self) -> Access {
+        match self {
+            Request::Status {}
+            | Request::ServersList { .. }
+            | Request::ServersPage { .. }
+            | Request::Overview {}
+            | Request::Series { .. }
+            | Request::ServersShow { .. }
+            | Request::Top { .. }
+            | Request::PlayerForgotten {}
+            | Request::Board { .. }
+            | Request::Boards { .. }
+            | Request::Standings { .. }
+            | Request::Fused { .. }
+            | Request::Windows { .. }
+            | Request::ServersSearch { .. }
+            | Request::Map { .. }
+            | Request::Maps { .. }
+            | Request::ServersBest { .. }
+            | Request::Player { .. }
+            | Request::PlayerSearch { .. }
+            | Request::PlayerNames { .. }
+            | Request::PlayerShow { .. }
+            | Request::Export { .. } => Access::Read,
+            Request::Rescan { .. } | Request::Boost { .. } => Access::Change(Permission::Rescan),
+            Request::ServersAdd { .. }
+            | Request::ServersRemove { .. }
+            | Request::ServersTag { .. }
+            | Request::ServersTrust { .. }
+            | Request::Greylist { .. } => Access::Change(Permission::Servers),
+            Request::WindowsDelete { .. }
+            | Request::WindowsRecompute { .. }
+            | Request::TagDrop { .. }
+            | Request::PlayerMerge { .. }
+            | Request::PlayerForget { .. }
+            | Request::PlayerAllow { .. }
+            | Request::WeekReopen { .. }
+            | Request::ArchiveResend { .. }
+            | Request::ArchiveVerify { .. } => Access::Change(Permission::Corrections),
+            Request::Backup { .. } | Request::ClockAccept {} | Request::ClockReset { .. } | Request::Reload {} => {
+                Access::Machine
+            }
+        }
+    }
+}

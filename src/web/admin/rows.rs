@@ -1,0 +1,165 @@
+//! The answer to a request of an admin, as JSON lines: sent while it is computed.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::api::{AnswerLine, ApiError, ErrorCode, Notes, Progress, json};
+use crate::web::problem::Problem;
+
+/// Lines that wait for the connection.
+const LINES_QUEUED_MAX: usize = 64;
+
+/// Lines that are written at once, bytes.
+const CHUNK_BYTES: usize = 64 * 1_024;
+
+/// The client has disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client has disconnected")]
+pub struct Disconnected;
+
+impl From<Disconnected> for ApiError {
+    fn from(error: Disconnected) -> ApiError {
+        ApiError::new(ErrorCode::Internal, error.to_string())
+    }
+}
+
+/// A part of an answer.
+#[derive(Debug)]
+enum Part {
+    Line(Vec<u8>),
+    /// The last part: without it the answer is incomplete.
+    End(Result<Vec<String>, ApiError>),
+}
+
+/// Sends the rows of one answer.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    parts: mpsc::Sender<Part>,
+}
+
+impl Rows {
+    /// Sends a row. Waits for a slow client.
+    pub async fn row(&self, row: impl Serialize) -> Result<(), Disconnected> {
+        self.send(Part::Line(json::to_vec(&row))).await
+    }
+
+    /// Says that the request is being worked on.
+    pub async fn progress(&self, progress: Progress) -> Result<(), Disconnected> {
+        self.row(AnswerLine::Progress(progress)).await
+    }
+
+    async fn send(&self, part: Part) -> Result<(), Disconnected> {
+        self.parts.send(part).await.map_err(|_| Disconnected)
+    }
+}
+
+/// Ends the work on an answer that nobody reads.
+struct Work(JoinHandle<()>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Answers with the rows that `work` sends; it returns notes for the admin. The work ends when the client disconnects.
+pub(super) async fn answer<F>(work: impl FnOnce(Rows) -> F) -> Response
+where
+    F: Future<Output = Result<Vec<String>, ApiError>> + Send + 'static,
+{
+    let (parts, mut received) = mpsc::channel(LINES_QUEUED_MAX);
+    let rows = Rows { parts };
+    let working = work(rows.clone());
+    let work = Work(tokio::spawn(async move {
+        let end = working.await;
+        _ = rows.send(Part::End(end)).await;
+    }));
+    // An error without rows has a status.
+    match received.recv().await {
+        Some(Part::End(Err(error))) => Problem::for_admin(error).into_response(),
+        first => {
+            let body = Lines { first, received, _work: work, is_complete: false };
+            // Many small rows are written at once.
+            let chunks = body.ready_chunks(LINES_QUEUED_MAX).flat_map(|lines| futures_util::stream::iter(join(lines)));
+            let headers = [(CONTENT_TYPE, "application/jsonl"), (CACHE_CONTROL, "no-store")];
+            (headers, Body::from_stream(chunks)).into_response()
+        }
+    }
+}
+
+/// The answer stopped before its end.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the answer is incomplete")]
+struct Incomplete;
+
+/// Joins lines to chunks of at most some [`CHUNK_BYTES`]. An error is the last item.
+fn join(lines: Vec<Result<Vec<u8>, Incomplete>>) -> Vec<Result<Bytes, Incomplete>> {
+    let (mut chunks, mut chunk): (Vec<Result<Bytes, Incomplete>>, Vec<u8>) = (Vec::new(), Vec::new());
+    for line in lines {
+        match line {
+            Ok(line) => chunk.extend(line),
+            Err(error) => {
+                chunks.push(Ok(std::mem::take(&mut chunk).into()));
+                chunks.push(Err(error));
+            }
+        }
+        if chunk.len() >= CHUNK_BYTES {
+            chunks.push(Ok(std::mem::take(&mut chunk).into()));
+        }
+    }
+    chunks.push(Ok(chunk.into()));
+    chunks.retain(|chunk| !matches!(chunk, Ok(bytes) if bytes.is_empty()));
+    chunks
+}
+
+/// The lines of an answer.
+struct Lines {
+    first: Option<Part>,
+    received: mpsc::Receiver<Part>,
+    _work: Work,
+    is_complete: bool,
+}
+
+impl Stream for Lines {
+    type Item = Result<Vec<u8>, Incomplete>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_complete {
+            return Poll::Ready(None);
+        }
+        let part = match self.first.take() {
+            Some(first) => Some(first),
+            None => match self.received.poll_recv(context) {
+                Poll::Ready(part) => part,
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        let last = match part {
+            Some(Part::Line(mut line)) => {
+                line.push(b'\n');
+                return Poll::Ready(Some(Ok(line)));
+            }
+            Some(Part::End(Ok(notes))) if notes.is_empty() => None,
+            Some(Part::End(Ok(notes))) => Some(AnswerLine::Notes(Notes { notes })),
+            Some(Part::End(Err(error))) => Some(AnswerLine::Error(error)),
+            None => {
+                self.is_complete = true;
+                return Poll::Ready(Some(Err(Incomplete)));
+            }
+        };
+        self.is_complete = true;
+        Poll::Ready(last.map(|last| {
+            let mut line = json::to_vec(&last);
+            line.push(b'\n');
+            Ok(line)
+        }))
+    }
+}
