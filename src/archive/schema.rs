@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::connect::Archive;
 use super::error::{ArchiveError, StatementError};
-use super::migrations::{MigrationStep, Rename, STEPS};
+use super::migrations::{MigrationStep, Rename};
 use crate::archive::sql_script::statements;
 
 /// The whole schema, as shipped.
@@ -27,11 +27,17 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The schema that this version writes. To change a table: change `schema.sql`, raise
+    /// The schema that this version writes. To change a table after version 1.0: change `schema.sql`, raise
     /// the version here and in its last statement, and add a step, such as `MigrationStep
-    /// { to: 2, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
-    /// statement in its step, because `schema.sql` creates it.
-    pub const CURRENT: Schema = Schema { version: 5, sql: SCHEMA_SQL, steps: STEPS };
+    /// { to: 6, sql: "ALTER TABLE player ADD COLUMN ..." }`. A new table needs no
+    /// statement in its step, because `schema.sql` creates it. Until then there are no steps, because no older
+    /// schema was released. The tests have some of their own.
+    pub const CURRENT: Schema = Schema { version: 5, sql: SCHEMA_SQL, steps: &[] };
+
+    /// The oldest version that can be migrated.
+    fn oldest(&self) -> u32 {
+        self.steps.first().map_or(self.version, |step| step.to - 1)
+    }
 }
 
 /// The result of a migration.
@@ -68,9 +74,6 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// The table, column or index already exists, or was already dropped.
 const ALREADY_DONE: [u16; 4] = [1050, 1060, 1061, 1091];
 
-/// The version that added `clq_writer`.
-const WRITER_SINCE_VERSION: u32 = 4;
-
 const NO_SUCH_TABLE: u16 = 1146;
 
 impl Archive {
@@ -91,7 +94,14 @@ impl Archive {
         let from = self.schema_version().await?;
         if let Some(found) = from {
             self.refuse_newer(found, schema)?;
-            if self.is_cluster && found >= WRITER_SINCE_VERSION {
+            if found < schema.oldest() {
+                let why = format!(
+                    "has schema version {found}, which was never released and cannot be migrated: drop the tables of clqd, \
+                     and run `clqd migrate` again; then the daemon writes everything that its state keeps"
+                );
+                return Err(ArchiveError::Schema { target: self.target.clone(), why });
+            }
+            if self.is_cluster {
                 // On one server, the named lock excludes a daemon that writes.
                 self.become_writer(None).await?;
             }

@@ -8,7 +8,6 @@
 pub mod keys;
 mod module_settings;
 mod paths;
-mod renamed;
 mod result_settings;
 pub mod validate;
 

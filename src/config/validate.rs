@@ -9,7 +9,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{IMPORT_KEYS, KEYS, KeySpec, TOKEN_KEYS, ValueType, sections};
-use super::renamed;
 use crate::limits::TAGS_MAX;
 use crate::master::{ListUrl, check_scheme};
 use crate::nearest::nearest;
@@ -184,11 +183,7 @@ impl Validator<'_> {
             if sections().contains(&text) {
                 match value.get_ref() {
                     DeValue::Table(inner) => self.section(text, inner),
-                    _ => {
-                        let message = renamed::key_message(text);
-                        let message = message.unwrap_or_else(|| format!("is a section; write [{text}]"));
-                        self.problem(name.span(), text.to_owned(), message);
-                    }
+                    _ => self.problem(name.span(), text.to_owned(), format!("is a section; write [{text}]")),
                 }
             } else if text == IMPORT {
                 self.list(IMPORT, name, value);
@@ -196,7 +191,7 @@ impl Validator<'_> {
                 self.problem(name.span(), text.to_owned(), format!("unknown section; did you mean [[{IMPORT}]]?"));
             } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
                 self.entry("", name, value);
-            } else if value.get_ref().is_table() && renamed::key_message(text).is_none() {
+            } else if value.get_ref().is_table() {
                 let nearest = nearest(text, sections());
                 let advice = match nearest {
                     Some(right) => format!("did you mean [{right}]?"),
@@ -297,10 +292,7 @@ impl Validator<'_> {
         };
         let line = self.line(name.span());
         self.lines.0.insert(key.path(), line);
-        match value.get_ref().as_str().and_then(|text| renamed::value_message(&key.path(), text)) {
-            Some(former) => self.problem(value.span(), key.path(), former),
-            None => self.value(key, value),
-        }
+        self.value(key, value);
     }
 
     /// Checks a value, and each element of a list.
@@ -321,9 +313,6 @@ impl Validator<'_> {
     fn unknown(&mut self, section: &str, name: &Spanned<std::borrow::Cow<'_, str>>) {
         let text = name.get_ref().as_ref();
         let path = if section.is_empty() { text.to_owned() } else { format!("{section}.{text}") };
-        if let Some(message) = renamed::key_message(&path) {
-            return self.problem(name.span(), path, message);
-        }
         let message = match suggest_key(section, text) {
             Some(key) if key.section == section => format!("unknown key; did you mean {}?", key.name),
             Some(key) if key.section.is_empty() => {

@@ -20,8 +20,8 @@ pub enum StoreError {
     )]
     NewerVersion { key: String, found: u8 },
     #[error(
-        "state record {key} has version {found}, this clqd migrates version {OLDEST} and later: open the state \
-         directory once with a clqd between the two, or replay a log into another state directory"
+        "state record {key} has version {found}, this clqd reads version {OLDEST} and later: replay a log into another \
+         state directory"
     )]
     UnsupportedVersion { key: String, found: u8 },
     #[error("state record {key} cannot be read ({why}): restore the state directory from a backup")]

@@ -5,4 +5,4 @@
 pub(super) const VERSION: u8 = 4;
 
 /// The oldest version that can be migrated.
-pub(super) const OLDEST: u8 = 3;
+pub(super) const OLDEST: u8 = VERSION;

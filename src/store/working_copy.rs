@@ -233,7 +233,7 @@ fn find_doubt(
 ) -> Result<Checked, StoreError> {
     checkpoints.remove_leftovers()?;
     let (Some(base), Some(last)) = (checkpoints.base_number(), checkpoints.last_number()) else {
-        migrate::run(&tree, dir, &mut |_| ())?;
+        migrate::run(&tree, dir)?;
         write_base(&tree, checkpoints)?;
         return Ok(Checked::Equal(tree));
     };
@@ -241,7 +241,7 @@ fn find_doubt(
         load(&tree, checkpoints.records()?, last)?;
         return Ok(Checked::Equal(tree));
     }
-    migrate::run(&tree, dir, &mut |_| ())?;
+    migrate::run(&tree, dir)?;
     if tree.checkpoint()?.is_some_and(|number| number > last) {
         return Err(StoreError::MissingCheckpoint { path: checkpoints.path_of(last + 1) });
     }

@@ -1,6 +1,5 @@
-//! Databases of earlier schema versions, with data, are migrated to the current version: they
-//! then have the structure and the data of a new database. `tests/fixtures/schema-N.sql` is
-//! the schema of version N.
+//! Databases of an older schema, with data, are migrated to the current version: they then have the structure and the
+//! data of a new database. The older schema is made for this test.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +7,52 @@ use crate::database::Database;
 use crate::database::world::{Outbox, assert_same, read};
 use clqd::archive::{Archive, ArchiveError, MigrationStep, SCHEMA_SQL, Schema, statements};
 
-const OLDER: [Schema; 4] = [
-    Schema { version: 1, sql: include_str!("../fixtures/schema-1.sql"), steps: &[] },
-    Schema { version: 2, sql: include_str!("../fixtures/schema-2.sql"), steps: &[] },
-    Schema { version: 3, sql: include_str!("../fixtures/schema-3.sql"), steps: &[] },
-    Schema { version: 4, sql: include_str!("../fixtures/schema-4.sql"), steps: &[] },
+/// The version of the older schema.
+const OLDER: u32 = Schema::CURRENT.version - 1;
+
+/// Makes the older schema of the current one: other names of a table, a column and an index; without a column and its
+/// index, and without a table of sums.
+const DOWNGRADE: [&str; 7] = [
+    "RENAME TABLE online_player TO seen_player",
+    "ALTER TABLE seen_player RENAME INDEX online_player_by_player TO seen_player_by_player",
+    "ALTER TABLE server CHANGE COLUMN greylist_reason greylist VARCHAR(1000) NULL",
+    "ALTER TABLE server DROP INDEX server_by_search, DROP COLUMN hostname_search",
+    "DROP VIEW clq_player_week",
+    "DROP TABLE player_total",
+    "UPDATE clq_schema_version SET version = version - 1",
 ];
 
-/// Tables that version 3 renamed: the new and the former name.
-const TABLES: [(&str, &str); 2] = [("online_player", "server_player"), ("server_screening", "server_screened")];
-/// Columns that version 3 renamed: the table, the new and the former name.
-const COLUMNS: [(&str, &str, &str); 8] = [
-    ("best_position", "ordinal", "place"),
-    ("clq_state", "singleton", "one"),
-    ("clq_state", "state_id", "id"),
-    ("online_player", "list_index", "place"),
-    ("server", "greylist_reason", "greylist"),
-    ("server", "server_rank_week", "rank_week"),
-    ("server_series", "newest_ten_minutes_ms", "newest_slot_ms"),
-    ("server_series", "ten_minutes", "slots"),
-];
+/// The step from it to the current schema.
+const UPGRADE: &str = "
+RENAME TABLE seen_player TO online_player;
+ALTER TABLE online_player RENAME INDEX seen_player_by_player TO online_player_by_player;
+ALTER TABLE server CHANGE COLUMN greylist greylist_reason VARCHAR(1000) NULL
+  COMMENT 'Why it is excluded from rankings, truncated to 1000 characters; NULL: it is not';
+ALTER TABLE server
+  ADD COLUMN hostname_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (hostname) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
+  ADD KEY server_by_search (removed, hostname_search);
+CREATE TABLE IF NOT EXISTS player_total (
+  player       INT UNSIGNED    NOT NULL COMMENT 'Key of the player',
+  week         INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
+  servers      INT             NOT NULL COMMENT 'Servers on which the player has a row',
+  time_ms      BIGINT UNSIGNED NOT NULL COMMENT 'Time on all servers, ms',
+  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
+  points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
+  points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
+  PRIMARY KEY (player, week)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
+REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms)
+SELECT pw.player, pw.week, COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3),
+  MAX(w.start_ms + pw.time_reached_after_ms)
+FROM player_week pw JOIN week w ON w.week = pw.week
+GROUP BY pw.player, pw.week;
+";
+
+/// The current schema, with the step from the older one.
+const NEWER: Schema =
+    Schema { steps: &[MigrationStep { to: Schema::CURRENT.version, sql: UPGRADE }], ..Schema::CURRENT };
 
 async fn open(database: &Database) -> Archive {
     Archive::connect(&database.settings()).await.unwrap()
@@ -48,46 +73,11 @@ async fn filled(outbox: &Outbox) -> Database {
     database
 }
 
-/// Removes what version 3 cannot hold. The state writes everything again after a migration.
-async fn keep_version_3_data(database: &Database) {
-    for sql in [
-        "DELETE FROM board_step",
-        "DELETE FROM clq_state",
-        "DELETE FROM player_word",
-        "UPDATE server SET online = 0",
-        "UPDATE map_week SET game = (SELECT game FROM server WHERE server.server = map_week.server AND greylist_reason IS NULL)",
-        "DELETE FROM map_total",
-        "INSERT INTO map_total SELECT week, game, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week \
-         WHERE game IS NOT NULL GROUP BY week, game, map",
-        "INSERT INTO map_total SELECT week, 0, map, SUM(played_ms), SUM(player_ms), COUNT(*) FROM map_week \
-         WHERE game IS NOT NULL GROUP BY week, map",
-        "UPDATE player_week SET clq1_reached_after_ms = NULL, clq2_reached_after_ms = NULL, elo_reached_after_ms = NULL, \
-         points_reached_after_ms = NULL, time_reached_after_ms = NULL",
-        "UPDATE player_total SET last_seen_ms = NULL",
-        "UPDATE server_week SET clq1_players = 0, clq2_players = 0, elo_players = 0, points_players = 0, time_players = 0",
-    ] {
-        database.run(sql).await;
-    }
-}
-
-/// Removes what version 1 cannot hold.
-async fn keep_version_1_data(database: &Database) {
-    for sql in [
-        "UPDATE player_week SET time_est_ms = 0, points_est = 0",
-        "UPDATE player_total SET time_est_ms = 0, points_est = 0",
-        "UPDATE server SET bots_unidentified = 0",
-        "UPDATE online_player SET spectator = 0, points = COALESCE(points, 0)",
-        "DELETE FROM server_screening",
-    ] {
-        database.run(sql).await;
-    }
-}
-
-/// A database of an older version with the data of `new`.
-async fn with_data_of(new: &Database, version: &Schema) -> Database {
+/// A database of the older version with the data of `new`.
+async fn with_data_of(new: &Database) -> Database {
     let old = Database::new().await;
     let mut archive = open(&old).await;
-    archive.migrate_to(version).await.unwrap();
+    archive.migrate().await.unwrap();
     archive.close().await;
     let columns = old
         .rows(
@@ -103,16 +93,12 @@ async fn with_data_of(new: &Database, version: &Schema) -> Database {
         tables.entry(table).or_default().push(column);
     }
     for (table, columns) in tables {
-        // Version 3 has the new names; none of them is a former name.
-        let new_table = TABLES.iter().find(|(_, old)| *old == table).map_or(&*table, |(new, _)| new);
-        let new_column = |column: &String| {
-            let renamed = COLUMNS.iter().find(|(of, _, old)| *of == new_table && old == column);
-            renamed.map_or_else(|| column.clone(), |(_, new, _)| (*new).to_owned())
-        };
-        let new_columns: Vec<String> = columns.iter().map(new_column).collect();
-        let (columns, new_columns) = (columns.join(", "), new_columns.join(", "));
-        let select = format!("SELECT {new_columns} FROM {}.{new_table}", new.name);
-        old.run(&format!("INSERT INTO {table} ({columns}) {select}")).await;
+        let columns = columns.join(", ");
+        old.run(&format!("DELETE FROM {table}")).await;
+        old.run(&format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM {}.{table}", new.name)).await;
+    }
+    for statement in DOWNGRADE {
+        old.run(statement).await;
     }
     old
 }
@@ -178,33 +164,34 @@ async fn versions(database: &Database) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn older_database_with_data_equals_new_one_after_migration() {
-    for version in &OLDER {
-        let outbox = Outbox::new(20);
-        let new = filled(&outbox).await;
-        if version.version <= 3 {
-            keep_version_3_data(&new).await;
-        }
-        if version.version == 1 {
-            keep_version_1_data(&new).await;
-        }
-        let old = with_data_of(&new, version).await;
-        let mut archive = open(&old).await;
-        let error = archive.check_schema().await.unwrap_err().to_string();
-        assert!(error.contains(&format!("schema version {}", version.version)), "{error}");
-        let report = archive.migrate().await.unwrap();
-        assert_eq!((report.from, report.to), (Some(version.version), Schema::CURRENT.version));
-        archive.check_schema().await.unwrap();
+    let outbox = Outbox::new(20);
+    let new = filled(&outbox).await;
+    let old = with_data_of(&new).await;
+    let mut archive = open(&old).await;
+    let error = archive.check_schema().await.unwrap_err().to_string();
+    assert!(error.contains(&format!("schema version {OLDER}")), "{error}");
+    let report = archive.migrate_to(&NEWER).await.unwrap();
+    assert_eq!((report.from, report.to), (Some(OLDER), NEWER.version));
+    archive.check_schema().await.unwrap();
 
-        let when = format!("from version {}", version.version);
-        assert_same_structure(&old, &new, &when).await;
-        assert_same(&read(&old).await, &read(&new).await, &when);
-        let state = "SELECT singleton, state_id FROM clq_state";
-        assert_eq!(old.rows(state).await, new.rows(state).await, "{when}");
-        // Writing continues in the migrated tables.
-        outbox.with(|world| (0..100).for_each(|_| world.step()));
-        archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
-        assert_same(&read(&old).await, &outbox.with(|world| world.tables()), &when);
-    }
+    assert_same_structure(&old, &new, "migrated").await;
+    assert_same(&read(&old).await, &read(&new).await, "migrated");
+    let state = "SELECT singleton, state_id FROM clq_state";
+    assert_eq!(old.rows(state).await, new.rows(state).await);
+    // Writing continues in the migrated tables.
+    outbox.with(|world| (0..100).for_each(|_| world.step()));
+    archive.write(&outbox.with(|world| world.jobs())).await.unwrap();
+    assert_same(&read(&old).await, &outbox.with(|world| world.tables()), "written");
+}
+
+#[tokio::test]
+async fn schema_that_was_never_released_is_refused_and_unchanged() {
+    let outbox = Outbox::new(22);
+    let old = with_data_of(&filled(&outbox).await).await;
+    let before = structure(&old).await;
+    let error = open(&old).await.migrate().await.unwrap_err().to_string();
+    assert!(error.contains(&format!("schema version {OLDER}, which was never released")), "{error}");
+    assert_eq!((versions(&old).await, structure(&old).await), (vec![vec![OLDER.to_string()]], before));
 }
 
 /// Runs the migration from a version to the next one to a kill after statements of its step and of
@@ -225,63 +212,50 @@ async fn migrate_until_killed(database: &Database, to: u32, step: &[&str], schem
 
 #[tokio::test]
 async fn migration_killed_after_any_statement_is_completed() {
-    let schema = statements(SCHEMA_SQL);
-    for older in &OLDER[1..] {
-        let outbox = Outbox::new(21);
-        let new = filled(&outbox).await;
-        if older.version <= 3 {
-            keep_version_3_data(&new).await;
-        }
-        let old = with_data_of(&new, older).await;
-        let step = Schema::CURRENT.steps.iter().find(|step| step.to == older.version + 1).unwrap();
-        let (to, step) = (step.to, statements(step.sql));
-        // Each run begins again at the first statement and is killed after one more.
-        for killed_after in 0..=step.len() {
-            migrate_until_killed(&old, to, &step[..killed_after], &[]).await;
-            let error = open(&old).await.check_schema().await.unwrap_err().to_string();
-            let version = format!("schema version {}", older.version);
-            assert!(error.contains(&version) && error.contains("clqd migrate"), "{error}");
-        }
-        if to == Schema::CURRENT.version {
-            for killed_after in (1..schema.len()).step_by(3) {
-                migrate_until_killed(&old, to, &step, &schema[..killed_after]).await;
-            }
-        }
-        assert_eq!(versions(&old).await, [[older.version.to_string()]]);
-        let mut archive = open(&old).await;
-        assert_eq!(archive.migrate().await.unwrap().from, Some(older.version));
-        let all = (older.version..=Schema::CURRENT.version).map(|version| vec![version.to_string()]);
-        assert_eq!(versions(&old).await, all.collect::<Vec<_>>());
-        assert_same_structure(&old, &new, "after kills").await;
-        assert_same(&read(&old).await, &read(&new).await, "after kills");
+    let (schema, step) = (statements(SCHEMA_SQL), statements(UPGRADE));
+    let outbox = Outbox::new(21);
+    let new = filled(&outbox).await;
+    let old = with_data_of(&new).await;
+    // Each run begins again at the first statement and is killed after one more.
+    for killed_after in 0..=step.len() {
+        migrate_until_killed(&old, NEWER.version, &step[..killed_after], &[]).await;
+        let error = open(&old).await.check_schema().await.unwrap_err().to_string();
+        assert!(error.contains(&format!("schema version {OLDER}")) && error.contains("clqd migrate"), "{error}");
+    }
+    for killed_after in (1..schema.len()).step_by(3) {
+        migrate_until_killed(&old, NEWER.version, &step, &schema[..killed_after]).await;
+    }
+    assert_eq!(versions(&old).await, [[OLDER.to_string()]]);
+    assert_eq!(open(&old).await.migrate_to(&NEWER).await.unwrap().from, Some(OLDER));
+    assert_eq!(versions(&old).await, [[OLDER.to_string()], [NEWER.version.to_string()]]);
+    assert_same_structure(&old, &new, "after kills").await;
+    assert_same(&read(&old).await, &read(&new).await, "after kills");
 
-        // A kill in a run that no other kill preceded.
-        for killed_after in [1, 4, 12, step.len()].map(|killed_after| killed_after.min(step.len())) {
-            let old = with_data_of(&new, older).await;
-            migrate_until_killed(&old, to, &step[..killed_after], &[]).await;
-            open(&old).await.migrate().await.unwrap();
-            let when = format!("after a kill behind statement {killed_after}");
-            assert_same_structure(&old, &new, &when).await;
-            assert_same(&read(&old).await, &read(&new).await, &when);
-        }
+    // A kill in a run that no other kill preceded.
+    for killed_after in 1..=step.len() {
+        let old = with_data_of(&new).await;
+        migrate_until_killed(&old, NEWER.version, &step[..killed_after], &[]).await;
+        open(&old).await.migrate_to(&NEWER).await.unwrap();
+        let when = format!("after a kill behind statement {killed_after}");
+        assert_same_structure(&old, &new, &when).await;
+        assert_same(&read(&old).await, &read(&new).await, &when);
     }
 }
 
 #[tokio::test]
 async fn rename_that_cannot_be_done_is_an_error() {
+    let new = filled(&Outbox::new(23)).await;
     for (damage, reason) in [
         ("CREATE TABLE online_player (server INT)", "online_player"),
         ("ALTER TABLE server DROP COLUMN greylist", "greylist"),
-        ("ALTER TABLE server_player DROP INDEX server_player_by_player", "server_player_by_player"),
-        ("ALTER TABLE best_position ADD COLUMN ordinal INT", "ordinal"),
+        ("ALTER TABLE seen_player DROP INDEX seen_player_by_player", "seen_player_by_player"),
+        ("ALTER TABLE server ADD COLUMN greylist_reason INT", "greylist_reason"),
     ] {
-        let old = Database::new().await;
-        let mut archive = open(&old).await;
-        archive.migrate_to(&OLDER[1]).await.unwrap();
+        let old = with_data_of(&new).await;
         old.run(damage).await;
-        let error = archive.migrate().await.unwrap_err();
+        let error = open(&old).await.migrate_to(&NEWER).await.unwrap_err();
         assert!(matches!(error, ArchiveError::Schema { .. }), "{damage}: {error}");
         assert!(error.to_string().contains(reason), "{damage}: {error}");
-        assert_eq!(versions(&old).await, [["2"]], "{damage}");
+        assert_eq!(versions(&old).await, [[OLDER.to_string()]], "{damage}");
     }
 }

@@ -7,7 +7,6 @@ mod corrections_in_week_close;
 mod estimates;
 mod failed_servers;
 mod forgotten_replay;
-mod migration;
 mod online_players;
 mod outbox;
 mod player_pages;
