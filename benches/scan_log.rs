@@ -83,7 +83,7 @@ fn generate(servers: u32, hours: u32) -> anyhow::Result<Vec<String>> {
 
 /// The fields of a line, borrowed where JSON allows it.
 #[derive(Deserialize)]
-#[allow(dead_code, reason = "parsed and not read")]
+#[expect(dead_code, reason = "parsed and not read")]
 struct Line<'a, P> {
     t: i64,
     #[serde(borrow)]
@@ -107,7 +107,7 @@ struct Line<'a, P> {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code, reason = "parsed and not read")]
+#[expect(dead_code, reason = "parsed and not read")]
 struct Player<'a> {
     #[serde(borrow)]
     name: Text<'a>,
@@ -123,7 +123,7 @@ struct Player<'a> {
 /// type.
 #[derive(Deserialize)]
 #[serde(transparent)]
-#[allow(dead_code, reason = "parsed and not read")]
+#[expect(dead_code, reason = "parsed and not read")]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A player whose fields are parsed and dropped.

@@ -69,9 +69,9 @@
 //! `docs/architecture.md` lists invariants, threads and where to change what;
 //! `docs/README.md` is the index of all pages.
 
-#![forbid(unsafe_code)]
 // They panic if the reader of a pipe has exited. The command line writes with `cli::stdio`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 /// The store copies many small pages; the system's allocator takes a quarter of a
 /// replay's time for it, and twice the memory.

@@ -46,27 +46,6 @@ const MODULES: &[(&str, u8)] = &[
 const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (&["sled::"], &["store"], "the database is behind the store"),
     (&["mysql_async", "mysql_common"], &["archive"], "MySQL is behind the archive"),
-    (
-        &["Utc::now", "Local::now", "SystemTime"],
-        &[
-            "clock", // Recorded time.
-            "scan",  // How long ago the kernel received a datagram, on the kernel's clock.
-        ],
-        "only the clock reads the time",
-    ),
-    (
-        &["Instant::now"],
-        &[
-            "clock",  // The monotonic clock that the system clock is compared with.
-            "scan",   // Round trips and send pacing; never a snapshot's time.
-            "web",    // Durations of requests, and the age of a cached status.
-            "client", // How long the daemon is silent.
-            "cli",    // Progress output.
-            "fleet",  // The simulated world's own time.
-            "master", // How long the query of a list takes.
-        ],
-        "only the clock reads the time; an Instant may measure how long something takes",
-    ),
     (&["ureq::"], &["master"], "HTTP is behind the lists of servers"),
     (&["axum"], &["web"], "the HTTP server is behind the web interface"),
     (&["hyper"], &["web", "client"], "HTTP is behind the web interface and the client of the control socket"),
@@ -370,8 +349,6 @@ fn each_rule_reports_violation() {
     check("engine/mod.rs", "use std::collections::HashMap;", "names collections::HashMap");
     check("scan/mod.rs", "let db = sled::open(path);", "names sled::");
     check("daemon.rs", "use mysql_async::Pool;", "names mysql_async");
-    check("store/mod.rs", "let now = Utc::now();", "names Utc::now");
-    check("store/mod.rs", "let now = Instant::now();", "names Instant::now");
     check("store/mod.rs", "let c = Commit::default();", "only the engine");
     check("store/mod.rs", "unsafe { x() }", "unsafe");
     check("store/mod.rs", "// sled, tokio: see crate::daemon\nlet url = \"x://y\"; // crate::archive", "");

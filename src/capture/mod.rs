@@ -5,6 +5,9 @@
 //! A capture contains names of players. The daemon's files therefore expire
 //! (`capture.keep_days`), and `clqd player forget` deletes all of them.
 
+// Bytes come from outside.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod daily_files;
 mod line;
 

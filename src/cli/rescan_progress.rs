@@ -1,6 +1,8 @@
 //! Progress of a rescan: expected duration and scanned servers. Printed to standard
 //! error, as a bar only on a terminal.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "when progress was last printed"))]
+
 use std::io::{self, IsTerminal, stderr};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! The commands' end of the control socket: an HTTP client, blocking, one request at a time.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "how long the daemon is silent"))]
+
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};

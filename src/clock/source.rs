@@ -1,5 +1,7 @@
 //! The clocks of the machine, or those of a test.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "this is the clock"))]
+
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::sync_status;

@@ -1,6 +1,8 @@
 //! Checks whether the configured paths are compatible with each other and with existing
 //! files, and whether the machine has the configured address. Inspects files and changes none.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "looks whether the machine has the address"))]
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};

@@ -53,7 +53,7 @@ impl SegmentHeader {
             version: u32_at(bytes, 8),
             id: u64_at(bytes, 16),
             first_seq: u64_at(bytes, 24),
-            created_ms: u64_at(bytes, 32) as i64,
+            created_ms: u64_at(bytes, 32).cast_signed(),
         };
         (header.encode() == *bytes).then_some(header)
     }
@@ -72,7 +72,7 @@ pub struct BatchHeader {
 impl BatchHeader {
     /// Writes the header into the first bytes of `batch`, whose other bytes are the body.
     pub fn seal(&self, id: u64, batch: &mut [u8]) {
-        let len = (batch.len() - BATCH_HEADER_BYTES) as u32;
+        let len = u32::try_from(batch.len() - BATCH_HEADER_BYTES).expect("a batch is below 4 GB");
         batch[..4].copy_from_slice(BATCH_MAGIC);
         batch[4..8].copy_from_slice(&len.to_le_bytes());
         batch[12..20].copy_from_slice(&self.seq.to_le_bytes());
@@ -89,8 +89,11 @@ impl BatchHeader {
         let len = BATCH_HEADER_BYTES + u32_at(header, 4) as usize;
         let batch = bytes.get(..len)?;
         let is_valid = header.starts_with(BATCH_MAGIC) && u32_at(header, 8) == checksum(id, batch);
-        let read =
-            BatchHeader { seq: u64_at(header, 12), last_ms: u64_at(header, 20) as i64, events: u32_at(header, 28) };
+        let read = BatchHeader {
+            seq: u64_at(header, 12),
+            last_ms: u64_at(header, 20).cast_signed(),
+            events: u32_at(header, 28),
+        };
         is_valid.then_some((read, len))
     }
 

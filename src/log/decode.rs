@@ -148,7 +148,7 @@ impl Decoder {
         if let Some(new) = name.new {
             self.names.push(new.into());
         }
-        Ok(name.index as u32)
+        index(name.index)
     }
 
     fn server(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
@@ -196,11 +196,10 @@ impl Decoder {
             }
             false => {
                 let len = cursor.u64().ok_or(DecodeError::Truncated)?;
-                if len > PLAYERS_MAX as u64 {
-                    return Err(DecodeError::Players(len));
-                }
-                let mut players = Vec::with_capacity(len as usize);
-                next.list.reserve_exact(len as usize);
+                let known = usize::try_from(len).ok().filter(|&len| len <= PLAYERS_MAX);
+                let len = known.ok_or(DecodeError::Players(len))?;
+                let mut players = Vec::with_capacity(len);
+                next.list.reserve_exact(len);
                 let mut next_entry = 0;
                 for _ in 0..len {
                     let mut entry = self.referenced_entry(&last.list, &mut next_entry, cursor)?;
@@ -241,9 +240,12 @@ impl Decoder {
                 return Ok(ListEntry { name, ..ListEntry::default() });
             }
         };
-        let entry = usize::try_from(at).ok().and_then(|at| last.get(at));
-        *next_entry = at as usize + 1;
-        entry.copied().ok_or(DecodeError::Reference { what: "entry", number: at })
+        let unknown = DecodeError::Reference { what: "entry", number: at };
+        let Some((index, entry)) = usize::try_from(at).ok().and_then(|at| Some((at, last.get(at)?))) else {
+            return Err(unknown);
+        };
+        *next_entry = index + 1;
+        Ok(*entry)
     }
 
     /// Decodes a player, and stores their values in the entry.
@@ -289,7 +291,12 @@ struct Reference<'a> {
 fn text(texts: &mut Vec<String>, cursor: &mut Cursor<'_>) -> Result<u32, DecodeError> {
     let Reference { index, new } = reference("text", texts.len(), TEXT_BYTES_MAX, cursor)?;
     texts.extend(new.map(str::to_owned));
-    Ok(index as u32)
+    self::index(index)
+}
+
+/// An index as tables have it.
+fn index(index: usize) -> Result<u32, DecodeError> {
+    u32::try_from(index).map_err(|_| DecodeError::Reference { what: "index", number: index as u64 })
 }
 
 fn reference<'a>(
@@ -310,18 +317,14 @@ fn new_or_known<'a>(
     bytes_max: usize,
     cursor: &mut Cursor<'a>,
 ) -> Result<Reference<'a>, DecodeError> {
-    if number > known as u64 {
-        return Err(DecodeError::Reference { what, number });
-    }
-    let index = number as usize;
+    let index = usize::try_from(number).ok().filter(|&index| index <= known);
+    let index = index.ok_or(DecodeError::Reference { what, number })?;
     if index < known {
         return Ok(Reference { index, new: None });
     }
     let len = cursor.u64().ok_or(DecodeError::Truncated)?;
-    if len > bytes_max as u64 {
-        return Err(DecodeError::Text { what });
-    }
-    let bytes = cursor.bytes(len as usize).ok_or(DecodeError::Truncated)?;
+    let len = usize::try_from(len).ok().filter(|&len| len <= bytes_max).ok_or(DecodeError::Text { what })?;
+    let bytes = cursor.bytes(len).ok_or(DecodeError::Truncated)?;
     let new = std::str::from_utf8(bytes).map_err(|_| DecodeError::Text { what })?;
     Ok(Reference { index, new: Some(new) })
 }
@@ -330,7 +333,7 @@ fn new_or_known<'a>(
 const JSON_BYTES_MAX: usize = 1 << 20;
 
 fn json<T: serde::de::DeserializeOwned>(what: &'static str, cursor: &mut Cursor<'_>) -> Result<T, DecodeError> {
-    let len = cursor.u64().filter(|&len| len <= JSON_BYTES_MAX as u64).ok_or(DecodeError::Text { what })?;
-    let bytes = cursor.bytes(len as usize).ok_or(DecodeError::Truncated)?;
+    let len = cursor.u64().and_then(|len| usize::try_from(len).ok()).filter(|&len| len <= JSON_BYTES_MAX);
+    let bytes = cursor.bytes(len.ok_or(DecodeError::Text { what })?).ok_or(DecodeError::Truncated)?;
     serde_json::from_slice(bytes).map_err(|_| DecodeError::Text { what })
 }

@@ -235,7 +235,7 @@ impl Encoder {
         let number = self.snapshots.len();
         put_u64(out, number as u64);
         put_bytes(server.as_str(), out);
-        self.servers.insert(server.clone(), number as u32);
+        self.servers.insert(server.clone(), number_of(number));
         self.snapshots.push(None);
         number
     }
@@ -335,13 +335,18 @@ impl Encoder {
             put_u64(out, FIRST_NAME + u64::from(number));
             return number;
         }
-        let number = self.name_of.len() as u32;
+        let number = number_of(self.name_of.len());
         put_u64(out, FIRST_NAME + u64::from(number));
         put_bytes(name, out);
         self.name_of.push(key.1.clone());
         self.names.insert(key, number);
         number
     }
+}
+
+/// The number of a new string in a table of a segment, which has far less than 4 billion.
+fn number_of(len: usize) -> u32 {
+    u32::try_from(len).expect("a segment is below 4 GB")
 }
 
 fn put_window(window: WindowKey, out: &mut Vec<u8>) {
@@ -353,7 +358,7 @@ fn put_player(before: &ListEntry, gap_ms: i64, player: &Player, out: &mut Vec<u8
     let now = ListEntry::of(before.name, player);
     let points = now.points.wrapping_sub(before.points);
     let ping = i64::from(now.ping) - i64::from(before.ping);
-    let connected_ms = now.connected_ms.wrapping_sub(expected_connected_ms(before, gap_ms)) as i64;
+    let connected_ms = now.connected_ms.wrapping_sub(expected_connected_ms(before, gap_ms)).cast_signed();
     let present = [
         (player_flag::BOT, player.bot),
         (player_flag::SPECTATOR, player.spectator),
@@ -389,7 +394,7 @@ fn put_text(texts: &mut FxHashMap<String, u32>, text: &str, out: &mut Vec<u8>) -
         put_u64(out, number.into());
         return number;
     }
-    let number = texts.len() as u32;
+    let number = number_of(texts.len());
     put_u64(out, number.into());
     put_bytes(text, out);
     texts.insert(text.to_owned(), number);

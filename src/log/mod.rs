@@ -6,6 +6,9 @@
 //! every damage is noticed: see [`segment`]. Within a segment, each string is stored once,
 //! and a player list refers to the list before it of the same server: see [`encode`].
 
+// Bytes come from outside.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod batch;
 mod decode;
 mod done_record;

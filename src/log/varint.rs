@@ -4,14 +4,14 @@
 /// Appends a number: one byte for each seven bits.
 pub fn put_u64(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.push((value & 0x7f) as u8);
 }
 
 pub fn put_i64(out: &mut Vec<u8>, value: i64) {
-    put_u64(out, (value.wrapping_shl(1) ^ (value >> 63)) as u64);
+    put_u64(out, (value.wrapping_shl(1) ^ (value >> 63)).cast_unsigned());
 }
 
 /// Reads numbers and bytes from a slice. Each method returns `None` if the slice ends too early
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
 
     pub fn i64(&mut self) -> Option<i64> {
         let value = self.u64()?;
-        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+        Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 }
 

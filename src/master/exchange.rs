@@ -3,6 +3,8 @@
 //! One socket for one query, connected to the master: datagrams from other addresses or ports
 //! are not received, and a closed port is an error at once.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the socket of a query"))]
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;

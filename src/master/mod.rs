@@ -7,6 +7,9 @@
 //! - [`source`]: the URL of a list, and its servers. - [`exchange`]: the query of a master over UDP.
 //! - [`http`]: lists on websites. - [`json_list`]: their format. - [`selection`]: from addresses to URLs.
 
+// Bytes come from outside.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod exchange;
 mod http;
 mod json_list;

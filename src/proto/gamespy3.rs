@@ -69,7 +69,7 @@ impl StatusQuery {
         self.challenges += 1;
         self.last_received_ms = t_ms;
         // The value is a 32-bit number, signed in some games.
-        self.challenge = Some((number as u32).to_be_bytes());
+        self.challenge = Some(((number.cast_unsigned() & 0xffff_ffff) as u32).to_be_bytes());
         Step::Send
     }
 

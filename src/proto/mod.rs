@@ -20,6 +20,9 @@
 //! - [`server_url`]: URLs of servers, and names of games in them. - [`master`]: lists of servers
 //!   from master servers.
 
+// Bytes come from outside.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 pub mod a2s;
 mod all_seeing_eye;
 mod bedrock;

@@ -19,7 +19,7 @@ impl Nonce {
 
     /// Four bytes, for protocols that echo as many.
     pub fn bytes4(self) -> [u8; 4] {
-        (self.0 as u32).to_be_bytes()
+        ((self.0 & 0xffff_ffff) as u32).to_be_bytes()
     }
 
     /// Whether this nonce is in a sample of this share, 0 to 1, of all nonces. They are hashes,

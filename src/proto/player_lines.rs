@@ -73,6 +73,7 @@ fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
     })
 }
 
+#[cfg_attr(not(test), expect(clippy::cast_possible_truncation, reason = "the score is in the range of an i64"))]
 fn score(text: &str) -> Option<i64> {
     if let Ok(score) = text.parse::<i64>() {
         return Some(score);

@@ -122,7 +122,7 @@ fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), Ig
     let announced = announced_players(&info);
     let missing = announced.is_some_and(|announced| announced as usize > list.players.len());
     let (completeness, count) = if cut || missing || list.unparsed > 0 {
-        let seen = (list.players.len() + list.unparsed) as u32;
+        let seen = u32::try_from(list.players.len() + list.unparsed).unwrap_or(u32::MAX);
         // Bots that the server counts among its clients are not players.
         let count = announced.map(|announced| announced.saturating_sub(bots(&info)));
         (Completeness::Partial, count.or((!cut).then_some(seen)))

@@ -51,12 +51,12 @@ struct Info {
 impl InfoQuery {
     pub fn new(nonce: Nonce) -> Self {
         // Three bytes are echoed.
-        let token = nonce.0 as u32 & 0x00ff_ffff;
+        let token = (nonce.0 & 0x00ff_ffff) as u32;
         InfoQuery { token, info: None, players: Vec::new(), more: BTreeSet::new(), last_received_ms: 0 }
     }
 
     fn snapshot(&self, info: &Info) -> Snapshot {
-        let listed = self.players.len() as u32;
+        let listed = u32::try_from(self.players.len()).unwrap_or(u32::MAX);
         let is_full = listed >= info.clients && (info.is_extended || info.clients <= VANILLA_CLIENTS_MAX);
         Snapshot {
             t_ms: self.last_received_ms,

@@ -4,6 +4,11 @@
 //! packets, hand over all outcomes. A turn handles many datagrams with few system calls, and
 //! a pause between turns lets more arrive.
 
+#![cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "round trips and pacing; never the time of a snapshot")
+)]
+
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

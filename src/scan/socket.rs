@@ -6,6 +6,9 @@
 //! local, not a server's silence. Port-unreachable messages are read from the error queue
 //! (`IP_RECVERR`). `quinn-udp` reads none of these, so the sockets are used through `nix`.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "how long ago the kernel received a datagram"))]
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the sockets of scans"))]
+
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};

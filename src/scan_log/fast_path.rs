@@ -191,7 +191,7 @@ fn parse_short_integer(bytes: &[u8]) -> Option<(usize, i64)> {
     let pairs = (eight * 10 + (eight >> 8)) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
     let all = (fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF;
-    Some((len, all as i64))
+    Some((len, all.cast_signed()))
 }
 
 const ONES: u64 = u64::from_ne_bytes([0x01; 8]);

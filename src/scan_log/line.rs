@@ -258,7 +258,7 @@ impl RawPlayer<'_> {
         Player {
             name: self.name.into(),
             points: self.points,
-            ping: self.ping.map(|ping| ping.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+            ping: self.ping.map(|ping| i32::try_from(ping).unwrap_or(if ping < 0 { i32::MIN } else { i32::MAX })),
             connected_ms: self.connected_ms,
             bot: self.bot,
             spectator: self.spectator,

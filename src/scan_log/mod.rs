@@ -2,6 +2,9 @@
 //! section 13). `clqd log export` prints them, and `clqd replay`, `clqd recompute` and `clqd log import`
 //! read them, from files of other programs, too.
 
+// Bytes come from outside.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod damage;
 mod error;
 mod fast_path;

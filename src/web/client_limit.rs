@@ -1,5 +1,7 @@
 //! The request rate of each client. Clients are those of [`super::client_address`].
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "when clients were last removed"))]
+
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Mutex;

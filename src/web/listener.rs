@@ -3,6 +3,8 @@
 //! A connection is closed if its client is slow to send a request, if it does not read its answer, and
 //! at a maximum age.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the port"))]
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};

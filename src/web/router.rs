@@ -1,5 +1,7 @@
 //! The routes, and the checks that every request passes.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "durations of requests"))]
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;

@@ -64,7 +64,7 @@ impl Fixture {
     }
 
     /// Rows of the weeks and best positions, by server.
-    #[allow(clippy::type_complexity)]
+    #[expect(clippy::type_complexity, reason = "one test uses it")]
     fn rows(&self) -> Vec<(Vec<(PlayerKey, PlayerRow)>, Vec<Option<BestPositions>>)> {
         let calendar = Calendar::default();
         let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! Synthetic snapshots: a test sets the players of a server and their points; the other fields
 //! have defaults.
 
-#![allow(dead_code)] // each test program uses a part
+#![allow(dead_code, reason = "each test program uses a part of this module")]
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,8 @@
 //! same engine, then a real daemon that scans the fleet at short intervals, and a live
 //! dashboard. All files are temporary and deleted at the end.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "looks for free ports"))]
+
 mod dashboard;
 mod sampler;
 

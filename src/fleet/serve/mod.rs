@@ -7,6 +7,9 @@
 //!
 //! It replies on loopback addresses only, so it cannot be used in a network.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the sockets of simulated servers"))]
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the time of the simulated world"))]
+
 mod master;
 mod query_receiver;
 mod rate_limiter;

@@ -1,5 +1,7 @@
 //! The thread of one protocol: receives queries, sends replies.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the time of the simulated world"))]
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::IoSlice;

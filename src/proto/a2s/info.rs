@@ -118,7 +118,7 @@ fn read_extra_data(rest: &mut &[u8], info: &mut Info) -> Result<(), IgnoreReason
     }
     if flags & 0x01 != 0 {
         let game_id = rest.try_get_u64_le()?;
-        info.app = game_id as u32 & 0x00ff_ffff;
+        info.app = (game_id & 0x00ff_ffff) as u32;
     }
     Ok(())
 }

@@ -210,6 +210,14 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
 }
 
 /// The connection time as sent. A server with a wrong clock sends an invalid duration.
+#[cfg_attr(
+    not(test),
+    expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float saturates, and is not negative"
+    )
+)]
 fn connected_ms(seconds: f32) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then_some((f64::from(seconds) * 1_000.0) as u64)
 }

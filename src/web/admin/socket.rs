@@ -1,5 +1,7 @@
 //! The Unix socket of the admin commands.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the control socket"))]
+
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

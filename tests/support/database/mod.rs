@@ -6,7 +6,7 @@
 //! Without that, the first test of a process starts a server, which ends with the last
 //! test. If MariaDB is missing, the tests fail; they are not skipped.
 
-#![allow(dead_code)] // each test program uses a part
+#![allow(dead_code, reason = "each test program uses a part of this module")]
 
 pub mod cluster;
 pub mod proxy;
