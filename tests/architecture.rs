@@ -299,31 +299,6 @@ fn modules_and_listed_layers_match() {
 /// Compares the first columns of each row (key, default, range, what a change requires) with
 /// the shipped config file.
 #[test]
-fn every_setting_is_in_configuration_docs() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
-    let docs = std::fs::read_to_string(path).expect("docs/configuration.md");
-    let mut section = "";
-    let mut before = "";
-    let mut rows = 0;
-    for line in clqd::config::DEFAULTS.lines() {
-        if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_end_matches(']');
-        } else if let Some((name, default)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
-            let key = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
-            let range = before.trim_start_matches("# ");
-            let row = format!("\n| `{key}` | `{default}` | {range} | ");
-            assert!(docs.contains(&row), "docs/configuration.md has no row that begins with{row}");
-            rows += 1;
-        }
-        before = line;
-    }
-    assert_eq!(rows, clqd::config::keys::KEYS.len());
-    let doc_rows = docs.lines().filter(|line| line.starts_with("| `") && line.matches(" | ").count() == 3);
-    let keys = doc_rows.filter(|line| line.contains("reload | ") || line.contains("restart | "));
-    assert_eq!(keys.count(), rows, "docs/configuration.md has rows of keys that do not exist");
-}
-
-#[test]
 fn each_rule_reports_violation() {
     #[track_caller]
     fn check(path: &str, code: &str, want: &str) {

@@ -1,5 +1,6 @@
-//! Every key of the configuration file: its type, its range and how a change is applied.
-//! `config/clqd.toml` documents the keys; a test compares it with this table.
+//! Every key of the configuration file: its type, its range, its default, what it means and how a change is applied.
+//! `config/clqd.toml`, the manual page and the tables of `docs/configuration.md` are written from this table: after a
+//! change run `CLQD_WRITE_CONFIG=1 cargo test --lib config::shipped`.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -28,6 +29,10 @@ pub struct KeySpec {
     pub name: &'static str,
     pub kind: ValueType,
     pub change: Applies,
+    /// In TOML.
+    pub default: &'static str,
+    /// What it does, in Markdown, with links as in `docs/`.
+    pub meaning: &'static str,
 }
 
 impl KeySpec {
@@ -93,7 +98,13 @@ impl ValueType {
 }
 
 const fn key(section: &'static str, name: &'static str, kind: ValueType, change: Applies) -> KeySpec {
-    KeySpec { section, name, kind, change }
+    KeySpec { section, name, kind, change, default: "", meaning: "" }
+}
+
+impl KeySpec {
+    const fn described(self, default: &'static str, meaning: &'static str) -> KeySpec {
+        KeySpec { default, meaning, ..self }
+    }
 }
 
 const fn whole(min: i64, max: i64, unit: &'static str) -> ValueType {
@@ -104,100 +115,225 @@ const fn whole_in(range: RangeInclusive<u32>, unit: &'static str) -> ValueType {
     whole(*range.start() as i64, *range.end() as i64, unit)
 }
 
+/// What the sections are about.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("scan", "How servers are queried."),
+    ("rules", "The rules that rankings are computed by."),
+    (
+        "names",
+        "Which entries of a list count as players. A change of this section or of the next three applies from the next snapshot on. Existing rankings do not change.",
+    ),
+    (
+        "rounds",
+        "When a new round has begun on the same map. Both conditions must hold for the sum of the points of the players who stayed: it fell by at least round_drop_min, and it fell to less than round_drop_ratio of its value.",
+    ),
+    ("clq2", "CLQ2: reaching the top of a round."),
+    ("elo", "ELO ratings."),
+    ("screen", "Which lists are credible, and which entries are players (docs/rules.md section 14)."),
+    ("boards", "Windows, which are periods with boards of their own, and the order of boards."),
+    (
+        "clock",
+        "The system clock. Weeks are closed only while the clock is trusted. It is trusted if it is synchronised, if it has run without a jump for a while, or if an admin accepted it.",
+    ),
+    ("store", "The state directory."),
+    ("archive", "The archive: a MySQL or MariaDB database, for websites other than the daemon's own."),
+    (
+        "log",
+        "The log in state_dir. It contains every event that changes the state: scans, commands of admins, and settings that change results. A start after a crash and the rebuilding of windows read it.",
+    ),
+    (
+        "capture",
+        "Captures: the datagrams of some scans. They show later what an odd server has sent. `clqd query --replay FILE` decodes them. They contain names of players.",
+    ),
+    ("web", "The HTTP server: a website, an API and metrics. docs/web.md describes it."),
+];
+
 /// All keys, in the order of `config/clqd.toml`.
 pub const KEYS: &[KeySpec] = &[
-    key("", "time_zone", ValueType::Text(time_zone), Restart),
-    key("", "state_dir", ValueType::Text(absolute_path), Restart),
-    key("", "control_socket", ValueType::Text(socket_path), Restart),
-    key("", "log_filter", ValueType::Text(log_filter), Reload),
-    key("scan", "timeout_ms", whole_in(scan::TIMEOUT_MS, "ms"), Reload),
-    key("scan", "retries", whole(0, 10, ""), Reload),
-    key("scan", "packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
-    key("scan", "address_packets_per_second_max", whole(1, 100_000, "packets/s"), Reload),
-    key("scan", "address_burst_packets", whole(1, 100_000, "packets"), Reload),
-    key("scan", "subnet_packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload),
-    key("scan", "subnet_burst_packets", whole(1, 1_000_000, "packets"), Reload),
-    key("scan", "sockets_per_ip_version", whole(1, 64, ""), Restart),
-    key("scan", "scans_in_flight_max", whole(1, 1_000_000, ""), Reload),
-    key("scan", "dns_cache_ttl_s", whole_in(scan::DNS_CACHE_TTL_S, "s"), Reload),
-    key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart),
-    key("scan", "allow_private", ValueType::Bool, Reload),
-    key("scan", "limit_loopback", ValueType::Bool, Reload),
-    key("scan", "authentication_min", ValueType::OneOf(&["address", "challenge", "nonce"]), Reload),
-    key("scan", "opt_out", ValueType::Texts(check_network), Reload),
-    key("scan", "contact", ValueType::Text(contact), Reload),
-    key("scan", "class1_players_min", whole(1, 255, "players"), Reload),
-    key("scan", "forget_silent_days", whole(0, 3_650, "days"), Reload),
-    key("scan", "round_end_share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
-    key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload),
-    key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload),
-    key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload),
-    key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload),
-    key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload),
-    key("scan", "retry_failed_s", whole(0, 2_419_200, "s"), Reload),
-    key("rules", "number", whole(RULES_NUMBER_MIN as i64, RULES_NUMBER as i64, ""), Reload),
-    key("names", "ignore", ValueType::Texts(accept_any), Reload),
-    key("names", "count_bots", ValueType::Bool, Reload),
-    key("names", "ping_zero_is_bot", ValueType::Bool, Reload),
-    key("names", "darkplaces_games", ValueType::Texts(accept_any), Reload),
-    key("rounds", "round_drop_min", whole(1, 1_000_000, "points"), Reload),
-    key("rounds", "round_drop_ratio", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
-    key("clq2", "quarter", ValueType::OneOf(&["whole", "exact"]), Reload),
-    key("elo", "k", ValueType::Decimal { min: 0.1, max: 1_000.0 }, Reload),
-    key("elo", "k_times_opponents_max", ValueType::Decimal { min: 0.0, max: 1_000_000.0 }, Reload),
-    key("elo", "carry_over", ValueType::Bool, Reload),
-    key("screen", "enabled", ValueType::Bool, Reload),
-    key("screen", "frozen_after_s", whole(600, 31_536_000, "s"), Reload),
-    key("screen", "new_games_per_day_max", whole(0, 1_000_000, "games"), Reload),
-    key("screen", "new_maps_per_day_max", whole(0, 1_000_000, "maps"), Reload),
-    key("screen", "new_names_per_day_max", whole(0, 1_000_000_000, "names"), Reload),
-    key("screen", "games_max", whole(1, 1_000_000, "games"), Reload),
-    key("screen", "maps_max", whole(1, 1_000_000_000, "maps"), Reload),
-    key("screen", "spectator_points", ValueType::Texts(spectator_points), Reload),
-    key("screen", "gain_max", whole(1, crate::limits::POINTS_ABS_MAX, "points"), Reload),
-    key("boards", "windows", ValueType::Texts(window), Reload),
-    key("boards", "low_is_better", ValueType::Texts(low_is_better), Reload),
-    key("boards", "tie_breakers", ValueType::Texts(tie_breaker), Reload),
-    key("boards", "closed_cache_bytes_max", whole(0, 1 << 40, "bytes"), Reload),
-    key("clock", "synchronised", ValueType::OneOf(&["auto", "always", "never"]), Reload),
-    key("clock", "trust_after_s", whole(0, 86_400, "s"), Reload),
-    key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart),
-    key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload),
-    key("store", "checkpoint_interval_s", whole(1, 86_400, "s"), Reload),
-    key("store", "changes_bytes_max", whole(64 << 20, 64 << 30, "bytes"), Reload),
-    key("store", "compact_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
-    key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload),
-    key("store", "keep_weeks", whole(1, 520, "weeks"), Reload),
-    key("store", "keep_players_weeks", whole(0, 5_200, "weeks"), Reload),
-    key("archive", "url", ValueType::Text(mysql_url), Reload),
-    key("archive", "password_file", ValueType::Text(optional_path), Reload),
-    key("archive", "tls", ValueType::OneOf(&["off", "preferred", "required", "verify"]), Reload),
-    key("archive", "tls_ca", ValueType::Text(optional_path), Reload),
-    key("archive", "tls_cert", ValueType::Text(optional_path), Reload),
-    key("archive", "tls_key", ValueType::Text(optional_path), Reload),
-    key("archive", "interval_s", whole(2, 86_400, "s"), Reload),
-    key("archive", "drain_timeout_s", whole(0, 3_600, "s"), Reload),
-    key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload),
-    key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload),
-    key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload),
-    key("archive", "keep_weeks", whole(0, 5_200, "weeks"), Reload),
-    key("archive", "keep_online_days", whole(0, 36_500, "days"), Reload),
-    key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload),
-    key("archive", "on_older_database", ValueType::OneOf(&["resync", "stop"]), Reload),
-    key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload),
-    key("log", "keep_days", whole(1, 3_650, "days"), Reload),
-    key("log", "bytes_max", whole(1 << 26, 1 << 50, "bytes"), Reload),
-    key("capture", "dir", ValueType::Text(optional_path), Restart),
-    key("capture", "share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload),
-    key("capture", "keep_days", whole(1, 366, "days"), Reload),
-    key("web", "listen", ValueType::Text(listen_address), Restart),
-    key("web", "client_requests_per_second_max", whole(1, 100_000, "requests/s"), Restart),
-    key("web", "client_burst_requests", whole(1, 100_000, "requests"), Restart),
-    key("web", "search_memory_bytes", whole(0, 1 << 36, "bytes"), Restart),
-    key("web", "proxies", ValueType::Texts(proxy), Restart),
-    key("web", "public_url", ValueType::Text(public_url), Restart),
-    key("web", "tls_cert", ValueType::Text(optional_path), Restart),
-    key("web", "tls_key", ValueType::Text(optional_path), Restart),
+    key("", "time_zone", ValueType::Text(time_zone), Restart)
+        .described(r#""UTC""#, r#"Time zone in which weeks and days begin, a name of the IANA database such as "Europe/Amsterdam". It cannot change once a state directory holds weeks: `clqd check-config` and `clqd reload` refuse another one."#),
+    key("", "state_dir", ValueType::Text(absolute_path), Restart)
+        .described(r#""/var/lib/clqd""#, "State directory: everything that clqd knows. The daemon needs no other storage."),
+    key("", "control_socket", ValueType::Text(socket_path), Restart)
+        .described(r#""/run/clqd/control.sock""#, "Unix socket of the admin commands; mode 0660."),
+    key("", "log_filter", ValueType::Text(log_filter), Reload)
+        .described(r#""info""#, "Log filter: a level (`error`, `warn`, `info`, `debug`, `trace`) for the modules of clqd, or levels by module, such as `info,clqd::scan=debug`."),
+    key("scan", "timeout_ms", whole_in(scan::TIMEOUT_MS, "ms"), Reload)
+        .described("2000", "Timeout of one query. The query is sent again after it. In exception mode (class 7) the timeout is three times as long."),
+    key("scan", "retries", whole(0, 10, ""), Reload)
+        .described("2", "How often a query is sent again before the scan counts as missed. In exception mode it is three times as often."),
+    key("scan", "packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload)
+        .described("5000", "Largest packet rate, all servers together."),
+    key("scan", "address_packets_per_second_max", whole(1, 100_000, "packets/s"), Reload)
+        .described("5", "Largest packet rate to one address. Several servers may share an address. Raise the rate if the servers of a host with hundreds of servers are scanned late."),
+    key("scan", "address_burst_packets", whole(1, 100_000, "packets"), Reload)
+        .described("10", "Packets that may be sent to one address at once after a pause."),
+    key("scan", "subnet_packets_per_second_max", whole(1, 1_000_000, "packets/s"), Reload)
+        .described("50", "Largest packet rate to one /24 (IPv4) or /48 (IPv6)."),
+    key("scan", "subnet_burst_packets", whole(1, 1_000_000, "packets"), Reload)
+        .described("100", "Packets that may be sent to one such subnet at once after a pause."),
+    key("scan", "sockets_per_ip_version", whole(1, 64, ""), Restart)
+        .described("2", "UDP sockets for IPv4, and the same number for IPv6. All servers share them."),
+    key("scan", "scans_in_flight_max", whole(1, 1_000_000, ""), Reload)
+        .described("20000", "Largest number of concurrent scans. Further scans are queued."),
+    key("scan", "dns_cache_ttl_s", whole_in(scan::DNS_CACHE_TTL_S, "s"), Reload)
+        .described("3600", "How long the address of a host name is cached. The name is resolved again afterwards."),
+    key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart)
+        .described("8388608", "Receive buffer of each socket. The system may grant less (`net.core.rmem_max`)."),
+    key("scan", "allow_private", ValueType::Bool, Reload)
+        .described("false", "Also scan private, loopback and link-local addresses. Leave it off if other people may add servers."),
+    key("scan", "limit_loopback", ValueType::Bool, Reload)
+        .described("true", "Whether the limits for an address and for a network also apply to loopback addresses. Turn it off to scan many servers on this machine."),
+    key("scan", "authentication_min", ValueType::OneOf(&["address", "challenge", "nonce"]), Reload)
+        .described(r#""address""#, r#"Weakest authentication of a reply with which its players are ranked. `"address"`: the players of all protocols are ranked. `"challenge"`: not those of QuakeWorld, Quake 2, GameSpy 1, Unreal 2 and All-Seeing Eye. `"nonce"`: not those of Source either. A list with weaker authentication is partial: the server is alive and has a count. See [protocols.md](protocols.md)."#),
+    key("scan", "opt_out", ValueType::Texts(check_network), Reload)
+        .described("[]", r#"Addresses and networks that nothing is sent to, such as "192.0.2.7" or "192.0.2.0/24", because their owners do not want to be scanned."#),
+    key("scan", "contact", ValueType::Text(contact), Reload)
+        .described(r#""""#, r#"How operators of game servers reach you, such as "scans@example.org" or the address of a page. `clqd status` shows it. It is sent to the websites of `[[import]]`. It is not sent to game servers, because the protocols have no field for it. See [protocols.md](protocols.md#for-operators-of-game-servers). At most 256 bytes."#),
+    key("scan", "class1_players_min", whole(1, 255, "players"), Reload)
+        .described("3", "A server with at least this many players is in class 1. The players now count, or the median of the last three counts. With 1, servers with one or two players are scanned as often as full ones: more packets are sent, and fewer rounds are missed."),
+    key("scan", "forget_silent_days", whole(0, 3_650, "days"), Reload)
+        .described("14", "Imported servers that have not answered for so long since they were added are removed, and are not imported again for 30 days. Servers that were added by hand stay. 0: never."),
+    key("scan", "round_end_share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload)
+        .described("0.15", "Extra scans of a server, as a share of its regular scans. They are made shortly before the expected end of a round, or during the intermission, and show the final list of the round ([architecture.md](architecture.md#scans-at-the-ends-of-rounds)). Up to 8 extra scans are saved up. Servers with fewer than two players, and servers on which extra scans do not help, get none. 0: no extra scans."),
+    key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload)
+        .described("120", "Scan interval of class 1: servers with players. No class may have a shorter interval than the class before it."),
+    key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload)
+        .described("600", "Scan interval of class 2: servers with fewer players, and servers that missed some scans."),
+    key("scan", "interval_class3_s", whole(1, 604_800, "s"), Reload)
+        .described("3600", "Scan interval of class 3: servers that have not answered for longer."),
+    key("scan", "interval_class4_s", whole(1, 604_800, "s"), Reload)
+        .described("86400", "Scan interval of class 4: servers that have not answered for still longer."),
+    key("scan", "interval_class5_s", whole(1, 2_419_200, "s"), Reload)
+        .described("604800", "Scan interval of class 5: servers that have not answered for the longest time."),
+    key("scan", "retry_failed_s", whole(0, 2_419_200, "s"), Reload)
+        .described("86400", "Scan interval of classes 6 and 7, the servers that do not answer. Each is scanned once in this time, in exception mode; the scans are spread over the interval. 0: they are scanned on request only. See [rules.md](rules.md#9-scan-classes)."),
+    key("rules", "number", whole(RULES_NUMBER_MIN as i64, RULES_NUMBER as i64, ""), Reload)
+        .described("2", "The rules that rankings are computed by. A release that changes them raises the number, and also computes by the number before it. A change applies from the next snapshot on, and is recorded in the log."),
+    key("names", "ignore", ValueType::Texts(accept_any), Reload)
+        .described(r#"["UnnamedPlayer", "unnamed", "Player", "player", "unconnected", "nameless tee"]"#, "Default names of games, for players who have not chosen a name. Such players are counted and not ranked. Names are compared without colour codes; case matters."),
+    key("names", "count_bots", ValueType::Bool, Reload)
+        .described("false", "Count, list and rank bots like players."),
+    key("names", "ping_zero_is_bot", ValueType::Bool, Reload)
+        .described("true", "Treat an entry with ping 0 on a server of the Quake 3 family as a bot."),
+    key("names", "darkplaces_games", ValueType::Texts(accept_any), Reload)
+        .described(r#"["Nexuiz", "Xonotic"]"#, "Games with DarkPlaces colour codes (`^x` and three hex digits)."),
+    key("rounds", "round_drop_min", whole(1, 1_000_000, "points"), Reload)
+        .described("5", "Smallest fall of the sum of the points of the players who stayed, for a new round."),
+    key("rounds", "round_drop_ratio", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload)
+        .described("0.5", "The sum must also have fallen to less than this fraction of its previous value."),
+    key("clq2", "quarter", ValueType::OneOf(&["whole", "exact"]), Reload)
+        .described(r#""whole""#, r#"Which entries have a quarter of the pivot's points. `"whole"` divides and rounds down. `"exact"` requires at least 25 %. See [rules.md](rules.md#6-clq2-reaching-the-top)."#),
+    key("elo", "k", ValueType::Decimal { min: 0.1, max: 1_000.0 }, Reload)
+        .described("25.0", "Rating change for each opponent that a player beat more, or less, than expected."),
+    key("elo", "k_times_opponents_max", ValueType::Decimal { min: 0.0, max: 1_000_000.0 }, Reload)
+        .described("225.0", "K is reduced so that K times the number of opponents does not exceed this. 0: no limit."),
+    key("elo", "carry_over", ValueType::Bool, Reload)
+        .described("false", "Start a week with the rating of the previous week instead of 1000."),
+    key("screen", "enabled", ValueType::Bool, Reload)
+        .described("true", "Screen lists before they are compared and ranked. Off: every list is used as received."),
+    key("screen", "frozen_after_s", whole(600, 31_536_000, "s"), Reload)
+        .described("21600", "A list that has not changed for this long is not used until it changes. Only lists of at least four players with points are checked."),
+    key("screen", "new_games_per_day_max", whole(0, 1_000_000, "games"), Reload)
+        .described("4", "New games that one server may report in a day. Its lists with further new games are not used."),
+    key("screen", "new_maps_per_day_max", whole(0, 1_000_000, "maps"), Reload)
+        .described("200", r#"New maps that one server may report in a day. Further new maps are counted as the map "(other)"."#),
+    key("screen", "new_names_per_day_max", whole(0, 1_000_000_000, "names"), Reload)
+        .described("2000", "New player names that one server may report in a day. Further new names are not ranked."),
+    key("screen", "games_max", whole(1, 1_000_000, "games"), Reload)
+        .described("10000", "Largest number of games. A further game is treated like one above the daily limit."),
+    key("screen", "maps_max", whole(1, 1_000_000_000, "maps"), Reload)
+        .described("1000000", "Largest number of maps. A further map is treated like one above the daily limit."),
+    key("screen", "spectator_points", ValueType::Texts(spectator_points), Reload)
+        .described(r#"["darkplaces_games=-666", "Warsow=-9999", "Warfork=-9999", "quakeworld://=-9999"]"#, r#"Points that mark a spectator: `"GAME=POINTS"`, `"SCHEME://=POINTS"`, or `"darkplaces_games=POINTS"` for the games of `names.darkplaces_games`."#),
+    key("screen", "gain_max", whole(1, crate::limits::POINTS_ABS_MAX, "points"), Reload)
+        .described("1000000", "A larger gain of points between two scans counts as 0."),
+    key("boards", "windows", ValueType::Texts(window), Reload)
+        .described("[]", r#"Types of windows in addition to the week. `"hour keep=48"`, `"day keep=31"`, `"month keep=13"`: hours of UTC, days and months of `time_zone`; `keep` is the number of closed windows to keep (default 4; 0 keeps all). `"all-time"`: one window that never ends. `"12 base=2026-01-05T00:00:00Z duration=3d every=1d repeat=100 keep=5"`: a custom type with a number from 10 on. Window 0 begins at `base`, each later one `every` after the one before (default: `duration`). There are `repeat` windows (default 0: without end). They may overlap; at most 32 may run at the same time. Durations are written 90s, 15m, 6h, 3d or 2w, and are at least one minute. See [boards-and-windows.md](boards-and-windows.md#windows)."#),
+    key("boards", "low_is_better", ValueType::Texts(low_is_better), Reload)
+        .described("[]", r#"Boards on which the lowest score is best: `"points"` for all boards, or for one scope `"points game:NAME"`, `"points tag:NAME"` or `"points server:URL"`. All queries of boards use this order, and so do the positions in MySQL, in all weeks that are kept. Best positions of weeks that were closed before do not change. The same applies to `boards.tie_breakers`. See [boards-and-windows.md](boards-and-windows.md#order)."#),
+    key("boards", "tie_breakers", ValueType::Texts(tie_breaker), Reload)
+        .described("[]", r#"Boards on which another ranking orders equal scores: `"points time"` for all boards, or for one scope `"clq2 points game:NAME"`, which takes precedence. Among equal scores the better in the other ranking comes first, then the score that was reached earlier. `boards.low_is_better` also applies to the other ranking."#),
+    key("boards", "closed_cache_bytes_max", whole(0, 1 << 40, "bytes"), Reload)
+        .described("1073741824", "Memory for the boards of games and tags in closed windows. The least recently used board is evicted first, and those of weeks that ended within the last two weeks last. It is built again on request."),
+    key("clock", "synchronised", ValueType::OneOf(&["auto", "always", "never"]), Reload)
+        .described(r#""auto""#, r#"Whether the system clock is synchronised. `"auto"` checks the kernel and systemd-timesyncd; `"always"` and `"never"` assume it. Weeks are closed only by a trusted clock."#),
+    key("clock", "trust_after_s", whole(0, 86_400, "s"), Reload)
+        .described("600", "A clock that is not synchronised is trusted after it has run for this long without a jump, or after `clqd clock accept`."),
+    key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart)
+        .described("268435456", "Cache of the database in the state directory. The daemon uses about twice as much memory."),
+    key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload)
+        .described("200", "Time between two commits: scans are written to the log, and readers see them. A crash loses at most the scans since the last one. Those servers are scanned again. What an admin changed is on disk before the answer."),
+    key("store", "checkpoint_interval_s", whole(1, 86_400, "s"), Reload)
+        .described("300", "Time between two checkpoints: the changes in memory are written to a file, and the log before them is removed. A checkpoint begins earlier if the changes take a quarter of `store.changes_bytes_max`. After a crash the next start applies the log since the last one."),
+    key("store", "changes_bytes_max", whole(64 << 20, 64 << 30, "bytes"), Reload)
+        .described("536870912", "Memory for changes. A quarter is for those since the last checkpoint, a quarter for those that a checkpoint is writing, and half for those that are in files, but not in the database yet. Few installations use all of it. With less, more is written."),
+    key("store", "compact_bytes_min", whole(0, 1 << 50, "bytes"), Reload)
+        .described("8388608", "The database file is compacted when it has at least this size and has grown by half since the last compaction. During a compaction the new file needs as much space as the records. 0: the file is compacted only after a player was forgotten, and grows to several times its size."),
+    key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload)
+        .described("536870912", "While less than this is free on the disk of the state directory, nothing is written. See [troubleshooting.md](troubleshooting.md#the-disk-is-full). 0: write until the disk is full."),
+    key("store", "keep_weeks", whole(1, 520, "weeks"), Reload)
+        .described("4", "Closed weeks that are kept in the state directory, in addition to the running one. If there is an archive, weeks that are not in it yet are kept regardless of their age."),
+    key("store", "keep_players_weeks", whole(0, 5_200, "weeks"), Reload)
+        .described("0", "Weeks after their last row in which the best positions of players, and their rows in windows such as all-time, are kept. After that only their names and keys are kept, so that they get the same key when they return; then their best positions begin again, and those in MySQL continue. 0: everything is kept. Otherwise more than `store.keep_weeks`."),
+    key("archive", "url", ValueType::Text(mysql_url), Reload)
+        .described(r#""""#, "`mysql://user@host:3306/database`. The nodes of a [cluster](database.md#cluster) are separated by commas: `mysql://user@host1,host2:3307,[2001:db8::3]/database`; a host without a port has 3306. Empty: no archive; everything else works."),
+    key("archive", "password_file", ValueType::Text(optional_path), Reload)
+        .described(r#""""#, "File that contains only the password. Empty: clqd uses the systemd credential `mysql_password` if it exists, otherwise the password in the URL."),
+    key("archive", "tls", ValueType::OneOf(&["off", "preferred", "required", "verify"]), Reload)
+        .described(r#""off""#, r#"Whether connections use TLS. `"preferred"`: if the server offers it. `"required"`: always, but with any certificate. `"verify"`: the certificate must be valid for the host in the URL. A Unix socket never uses it."#),
+    key("archive", "tls_ca", ValueType::Text(optional_path), Reload)
+        .described(r#""""#, r#"PEM file with the certificates of authorities for `"verify"`. Empty: the authorities of the web."#),
+    key("archive", "tls_cert", ValueType::Text(optional_path), Reload)
+        .described(r#""""#, "PEM file with the certificate of clqd, if the account demands one (`REQUIRE X509`)."),
+    key("archive", "tls_key", ValueType::Text(optional_path), Reload)
+        .described(r#""""#, "PEM file with the key of `archive.tls_cert`."),
+    key("archive", "interval_s", whole(2, 86_400, "s"), Reload)
+        .described("600", "Interval at which the servers of the running week are archived."),
+    key("archive", "drain_timeout_s", whole(0, 3_600, "s"), Reload)
+        .described("20", "How long a daemon that stops continues to write pending entries."),
+    key("archive", "outbox_entries_max", whole(1_000, 1_000_000_000, ""), Reload)
+        .described("5000000", "Largest number of outbox entries. Further entries are dropped, and clqd writes everything again when MySQL is available."),
+    key("archive", "connect_timeout_ms", whole(100, 60_000, "ms"), Reload)
+        .described("5000", "Timeout of a connection attempt."),
+    key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload)
+        .described("30000", "Timeout of one statement. The connection is closed after it."),
+    key("archive", "keep_weeks", whole(0, 5_200, "weeks"), Reload)
+        .described("0", "How many weeks before the newest week of the state are kept in MySQL. Rows of players, maps and servers in older weeks are deleted, in small steps. Weeks that the state keeps are never deleted, and best positions neither. 0: all weeks are kept."),
+    key("archive", "keep_online_days", whole(0, 36_500, "days"), Reload)
+        .described("0", "How long the table `online_total` (players and servers online) is kept. 0: for ever."),
+    key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload)
+        .described("0", "How long a published board is kept after its window has ended. 0: for ever."),
+    key("archive", "on_older_database", ValueType::OneOf(&["resync", "stop"]), Reload)
+        .described(r#""resync""#, r#"What to do if MySQL [lacks what it had acknowledged](database.md#an-older-database). `"resync"`: write everything again. `"stop"`: write nothing until `clqd archive take-over`."#),
+    key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload)
+        .described("60", "Longest back-off between two attempts while MySQL is unavailable."),
+    key("log", "keep_days", whole(1, 3_650, "days"), Reload)
+        .described("8", "Days for which the log in the state directory is kept: every event that changed the state. A start after a crash reads its end. Windows are rebuilt from it, for as long as it reaches back."),
+    key("log", "bytes_max", whole(1 << 26, 1 << 50, "bytes"), Reload)
+        .described("17179869184", "The oldest files of the log are removed when all of them are larger, or when less than twice `store.disk_free_bytes_min` is free. What a start needs is kept."),
+    key("capture", "dir", ValueType::Text(optional_path), Restart)
+        .described(r#""""#, "Directory of the capture files. There is one file a day; it contains names of players. The directory must be outside `state_dir`. It is created if it does not exist. Empty: no captures. See [log.md](log.md#captures)."),
+    key("capture", "share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload)
+        .described("0.001", "Share of the scans that are captured. At most 256 MiB are written in a day."),
+    key("capture", "keep_days", whole(1, 366, "days"), Reload)
+        .described("7", "Days for which a file is kept, including its own day."),
+    key("web", "listen", ValueType::Text(listen_address), Restart)
+        .described(r#""127.0.0.1:8480""#, r#"Address and port of the web interface ([web.md](web.md)), such as "127.0.0.1:8480" or "[::]:8480"; port 0 is any free port. Everyone who can connect may read. With `web.tls_cert`, or behind a reverse proxy, it has TLS. If the port is in use, the daemon does not start. Empty: no web interface."#),
+    key("web", "client_requests_per_second_max", whole(1, 100_000, "requests/s"), Restart)
+        .described("50", "Requests of one client that are answered per second. A client is an IPv4 address or an IPv6 /64. Further requests get the status 429."),
+    key("web", "client_burst_requests", whole(1, 100_000, "requests"), Restart)
+        .described("200", "Requests that one client may send at once after a pause."),
+    key("web", "search_memory_bytes", whole(0, 1 << 36, "bytes"), Restart)
+        .described("67108864", "Memory for the names of players and servers, which searches need. 64 MiB hold some 2 million players and 200,000 servers. If there are more, the newest are kept. 0: no searches for parts of names."),
+    key("web", "proxies", ValueType::Texts(proxy), Restart)
+        .described(r#"["127.0.0.0/8", "::1"]"#, r#"Addresses and networks of reverse proxies, such as "10.0.0.5" or "2001:db8:7::/64". `X-Forwarded-For` is used only if the connection comes from one of these networks. Such connections count towards the total limit, not towards a client's. The client is the right-most address of the header that is not listed here ([web.md](web.md#reverse-proxy)), so list no network from which visitors connect directly."#),
+    key("web", "public_url", ValueType::Text(public_url), Restart)
+        .described(r#""""#, r#"The address under which visitors reach the site, such as "https://stats.example.org": http or https, without a path. Embed codes of banners begin with it. Empty: "http://" and the address of `web.listen`."#),
+    key("web", "tls_cert", ValueType::Text(optional_path), Restart)
+        .described(r#""""#, "PEM file with the certificate of the port, followed by those of its issuers. With it the port speaks https only. A reload reads the file again. Empty: http."),
+    key("web", "tls_key", ValueType::Text(optional_path), Restart)
+        .described(r#""""#, "PEM file with the private key of the certificate."),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.

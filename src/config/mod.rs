@@ -9,6 +9,8 @@ pub mod keys;
 mod module_settings;
 mod paths;
 mod result_settings;
+#[cfg(test)]
+mod shipped;
 pub mod validate;
 
 use std::fmt;

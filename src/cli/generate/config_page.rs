@@ -74,7 +74,7 @@ mod tests {
     fn every_key_is_in_page_with_default_and_range() {
         let page = config_page(DEFAULTS);
         assert_eq!(page.matches("\n.TP\n").count(), KEYS.len());
-        assert!(page.contains("\\fBtimeout_ms\\fR = 2000\nTimeout of a query."), "{page}");
+        assert!(page.contains("\\fBtimeout_ms\\fR = 2000\nTimeout of one query."), "{page}");
         assert!(page.contains("\n.br\n(100 to 30000 ms; reload)\n"), "{page}");
     }
 
