@@ -6,6 +6,8 @@
 
 #[path = "architecture/circles.rs"]
 mod circles;
+#[path = "architecture/picture.rs"]
+mod picture;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
