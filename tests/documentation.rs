@@ -491,3 +491,16 @@ fn parts_of_messages_are_found() {
     assert!(!is_printed("the first half: nothing", &literals));
     assert_eq!(quoted_parts("clqd: cannot open ... (setting a.b): ..."), ["cannot open", "(setting a.b):"]);
 }
+
+/// Each crate has a reason.
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest: toml::Table = read(&root().join("Cargo.toml")).parse().expect("TOML");
+    let dependencies = manifest["dependencies"].as_table().expect("a table");
+    let page = read(&root().join("docs/architecture.md"));
+    let section = page.split("## Dependencies\n").nth(1).expect("a section");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let described: BTreeSet<&str> = rows.filter(|(_, reason)| reason.len() > 5).map(|(name, _)| name).collect();
+    let named: BTreeSet<&str> = dependencies.keys().map(String::as_str).collect();
+    assert_eq!(described, named);
+}
