@@ -12,7 +12,7 @@ use crate::api::{Request, Row};
 use crate::cli::context::CliContext;
 use crate::cli::stdio::Output;
 use crate::client::Client;
-use crate::config::{CheckedConfig, Config, ConfigError, Problem};
+use crate::config::{CheckedConfig, Config, ConfigError, ConfigProblem};
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
 
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub fn run(args: CheckConfigArgs, app: &CliContext) -> anyhow::Result<ExitCode> 
         Err(ConfigError::Problems { file, problems }) => {
             for problem in &problems {
                 if app.json() {
-                    let Problem { line, key, message } = problem;
+                    let ConfigProblem { line, key, message } = problem;
                     let problem =
                         json!({"kind": "problem", "file": file, "line": line, "key": key, "message": message});
                     writeln!(out, "{}", to_string(&problem))?;

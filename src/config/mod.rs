@@ -24,8 +24,8 @@ use crate::api::Permission;
 use crate::archive::{OnOlderDatabase, Tls};
 use crate::clock::SyncCheck;
 pub use crate::config::module_settings::WindowSettingsError;
+pub use crate::config::validate::ConfigProblem;
 use crate::config::validate::KeyLines;
-pub use crate::config::validate::Problem;
 use crate::limits::IMPORTED_SERVERS_MAX;
 use crate::master::ListUrl;
 use crate::proto::Authentication;
@@ -353,10 +353,10 @@ pub enum ConfigError {
     #[error("{} has more than {FILE_BYTES_MAX} bytes; this is not a configuration file", .0.display())]
     TooLong(PathBuf),
     #[error("{}", listed(file, problems))]
-    Problems { file: PathBuf, problems: Vec<Problem> },
+    Problems { file: PathBuf, problems: Vec<ConfigProblem> },
 }
 
-fn listed(file: &Path, problems: &[Problem]) -> String {
+fn listed(file: &Path, problems: &[ConfigProblem]) -> String {
     let lines: Vec<_> = problems.iter().map(|p| format!("{}:{}: {p}", file.display(), p.line)).collect();
     let count = if lines.len() == 1 { "a problem".to_owned() } else { format!("{} problems", lines.len()) };
     format!("the configuration has {count}\n{}", lines.join("\n"))
@@ -401,16 +401,16 @@ impl Config {
     }
 
     /// Parses the text of a file. Error: all problems, by line.
-    pub fn parse(text: &str) -> Result<Config, Vec<Problem>> {
+    pub fn parse(text: &str) -> Result<Config, Vec<ConfigProblem>> {
         Config::parse_with_lines(text).map(|(config, _)| config)
     }
 
-    fn parse_with_lines(text: &str) -> Result<(Config, KeyLines), Vec<Problem>> {
+    fn parse_with_lines(text: &str) -> Result<(Config, KeyLines), Vec<ConfigProblem>> {
         let (mut problems, lines) = validate::check(text);
         if !problems.is_empty() {
             return Err(problems);
         }
-        let of_text = |message: String| vec![Problem { line: 1, key: String::new(), message }];
+        let of_text = |message: String| vec![ConfigProblem { line: 1, key: String::new(), message }];
         let mut all: toml::Table = DEFAULTS.parse().expect("config/clqd.toml is TOML: a test reads it");
         let given: toml::Table = text.parse().map_err(|e: toml::de::Error| of_text(e.message().to_owned()))?;
         for (name, value) in given {
@@ -428,7 +428,7 @@ impl Config {
             if longer < shorter {
                 let key = format!("scan.interval_class{class}_s");
                 let previous = format!("scan.interval_class{}_s", class - 1);
-                problems.push(Problem {
+                problems.push(ConfigProblem {
                     line: lines.of(&key).max(lines.of(&previous)),
                     message: format!("{longer} is less than {previous}, {shorter}; expected at least as much"),
                     key,
@@ -449,7 +449,7 @@ impl Config {
         // Each string is valid, but two of them may have the same type.
         if let Err(error) = config.windows() {
             let key = "boards.windows".to_owned();
-            problems.push(Problem { line: lines.of(&key), key, message: error.to_string() });
+            problems.push(ConfigProblem { line: lines.of(&key), key, message: error.to_string() });
         }
         problems.extend(lines.problems(paths::conflicts(&config)));
         problems.sort_by_key(|problem| problem.line);
@@ -500,7 +500,7 @@ impl Config {
 }
 
 /// Reads the text of a file and passes it to `parse`.
-fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<Problem>>) -> Result<T, ConfigError> {
+fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<ConfigProblem>>) -> Result<T, ConfigError> {
     let bytes = read_bytes(file)?;
     let parsed = match std::str::from_utf8(&bytes) {
         Ok(text) => parse(text),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::keys::{KEYS, KeySpec};
-use super::{Config, Problem};
+use super::{Config, ConfigProblem};
 use crate::log::RecordedSettings;
 
 /// Whether a key changes rankings or statistics that are computed from the same scans. Keys that set
@@ -32,11 +32,12 @@ impl Config {
 
     /// This config with the settings of a log in place of its own. Keys that do not change results, or
     /// that this version does not know, are ignored. Error: a value is not valid.
-    pub fn with_settings(&self, settings: &RecordedSettings) -> Result<Config, Vec<Problem>> {
+    pub fn with_settings(&self, settings: &RecordedSettings) -> Result<Config, Vec<ConfigProblem>> {
         let mut all = toml::Table::try_from(self).expect("Config is plain data");
         for key in KEYS.iter().filter(|key| changes_results(key)) {
             let Some(value) = settings.0.get(&key.path()) else { continue };
-            let value = toml_value(value).map_err(|message| vec![Problem { line: 0, key: key.path(), message }])?;
+            let value =
+                toml_value(value).map_err(|message| vec![ConfigProblem { line: 0, key: key.path(), message }])?;
             match all.get_mut(key.section) {
                 Some(toml::Value::Table(section)) => section.insert(key.name.to_owned(), value),
                 _ => all.insert(key.name.to_owned(), value),

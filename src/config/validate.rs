@@ -15,7 +15,7 @@ use crate::nearest::nearest;
 
 /// A problem in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// From 1.
     pub line: usize,
     /// `scan.timeout_ms`; empty if the text is not TOML.
@@ -23,7 +23,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.key.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.key, self.message) }
     }
@@ -40,8 +40,9 @@ impl KeyLines {
     }
 
     /// Converts findings about keys to problems with their lines.
-    pub(super) fn problems(&self, findings: Vec<(&'static str, String)>) -> Vec<Problem> {
-        let problem = |(key, message): (&str, String)| Problem { line: self.of(key), key: key.to_owned(), message };
+    pub(super) fn problems(&self, findings: Vec<(&'static str, String)>) -> Vec<ConfigProblem> {
+        let problem =
+            |(key, message): (&str, String)| ConfigProblem { line: self.of(key), key: key.to_owned(), message };
         findings.into_iter().map(problem).collect()
     }
 }
@@ -59,7 +60,7 @@ const SYNTAX_ERRORS_MAX: usize = 20;
 const STATEMENT_LINES_MAX: usize = 100;
 
 /// All problems of the text, by line; empty: it is valid.
-pub(super) fn check(text: &str) -> (Vec<Problem>, KeyLines) {
+pub(super) fn check(text: &str) -> (Vec<ConfigProblem>, KeyLines) {
     let (mut problems, rest) = syntax_errors(text);
     let mut lines = KeyLines::default();
     // After a syntax error the parsed values are unreliable, so they are not checked.
@@ -89,7 +90,7 @@ pub(super) fn lenient_text(text: &str, name: &str) -> Option<String> {
 
 /// Returns the syntax errors, and the text with the invalid statements blanked. One error
 /// causes further ones after it, so only the first is reported.
-fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
+fn syntax_errors(text: &str) -> (Vec<ConfigProblem>, Option<String>) {
     let mut problems = Vec::new();
     let mut rest = text.to_owned();
     while let (Some((at, message)), _) = first_error(&rest) {
@@ -102,7 +103,7 @@ fn syntax_errors(text: &str) -> (Vec<Problem>, Option<String>) {
         let first = first_line_of_statement(&rest, line);
         let begins = if first < line { format!("; this begins on line {first}") } else { String::new() };
         let message = format!("not TOML: {message} at column {column}{begins}");
-        problems.push(Problem { line, key: String::new(), message });
+        problems.push(ConfigProblem { line, key: String::new(), message });
         let is_header = |line: usize| rest.lines().nth(line - 1).is_some_and(|text| text.trim_start().starts_with('['));
         let next_header = (line + 1..).find(|&next| next > rest.lines().count() || is_header(next));
         let section = next_header.expect("the text ends");
@@ -152,17 +153,17 @@ fn blank_lines(text: &str, lines: Range<usize>) -> String {
 }
 
 /// The problem of a text that is not UTF-8 after this many bytes.
-pub(super) fn not_utf8(bytes: &[u8], valid: usize) -> Problem {
+pub(super) fn not_utf8(bytes: &[u8], valid: usize) -> ConfigProblem {
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let line = 1 + before.matches('\n').count();
     let column = 1 + before[before.rfind('\n').map_or(0, |feed| feed + 1)..].chars().count();
     let message = format!("not UTF-8 at column {column} (byte {:#04x}); save the file as UTF-8", bytes[valid]);
-    Problem { line, key: String::new(), message }
+    ConfigProblem { line, key: String::new(), message }
 }
 
 struct Validator<'t> {
     text: &'t str,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
     lines: KeyLines,
 }
 
@@ -174,7 +175,7 @@ impl Validator<'_> {
 
     fn problem(&mut self, span: Range<usize>, key: String, message: String) {
         let line = self.line(span);
-        self.problems.push(Problem { line, key, message });
+        self.problems.push(ConfigProblem { line, key, message });
     }
 
     fn top(&mut self, table: &DeTable<'_>) {

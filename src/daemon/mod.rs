@@ -188,10 +188,10 @@ impl Daemon {
         // Before the state is opened, which takes time.
         let mut settings = config.web_settings();
         let port = match settings.listen {
-            Some(address) => Some(web::Listener::bind(address).await?),
+            Some(address) => Some(web::WebPort::bind(address).await?),
             None => None,
         };
-        let web_address = port.as_ref().map(web::Listener::address);
+        let web_address = port.as_ref().map(web::WebPort::address);
         settings.listen = web_address;
         let site = Arc::new(Site::new(&settings, WebLimits::default()));
         apply_web_settings(&site, &config)?;

@@ -76,7 +76,7 @@ use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::Authentication;
-use crate::rank::player_list::{NameFamily, NameIndex};
+use crate::rank::player_list::{EntriesByName, NameFamily};
 use crate::schedule::Schedule;
 use crate::schedule::round_end::RoundEnds;
 
@@ -92,7 +92,7 @@ struct ServerState {
     /// Authentication of the last reply; `None` until the first reply after the start.
     authentication: Option<Authentication>,
     /// How the names of the last list were read; `None` until the first list after the start.
-    name_index: Option<(NameFamily, NameIndex)>,
+    name_index: Option<(NameFamily, EntriesByName)>,
     /// `None`: the schedule has it. Only a replica has some.
     plan: Option<replica::ScanPlan>,
 }

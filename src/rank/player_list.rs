@@ -99,7 +99,7 @@ pub struct PlayerList {
     /// For each entry: it is not a spectator, and its name is not empty, not ignored, and
     /// unique in the list, including spectators.
     pub usable: Vec<bool>,
-    pub by_name: NameIndex,
+    pub by_name: EntriesByName,
     /// The previous list has the same names in the same order, all of them unique.
     same_unique_names: bool,
 }
@@ -111,7 +111,7 @@ pub struct PreviousList<'l> {
     /// Equal strings are moved from here to the next list, and the string of the next list is moved
     /// here. So a long name keeps its allocation, and the other copy is freed with this list.
     pub entries: &'l mut [PlayerEntry],
-    pub by_name: &'l NameIndex,
+    pub by_name: &'l EntriesByName,
     pub family: NameFamily,
 }
 
@@ -123,7 +123,7 @@ const LOOKAHEAD: usize = 2;
 /// text. So equal names are adjacent. Comparing only texts took half of the time of the
 /// screening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NameIndex(Vec<Place>);
+pub struct EntriesByName(Vec<Place>);
 
 /// The position of a name: 48 bits of hash, then 16 bits of index. Equal names have equal
 /// hashes; different names almost never do, unless an attacker constructs them.
@@ -143,20 +143,20 @@ fn name_hash(name: &str) -> u64 {
     hasher.finish() & !0xFFFF
 }
 
-impl NameIndex {
+impl EntriesByName {
     /// At most [`crate::limits::PLAYERS_MAX`] entries.
-    pub fn of(entries: &[PlayerEntry]) -> NameIndex {
-        NameIndex::with_hash(entries, name_hash)
+    pub fn of(entries: &[PlayerEntry]) -> EntriesByName {
+        EntriesByName::with_hash(entries, name_hash)
     }
 
-    fn with_hash(entries: &[PlayerEntry], hash: impl Fn(&str) -> u64) -> NameIndex {
+    fn with_hash(entries: &[PlayerEntry], hash: impl Fn(&str) -> u64) -> EntriesByName {
         let mut places: Vec<Place> =
             entries.iter().zip(0_u16..).map(|(entry, index)| hash(&entry.name) | Place::from(index)).collect();
         places.sort_unstable();
         for same_hash in places.chunk_by_mut(|a, b| a >> 16 == b >> 16).filter(|same_hash| same_hash.len() > 1) {
             same_hash.sort_unstable_by(|&a, &b| order(a, entries, b, entries).then(a.cmp(&b)));
         }
-        NameIndex(places)
+        EntriesByName(places)
     }
 
     /// The places with the same name as the place at `at`, from there on.
@@ -215,7 +215,7 @@ pub fn read_list(
         Some(before) => before.by_name.clone(),
         None => {
             same = false;
-            NameIndex::of(&entries)
+            EntriesByName::of(&entries)
         }
     };
     let mut usable: Vec<bool> =
@@ -236,7 +236,7 @@ impl PlayerList {
     /// Pairs (index in the previous list, index in this one) of the names that are unique in
     /// both, usable or not, in the order of this list. Spectators count for uniqueness and are
     /// in no pair.
-    pub fn unique_pairs(&self, before: &[PlayerEntry], by_name: &NameIndex) -> Vec<(u16, u16)> {
+    pub fn unique_pairs(&self, before: &[PlayerEntry], by_name: &EntriesByName) -> Vec<(u16, u16)> {
         let plays = |p: u16, c: u16| !before[usize::from(p)].spectator && !self.entries[usize::from(c)].spectator;
         if self.same_unique_names {
             return (0..self.entries.len() as u16).filter(|&at| plays(at, at)).map(|at| (at, at)).collect();
@@ -249,7 +249,7 @@ impl PlayerList {
 
     /// Whether a name that is a duplicate in this or the previous list also occurs in the
     /// other: players with the same generic name may be the same people.
-    pub fn shares_duplicate_name(&self, before: &[PlayerEntry], by_name: &NameIndex) -> bool {
+    pub fn shares_duplicate_name(&self, before: &[PlayerEntry], by_name: &EntriesByName) -> bool {
         let (mut left, mut right) = (0, 0);
         while let (Some(&p), Some(&c)) = (by_name.0.get(left), self.by_name.0.get(right)) {
             match order(p, before, c, &self.entries) {
@@ -277,9 +277,9 @@ impl PlayerList {
 
 fn unique_in_both(
     prev: &[PlayerEntry],
-    prev_by_name: &NameIndex,
+    prev_by_name: &EntriesByName,
     cur: &[PlayerEntry],
-    cur_by_name: &NameIndex,
+    cur_by_name: &EntriesByName,
 ) -> Vec<(u16, u16)> {
     let mut pairs = Vec::with_capacity(prev.len().min(cur.len()));
     let (mut left, mut right) = (0, 0);
@@ -441,7 +441,7 @@ mod tests {
             };
             names.iter().map(entry).collect()
         };
-        let one_hash = |entries: &[PlayerEntry]| NameIndex::with_hash(entries, |_| 7 << 16);
+        let one_hash = |entries: &[PlayerEntry]| EntriesByName::with_hash(entries, |_| 7 << 16);
         let (prev, cur) = (list(&["a", "b", "a", "c", "e"]), list(&["e", "d", "b", "a", "c", "c"]));
         let pairs = unique_in_both(&prev, &one_hash(&prev), &cur, &one_hash(&cur));
         assert_eq!(pairs, [(1, 2), (4, 0)]);

@@ -69,21 +69,21 @@ pub enum WebError {
 
 /// The open port.
 #[derive(Debug)]
-pub struct Listener {
+pub struct WebPort {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Listener {
+impl WebPort {
     /// Opens the port. Needs a tokio runtime.
-    pub async fn bind(address: SocketAddr) -> Result<Listener, WebError> {
+    pub async fn bind(address: SocketAddr) -> Result<WebPort, WebError> {
         let error = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => WebError::InUse(address),
             _ => WebError::Io { address, source },
         };
         let listener = TcpListener::bind(address).await.map_err(error)?;
         let address = listener.local_addr().map_err(error)?;
-        Ok(Listener { listener, address })
+        Ok(WebPort { listener, address })
     }
 
     /// The address, with the port that the system has chosen for port 0.
@@ -153,7 +153,7 @@ impl Site {
     }
 
     /// Serves visitors. Until [`Site::set_backend`] only health and metrics are available.
-    pub fn serve(&self, port: Listener) -> Server {
+    pub fn serve(&self, port: WebPort) -> Server {
         let context = self.context.clone();
         let connections = Connections::new(context.limits.connections_max, context.metrics.connection_counters.clone());
         let count = context.metrics.connections.clone();

@@ -56,7 +56,7 @@ use crate::api::{ApiError, Request, Row};
 pub use self::admin::{AdminSocket, Disconnected, Rows, SocketError};
 pub use self::connections::ConnectionCounters;
 pub use self::limits::WebLimits;
-pub use self::listener::{Listener, Server, Site, WebError};
+pub use self::listener::{Server, Site, WebError, WebPort};
 pub use self::public_url::{BadPublicUrl, PublicUrl};
 pub use self::tls::{TlsError, TlsFiles};
 pub use self::tokens::{Token, TokenHash, new_token};

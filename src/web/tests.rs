@@ -28,7 +28,7 @@ async fn start(limits: WebLimits) -> (Site, Server, SocketAddr) {
         proxies: vec!["127.0.0.0/8".parse().expect("a network")],
         public_url: None,
     };
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+    let listener = WebPort::bind(([127, 0, 0, 1], 0).into()).await.expect("a free port");
     let (address, site) = (listener.address(), Site::new(&settings, limits));
     let server = site.serve(listener);
     (site, server, address)

@@ -29,7 +29,7 @@ pub(in crate::engine) struct ListChange {
 /// The previous list of a server.
 struct Previous {
     list: LastSnapshot,
-    by_name: player_list::NameIndex,
+    by_name: player_list::EntriesByName,
     /// Players who left just before it, with their points.
     left: Vec<(PlayerKey, i64)>,
 }
@@ -74,7 +74,7 @@ impl GlobalState {
         let left = std::mem::take(&mut record.recent.left);
 
         let previous = record.last_snapshot.take().filter(|_| !ignored).map(|list| {
-            let by_name = read.map_or_else(|| player_list::NameIndex::of(&list.entries), |(_, by_name)| by_name);
+            let by_name = read.map_or_else(|| player_list::EntriesByName::of(&list.entries), |(_, by_name)| by_name);
             Previous { list, by_name, left }
         });
         let nothing = Compared { rated: false, transition: Transition::Unknown, before: PreviousSighting::Invisible };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, NotFound};
-use super::rows::{MapRow, MapTotalsRow};
+use super::rows::{MapTotalsRow, TaggedMap};
 use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
@@ -63,7 +63,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
         description = "The name of the map, percent-encoded. The names `.` and `..` are written `~.` and `~..`.",
         example = "q3dm17",
     )),
-    responses((status = 200, description = "The map.", body = MapRow), Cached, NotFound))]
+    responses((status = 200, description = "The map.", body = TaggedMap), Cached, NotFound))]
 pub(super) async fn show(
     State(context): State<Arc<WebContext>>,
     Path(Segment(map)): Path<Segment>,
@@ -72,7 +72,7 @@ pub(super) async fn show(
     query::no_parameters(&uri)?;
     let Name(map) = query::name(map)?;
     match &context.ask(Request::Map { map }).await?[..] {
-        [Row::Map(map)] => json_answer(&MapRow::from(map), MAX_AGE_S),
+        [Row::Map(map)] => json_answer(&TaggedMap::from(map), MAX_AGE_S),
         _ => Err(Problem::unexpected_row()),
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, Moved, NotFound};
-use super::rows::PlayerRow;
+use super::rows::TaggedPlayer;
 use crate::api::{Request, Row};
 use crate::web::answer::{MAX_AGE_S, json_answer, moved_to};
 use crate::web::context::WebContext;
@@ -39,7 +39,7 @@ struct ByKeyParameters {
 #[derive(Debug, Serialize, ToSchema)]
 struct PlayerList {
     /// One for each game in which the name is known.
-    players: Vec<PlayerRow>,
+    players: Vec<TaggedPlayer>,
 }
 
 /// Lists the players of a name
@@ -64,7 +64,7 @@ pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) ->
 /// most 100 rows of `weeks`, and the best positions on their servers.
 #[utoipa::path(get, path = "/api/v1/players/{key}", operation_id = "get_player", tag = "players",
     params(("key" = inline(PlayerKey), Path, description = "The number of the player."), ByKeyParameters),
-    responses((status = 200, description = "The player.", body = PlayerRow), Cached, NotFound, Moved))]
+    responses((status = 200, description = "The player.", body = TaggedPlayer), Cached, NotFound, Moved))]
 pub(super) async fn by_key(
     State(context): State<Arc<WebContext>>,
     Path(key): Path<String>,
@@ -76,5 +76,5 @@ pub(super) async fn by_key(
     if player.player_key != player_key {
         return Ok(moved_to(&format!("/api/v1/players/{}", player.player_key)));
     }
-    json_answer(&PlayerRow::from(player), MAX_AGE_S)
+    json_answer(&TaggedPlayer::from(player), MAX_AGE_S)
 }

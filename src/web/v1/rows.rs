@@ -97,9 +97,9 @@ pub(super) type SeriesRow<'a> = Tagged<&'a OnlineSeriesView>;
 pub(super) type BoardHeadRow<'a> = Tagged<&'a BoardHead>;
 pub(super) type EntryRow<'a> = Tagged<&'a BoardEntryView>;
 pub(super) type WindowRow<'a> = Tagged<&'a WindowSummary>;
-pub(super) type PlayerRow = Tagged<PlayerView>;
+pub(super) type TaggedPlayer = Tagged<PlayerView>;
 pub(super) type PlayerNameRow = Tagged<PlayerNameView>;
-pub(super) type MapRow<'a> = Tagged<&'a MapView>;
+pub(super) type TaggedMap<'a> = Tagged<&'a MapView>;
 pub(super) type MapTotalsRow = Tagged<MapTotals>;
 pub(super) type BestPlayersRow<'a> = Tagged<&'a BestPlayers>;
 
