@@ -21,6 +21,7 @@ use crate::web::{AdminSocket, Backend, ConnectionCounters, Rows, Server, Site, W
 struct Fake {
     hanging: AtomicUsize,
     withdrawn: AtomicUsize,
+    dropped_tags: AtomicUsize,
     may_end: Notify,
 }
 
@@ -65,6 +66,12 @@ impl Backend for Fake {
                     rows.progress(Progress { servers: Some(3), expected_ms: None }).await?;
                     self.may_end.notified().await;
                     rows.progress(Progress::default()).await?;
+                    Ok(Vec::new())
+                }
+                Request::TagDrop { .. } => {
+                    self.hanging.fetch_add(1, Ordering::SeqCst);
+                    self.may_end.notified().await;
+                    self.dropped_tags.fetch_add(1, Ordering::SeqCst);
                     Ok(Vec::new())
                 }
                 // Fails after a row, and without an end.
@@ -394,4 +401,22 @@ async fn stop_closes_connections_and_removes_the_socket() {
     assert!(!path.exists());
     drop(idle);
     blocking(move || busy.read_to_end(&mut Vec::new())).await.expect("closed");
+}
+
+/// A reload that is interrupted would leave half of the settings.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn change_is_completed_although_the_client_disconnects() {
+    let server = start();
+    let mut impatient = StdStream::connect(&server.path).expect("connected");
+    impatient.write_all(&post("/api/v1/tag/drop", "{\"tag\":\"a\"}")).expect("written");
+    becomes(&server.fake.hanging, 1).await;
+    drop(impatient);
+    // The server notices that the client is gone before the change ends.
+    let mut reading = StdStream::connect(&server.path).expect("connected");
+    reading.write_all(&post("/api/v1/servers/list", "")).expect("written");
+    becomes(&server.fake.hanging, 2).await;
+    drop(reading);
+    becomes(&server.fake.withdrawn, 1).await;
+    server.fake.may_end.notify_one();
+    becomes(&server.fake.dropped_tags, 1).await;
 }

@@ -42,8 +42,9 @@ fn route(command: &'static str) -> MethodRouter<Arc<WebContext>> {
             Ok(request) => request,
             Err(problem) => return problem.into_response(),
         };
+        let changes = !request.is_read_only();
         if let Caller::Token(token) = &caller
-            && !request.is_read_only()
+            && changes
         {
             tracing::info!(token = token.name, request = command, "a request with a token");
         }
@@ -51,7 +52,7 @@ fn route(command: &'static str) -> MethodRouter<Arc<WebContext>> {
             Ok(backend) => backend,
             Err(problem) => return problem.into_response(),
         };
-        rows::answer(|rows| backend.run(request, rows)).await
+        rows::answer(changes, |rows| backend.run(request, rows)).await
     })
 }
 

@@ -61,27 +61,35 @@ impl Rows {
     }
 }
 
-/// Ends the work on an answer that nobody reads.
-struct Work(JoinHandle<()>);
+/// The work on an answer. One that changes something is completed although nobody reads the answer, unless it ends
+/// itself because it cannot send rows.
+struct Work {
+    task: JoinHandle<()>,
+    changes: bool,
+}
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.0.abort();
+        if !self.changes {
+            self.task.abort();
+        }
     }
 }
 
-/// Answers with the rows that `work` sends; it returns notes for the admin. The work ends when the client disconnects.
-pub(super) async fn answer<F>(work: impl FnOnce(Rows) -> F) -> Response
+/// Answers with the rows that `work` sends; it returns notes for the admin. `changes`: the work goes on when the client
+/// disconnects.
+pub(super) async fn answer<F>(changes: bool, work: impl FnOnce(Rows) -> F) -> Response
 where
     F: Future<Output = Result<Vec<String>, ApiError>> + Send + 'static,
 {
     let (parts, mut received) = mpsc::channel(LINES_QUEUED_MAX);
     let rows = Rows { parts };
     let working = work(rows.clone());
-    let work = Work(tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         let end = working.await;
         _ = rows.send(Part::End(end)).await;
-    }));
+    });
+    let work = Work { task, changes };
     // An error without rows has a status.
     match received.recv().await {
         Some(Part::End(Err(error))) => Problem::for_admin(error).into_response(),
