@@ -37,7 +37,7 @@ pub struct GlobalOptions {
     pub json: bool,
     /// Longest silence of the daemon [default: 30]
     ///
-    /// The command fails if the daemon sends nothing for this long. A working daemon sends progress every 5 s.
+    /// The command fails if the daemon is silent for this long. A request may take longer: then the command asks whether the daemon lives.
     #[arg(long, global = true, value_name = "SECONDS", help_heading = GLOBAL_OPTIONS, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: Option<u32>,
 }

@@ -1,5 +1,6 @@
 //! `clqd token`: tokens for programs on other machines.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use super::arguments::parse_tag;
 use crate::api::Permission;
 use crate::api::json::to_string;
 use crate::cli::context::CliContext;
-use crate::cli::stdio::Output;
+use crate::cli::stdio::{Output, note};
 use crate::web::{TokenHash, new_token};
 
 #[derive(Debug, Subcommand)]
@@ -23,26 +24,26 @@ pub enum TokenCommand {
         /// For the log, such as deploy
         #[arg(value_parser = parse_tag)]
         name: String,
-        /// What it permits; may be repeated
+        /// read, rescan, servers or corrections; repeatable
         #[arg(long, value_name = "WHAT", required = true, value_parser = parse_permission)]
         may: Vec<Permission>,
     },
 }
 
 pub fn run(command: TokenCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let TokenCommand::New { name, mut may } = command;
+    let TokenCommand::New { name, may } = command;
     let token = new_token()?;
     let hash = TokenHash::of(&token).to_string();
-    let mut permissions: Vec<&str> = Vec::new();
-    may.dedup();
-    may.iter().map(|permission| permission.name()).for_each(|name| permissions.push(name));
+    let permissions: BTreeSet<&str> = may.iter().map(|permission| permission.name()).collect();
     let mut out = Output::lasting();
     if app.json() {
         let row = json!({"kind": "token", "token": token, "name": name, "hash": hash, "may": permissions});
         writeln!(out, "{}", to_string(&row))?;
         return Ok(ExitCode::SUCCESS);
     }
+    note("The token, for the program. It is shown only now.");
     writeln!(out, "{token}\n")?;
+    note("For the configuration file; then: clqd reload");
     writeln!(out, "[[web.token]]\nname = {name:?}\nhash = {hash:?}\nmay = {permissions:?}")?;
     Ok(ExitCode::SUCCESS)
 }
