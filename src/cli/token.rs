@@ -35,6 +35,7 @@ pub fn run(command: TokenCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
     let token = new_token()?;
     let hash = TokenHash::of(&token).to_string();
     let permissions: BTreeSet<&str> = may.iter().map(|permission| permission.name()).collect();
+    let permissions: Vec<&str> = permissions.into_iter().collect();
     let mut out = Output::lasting();
     if app.json() {
         let row = json!({"kind": "token", "token": token, "name": name, "hash": hash, "may": permissions});

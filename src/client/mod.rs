@@ -30,8 +30,9 @@ use crate::api::{AnswerLine, ApiError, ErrorCode, Progress, Request, Row, encode
 /// After it the daemon counts as stopped.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After so much silence the daemon is asked whether it lives: a request may take minutes.
-const PROBE_AFTER: Duration = Duration::from_secs(5);
+/// After this part of the longest silence the daemon is asked whether it lives: a request may take minutes. The rest is
+/// for its answer.
+const PROBE_AFTER_PART: u32 = 6;
 
 /// How long the cause of a broken connection may take to be known.
 const CAUSE_WAIT: Duration = Duration::from_millis(200);
@@ -221,7 +222,7 @@ impl Link<'_> {
         let mut silent_since = Instant::now();
         loop {
             let rest = self.silence_max.saturating_sub(silent_since.elapsed());
-            if let Ok(heard) = timeout(rest.min(PROBE_AFTER), &mut future).await {
+            if let Ok(heard) = timeout(rest.min(self.silence_max / PROBE_AFTER_PART), &mut future).await {
                 return Ok(heard);
             }
             let rest = self.silence_max.saturating_sub(silent_since.elapsed());

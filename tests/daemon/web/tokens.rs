@@ -59,7 +59,7 @@ fn token_permits_what_its_section_says_until_it_is_removed() {
     assert_eq!(listed.json()["url"], "quake3://127.0.0.1:9");
     let refused = send("/api/v1/player/forget", Some(&ops), &json!({"player": "a", "game": "b"}));
     refused.assert_problem(403, "forbidden");
-    assert!(refused.text().contains("may servers, rescan; this needs corrections"), "{}", refused.text());
+    assert!(refused.text().contains("may rescan, servers; this needs corrections"), "{}", refused.text());
     let backup = json!({"dir": "/tmp/clqd-backup-that-no-token-may-write"});
     send("/api/v1/backup", Some(&ops), &backup).assert_problem(403, "forbidden");
     send("/api/v1/servers/ad", Some(&ops), &add).assert_problem(404, "not_found");
