@@ -35,7 +35,7 @@ use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::log::LogEvent;
 use clqd::model::ServerUrl;
 use clqd::model::server::PlayerEntry;
-use clqd::rank::player_list::{NameFamily, NameIndex, PreviousList};
+use clqd::rank::player_list::{EntriesByName, NameFamily, PreviousList};
 use clqd::rank::{NameRules, ScreenRules, player_list, round};
 use clqd::scan_log;
 use clqd::state::State;
@@ -111,7 +111,7 @@ fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scan_log::LogError> {
 /// Reads a log and compares each list with the one before it, as the engine does.
 fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogError> {
     let (rules, screen) = (NameRules::default(), ScreenRules::default());
-    let mut last: Vec<Option<(Vec<PlayerEntry>, NameIndex, NameFamily)>> = vec![None; of_lines.servers];
+    let mut last: Vec<Option<(Vec<PlayerEntry>, EntriesByName, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
     for (line, &server) in scan_log::open(log)?.zip(&of_lines.numbers) {
         let LogEvent::Scan { server: url, outcome: Outcome::Snapshot(snapshot) } = line? else { continue };
