@@ -19,8 +19,7 @@
 //! 5. [`store`] writes the commit atomically. Only then do its effects become visible.
 //! 6. [`archive`] writes what the outbox lists to MySQL, as absolute values. Websites read
 //!    the views of `schema.sql`.
-//! 7. [`web`] answers
-//!    visitors.
+//! 7. [`web`] answers visitors and admins from the engine's view; [`client`] is the end of the commands.
 //!
 //! [`daemon`] connects these parts: one thread owns engine and store ([`state`]), and the
 //! others are tasks with bounded queues. A crash anywhere repeats work; it neither loses
