@@ -286,18 +286,21 @@ impl Link<'_> {
     fn error(&self, error: hyper::Error) -> ClientError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(error) = cause {
-            // The answer has begun, and has no end.
-            let is_cut = |source: &&io::Error| source.kind() == ErrorKind::UnexpectedEof;
-            if let Some(source) = error.downcast_ref::<io::Error>().filter(|source| !is_cut(source)) {
-                let source = io::Error::new(source.kind(), source.to_string());
-                return ClientError::ConnectionLost { path: self.path.to_owned(), source };
+            match error.downcast_ref::<io::Error>() {
+                // The answer has begun, and has no end.
+                Some(source) if source.kind() == ErrorKind::UnexpectedEof => return ClientError::Closed,
+                Some(source) => {
+                    let source = io::Error::new(source.kind(), source.to_string());
+                    return ClientError::ConnectionLost { path: self.path.to_owned(), source };
+                }
+                None => cause = error.source(),
             }
-            if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-                return self.protocol_error(error.to_string());
-            }
-            cause = error.source();
         }
-        ClientError::Closed
+        if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+            return ClientError::Closed;
+        }
+        // Bytes that are no answer, or come without a request.
+        self.protocol_error(error.to_string())
     }
 }
 

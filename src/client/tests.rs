@@ -343,7 +343,9 @@ async fn process_that_does_not_speak_http_is_named() {
         let mut client = Client::connect(&path).expect("queued");
         let answering = std::thread::spawn(move || {
             let (mut stream, _) = other.accept().expect("a connection");
-            stream.write_all(b"220 mail.example.org ESMTP\r\n").expect("written");
+            // Bytes before the request may only close the connection.
+            stream.read_exact(&mut [0; 16]).expect("a request");
+            stream.write_all(b"500 what is that?\r\n").expect("written");
             stream.read_to_end(&mut Vec::new()).expect("read");
         });
         let error = client.send(&list(), &mut |_| Ok(())).expect_err("no answer");
