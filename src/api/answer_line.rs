@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 
-/// Of an answer in JSON lines. All other lines are rows, with their own kinds.
+/// A line of an answer that is not a row. Rows have other kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AnswerLine {

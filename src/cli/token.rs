@@ -25,7 +25,7 @@ pub enum TokenCommand {
         #[arg(value_parser = parse_tag)]
         name: String,
         /// read, rescan, servers or corrections; repeatable
-        #[arg(long, value_name = "WHAT", required = true, value_parser = parse_permission)]
+        #[arg(long, value_name = "WHAT", required = true, value_parser = Permission::parse)]
         may: Vec<Permission>,
     },
 }
@@ -47,8 +47,4 @@ pub fn run(command: TokenCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
     note("For the configuration file; then: clqd reload");
     writeln!(out, "[[web.token]]\nname = {name:?}\nhash = {hash:?}\nmay = {permissions:?}")?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn parse_permission(text: &str) -> Result<Permission, String> {
-    Permission::parse(text)
 }

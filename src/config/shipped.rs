@@ -82,10 +82,11 @@ fn text(markdown: &str) -> String {
     }
     text += rest;
     let parts: Vec<&str> = text.split('`').collect();
-    let part = |(n, part): (usize, &&str)| match n % 2 == 1 && part.starts_with("clqd ") {
-        // A command stays on one line.
-        true => format!("`{}`", part.replace(' ', NO_BREAK)),
-        false => (*part).to_owned(),
+    // Code stays on one line.
+    let part = |(n, part): (usize, &&str)| match (n % 2 == 1, part.replace(' ', NO_BREAK)) {
+        (true, code) if part.starts_with("clqd ") => format!("`{code}`"),
+        (true, code) => code,
+        (false, _) => (*part).to_owned(),
     };
     parts.iter().enumerate().map(part).collect()
 }
