@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clqd::api::Status;
-use clqd::api::{Request, Row};
+use clqd::api::requests;
 use clqd::client::Client;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -59,14 +59,7 @@ impl Drop for Running {
 
 /// The status of a running daemon.
 pub fn status(socket: &Path) -> anyhow::Result<Status> {
-    let mut found = None;
-    Client::connect(socket)?.send(&Request::Status {}, &mut |row| {
-        if let Row::Status(status) = row {
-            found = Some(*status);
-        }
-        Ok(())
-    })?;
-    found.context("a status")
+    Client::connect(socket)?.lines(&requests::Status {})?.pop().context("a status")
 }
 
 /// Scans that have ended since the daemon started.

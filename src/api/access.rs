@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoEnumIterator;
 
-use super::request::Request;
-
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -42,57 +40,5 @@ impl Permission {
         let names = || Permission::iter().map(Permission::name);
         let found = Permission::iter().find(|permission| permission.name() == text);
         found.ok_or_else(|| format!("expected one of {}", names().collect::<Vec<_>>().join(", ")))
-    }
-}
-
-impl Request {
-    /// Whether the request is read-only, so that the state directory alone can answer it.
-    pub fn is_read_only(&self) -> bool {
-        self.access() == Access::Read
-    }
-
-    pub fn access(&self) -> Access {
-        match self {
-            Request::Status {}
-            | Request::ServersList { .. }
-            | Request::ServersPage { .. }
-            | Request::Overview {}
-            | Request::Series { .. }
-            | Request::ServersShow { .. }
-            | Request::Top { .. }
-            | Request::PlayerForgotten {}
-            | Request::Board { .. }
-            | Request::Boards { .. }
-            | Request::Standings { .. }
-            | Request::Fused { .. }
-            | Request::Windows { .. }
-            | Request::ServersSearch { .. }
-            | Request::Map { .. }
-            | Request::Maps { .. }
-            | Request::ServersBest { .. }
-            | Request::Player { .. }
-            | Request::PlayerSearch { .. }
-            | Request::PlayerNames { .. }
-            | Request::PlayerShow { .. }
-            | Request::Export { .. } => Access::Read,
-            Request::Rescan { .. } | Request::Boost { .. } => Access::Change(Permission::Rescan),
-            Request::ServersAdd { .. }
-            | Request::ServersRemove { .. }
-            | Request::ServersTag { .. }
-            | Request::ServersTrust { .. }
-            | Request::Greylist { .. } => Access::Change(Permission::Servers),
-            Request::WindowsDelete { .. }
-            | Request::WindowsRecompute { .. }
-            | Request::TagDrop { .. }
-            | Request::PlayerMerge { .. }
-            | Request::PlayerForget { .. }
-            | Request::PlayerAllow { .. }
-            | Request::WeekReopen { .. }
-            | Request::ArchiveResend { .. }
-            | Request::ArchiveVerify { .. } => Access::Change(Permission::Corrections),
-            Request::Backup { .. } | Request::ClockAccept {} | Request::ClockReset { .. } | Request::Reload {} => {
-                Access::Machine
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::has_kind;
 use super::error::ApiError;
 
 /// A line of an answer that is not a row. Rows have other kinds.
@@ -36,10 +37,7 @@ pub struct Notes {
 impl AnswerLine {
     /// `None`: the line is a row.
     pub fn parse(line: &[u8]) -> Option<Result<AnswerLine, serde_json::Error>> {
-        let is_one = ["progress", "notes", "error"].iter().any(|kind| {
-            let rest = line.strip_prefix(b"{\"kind\":\"");
-            rest.and_then(|rest| rest.strip_prefix(kind.as_bytes())).is_some_and(|rest| rest.first() == Some(&b'"'))
-        });
+        let is_one = ["progress", "notes", "error"].iter().any(|kind| has_kind(line, kind));
         is_one.then(|| serde_json::from_slice(line))
     }
 }

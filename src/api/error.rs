@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::cursor::BadCursor;
+use crate::engine::ViewError;
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
@@ -13,6 +16,27 @@ pub struct ApiError {
 impl ApiError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> ApiError {
         ApiError { code, message: message.into() }
+    }
+
+    /// A failure of the daemon or of its disk.
+    pub fn internal(error: impl std::error::Error) -> ApiError {
+        ApiError::new(ErrorCode::Internal, error.to_string())
+    }
+}
+
+impl From<ViewError> for ApiError {
+    fn from(error: ViewError) -> ApiError {
+        let code = match error {
+            ViewError::Store(_) => ErrorCode::Internal,
+            ViewError::BadCursor(BadCursor::Form(_)) | ViewError::BadWindow(_) | ViewError::AmbiguousName { .. } => {
+                ErrorCode::BadRequest
+            }
+            ViewError::BadCursor(_) | ViewError::Stale(_) => ErrorCode::Refused,
+            ViewError::Rebuilding(_) => ErrorCode::Busy,
+            ViewError::RemovedServer(_) => ErrorCode::Removed,
+            _ => ErrorCode::NotFound,
+        };
+        ApiError::new(code, error.to_string())
     }
 }
 

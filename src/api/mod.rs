@@ -1,22 +1,24 @@
 //! Requests and answers, shared by the commands, the control socket and the website.
 
 mod access;
+mod answer;
 mod answer_line;
-mod archive;
-mod body;
+mod checks;
 mod error;
+mod host;
 pub mod json;
 mod request;
-mod row;
+pub mod requests;
+mod server_filter;
 mod status;
-pub mod validate;
 
 pub use self::access::{Access, Permission};
+pub use self::answer::{Answer, Done, Kind, Line, NoLine, Tagged};
 pub use self::answer_line::{AnswerLine, Notes, Progress};
-pub use self::archive::{ArchiveDifference, DifferenceKind, ResendRow, VerifyRow, WeekRange};
-pub use self::body::{decode_request, encode_request, path_of};
+pub use self::checks::{ROWS_PER_RESPONSE_MAX, URLS_PER_REQUEST_MAX, check_tag};
 pub use self::error::{ApiError, ErrorCode};
-pub use self::request::{COMMANDS, Request, RescanSelector, ServerFilter};
-pub use self::row::{BackupRow, ChangeOutcome, RestoredRow, Row, ScanResult, ScanRow, ServerChange, ServersNext};
+pub use self::host::{Host, StateView};
+pub use self::request::{LineOf, Read, Request, RequestInfo, checked, decode, encode};
+pub use self::requests::REQUESTS;
+pub use self::server_filter::ServerFilter;
 pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, LogFault, LogStatus, Status, StoreStatus};
-pub use self::validate::{ROWS_PER_RESPONSE_MAX, URLS_PER_REQUEST_MAX, check_tag};

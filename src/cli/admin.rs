@@ -9,13 +9,12 @@ use clap::{ArgGroup, Args, Subcommand};
 use super::arguments::{parse_tag, parse_url};
 use super::detect::{NotFound, detect};
 use super::{import, list};
-use crate::api::json;
-use crate::api::{ChangeOutcome, ROWS_PER_RESPONSE_MAX, RescanSelector, ServerChange, URLS_PER_REQUEST_MAX};
-use crate::api::{Request, Row};
+use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
+use crate::api::{LineOf, ROWS_PER_RESPONSE_MAX, Read, Request, URLS_PER_REQUEST_MAX, json};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
-use crate::cli::output::Printer;
 use crate::cli::output::format::sanitize;
+use crate::cli::output::{Print, Printer};
 use crate::cli::rescan_progress::ScanProgress;
 use crate::cli::stdio::{Output, note, say};
 use crate::client::AnswerItem;
@@ -145,15 +144,14 @@ pub struct StatusArgs {
 }
 
 pub fn status(args: &StatusArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    send_with(app, &Request::Status {}, &mut |reply, print| match reply {
-        AnswerItem::Row(Row::Status(mut status)) if !args.counters && !app.json() => {
+    let mut printing = Printing::new(app, Output::ending());
+    let notes = app.read(&requests::Status {}, |mut status| {
+        if !args.counters && !app.json() {
             status.counters.clear();
-            print(Row::Status(status))
         }
-        AnswerItem::Row(row) => print(row),
-        AnswerItem::Progress(_) => Ok(()),
-    })
-    .map(|(code, _)| code)
+        printing.line(status)
+    });
+    printing.end(notes).map(|(code, _)| code)
 }
 
 /// Show players and servers online over time
@@ -171,15 +169,15 @@ pub struct SeriesArgs {
 
 pub fn series(args: SeriesArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let SeriesArgs { game, tag } = args;
-    send_list(app, &Request::Series { game, tag }, "there is no data yet")
+    show_list(app, &requests::Series { game, tag }, "there is no data yet")
 }
 
 pub fn overview(app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &Request::Overview {})
+    show(app, &requests::Overview {})
 }
 
 pub fn map(map: String, app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &Request::Map { map })
+    show(app, &requests::Map { map })
 }
 
 /// List the maps that were played most in all kept weeks
@@ -194,7 +192,7 @@ pub struct MapsArgs {
 
 pub fn maps(args: MapsArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let MapsArgs { text, count } = args;
-    send_list(app, &Request::Maps { text, count }, "no map found")
+    show_list(app, &requests::Maps { text, count }, "no map found")
 }
 
 pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -204,118 +202,161 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             let why = "this deletes the tag's boards and ratings permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
         }
-        ServersCommand::Tag(TagArgs { drop: Some(tag), yes: true, .. }) => send(app, &Request::TagDrop { tag }),
+        ServersCommand::Tag(TagArgs { drop: Some(tag), yes: true, .. }) => send(app, &requests::TagDrop { tag }),
         ServersCommand::Tag(TagArgs { urls, add, remove, drop: None, .. }) => {
-            send_in_batches(app, urls, |urls| Request::ServersTag { urls, add: add.clone(), remove: remove.clone() })
+            send_in_batches(app, urls, |urls| requests::ServersTag { urls, add: add.clone(), remove: remove.clone() })
         }
         ServersCommand::Remove { urls } => {
-            send_in_batches(app, urls, |urls| Request::ServersRemove { urls: to_strings(urls) })
+            send_in_batches(app, urls, |urls| requests::ServersRemove { urls: to_strings(urls) })
         }
-        ServersCommand::Best { url } => send(app, &Request::ServersBest { url }),
+        ServersCommand::Best { url } => show(app, &requests::ServersBest { url }),
         ServersCommand::Trust(TrustArgs { url, except, revoke }) => {
-            send(app, &Request::ServersTrust { url, except, revoke })
+            send(app, &requests::ServersTrust { url, except, revoke })
         }
         ServersCommand::List(args) => list::run(args, app),
         ServersCommand::Import(args) => import::run(&args, app),
-        ServersCommand::Show { url } => send(app, &Request::ServersShow { url }),
+        ServersCommand::Show { url } => show(app, &requests::ServersShow { url }),
     }
 }
 
 pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     // Without a URL clap requires --all-unknown.
     let servers = args.url.map_or(RescanSelector::AllUnknown, RescanSelector::Url);
-    let mut scans = ScanProgress::default();
-    let result = send_with(app, &Request::Rescan { servers }, &mut |reply, print| match reply {
+    let (mut scans, mut printing) = (ScanProgress::default(), Printing::new(app, Output::ending()));
+    // The daemon finishes the scans also if nobody reads the answer.
+    let notes = app.send(&requests::Rescan { servers }, |item| match item {
         AnswerItem::Progress(progress) => {
             scans.progress(progress);
             Ok(())
         }
-        AnswerItem::Row(row) => scans.scanned(|| print(row)),
+        AnswerItem::Line(scan) => scans.scanned(|| printing.line(scan)),
     });
     scans.finish();
-    result.map(|(code, _)| code)
+    printing.end(notes).map(|(code, _)| code)
 }
 
 pub fn greylist(args: GreylistArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &Request::Greylist { url: args.url, reason: args.action.reason })
+    send(app, &requests::Greylist { url: args.url, reason: args.action.reason })
 }
 
 pub fn boost(args: BoostArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &Request::Boost { url: args.url, for_s: args.for_s })
+    send(app, &requests::Boost { url: args.url, for_s: args.for_s })
 }
 
 pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &Request::Reload {})
+    send(app, &requests::Reload {})
 }
 
-/// Sends a request and prints its rows. Fails if a URL was refused.
-pub(super) fn send(app: &CliContext, request: &Request) -> anyhow::Result<ExitCode> {
-    send_counting_rows(app, request).map(|(code, _)| code)
+/// Prints the lines of an answer.
+pub(super) struct Printing<'a> {
+    app: &'a CliContext,
+    printer: Printer<Output>,
+    code: ExitCode,
+    lines: u64,
 }
 
-/// As [`send`]; says so if there are no rows. An empty list is a result, not an error.
-pub(super) fn send_list(app: &CliContext, request: &Request, if_empty: &str) -> anyhow::Result<ExitCode> {
-    let (code, rows) = send_counting_rows(app, request)?;
-    if rows == 0 {
+impl<'a> Printing<'a> {
+    fn new(app: &'a CliContext, output: Output) -> Printing<'a> {
+        Printing { app, printer: Printer::new(app.json(), output), code: ExitCode::SUCCESS, lines: 0 }
+    }
+
+    fn line<L: Print>(&mut self, line: L) -> io::Result<()> {
+        self.lines += 1;
+        if line.is_failure() {
+            self.code = ExitCode::FAILURE;
+        }
+        self.printer.line(line)
+    }
+
+    /// Prints the end of an answer with these notes.
+    fn end(mut self, notes: anyhow::Result<Vec<String>>) -> anyhow::Result<(ExitCode, u64)> {
+        // Lines received before an error are printed too.
+        self.printer.finish()?;
+        let notes = notes?;
+        if self.app.json() && self.lines == 0 && !notes.is_empty() {
+            say(json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
+        } else {
+            notes.iter().for_each(|line| note(sanitize(line)));
+        }
+        Ok((self.code, self.lines))
+    }
+}
+
+/// Sends a request that only reads, and prints its answer.
+pub(super) fn show<R: Read>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode>
+where
+    LineOf<R>: Print,
+{
+    show_counting(app, request).map(|(code, _)| code)
+}
+
+/// As [`show`]; says so if there are no lines. An empty list is a result, not an error.
+pub(super) fn show_list<R: Read>(app: &CliContext, request: &R, if_empty: &str) -> anyhow::Result<ExitCode>
+where
+    LineOf<R>: Print,
+{
+    let (code, lines) = show_counting(app, request)?;
+    if lines == 0 {
         note(format_args!("clqd: {if_empty}"));
     }
     Ok(code)
 }
 
-/// As [`send`], also returns the number of rows.
-pub(super) fn send_counting_rows(app: &CliContext, request: &Request) -> anyhow::Result<(ExitCode, u64)> {
-    send_with(app, request, &mut |reply, print| match reply {
-        AnswerItem::Row(row) => print(row),
-        AnswerItem::Progress(_) => Ok(()),
-    })
+fn show_counting<R: Read>(app: &CliContext, request: &R) -> anyhow::Result<(ExitCode, u64)>
+where
+    LineOf<R>: Print,
+{
+    let mut printing = Printing::new(app, Output::ending());
+    let notes = app.read(request, |line| printing.line(line));
+    printing.end(notes)
 }
 
-/// As [`send_counting_rows`]; each reply goes through `each`, which prints the rows.
-fn send_with(app: &CliContext, request: &Request, each: &mut ReplyHandler) -> anyhow::Result<(ExitCode, u64)> {
-    let mut printer = Printer::new(app.json(), output_of(request));
-    let mut code = ExitCode::SUCCESS;
-    let mut rows = 0;
-    let result = app.ask_with_progress(request, &mut |reply| {
-        each(reply, &mut |row| {
-            rows += 1;
-            code = exit_code_after(code, &row);
-            printer.row(row)
-        })
-    });
-    // Rows received before an error are printed too.
-    printer.finish()?;
-    let notes = result?;
-    if app.json() && rows == 0 && !notes.is_empty() {
-        say(json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
-    } else {
-        notes.iter().for_each(|line| note(sanitize(line)));
-    }
-    Ok((code, rows))
+/// Sends a request to the daemon and prints its answer. Fails if a URL was refused.
+pub(super) fn send<R: Request>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode>
+where
+    LineOf<R>: Print,
+{
+    send_counting(app, request).map(|(code, _)| code)
 }
 
-/// Standard output. A command may send several requests that change something, and sends all of
-/// them even if nobody reads the answers.
-fn output_of(request: &Request) -> Output {
-    match request {
-        // These requests report for minutes, and the daemon finishes the scans anyway.
-        Request::Rescan { .. } | Request::ArchiveVerify { .. } => Output::ending(),
-        request if request.is_read_only() => Output::ending(),
-        _ => Output::lasting(),
-    }
+/// As [`send`], also returns the number of lines. A command may send several requests that change something, and sends
+/// all of them even if nobody reads the answers.
+pub(super) fn send_counting<R: Request>(app: &CliContext, request: &R) -> anyhow::Result<(ExitCode, u64)>
+where
+    LineOf<R>: Print,
+{
+    send_to(app, request, Output::lasting())
 }
 
-/// Handles a reply; gets the function that prints a row.
-type ReplyHandler<'e> = dyn FnMut(AnswerItem, &mut dyn FnMut(Row) -> io::Result<()>) -> io::Result<()> + 'e;
+/// As [`send`], of a request that reports for minutes. It ends when nobody reads the answer.
+pub(super) fn send_long<R: Request>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode>
+where
+    LineOf<R>: Print,
+{
+    send_to(app, request, Output::ending()).map(|(code, _)| code)
+}
+
+fn send_to<R: Request>(app: &CliContext, request: &R, output: Output) -> anyhow::Result<(ExitCode, u64)>
+where
+    LineOf<R>: Print,
+{
+    let mut printing = Printing::new(app, output);
+    let notes = app.send(request, |item| item.line().map_or(Ok(()), |line| printing.line(line)));
+    printing.end(notes)
+}
 
 fn to_strings(urls: Vec<ServerUrl>) -> Vec<String> {
     urls.into_iter().map(String::from).collect()
 }
 
-fn send_in_batches<U: Clone>(
+fn send_in_batches<U: Clone, R: Request>(
     app: &CliContext,
     urls: Vec<U>,
-    request: impl Fn(Vec<U>) -> Request,
-) -> anyhow::Result<ExitCode> {
+    request: impl Fn(Vec<U>) -> R,
+) -> anyhow::Result<ExitCode>
+where
+    LineOf<R>: Print,
+{
     let mut code = ExitCode::SUCCESS;
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         if send(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {
@@ -323,16 +364,6 @@ fn send_in_batches<U: Clone>(
         }
     }
     Ok(code)
-}
-
-fn exit_code_after(code: ExitCode, row: &Row) -> ExitCode {
-    match row {
-        Row::Change(change) if matches!(change.outcome, ChangeOutcome::Refused | ChangeOutcome::NotFound) => {
-            ExitCode::FAILURE
-        }
-        Row::ArchiveVerified(verified) if verified.differences > 0 => ExitCode::FAILURE,
-        _ => code,
-    }
 }
 
 /// Adds servers. If a server has no scheme, its protocol is detected first.
@@ -354,14 +385,14 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
         };
         all_found = false;
         let change = ServerChange { url: asked.to_string(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
-        printer.row(Row::Change(change))?;
+        printer.line(change)?;
     }
     printer.finish()?;
     drop(printer);
     if known.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
-    let code = send_in_batches(app, known, |urls| Request::ServersAdd {
+    let code = send_in_batches(app, known, |urls| requests::ServersAdd {
         urls: to_strings(urls),
         tags: tags.clone(),
         import: false,

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::admin::send;
-use crate::api::Request;
-use crate::api::WeekRange;
+use super::admin::{send, send_long};
+use crate::api::requests;
+use crate::api::requests::WeekRange;
 use crate::cli::context::CliContext;
 use crate::model::calendar::parse_week_label;
 
@@ -43,9 +43,9 @@ pub struct WeeksArgs {
 
 pub fn run(command: ArchiveCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        ArchiveCommand::Resend(WeeksArgs { weeks }) => send(app, &Request::ArchiveResend { weeks, take_over: false }),
-        ArchiveCommand::TakeOver => send(app, &Request::ArchiveResend { weeks: None, take_over: true }),
-        ArchiveCommand::Verify(WeeksArgs { weeks }) => send(app, &Request::ArchiveVerify { weeks }),
+        ArchiveCommand::Resend(WeeksArgs { weeks }) => send(app, &requests::ArchiveResend { weeks, take_over: false }),
+        ArchiveCommand::TakeOver => send(app, &requests::ArchiveResend { weeks: None, take_over: true }),
+        ArchiveCommand::Verify(WeeksArgs { weeks }) => send_long(app, &requests::ArchiveVerify { weeks }),
     }
 }
 

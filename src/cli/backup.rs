@@ -6,12 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::api::BackupRow;
-use crate::api::{Request, Row};
+use crate::api::requests::{Backup, BackupRow};
 use crate::cli::context::CliContext;
 use crate::cli::exit::DaemonNotRunning;
 use crate::cli::offline::warn;
-use crate::cli::output::Printer;
+use crate::cli::output::{Print, Printer};
 use crate::cli::stdio::{Output, note};
 use crate::state::recovery;
 use crate::store::BackupSummary;
@@ -35,7 +34,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match app.connect() {
         Ok(mut client) => {
             note("clqd: the daemon writes the backup");
-            let notes = client.send(&Request::Backup { dir: name }, &mut |row| print(app, row))?;
+            let notes = client.send(&Backup { dir: name }, |row| print(app, row))?;
             notes.iter().for_each(|text| note(format_args!("clqd: {text}")));
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
@@ -50,11 +49,11 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 }
 
 /// The output row for a new state directory.
-pub(super) fn row(dir: &Path, summary: BackupSummary) -> Row {
+pub(super) fn row(dir: &Path, summary: BackupSummary) -> BackupRow {
     let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
-    Row::Backup(BackupRow { dir: dir.display().to_string(), latest_event_ms, bytes, records })
+    BackupRow { dir: dir.display().to_string(), latest_event_ms, bytes, records }
 }
 
-pub(super) fn print(app: &CliContext, row: Row) -> io::Result<()> {
-    Printer::new(app.json(), Output::lasting()).row(row)
+pub(super) fn print(app: &CliContext, row: impl Print) -> io::Result<()> {
+    Printer::new(app.json(), Output::lasting()).line(row)
 }

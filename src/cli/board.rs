@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::admin::send_counting_rows;
+use super::admin::{send_counting, show};
 use super::arguments::{parse_ranking, parse_tag, parse_url};
-use crate::api::ROWS_PER_RESPONSE_MAX;
-use crate::api::{ApiError, ErrorCode, Request, Row};
+use crate::api::requests::{self, BoardLine};
+use crate::api::{ApiError, ErrorCode, ROWS_PER_RESPONSE_MAX};
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::group_digits;
@@ -289,55 +289,18 @@ pub struct FusedPlayersArgs {
 }
 
 pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
-    if let BoardCommand::At { position, .. } = command {
-        return at(position, &request(command), app);
-    }
-    let is_deletion = matches!(command, BoardCommand::DeleteBefore { .. });
-    let (code, rows) = send_counting_rows(app, &request(command))?;
-    if is_deletion && !app.json() {
-        say(format_args!("{rows} {} deleted", if rows == 1 { "window" } else { "windows" }));
-    }
-    Ok(code)
-}
-
-pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let TopArgs { scope: TopScope { server, game, tag }, window: WindowArgs { window, time }, ranking, rows } = args;
-    let board = BoardSelector { scope: scope(server, game, tag), ranking, window, at_ms: time };
-    let request = Request::Board { board, query: BoardQuery::Top { count: rows.count } };
-    let mut printer = Printer::new(app.json(), Output::ending()).brief();
-    let result = app.send(&request, &mut |row| printer.row(row));
-    printer.finish()?;
-    result?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints the entry at a position. If the board has no such position, this is an error,
-/// because a heading without an entry would look like a result.
-fn at(position: u32, request: &Request, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let mut rows = Vec::new();
-    app.send(request, &mut |row| {
-        rows.push(row);
-        Ok(())
-    })?;
-    if !rows.iter().any(|row| matches!(row, Row::Entry(_))) {
-        let size = rows.iter().find_map(|row| if let Row::BoardHead(head) = row { Some(head.size) } else { None });
-        let size = group_digits(size.unwrap_or(0));
-        let message = format!("no player at position {position}: the board has {size} entries");
-        return Err(ApiError::new(ErrorCode::NotFound, message).into());
-    }
-    let mut printer = Printer::new(app.json(), Output::ending());
-    rows.into_iter().try_for_each(|row| printer.row(row))?;
-    printer.finish()?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the request of a command.
-fn request(command: BoardCommand) -> Request {
     let (board, query) = match command {
-        BoardCommand::Windows { bytes } => return Request::Windows { bytes },
-        BoardCommand::DeleteBefore { before, .. } => return Request::WindowsDelete { before_ms: before },
+        BoardCommand::Windows { bytes } => return show(app, &requests::Windows { bytes }),
+        BoardCommand::DeleteBefore { before, .. } => {
+            let (code, windows) = send_counting(app, &requests::WindowsDelete { before_ms: before })?;
+            if !app.json() {
+                say(format_args!("{windows} {} deleted", if windows == 1 { "window" } else { "windows" }));
+            }
+            return Ok(code);
+        }
         BoardCommand::Standing { boards, ranking: None, player } => {
-            return Request::Standings { boards: boards.into_selector(), player: player.name(), rankings: Vec::new() };
+            let (boards, player) = (boards.into_selector(), player.name());
+            return show(app, &requests::Standings { boards, player, rankings: Vec::new() });
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
@@ -345,14 +308,16 @@ fn request(command: BoardCommand) -> Request {
                 true => FusedQuery::Top { count: rows.count },
                 false => FusedQuery::Players { players },
             };
-            return Request::Fused { boards: boards.into_selector(), rankings, k, query };
+            return show(app, &requests::Fused { boards: boards.into_selector(), rankings, k, query });
+        }
+        BoardCommand::At { board, position } => {
+            return at(position, &board.query(BoardQuery::At { position }), app);
         }
         BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
             (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
         }
         BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.count }),
         BoardCommand::Page { board, from, rows } => (board, from.into_query(rows.count)),
-        BoardCommand::At { board, position } => (board, BoardQuery::At { position }),
         BoardCommand::Around { board, player, rows } => {
             (board, BoardQuery::Around { player: player.name(), count: rows.count })
         }
@@ -365,9 +330,45 @@ fn request(command: BoardCommand) -> Request {
             (board, BoardQuery::Positions { players: player_refs(players.names, players.keys) })
         }
     };
-    let BoardArgs { boards, ranking } = board;
-    let BoardsSelector { scope, window, at_ms } = boards.into_selector();
-    Request::Board { board: BoardSelector { scope, ranking, window, at_ms }, query }
+    show(app, &board.query(query))
+}
+
+pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let TopArgs { scope: TopScope { server, game, tag }, window: WindowArgs { window, time }, ranking, rows } = args;
+    let board = BoardSelector { scope: scope(server, game, tag), ranking, window, at_ms: time };
+    let request = requests::Board { board, query: BoardQuery::Top { count: rows.count } };
+    let mut printer = Printer::new(app.json(), Output::ending()).brief();
+    let result = app.read(&request, |line| printer.line(line));
+    printer.finish()?;
+    result?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the entry at a position. If the board has no such position, this is an error,
+/// because a heading without an entry would look like a result.
+fn at(position: u32, request: &requests::Board, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let mut lines = Vec::new();
+    app.read(request, |line| {
+        lines.push(line);
+        Ok(())
+    })?;
+    if let [BoardLine::BoardHead(head)] = &lines[..] {
+        let size = group_digits(head.size);
+        let message = format!("no player at position {position}: the board has {size} entries");
+        return Err(ApiError::new(ErrorCode::NotFound, message).into());
+    }
+    let mut printer = Printer::new(app.json(), Output::ending());
+    lines.into_iter().try_for_each(|line| printer.line(line))?;
+    printer.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl BoardArgs {
+    fn query(self, query: BoardQuery) -> requests::Board {
+        let BoardArgs { boards, ranking } = self;
+        let BoardsSelector { scope, window, at_ms } = boards.into_selector();
+        requests::Board { board: BoardSelector { scope, ranking, window, at_ms }, query }
+    }
 }
 
 impl ScopeWindowArgs {

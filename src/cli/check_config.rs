@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::api::json::to_string;
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::cli::context::CliContext;
 use crate::cli::stdio::Output;
 use crate::client::Client;
@@ -78,15 +78,7 @@ fn check_state(mut checked: CheckedConfig, app: &CliContext) -> Result<CheckedCo
 /// The time zone of a state directory that a daemon has open. `None`: no daemon that answers has it
 /// open.
 fn time_zone_of_daemon(socket: &Path, state_dir: &Path) -> Option<String> {
-    let mut status = None;
-    let mut keep = |row| {
-        if let Row::Status(found) = row {
-            status = Some(found);
-        }
-        Ok(())
-    };
-    Client::connect(socket).ok()?.send(&Request::Status {}, &mut keep).ok()?;
-    let status = status?;
+    let status = Client::connect(socket).ok()?.lines(&requests::Status {}).ok()?.pop()?;
     let of_daemon = Path::new(&status.daemon?.state_dir).canonicalize().ok()?;
     let is_same = state_dir.canonicalize().ok()? == of_daemon;
     Some(status.engine.time_zone).filter(|zone| is_same && !zone.is_empty())

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::admin::send;
-use crate::api::Request;
+use crate::api::requests;
 use crate::cli::context::CliContext;
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +29,7 @@ pub enum ClockCommand {
 
 pub fn run(command: ClockCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        ClockCommand::Accept => send(app, &Request::ClockAccept {}),
-        ClockCommand::Reset { yes } => send(app, &Request::ClockReset { force: yes }),
+        ClockCommand::Accept => send(app, &requests::ClockAccept {}),
+        ClockCommand::Reset { yes } => send(app, &requests::ClockReset { force: yes }),
     }
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use super::offline::{self, Reader};
-use crate::api::{Request, Row};
+use super::offline;
+use crate::api::{Answer, LineOf, Read, Request};
 use crate::cli::exit::DaemonNotRunning;
 use crate::cli::stdio::note;
 use crate::client::RESPONSE_TIMEOUT;
 use crate::client::{AnswerItem, Client, ClientError};
 use crate::config::{Config, ConfigError, DEFAULT_CONFIG_FILE};
+use crate::state::State;
 
 /// The help of each command lists the global options after its own.
 const GLOBAL_OPTIONS: &str = "Options of all commands";
@@ -40,6 +41,12 @@ pub struct GlobalOptions {
     /// The command fails if the daemon is silent for this long. A request may take longer: then the command asks whether the daemon lives.
     #[arg(long, global = true, value_name = "SECONDS", help_heading = GLOBAL_OPTIONS, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: Option<u32>,
+}
+
+/// What a request that only reads is answered from.
+pub enum Source {
+    Daemon(Box<Client>),
+    State(Box<State>, Box<Config>),
 }
 
 /// The global options, with the configuration loaded on demand.
@@ -76,27 +83,38 @@ impl CliContext {
         }
     }
 
-    /// Sends the request to the daemon. If it is not running and the request is
-    /// read-only, reads the state directory instead and prints a note to standard error.
-    pub fn send(&self, request: &Request, each: &mut dyn FnMut(Row) -> io::Result<()>) -> anyhow::Result<Vec<String>> {
-        self.ask_with_progress(request, &mut |reply| match reply {
-            AnswerItem::Row(row) => each(row),
-            AnswerItem::Progress(_) => Ok(()),
-        })
+    /// Sends a request to the daemon and passes on each line of the answer. Returns the notes.
+    pub fn send<R: Request>(
+        &self,
+        request: &R,
+        each: impl FnMut(AnswerItem<LineOf<R>>) -> io::Result<()>,
+    ) -> anyhow::Result<Vec<String>> {
+        Ok(self.connect()?.send_with_progress(request, each)?)
     }
 
-    /// As [`CliContext::send`], also passes lines of progress from a daemon.
-    pub fn ask_with_progress(
+    /// As [`CliContext::send`], but reads the state directory if the daemon is not running.
+    pub fn read<R: Read>(
         &self,
-        request: &Request,
-        each: &mut dyn FnMut(AnswerItem) -> io::Result<()>,
+        request: &R,
+        mut each: impl FnMut(LineOf<R>) -> io::Result<()>,
     ) -> anyhow::Result<Vec<String>> {
+        match self.daemon_or_state()? {
+            Source::Daemon(mut client) => Ok(client.send(request, each)?),
+            Source::State(mut state, config) => {
+                state.answer(&config, request)?.lines().try_for_each(&mut each)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// The daemon. If it is not running: its state directory, with a note to standard error.
+    pub fn daemon_or_state(&self) -> anyhow::Result<Source> {
         let socket = self.socket();
         loop {
             let error = match Client::connect_with_timeout(socket, self.silence_max()) {
-                Ok(mut client) => return Ok(client.send_with_progress(request, each)?),
-                Err(error @ ClientError::NotRunning(_)) if request.is_read_only() => error,
-                Err(error) => return self.not_running_error(error),
+                Ok(client) => return Ok(Source::Daemon(Box::new(client))),
+                Err(error @ ClientError::NotRunning(_)) => error,
+                Err(error) => return Err(error.into()),
             };
             let config = self.config().with_context(|| {
                 format!("{error}, and the state directory cannot be read, because the configuration cannot be used")
@@ -109,14 +127,9 @@ impl CliContext {
                 is_running.get()
             };
             match offline::open(&config, &config.state_dir, &daemon_responds) {
-                Ok(mut reader) => {
+                Ok(state) => {
                     note(format_args!("clqd: {error}; reading the state directory {dir} instead"));
-                    return reader.ask(request, &mut |mut row| {
-                        if let Row::Status(status) = &mut row {
-                            status.archive = offline::archive_status(&config, status.engine.archive_complete_ms);
-                        }
-                        each(AnswerItem::Row(row))
-                    });
+                    return Ok(Source::State(Box::new(state), Box::new(config)));
                 }
                 Err(failed) if failed.is_locked() && is_running.get() => {}
                 Err(failed) => {

@@ -8,15 +8,14 @@ use anyhow::Context;
 
 use super::arguments::parse_week;
 pub use super::offline::ExportError;
-use super::offline::{self, Reader, each_row};
-use crate::api::json;
-use crate::api::{Request, Row};
-use crate::cli::context::CliContext;
+use super::offline::{self, each_row};
+use crate::api::requests::Export;
+use crate::api::{ApiError, Tagged, json};
+use crate::cli::context::{CliContext, Source};
 use crate::cli::stdio::Output;
 use crate::engine::ViewError;
 use crate::model::view::export::ExportRow;
 use crate::state::State;
-use crate::state::answer::view_error;
 
 /// Print every row of a week as JSON lines
 ///
@@ -34,30 +33,37 @@ pub struct ExportArgs {
 pub fn run(args: &ExportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::with_capacity(1 << 16, Output::ending());
     let mut rows = 0;
-    let mut print = |row: Row| {
+    let mut print = |row: ExportRow| {
         rows += 1;
-        match row {
-            Row::Export(row) if !app.json() => write_row(&mut out, &row),
-            row => writeln!(out, "{}", json::to_string(&row)),
+        match app.json() {
+            false => write_row(&mut out, &row),
+            true => writeln!(out, "{}", json::to_string(&Tagged::from(&row))),
         }
     };
-    let request = Request::Export { week: args.week.clone() };
-    match &args.state {
-        None => app.send(&request, &mut print)?,
+    let source = match &args.state {
+        None => app.daemon_or_state()?,
         Some(dir) => {
-            let opened = offline::open(&app.config()?, dir, &|| false);
+            let config = app.config()?;
+            let opened = offline::open(&config, dir, &|| false);
             let advice = match &opened {
                 Err(error) if error.is_locked() => {
                     "cannot read the state; without --state the running daemon sends the rows"
                 }
                 _ => "cannot read the state",
             };
-            opened.context(advice)?.ask(&request, &mut print)?
+            Source::State(Box::new(opened.context(advice)?), Box::new(config))
         }
     };
+    match source {
+        Source::Daemon(mut client) => _ = client.send(&Export { week: args.week.clone() }, print)?,
+        Source::State(state, _) => match each_row(&state, &args.week, &mut print) {
+            Err(ExportError::View(error)) => return Err(ApiError::from(error).into()),
+            written => written?,
+        },
+    }
     out.flush()?;
     if rows == 0 {
-        return Err(view_error(ViewError::EmptyWeek(args.week.clone())).into());
+        return Err(ApiError::from(ViewError::EmptyWeek(args.week.clone())).into());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -15,9 +15,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{ArgGroup, Args};
 
-use crate::api::json;
-use crate::api::{ChangeOutcome, ServerChange, URLS_PER_REQUEST_MAX, check_tag};
-use crate::api::{Request, Row};
+use crate::api::requests::{self, ChangeOutcome, ServerChange, ServersAdd};
+use crate::api::{Tagged, URLS_PER_REQUEST_MAX, check_tag, json};
 use crate::cli::arguments::parse_tag;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
@@ -134,11 +133,9 @@ fn send(client: &mut Client, servers: Vec<ListedServer>, changes: &mut Vec<LineC
         for chunk in servers.chunks(URLS_PER_REQUEST_MAX) {
             let urls = chunk.iter().map(|(_, url)| url.clone()).collect();
             let mut lines = chunk.iter().map(|&(line, _)| line);
-            client.send(&Request::ServersAdd { urls, tags: tags.clone(), import: true }, &mut |row| {
-                if let Row::Change(change) = row {
-                    changes.push((lines.next().flatten(), change));
-                    progress.added();
-                }
+            client.send(&ServersAdd { urls, tags: tags.clone(), import: true }, |change| {
+                changes.push((lines.next().flatten(), change));
+                progress.added();
                 Ok(())
             })?;
         }
@@ -164,7 +161,7 @@ fn report(
             }
         }
         if app.json() {
-            writeln!(out, "{}", json::to_string(&Row::Change(change.clone())))?;
+            writeln!(out, "{}", json::to_string(&Tagged::from(change)))?;
         }
     }
     if let Some(known) = known_schemes {
@@ -197,11 +194,7 @@ fn report_retries(changes: &[LineChange], client: &mut Client) -> anyhow::Result
     if count(changes, &[Added, Restored, ScanRequested, NotAnswering]) == 0 {
         return Ok(());
     }
-    let mut status = None;
-    client.send(&Request::Status {}, &mut |row| {
-        status = Some(row);
-        Ok(())
-    })?;
+    let status = client.lines(&requests::Status {})?.pop();
     let mut out = Output::ending();
     if let requested @ 1.. = count(changes, &[ScanRequested]) {
         writeln!(out, "{requested} of the known did not answer and are scanned now")?;
@@ -210,7 +203,7 @@ fn report_retries(changes: &[LineChange], client: &mut Client) -> anyhow::Result
         let why = "because an import requested it less than a day ago";
         writeln!(out, "{silent} of the known did not answer and are not scanned now, {why}")?;
     }
-    if let Some(Row::Status(status)) = status {
+    if let Some(status) = status {
         let retry = describe_retry(&status.engine, status.engine.now_ms);
         writeln!(out, "servers that do not answer are {retry}; scan all of them now: {RESCAN_FAILED}")?;
     }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::arguments::parse_class;
 use crate::api::ServerFilter;
-use crate::api::{Request, Row};
+use crate::api::requests::ServersList;
 use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::group_digits;
@@ -84,10 +84,8 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         text,
     };
     let mut servers = Vec::new();
-    app.send(&Request::ServersList { filter }, &mut |row| {
-        if let Row::Server(server) = row {
-            servers.push(server);
-        }
+    app.read(&ServersList { filter }, |server| {
+        servers.push(server);
         Ok(())
     })?;
     sort(&mut servers, order);
@@ -95,7 +93,7 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     servers.truncate(count.map_or(all, |count| count as usize));
     let shown = servers.len();
     let mut printer = Printer::new(app.json(), Output::ending());
-    servers.into_iter().try_for_each(|server| printer.row(Row::Server(server)))?;
+    servers.into_iter().try_for_each(|server| printer.line(server))?;
     printer.finish()?;
     if all == 0 {
         note("clqd: no server matches");
@@ -106,7 +104,7 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 }
 
 /// Sorts servers; equal ones by URL.
-fn sort(servers: &mut [Box<ServerSummary>], order: ListOrder) {
+fn sort(servers: &mut [ServerSummary], order: ListOrder) {
     servers.sort_by(|a, b| compare_numbers(&a.url, &b.url));
     match order {
         ListOrder::Url => {}
@@ -173,15 +171,7 @@ mod tests {
     fn servers_are_sorted_by_numbers_and_then_by_url() {
         let server = |url: &str, class, players, rank, hostname: &str| {
             let hostname = hostname.to_owned();
-            Box::new(ServerSummary {
-                url: url.into(),
-                class,
-                players,
-                rank,
-                hostname,
-                online: true,
-                ..Default::default()
-            })
+            ServerSummary { url: url.into(), class, players, rank, hostname, online: true, ..Default::default() }
         };
         let mut servers = vec![
             server("q://b:1", 2, 9, None, ""),

@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::admin::{send, send_list};
-use crate::api::ROWS_PER_RESPONSE_MAX;
-use crate::api::Request;
+use super::admin::{send, show, show_list};
+use crate::api::{ROWS_PER_RESPONSE_MAX, requests};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::model::NameHash;
@@ -79,18 +78,18 @@ enum PlayerCommand {
 
 pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match args.command {
-        None => send(app, &Request::Player { name: args.name.unwrap_or_default() }),
+        None => show(app, &requests::Player { name: args.name.unwrap_or_default() }),
         Some(PlayerCommand::Search { text, count }) => {
-            send_list(app, &Request::PlayerSearch { text, count }, "no player found")
+            show_list(app, &requests::PlayerSearch { text, count }, "no player found")
         }
-        Some(PlayerCommand::Merge { from, into, game }) => send(app, &Request::PlayerMerge { from, into, game }),
+        Some(PlayerCommand::Merge { from, into, game }) => send(app, &requests::PlayerMerge { from, into, game }),
         Some(PlayerCommand::Forget { yes: false, .. }) => {
             let why = "this deletes all data of the player permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
         }
-        Some(PlayerCommand::Forget { player, game, yes: true }) => send(app, &Request::PlayerForget { player, game }),
-        Some(PlayerCommand::Forgotten) => send_list(app, &Request::PlayerForgotten {}, "no forgotten names"),
-        Some(PlayerCommand::Allow { hash }) => send(app, &Request::PlayerAllow { hash }),
+        Some(PlayerCommand::Forget { player, game, yes: true }) => send(app, &requests::PlayerForget { player, game }),
+        Some(PlayerCommand::Forgotten) => show_list(app, &requests::PlayerForgotten {}, "no forgotten names"),
+        Some(PlayerCommand::Allow { hash }) => send(app, &requests::PlayerAllow { hash }),
     }
 }
 

@@ -9,8 +9,7 @@ use clap::ArgGroup;
 use indicatif::ProgressBar;
 use tokio::runtime::Runtime;
 
-use crate::api::RestoredRow;
-use crate::api::Row;
+use crate::api::requests::RestoredRow;
 use crate::archive::{Archive, ArchiveError};
 use crate::cli::backup::{print, row};
 use crate::cli::context::CliContext;
@@ -170,14 +169,14 @@ fn from_mysql(app: &CliContext, state: &Path, requests: Option<Requests>) -> any
     Ok(restored?)
 }
 
-fn restored_row(dir: &Path, summary: store::BackupSummary, report: RestoreReport) -> Row {
-    Row::Restored(Box::new(RestoredRow {
+fn restored_row(dir: &Path, summary: store::BackupSummary, report: RestoreReport) -> RestoredRow {
+    RestoredRow {
         dir: dir.display().to_string(),
         latest_event_ms: summary.now_ms,
         bytes: summary.bytes,
         not_restored: not_restored(&report),
         report,
-    }))
+    }
 }
 
 /// What the archive does not have. docs/backup-and-restore.md explains each.

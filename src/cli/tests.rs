@@ -7,10 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::*;
-use crate::api::{ApiError, Request, Row};
-use crate::api::{ChangeOutcome, ServerChange};
+use crate::api::requests::{ChangeOutcome, ServerChange, ServersAdd};
+use crate::api::{ApiError, Request, decode};
 use crate::config::Config;
-use crate::web::{AdminSocket, Backend, ConnectionCounters, Rows, Site, WebLimits};
+use crate::model::view::board::BoardsSelector;
+use crate::web::{AdminSocket, AdminWork, Backend, ConnectionCounters, ReadWork, Site, WebLimits};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line.split(' '))
@@ -159,24 +160,27 @@ fn command_lines_are_accepted_or_refused_with_reason() {
 struct Fake;
 
 impl Backend for Fake {
-    fn ask(&self, _: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
+    fn read(self: Arc<Self>, _: Option<BoardsSelector>, _: ReadWork) -> BoxFuture<'static, Result<(), ApiError>> {
         unreachable!("no visitor asks")
     }
 
-    fn run(self: Arc<Self>, request: Request, rows: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>> {
-        let work = async move {
-            let Request::ServersAdd { urls, .. } = request else { return Ok(Vec::new()) };
-            for url in urls {
-                let (outcome, reason) = match url.as_str() {
-                    "quake3://known:1" => (ChangeOutcome::Unchanged, None),
-                    url if url.starts_with("quake3://") => (ChangeOutcome::Added, None),
-                    _ => (ChangeOutcome::Refused, Some("no such protocol".to_owned())),
-                };
-                rows.row(Row::Change(ServerChange { url, outcome, reason })).await?;
-            }
-            Ok(Vec::new())
-        };
-        work.boxed()
+    fn prepare(self: Arc<Self>, name: &'static str, body: &[u8]) -> Result<AdminWork, ApiError> {
+        let urls = if name == ServersAdd::NAME { decode::<ServersAdd>(body)?.urls } else { Vec::new() };
+        Ok(Box::new(move |sender| {
+            let work = async move {
+                let lines = sender.of();
+                for url in urls {
+                    let (outcome, reason) = match url.as_str() {
+                        "quake3://known:1" => (ChangeOutcome::Unchanged, None),
+                        url if url.starts_with("quake3://") => (ChangeOutcome::Added, None),
+                        _ => (ChangeOutcome::Refused, Some("no such protocol".to_owned())),
+                    };
+                    lines.send(ServerChange { url, outcome, reason }).await?;
+                }
+                Ok(Vec::new())
+            };
+            work.boxed()
+        }))
     }
 
     fn changes(&self) -> u64 {

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::admin::send;
 use super::arguments::parse_week;
-use crate::api::Request;
+use crate::api::requests;
 use crate::cli::context::CliContext;
 
 #[derive(Debug, Subcommand)]
@@ -23,6 +23,6 @@ pub enum WeekCommand {
 
 pub fn run(command: WeekCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        WeekCommand::Reopen { week } => send(app, &Request::WeekReopen { week }),
+        WeekCommand::Reopen { week } => send(app, &requests::WeekReopen { week }),
     }
 }

@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::api::{AnswerLine, ApiError, ErrorCode, Progress, Request, Row, encode_request};
+use crate::api::{AnswerLine, ApiError, ErrorCode, Line, LineOf, Progress, Request, encode};
 
 /// Longest time without anything from the daemon, when connecting or during a request.
 /// After it the daemon counts as stopped.
@@ -54,9 +54,19 @@ pub struct Client {
 
 /// What precedes the end of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AnswerItem {
-    Row(Row),
+pub enum AnswerItem<L> {
+    Line(L),
     Progress(Progress),
+}
+
+impl<L> AnswerItem<L> {
+    /// `None`: it is no part of the result.
+    pub fn line(self) -> Option<L> {
+        match self {
+            AnswerItem::Line(line) => Some(line),
+            AnswerItem::Progress(_) => None,
+        }
+    }
 }
 
 /// Why a request got no complete answer.
@@ -115,26 +125,42 @@ impl Client {
         Ok(Client { path: path.to_owned(), runtime, requests, connection, silence_max, pid })
     }
 
-    /// Sends a request and passes each row of its answer to the callback. Returns the notes.
-    pub fn send(
+    /// Sends a request and passes each line of its answer to the callback. Returns the notes.
+    pub fn send<R: Request>(
         &mut self,
-        request: &Request,
-        each: &mut dyn FnMut(Row) -> io::Result<()>,
+        request: &R,
+        mut each: impl FnMut(LineOf<R>) -> io::Result<()>,
     ) -> Result<Vec<String>, ClientError> {
-        self.send_with_progress(request, &mut |item| match item {
-            AnswerItem::Row(row) => each(row),
-            AnswerItem::Progress(_) => Ok(()),
-        })
+        self.send_with_progress(request, |item| item.line().map_or(Ok(()), &mut each))
     }
 
     /// As [`Client::send`], but also passes lines of progress.
-    pub fn send_with_progress(
+    pub fn send_with_progress<R: Request>(
         &mut self,
-        request: &Request,
-        each: &mut dyn FnMut(AnswerItem) -> io::Result<()>,
+        request: &R,
+        mut each: impl FnMut(AnswerItem<LineOf<R>>) -> io::Result<()>,
     ) -> Result<Vec<String>, ClientError> {
-        let (path, body) = encode_request(request);
-        let request = hyper::Request::builder().method(Method::POST).uri(path).header(HOST, "clqd");
+        self.post(encode(request), &mut |line| {
+            let item = match line {
+                Received::Progress(progress) => AnswerItem::Progress(progress),
+                Received::Line(line) => AnswerItem::Line(LineOf::<R>::parse(line).map_err(LineError::Unknown)?),
+            };
+            each(item).map_err(LineError::Output)
+        })
+    }
+
+    /// All lines of an answer.
+    pub fn lines<R: Request>(&mut self, request: &R) -> Result<Vec<LineOf<R>>, ClientError> {
+        let mut lines = Vec::new();
+        self.send(request, |line| {
+            lines.push(line);
+            Ok(())
+        })?;
+        Ok(lines)
+    }
+
+    fn post(&mut self, (uri, body): (String, String), each: LineHandler<'_>) -> Result<Vec<String>, ClientError> {
+        let request = hyper::Request::builder().method(Method::POST).uri(uri).header(HOST, "clqd");
         let request = request.body(body).expect("a path and a body");
         let Client { path, runtime, requests, connection, silence_max, pid } = self;
         let link = Link { path, silence_max: *silence_max, pid: *pid };
@@ -150,6 +176,20 @@ impl Client {
         })
     }
 }
+
+/// A line of any answer.
+enum Received<'a> {
+    Line(&'a [u8]),
+    Progress(Progress),
+}
+
+/// Why a line could not be handled.
+enum LineError {
+    Unknown(serde_json::Error),
+    Output(io::Error),
+}
+
+type LineHandler<'a> = &'a mut dyn FnMut(Received<'_>) -> Result<(), LineError>;
 
 /// Connects, which waits while the queue of the listener is full.
 fn connect(path: &Path, silence_max: Duration) -> io::Result<std::os::unix::net::UnixStream> {
@@ -184,7 +224,7 @@ impl Link<'_> {
         &self,
         requests: &mut SendRequest<String>,
         request: hyper::Request<String>,
-        each: &mut dyn FnMut(AnswerItem) -> io::Result<()>,
+        each: LineHandler<'_>,
     ) -> Result<Vec<String>, ClientError> {
         // The daemon closes connections that are idle for long.
         requests.ready().await.map_err(|error| self.error(error))?;
@@ -243,22 +283,20 @@ impl Link<'_> {
     }
 
     /// A line of an answer. Returns the notes if it is the last one.
-    fn line(
-        &self,
-        line: &[u8],
-        each: &mut dyn FnMut(AnswerItem) -> io::Result<()>,
-    ) -> Result<Option<Vec<String>>, ClientError> {
+    fn line(&self, line: &[u8], each: LineHandler<'_>) -> Result<Option<Vec<String>>, ClientError> {
         let unknown = |error: serde_json::Error| self.protocol_error(error.to_string());
         let item = match AnswerLine::parse(line) {
-            None => AnswerItem::Row(serde_json::from_slice(line).map_err(unknown)?),
+            None => Received::Line(line),
             Some(parsed) => match parsed.map_err(unknown)? {
-                AnswerLine::Progress(progress) => AnswerItem::Progress(progress),
+                AnswerLine::Progress(progress) => Received::Progress(progress),
                 AnswerLine::Notes(notes) => return Ok(Some(notes.notes)),
                 AnswerLine::Error(error) => return Err(error.into()),
             },
         };
-        each(item).map_err(ClientError::Output)?;
-        Ok(None)
+        each(item).map(|()| None).map_err(|error| match error {
+            LineError::Unknown(error) => unknown(error),
+            LineError::Output(error) => ClientError::Output(error),
+        })
     }
 
     /// The error of an answer with a status.

@@ -10,11 +10,13 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::api::{ChangeOutcome, RescanSelector, ServerChange, ServerFilter};
+use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
+use crate::api::{ServerFilter, decode};
 use crate::config::Config;
 use crate::limits::REQUEST_BODY_BYTES_MAX;
 use crate::model::view::PlayerNameView;
-use crate::web::{AdminSocket, Backend, ConnectionCounters, Rows, Server, Site, WebLimits};
+use crate::model::view::board::BoardsSelector;
+use crate::web::{AdminSocket, AdminWork, Backend, ConnectionCounters, LineSender, ReadWork, Server, Site, WebLimits};
 
 /// Answers by the kind of the request.
 #[derive(Default)]
@@ -35,62 +37,74 @@ impl Drop for Withdrawn {
 }
 
 impl Backend for Fake {
-    fn ask(&self, _: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
+    fn read(self: Arc<Self>, _: Option<BoardsSelector>, _: ReadWork) -> BoxFuture<'static, Result<(), ApiError>> {
         unreachable!("no visitor asks")
     }
 
-    fn run(self: Arc<Self>, request: Request, rows: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>> {
-        let work = async move {
-            match request {
-                Request::PlayerSearch { text, .. } => {
-                    let name = PlayerNameView { player_key: 1, game: "g".into(), name: text.clone(), display: text };
-                    rows.row(Row::PlayerName(name)).await?;
-                    Ok(vec!["a note".to_owned()])
-                }
-                // More than all buffers hold.
-                Request::Rescan { .. } => {
-                    let _withdrawn = Withdrawn(self.clone());
-                    loop {
-                        let row =
-                            ServerChange { url: "x".repeat(10_000), outcome: ChangeOutcome::Unchanged, reason: None };
-                        rows.row(Row::Change(row)).await?;
-                    }
-                }
-                Request::ServersList { .. } => {
-                    self.hanging.fetch_add(1, Ordering::SeqCst);
-                    let _withdrawn = Withdrawn(self.clone());
-                    std::future::pending::<()>().await;
-                    Ok(Vec::new())
-                }
-                Request::Status {} => {
-                    rows.progress(Progress { servers: Some(3), expected_ms: None }).await?;
-                    self.may_end.notified().await;
-                    rows.progress(Progress::default()).await?;
-                    Ok(Vec::new())
-                }
-                Request::TagDrop { .. } => {
-                    self.hanging.fetch_add(1, Ordering::SeqCst);
-                    self.may_end.notified().await;
-                    self.dropped_tags.fetch_add(1, Ordering::SeqCst);
-                    Ok(Vec::new())
-                }
-                // Fails after a row, and without an end.
-                Request::Overview {} => {
-                    rows.progress(Progress::default()).await?;
-                    Err(ApiError::new(ErrorCode::Busy, "later"))
-                }
-                Request::Reload {} => {
-                    rows.progress(Progress::default()).await?;
-                    panic!("a bug, as part of a test")
-                }
-                _ => Err(ApiError::new(ErrorCode::Refused, "not today")),
-            }
-        };
-        work.boxed()
+    fn prepare(self: Arc<Self>, name: &'static str, body: &[u8]) -> Result<AdminWork, ApiError> {
+        let search = if name == requests::PlayerSearch::NAME { Some(decode(body)?) } else { None };
+        if name == requests::ServersAdd::NAME {
+            decode::<requests::ServersAdd>(body)?;
+        }
+        Ok(Box::new(move |sender| self.run(name, search, sender).boxed()))
     }
 
     fn changes(&self) -> u64 {
         0
+    }
+}
+
+impl Fake {
+    async fn run(
+        self: Arc<Self>,
+        name: &'static str,
+        search: Option<requests::PlayerSearch>,
+        sender: LineSender,
+    ) -> Result<Vec<String>, ApiError> {
+        if let Some(requests::PlayerSearch { text, .. }) = search {
+            let name = PlayerNameView { player_key: 1, game: "g".into(), name: text.clone(), display: text };
+            sender.of().send(name).await?;
+            return Ok(vec!["a note".to_owned()]);
+        }
+        let lines = sender.of::<ServerChange>();
+        match name {
+            // More than all buffers hold.
+            requests::Rescan::NAME => {
+                let _withdrawn = Withdrawn(self.clone());
+                loop {
+                    let (url, outcome) = ("x".repeat(10_000), ChangeOutcome::Unchanged);
+                    lines.send(ServerChange { url, outcome, reason: None }).await?;
+                }
+            }
+            requests::ServersList::NAME => {
+                self.hanging.fetch_add(1, Ordering::SeqCst);
+                let _withdrawn = Withdrawn(self.clone());
+                std::future::pending::<()>().await;
+                Ok(Vec::new())
+            }
+            requests::Status::NAME => {
+                lines.progress(Progress { servers: Some(3), expected_ms: None }).await?;
+                self.may_end.notified().await;
+                lines.progress(Progress::default()).await?;
+                Ok(Vec::new())
+            }
+            requests::TagDrop::NAME => {
+                self.hanging.fetch_add(1, Ordering::SeqCst);
+                self.may_end.notified().await;
+                self.dropped_tags.fetch_add(1, Ordering::SeqCst);
+                Ok(Vec::new())
+            }
+            // Fails after a line, and without an end.
+            requests::Overview::NAME => {
+                lines.progress(Progress::default()).await?;
+                Err(ApiError::new(ErrorCode::Busy, "later"))
+            }
+            requests::Reload::NAME => {
+                lines.progress(Progress::default()).await?;
+                panic!("a bug, as part of a test")
+            }
+            _ => Err(ApiError::new(ErrorCode::Refused, "not today")),
+        }
     }
 }
 
@@ -135,14 +149,14 @@ async fn becomes(count: &AtomicUsize, want: usize) {
     panic!("the count was not reached");
 }
 
-fn search(client: &mut Client, text: &str) -> Result<(Vec<Row>, Vec<String>), ClientError> {
-    let mut rows = Vec::new();
-    let request = Request::PlayerSearch { text: text.to_owned(), count: 1 };
-    let notes = client.send(&request, &mut |row| {
-        rows.push(row);
+fn search(client: &mut Client, text: &str) -> Result<(Vec<PlayerNameView>, Vec<String>), ClientError> {
+    let mut players = Vec::new();
+    let request = requests::PlayerSearch { text: text.to_owned(), count: 1 };
+    let notes = client.send(&request, |player| {
+        players.push(player);
         Ok(())
     })?;
-    Ok((rows, notes))
+    Ok((players, notes))
 }
 
 fn failure(result: Result<Vec<String>, ClientError>) -> ApiError {
@@ -167,8 +181,8 @@ fn post(path: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-fn list() -> Request {
-    Request::ServersList { filter: ServerFilter::default() }
+fn list() -> requests::ServersList {
+    requests::ServersList { filter: ServerFilter::default() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,15 +193,15 @@ async fn answer_is_rows_and_notes_or_an_error() {
         let mut client = Client::connect(&path).expect("connected");
         for text in ["a", "b"] {
             let (rows, notes) = search(&mut client, text).expect("an answer");
-            assert!(matches!(&rows[..], [Row::PlayerName(row)] if row.name == text));
+            assert!(matches!(&rows[..], [player] if player.name == text));
             assert_eq!(notes, ["a note"]);
         }
-        let refused = failure(client.send(&Request::ClockAccept {}, &mut |_| Ok(())));
+        let refused = failure(client.send(&requests::ClockAccept {}, |_| Ok(())));
         assert_eq!((refused.code, refused.message.as_str()), (ErrorCode::Refused, "not today"));
-        let later = failure(client.send(&Request::Overview {}, &mut |_| Ok(())));
+        let later = failure(client.send(&requests::Overview {}, |_| Ok(())));
         assert_eq!((later.code, later.message.as_str()), (ErrorCode::Busy, "later"), "after the answer has begun");
         assert!(search(&mut client, "c").is_ok(), "an error does not close the connection");
-        let panicked = client.send(&Request::Reload {}, &mut |_| Ok(()));
+        let panicked = client.send(&requests::Reload {}, |_| Ok(()));
         assert!(matches!(panicked, Err(ClientError::Closed)), "{panicked:?}");
     })
     .await;
@@ -231,7 +245,7 @@ async fn progress_arrives_before_the_end() {
     blocking(move || {
         let mut client = Client::connect(&path).expect("connected");
         let mut heard = Vec::new();
-        let notes = client.send_with_progress(&Request::Status {}, &mut |item| {
+        let notes = client.send_with_progress(&requests::Status {}, |item| {
             heard.push(item);
             fake.may_end.notify_one();
             Ok(())
@@ -286,7 +300,7 @@ async fn request_may_take_longer_than_the_silence_of_a_daemon_that_lives() {
     let (path, fake) = (server.path.clone(), Arc::clone(&server.fake));
     let asking = tokio::task::spawn_blocking(move || {
         let mut client = Client::connect_with_timeout(&path, Duration::from_secs(5)).expect("connected");
-        client.send(&Request::Status {}, &mut |_| Ok(()))
+        client.send(&requests::Status {}, |_| Ok(()))
     });
     tokio::time::sleep(Duration::from_secs(6)).await;
     fake.may_end.notify_one();
@@ -301,9 +315,9 @@ async fn silent_daemon_times_out() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("s");
         let deaf = std::os::unix::net::UnixListener::bind(&path).expect("bound");
-        for request in [list(), Request::Player { name: "x".repeat(8 << 20) }] {
+        for name in ["x".to_owned(), "x".repeat(8 << 20)] {
             let mut client = Client::connect_with_timeout(&path, patience).expect("queued");
-            let silent = client.send(&request, &mut |_| Ok(())).expect_err("no answer");
+            let silent = client.send(&requests::Player { name }, |_| Ok(())).expect_err("no answer");
             assert!(matches!(silent, ClientError::TimedOut { .. }), "{silent}");
             let message = silent.to_string();
             assert!(message.contains(&path.display().to_string()) && message.contains("systemctl"), "{message}");
@@ -348,7 +362,7 @@ async fn process_that_does_not_speak_http_is_named() {
             stream.write_all(b"500 what is that?\r\n").expect("written");
             stream.read_to_end(&mut Vec::new()).expect("read");
         });
-        let error = client.send(&list(), &mut |_| Ok(())).expect_err("no answer");
+        let error = client.send(&list(), |_| Ok(())).expect_err("no answer");
         assert!(matches!(error, ClientError::ProtocolError { .. }), "{error:?}");
         drop(client);
         answering.join().expect("no panic");
@@ -371,8 +385,8 @@ async fn client_that_stops_reading_is_disconnected() {
     becomes(&server.fake.withdrawn, 1).await;
     let read = blocking(move || lazy.read_to_end(&mut Vec::new())).await;
     assert!(read.is_ok(), "the connection is closed: {read:?}");
-    let request = Request::Rescan { servers: RescanSelector::AllUnknown };
-    assert_eq!(encode_request(&request).0, "/api/v1/rescan");
+    let request = requests::Rescan { servers: RescanSelector::AllUnknown };
+    assert_eq!(encode(&request).0, "/api/v1/rescan");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

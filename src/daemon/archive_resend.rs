@@ -1,15 +1,15 @@
 //! `clqd archive resend`: queues weeks for the archive, in steps.
 
 use super::Shared;
-use crate::api::{ApiError, ErrorCode, ResendRow, Row, WeekRange};
+use crate::api::requests::{ResendRow, WeekRange};
+use crate::api::{ApiError, ErrorCode};
 use crate::model::ServerKey;
 use crate::model::archive::ResendStep;
 use crate::model::calendar::week_label;
-use crate::web::Rows;
 
 impl Shared {
     /// Replies when everything that it reports is on disk.
-    pub(super) async fn resend(&self, range: Option<WeekRange>, take_over: bool, rows: &Rows) -> Result<(), ApiError> {
+    pub(super) async fn resend(&self, range: Option<WeekRange>, take_over: bool) -> Result<ResendRow, ApiError> {
         let range = range.filter(|_| !take_over);
         let everything = range.is_none();
         let weeks = self.engine.call(|thread| Ok(thread.archived_weeks(range))).await??;
@@ -39,6 +39,6 @@ impl Shared {
             }
         }
         tracing::info!(weeks = labels.join(", "), server_weeks, everything, "an admin had weeks archived again");
-        Ok(rows.row(Row::ArchiveResend(ResendRow { weeks: labels, server_weeks, everything })).await?)
+        Ok(ResendRow { weeks: labels, server_weeks, everything })
     }
 }

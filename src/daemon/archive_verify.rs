@@ -11,14 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::api::{ApiError, ArchiveDifference, DifferenceKind, ErrorCode, Progress, Row, VerifyRow, WeekRange};
+use crate::api::requests::{ArchiveDifference, DifferenceKind, VerifyLine, VerifyRow, WeekRange};
+use crate::api::{ApiError, ErrorCode, Progress};
 use crate::archive::{Archive, ArchiveError, ArchiveSettings, JobSource, RowDifference};
 use crate::daemon::engine_thread::EngineEnded;
 use crate::model::archive::{ArchiveJob, ExpectedStep, ExpectedWeek, WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::week_label;
 use crate::model::top_board::{TopBoard, TopBoards};
 use crate::model::{MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
-use crate::web::Rows;
+use crate::web::Lines;
 
 /// Most differences that are listed; further ones are only counted.
 const LISTED_MAX: u64 = 5_000;
@@ -42,7 +43,11 @@ const PLAYER_TOTAL: &str = "player_total";
 const BUILD_PAUSE: Duration = Duration::from_millis(100);
 
 impl Shared {
-    pub(super) async fn verify_archive(&self, range: Option<WeekRange>, rows: &Rows) -> Result<(), ApiError> {
+    pub(super) async fn verify_archive(
+        &self,
+        range: Option<WeekRange>,
+        lines: &Lines<VerifyLine>,
+    ) -> Result<(), ApiError> {
         let Ok(_verifying) = self.verifying.try_lock() else {
             return Err(ApiError::new(ErrorCode::Busy, "another verification is in progress"));
         };
@@ -51,7 +56,7 @@ impl Shared {
         let summary = VerifyRow { weeks: weeks.iter().copied().map(week_label).collect(), ..VerifyRow::default() };
         let mut verifier = Verifier {
             shared: self,
-            reply: rows,
+            lines,
             summary,
             players: BTreeSet::new(),
             unsettled: BTreeMap::new(),
@@ -67,13 +72,13 @@ impl Shared {
         });
         ending.await?;
         verified?;
-        Ok(rows.row(Row::ArchiveVerified(summary)).await?)
+        Ok(lines.send(VerifyLine::ArchiveVerified(summary)).await?)
     }
 }
 
 struct Verifier<'a> {
     shared: &'a Shared,
-    reply: &'a Rows,
+    lines: &'a Lines<VerifyLine>,
     summary: VerifyRow,
     /// Players with rows in the compared weeks.
     players: BTreeSet<PlayerKey>,
@@ -280,7 +285,7 @@ impl Verifier<'_> {
             match self.shared.engine.top_boards(window, after).await.map_err(|_| EngineEnded)? {
                 TopBoards::Building => {
                     tokio::time::sleep(BUILD_PAUSE).await;
-                    self.reply.progress(Progress::default()).await?;
+                    self.lines.progress(Progress::default()).await?;
                     continue;
                 }
                 TopBoards::Deleted => return Ok(Vec::new()),
@@ -355,7 +360,7 @@ impl Verifier<'_> {
         while passes() == before && waited < limit {
             tokio::time::sleep(PASS_POLL).await;
             waited += PASS_POLL;
-            self.reply.progress(Progress::default()).await?;
+            self.lines.progress(Progress::default()).await?;
         }
         Ok(())
     }
@@ -391,7 +396,7 @@ impl Verifier<'_> {
             expected: expected.filter(|_| column.is_some()),
             found: found.filter(|_| column.is_some()),
         };
-        Ok(self.reply.row(Row::ArchiveDifference(Box::new(row))).await?)
+        Ok(self.lines.send(VerifyLine::ArchiveDifference(Box::new(row))).await?)
     }
 }
 

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Shared;
-use crate::api::{ApiError, BackupRow, ErrorCode, Progress, Row};
+use crate::api::requests::BackupRow;
+use crate::api::{ApiError, ErrorCode, Progress};
 use crate::store::{BackupSummary, StoreError};
-use crate::web::Rows;
+use crate::web::Lines;
 
 /// How often the client's connection is checked.
 const CLIENT_CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -25,7 +26,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl Shared {
-    pub(super) async fn backup(&self, dir: String, rows: &Rows) -> Result<Vec<String>, ApiError> {
+    pub(super) async fn backup(&self, dir: String, lines: &Lines<BackupRow>) -> Result<Vec<String>, ApiError> {
         let (state_dir, disk_free_bytes_min) = {
             let config = self.config.lock().expect("config lock poisoned");
             (config.state_dir.clone(), config.store.disk_free_bytes_min)
@@ -40,17 +41,17 @@ impl Shared {
             Ok(())
         });
         let asking = async { Ok(asking.await?) };
-        let (source, missing) = while_client_connected(asking, rows).await?;
+        let (source, missing) = while_client_connected(asking, lines).await?;
         let path = dir.clone();
         // The backup must not use the space that is reserved for the state, especially while
         // commits are paused.
         let reserve_bytes = if is_same_disk(Path::new(&dir), &state_dir) { disk_free_bytes_min } else { 0 };
         let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
-        let summary = while_client_connected(writing, rows).await?;
+        let summary = while_client_connected(writing, lines).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
         let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
         let backup = BackupRow { dir, latest_event_ms, bytes, records };
-        rows.row(Row::Backup(backup)).await?;
+        lines.send(backup).await?;
         let note = || {
             format!(
                 "{missing} changes wait in memory because the disk of the state is nearly full; they are not in the backup"
@@ -63,13 +64,13 @@ impl Shared {
 /// Waits for `work`, unless the client disconnects.
 async fn while_client_connected<T>(
     work: impl Future<Output = Result<T, ApiError>>,
-    rows: &Rows,
+    lines: &Lines<BackupRow>,
 ) -> Result<T, ApiError> {
     tokio::pin!(work);
     loop {
         tokio::select! {
             result = &mut work => return result,
-            () = tokio::time::sleep(CLIENT_CHECK_EVERY) => rows.progress(Progress::default()).await?,
+            () = tokio::time::sleep(CLIENT_CHECK_EVERY) => lines.progress(Progress::default()).await?,
         }
     }
 }

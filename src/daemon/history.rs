@@ -4,15 +4,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use moka::sync::Cache;
+
 use super::Shared;
 use super::views::Views;
-use crate::api::{ApiError, ErrorCode, Row};
-use crate::model::view::PlayerNameView;
-use crate::model::view::history::MapView;
-use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey};
-use crate::state::answer::view_error;
+use crate::api::ApiError;
+use crate::model::view::history::BestPlayers;
+use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
 use crate::state::history::{BestOfServer, MapHistory, read_best};
-use moka::future::Cache;
 
 /// How long answers are used. Map rows of the running week are read once in this time.
 const AGE_MAX: Duration = Duration::from_secs(600);
@@ -49,47 +48,23 @@ impl History {
         }
     }
 
-    fn maps(&self) -> Arc<MapHistory> {
+    /// Maps in all weeks, as of at most [`AGE_MAX`] ago.
+    pub(super) fn maps(&self) -> Arc<MapHistory> {
         self.maps.lock().expect("maps lock poisoned").clone()
     }
 }
 
 impl Shared {
-    /// A map now and in all weeks, as of at most [`AGE_MAX`] ago.
-    pub(super) async fn map(&self, map: String) -> Result<Vec<Row>, ApiError> {
-        let mut view: MapView = self.views.read(move |view| view.engine().map(&map).map_err(view_error)).await??;
-        view.weeks = self.history.maps().weeks_of(MapKey(view.map_key));
-        Ok(vec![Row::Map(view)])
-    }
-
-    /// The answer to [`Request::Maps`], as of at most [`AGE_MAX`] ago.
-    pub(super) fn maps(&self, text: Option<&str>, count: u32) -> Vec<Row> {
-        let maps = self.history.maps().most_played(text, count as usize);
-        maps.into_iter().map(Row::MapTotals).collect()
-    }
-
-    /// The players with the best positions on a server.
-    pub(super) async fn best_players(&self, url: ServerUrl) -> Result<Vec<Row>, ApiError> {
-        let server = url.to_string();
-        let plan = self.views.current()?.engine().best_players_plan(&url).map_err(view_error)?;
+    /// The players with the best positions on a server, as of at most [`AGE_MAX`] ago.
+    pub(super) fn best_players(&self, server: &ServerUrl) -> Result<BestPlayers, ApiError> {
+        let view = self.views.current()?;
+        let (plan, reader) = (view.engine().best_players_plan(server)?, view.reader().clone());
+        drop(view);
         let key = (plan.server, self.changes(), plan.open_weeks.clone());
-        let read = async {
-            let reader = self.views.current()?.reader().clone();
-            let best = tokio::task::spawn_blocking(move || read_best(&plan, &reader)).await;
-            let best = best.map_err(|_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping"))?;
-            best.map(Arc::new).map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))
-        };
-        let best = self.history.best.try_get_with(key, read).await.map_err(|error| (*error).clone())?;
-        let names = self.names(best.player_keys()).await?;
-        Ok(vec![Row::BestPlayers(best.view(server, names))])
-    }
-
-    /// Names of players that exist.
-    async fn names(&self, player_keys: Vec<u32>) -> Result<Vec<PlayerNameView>, ApiError> {
-        if player_keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let players = player_keys.into_iter().map(PlayerKey).collect();
-        self.views.read(|view| view.state().player_names(players)).await?
+        let read = || read_best(&plan, &reader).map(Arc::new);
+        let best = self.history.best.try_get_with(key, read).map_err(ApiError::internal)?;
+        let players = best.player_keys().into_iter().map(PlayerKey).collect();
+        let names = self.views.current()?.state().player_names(players)?;
+        Ok(best.view(server.to_string(), names))
     }
 }

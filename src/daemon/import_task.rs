@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use super::engine_thread::EngineHandle;
 use super::list_lengths::ListLengths;
 use super::views::Views;
-use crate::api::{ApiError, ChangeOutcome, Request, Row, URLS_PER_REQUEST_MAX};
+use crate::api::requests::{ChangeOutcome, ServersAdd};
+use crate::api::{ApiError, URLS_PER_REQUEST_MAX};
 use crate::config::{Config, ImportConfig};
 use crate::master::{AddressRules, Selection, fetch, user_agent};
 use crate::model::ServerUrl;
@@ -163,26 +164,23 @@ async fn add(urls: &[ServerUrl], tags: &[String], engine: &EngineHandle) -> Opti
     let mut counts = AddedCounts::default();
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         let urls = chunk.iter().map(ServerUrl::to_string).collect();
-        let request = Request::ServersAdd { urls, tags: tags.to_vec(), import: true };
-        let rows = match engine.request(request).await.ok()? {
-            Ok(rows) => rows,
+        let request = ServersAdd { urls, tags: tags.to_vec(), import: true };
+        let changes = match engine.change(request).await.ok()? {
+            Ok(changes) => changes,
             Err(error) => return Some(Err(error)),
         };
-        for row in rows {
-            match row {
-                Row::Change(change) => match change.outcome {
-                    ChangeOutcome::Added | ChangeOutcome::Restored => counts.new += 1,
-                    ChangeOutcome::Refused => {
-                        counts.refused += 1;
-                        tracing::debug!(url = change.url, reason = change.reason, "imported server refused");
-                    }
-                    outcome => {
-                        counts.known += 1;
-                        counts.scans_requested += u64::from(outcome == ChangeOutcome::ScanRequested);
-                        counts.not_answering += u64::from(outcome == ChangeOutcome::NotAnswering);
-                    }
-                },
-                _ => unreachable!("the response to ServersAdd has only changes"),
+        for change in changes {
+            match change.outcome {
+                ChangeOutcome::Added | ChangeOutcome::Restored => counts.new += 1,
+                ChangeOutcome::Refused => {
+                    counts.refused += 1;
+                    tracing::debug!(url = change.url, reason = change.reason, "imported server refused");
+                }
+                outcome => {
+                    counts.known += 1;
+                    counts.scans_requested += u64::from(outcome == ChangeOutcome::ScanRequested);
+                    counts.not_answering += u64::from(outcome == ChangeOutcome::NotAnswering);
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ mod board_builder;
 mod disk_space;
 mod engine_thread;
 mod history;
+mod host;
 mod import_task;
 mod list_lengths;
 mod log_rewriting;
@@ -24,7 +25,6 @@ mod requests;
 mod rescan_results;
 mod systemd;
 mod views;
-mod web_backend;
 pub mod window_rebuild;
 
 use std::net::SocketAddr;
@@ -41,11 +41,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{ApiError, ErrorCode, Request, Row};
+use crate::api::{ApiError, ErrorCode, Read, checked};
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
-use crate::daemon::engine_thread::{Command, EngineHandle, EngineThread, Recorders, StartTimeWrong};
+use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::views::Views;
@@ -307,9 +307,15 @@ impl Daemon {
         result
     }
 
-    /// Handles a request whose answer is complete at once, as over the control socket.
-    pub async fn ask(&self, request: Request) -> Result<Vec<Row>, ApiError> {
-        self.shared.ask(request).await
+    /// Answers a request that only reads.
+    pub async fn read<R: Read>(&self, request: R) -> Result<R::Answer, ApiError> {
+        self.shared.clone().read(request).await
+    }
+
+    /// Executes a request that changes something.
+    pub async fn change<R: Change>(&self, request: R) -> Result<R::Answer, ApiError> {
+        checked(&request)?;
+        self.shared.change(request).await
     }
 
     /// Stops the parts in order. Error: the last commit failed.

@@ -28,9 +28,10 @@ pub(super) struct NameSearch {
     servers: Mutex<NameIndex>,
 }
 
-async fn find(index: &Mutex<NameIndex>, text: String, count: usize) -> Vec<u32> {
+fn find(index: &Mutex<NameIndex>, text: &str, count: usize) -> Vec<u32> {
+    // The index is shared, not locked, while it is searched.
     let index = index.lock().expect("index lock poisoned").clone();
-    tokio::task::spawn_blocking(move || index.find(&text, count)).await.unwrap_or_default()
+    index.find(text, count)
 }
 
 impl NameSearch {
@@ -39,14 +40,14 @@ impl NameSearch {
     }
 
     /// Players whose names have all words of the text, at most `count`.
-    pub async fn find_players(&self, text: String, count: usize) -> Vec<u32> {
-        find(&self.players, text, count).await
+    pub fn find_players(&self, text: &str, count: usize) -> Vec<PlayerKey> {
+        find(&self.players, text, count).into_iter().map(PlayerKey).collect()
     }
 
     /// Servers whose host name or address a text finds. Some may have another name by now, or be removed.
-    pub async fn find_servers(&self, text: String) -> Vec<ServerKey> {
+    pub fn find_servers(&self, text: &str) -> Vec<ServerKey> {
         let mut found: Vec<ServerKey> =
-            find(&self.servers, text, SERVER_NAMES_MAX).await.into_iter().map(ServerKey).collect();
+            find(&self.servers, text, SERVER_NAMES_MAX).into_iter().map(ServerKey).collect();
         found.sort_unstable();
         found.dedup();
         found

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::api::Row;
+use crate::api::requests::ScanRow;
 use crate::model::ServerKey;
 
 /// Results of one rescan queued for its client. A result takes about 500 bytes, and each
@@ -37,13 +37,13 @@ impl DropCounter {
 #[derive(Debug)]
 pub(super) struct ScanResults {
     /// Ends after the last result.
-    pub(super) rows: mpsc::Receiver<Row>,
+    pub(super) rows: mpsc::Receiver<ScanRow>,
     pub(super) dropped: DropCounter,
 }
 
 #[derive(Clone, Debug)]
 struct Waiter {
-    rows: mpsc::Sender<Row>,
+    rows: mpsc::Sender<ScanRow>,
     dropped: DropCounter,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct WaitingRescans {
 
 impl WaitingRescans {
     /// Sends the result to all of them. Never blocks.
-    pub(super) fn send(self, row: &Row) {
+    pub(super) fn send(self, row: &ScanRow) {
         for waiter in self.waiters {
             if let Err(mpsc::error::TrySendError::Full(_)) = waiter.rows.try_send(row.clone()) {
                 waiter.dropped.add_one();
@@ -111,10 +111,10 @@ impl WaitingRescans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ScanResult, ScanRow};
+    use crate::api::requests::ScanResult;
 
-    fn row(n: u32) -> Row {
-        Row::Scan(Box::new(ScanRow {
+    fn row(n: u32) -> ScanRow {
+        ScanRow {
             url: format!("quake3://10.0.0.1:{n}"),
             t_ms: 0,
             result: ScanResult::Miss,
@@ -126,7 +126,7 @@ mod tests {
             slots: None,
             answers_at: None,
             reason: None,
-        }))
+        }
     }
 
     #[test]

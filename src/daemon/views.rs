@@ -11,10 +11,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::Semaphore;
 
-use crate::api::{ApiError, ErrorCode, Request, Row, StoreStatus};
+use crate::api::{ApiError, ErrorCode, StateView, StoreStatus};
 use crate::engine::{ChangedServers, Engine, StoreReader};
+use crate::model::view::board::BoardsSelector;
 use crate::state::State;
-use crate::state::answer::{StateView, board_window_of, respond};
 use crate::store::Reader;
 
 /// Answers that are computed at the same time, each on a thread.
@@ -79,24 +79,18 @@ impl View {
         &self.engine
     }
 
-    /// `None`: boards are not in memory, or not up to date.
-    fn answer(&self, request: &Request) -> Option<Result<Vec<Row>, ApiError>> {
-        if let Some(window) = board_window_of(&self.engine, request) {
-            drop(self.engine.boards(window)?);
-            self.engine.touch_boards(window);
+    /// Whether these boards are in memory and up to date; they stay in memory for a while. An invalid query needs none.
+    pub(super) fn has_boards(&self, boards: &BoardsSelector) -> bool {
+        let Some(window) = self.engine.boards_needed(boards).ok().flatten() else { return true };
+        if self.engine.boards(window).is_none() {
+            return false;
         }
-        let mut rows = respond(&self.state(), request);
-        for row in rows.iter_mut().flatten() {
-            if let Row::Status(status) = row {
-                let EngineThreadStatus { outcomes_queued, store, .. } = self.engine_thread.clone();
-                (status.engine.outcomes_queued, status.store) = (outcomes_queued, Some(store));
-            }
-        }
-        Some(rows)
+        self.engine.touch_boards(window);
+        true
     }
 
-    pub(super) fn week_pending_close(&self) -> Option<String> {
-        self.engine_thread.week_pending_close.clone()
+    pub(super) fn engine_thread(&self) -> &EngineThreadStatus {
+        &self.engine_thread
     }
 }
 
@@ -106,24 +100,26 @@ impl Views {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(stopping)
     }
 
-    /// The answer to a request that only reads. `None`: the engine thread must read boards first.
-    pub(super) async fn answer(self: &Arc<Views>, request: &Request) -> Result<Option<Vec<Row>>, ApiError> {
-        let request = request.clone();
-        self.read(move |view| view.answer(&request).transpose()).await?
-    }
-
-    /// Runs a reader on a thread where it may wait for the disk.
+    /// Calls `read` with the current view, on a thread where it may wait for the disk.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Views>,
         read: impl FnOnce(&View) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let permit = self.answers.clone().acquire_owned().await.map_err(|_| stopping())?;
         let views = self.clone();
+        self.on_thread(move || views.current().map(|view| read(&view))).await?
+    }
+
+    /// Runs a reader on a thread where it may wait for the disk.
+    pub(super) async fn on_thread<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let permit = self.answers.clone().acquire_owned().await.map_err(|_| stopping())?;
         let reading = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            views.current().map(|view| read(&view))
+            read()
         });
-        reading.await.map_err(|_| stopping())?
+        reading.await.map_err(|_| stopping())
     }
 }
 
@@ -190,10 +186,14 @@ impl Drop for Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{Answer, Host, Line, Read, Status, requests};
     use crate::engine::{EngineSettings, Event, Outcome};
     use crate::model::view::ServerSummary;
-    use crate::model::view::board::{BoardQuery, BoardSelector};
-    use crate::model::{Completeness, Player, Ranking, Scope, ServerUrl, Snapshot};
+    use crate::model::view::board::{BoardQuery, BoardSelector, StorageUse};
+    use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
+    use crate::model::{
+        Completeness, MapKey, Player, PlayerKey, Ranking, Scope, ServerKey, ServerUrl, Snapshot, WindowKey,
+    };
     use crate::store::StoreSettings;
 
     const START_MS: i64 = 1_763_942_400_000;
@@ -230,34 +230,73 @@ mod tests {
         state.handle(Event::Replayed { url: url(1 + n % 9), outcome }).unwrap();
     }
 
-    fn requests() -> Vec<Request> {
-        let mut all = vec![
-            Request::Status {},
-            Request::Overview {},
-            Request::ServersList { filter: Default::default() },
-            Request::Windows { bytes: false },
-        ];
-        for n in 1..10 {
-            all.push(Request::ServersShow { url: url(n) });
-            all.push(Request::PlayerShow { player_key: n as u32, skip: 0 });
-            let (scope, ranking) = (Scope::Server(url(n)), Ranking::Time);
-            let board = BoardSelector { scope, ranking, window: None, at_ms: None };
-            all.push(Request::Board { board, query: BoardQuery::Top { count: 9 } });
+    /// A view alone.
+    struct OnlyView<'a>(&'a StateView<'a>);
+
+    impl Host for OnlyView<'_> {
+        fn with_view(&self, read: &mut dyn FnMut(&StateView<'_>)) -> Result<(), ApiError> {
+            read(self.0);
+            Ok(())
         }
-        all
+
+        fn find_players(&self, _: &str, _: usize) -> Result<Vec<PlayerKey>, ApiError> {
+            unreachable!("not of a view")
+        }
+
+        fn find_servers(&self, _: &str) -> Result<Vec<ServerKey>, ApiError> {
+            unreachable!("not of a view")
+        }
+
+        fn weeks_of_map(&self, _: MapKey) -> Result<Vec<MapWeekView>, ApiError> {
+            unreachable!("not of a view")
+        }
+
+        fn most_played_maps(&self, _: Option<&str>, _: usize) -> Result<Vec<MapTotals>, ApiError> {
+            unreachable!("not of a view")
+        }
+
+        fn best_players(&self, _: &ServerUrl) -> Result<BestPlayers, ApiError> {
+            unreachable!("not of a view")
+        }
+
+        fn stored_size(&self, _: WindowKey) -> Result<StorageUse, ApiError> {
+            unreachable!("not of a view")
+        }
+
+        fn complete_status(&self, _: &mut Status) -> Result<(), ApiError> {
+            Ok(())
+        }
     }
 
     /// The answers as JSON, without the times of scans: no scan begins here, and a view takes those that are due for begun.
     fn answers(view: &StateView<'_>) -> Vec<String> {
-        let answer = |request: &Request| match respond(view, request) {
-            Ok(rows) => {
-                let text = serde_json::to_string(&rows).unwrap();
-                let is_shown = |field: &&str| !field.contains("next_scan_ms") && !field.contains("scan_in_progress");
-                text.split(',').filter(is_shown).collect::<Vec<_>>().join(",")
+        fn answer<R: Read>(view: &StateView<'_>, request: R) -> String {
+            match request.answer(&OnlyView(view)) {
+                Ok(answer) => {
+                    let lines: Vec<String> =
+                        answer.lines().map(|line| String::from_utf8(line.to_json()).unwrap()).collect();
+                    let text = lines.join("\n");
+                    let is_shown =
+                        |field: &&str| !field.contains("next_scan_ms") && !field.contains("scan_in_progress");
+                    text.split(',').filter(is_shown).collect::<Vec<_>>().join(",")
+                }
+                Err(error) => error.to_string(),
             }
-            Err(error) => error.to_string(),
-        };
-        requests().iter().map(answer).collect()
+        }
+        let mut all = vec![
+            answer(view, requests::Status {}),
+            answer(view, requests::Overview {}),
+            answer(view, requests::ServersList { filter: Default::default() }),
+            answer(view, requests::Windows { bytes: false }),
+        ];
+        for n in 1..10 {
+            all.push(answer(view, requests::ServersShow { url: url(n) }));
+            all.push(answer(view, requests::PlayerShow { player_key: n as u32, skip: 0 }));
+            let (scope, ranking) = (Scope::Server(url(n)), Ranking::Time);
+            let board = BoardSelector { scope, ranking, window: None, at_ms: None };
+            all.push(answer(view, requests::Board { board, query: BoardQuery::Top { count: 9 } }));
+        }
+        all
     }
 
     #[test]
@@ -269,10 +308,8 @@ mod tests {
         scan(&mut state, 6);
         state.commit().unwrap();
         let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
-        let request = Request::ServersShow { url: url(7) };
-        let next_scan_ms = |rows: Vec<Row>| match &rows[..] {
-            [Row::ServerDetail(detail)] => detail.next_scan_ms.unwrap(),
-            other => panic!("{other:?}"),
+        let next_scan_ms = |view: &StateView<'_>| {
+            requests::ServersShow { url: url(7) }.answer(&OnlyView(view)).unwrap().next_scan_ms.unwrap()
         };
         let mut shown = Vec::new();
         for boost_s in [0, 3_600, 0] {
@@ -280,8 +317,8 @@ mod tests {
             state.engine.boost(&url(7), boost_s, now_ms).unwrap();
             publisher.publish(&mut state, EngineThreadStatus::default(), now_ms);
             let view = publisher.views().current().unwrap();
-            shown.push(next_scan_ms(view.answer(&request).unwrap().unwrap()));
-            assert_eq!(shown.last(), Some(&next_scan_ms(respond(&state.view(), &request).unwrap())));
+            shown.push(next_scan_ms(&view.state()));
+            assert_eq!(shown.last(), Some(&next_scan_ms(&state.view())));
         }
         assert!(shown[1] < shown[0] && shown[2] == shown[0], "{shown:?}");
     }

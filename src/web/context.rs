@@ -1,6 +1,7 @@
 //! What all requests of the web interface share: the way to the engine, the request rates and
 //! the metrics.
 
+use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
@@ -19,11 +20,7 @@ use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::tokens::{Token, Tokens};
 use super::{Backend, PublicUrl, WebLimits, WebSettings};
-use crate::api::{Request, Row, Status, json};
-use crate::model::url::ServerUrl;
-use crate::model::view::board::WindowSummary;
-use crate::model::view::history::MapTotals;
-use crate::model::view::{PlayerNameView, PlayerView, ServerDetail, ServerSummary};
+use crate::api::{Read, Status, json, requests};
 
 pub(super) struct WebContext {
     /// Empty until the state is open.
@@ -31,7 +28,7 @@ pub(super) struct WebContext {
     is_stopping: AtomicBool,
     engine_requests: Semaphore,
     /// Answers of the last second, by request: of the status, windows, and for clients that begin to watch changes.
-    shared_answers: Cache<String, Arc<Vec<Row>>>,
+    shared_answers: Cache<String, Arc<dyn Any + Send + Sync>>,
     /// Clients that watch changes.
     pub live_streams: Arc<LiveStreams>,
     /// What they watch.
@@ -120,14 +117,13 @@ impl WebContext {
         self.backend.get().cloned().ok_or_else(starting)
     }
 
-    /// Sends a request to the engine. At most [`ENGINE_REQUESTS_MAX`] requests are at the engine at
+    /// The answer to a request. At most [`ENGINE_REQUESTS_MAX`] requests are at the daemon at
     /// once; others wait here. After the timeout the request is withdrawn.
-    pub async fn ask(&self, request: Request) -> Result<Vec<Row>, Problem> {
-        debug_assert!(request.is_read_only());
+    pub async fn ask<R: Read>(&self, request: R) -> Result<R::Answer, Problem> {
         let backend = self.backend()?;
         let answer = timeout(self.limits.engine_timeout, async {
             let _permit = self.engine_requests.acquire().await.expect("the semaphore is never closed");
-            backend.ask(request).await
+            backend.answer(request).await
         });
         match answer.await {
             Ok(answer) => Ok(answer?),
@@ -136,69 +132,23 @@ impl WebContext {
     }
 
     /// As [`WebContext::ask`], but equal requests within [`ANSWERS_AGE_MAX`] share one answer.
-    pub async fn ask_shared(&self, request: &Request) -> Result<Arc<Vec<Row>>, Problem> {
+    pub async fn ask_shared<R: Read<Answer: Sync>>(&self, request: &R) -> Result<Arc<R::Answer>, Problem> {
         self.backend()?;
-        let key = format!("{} {}", self.changes(), json::to_string(request));
-        let asked = self.shared_answers.try_get_with(key, async { self.ask(request.clone()).await.map(Arc::new) });
-        asked.await.map_err(|problem| (*problem).clone())
-    }
-
-    /// A server, from the engine.
-    pub async fn server(&self, url: ServerUrl) -> Result<ServerDetail, Problem> {
-        match self.ask(Request::ServersShow { url }).await?.pop() {
-            Some(Row::ServerDetail(detail)) => Ok(*detail),
-            _ => Err(Problem::unexpected_row()),
-        }
-    }
-
-    /// A player without the first `skip` rows of weeks, from the engine. It may have another key: that of
-    /// the player that they were merged into.
-    pub async fn player(&self, player_key: u32, skip: u32) -> Result<PlayerView, Problem> {
-        match self.ask(Request::PlayerShow { player_key, skip }).await?.pop() {
-            Some(Row::Player(player)) => Ok(player),
-            _ => Err(Problem::unexpected_row()),
-        }
-    }
-
-    /// The most played maps, or those that a search finds, from the engine.
-    pub async fn maps(&self, text: Option<String>, count: u32) -> Result<Vec<MapTotals>, Problem> {
-        let rows = self.ask(Request::Maps { text, count }).await?;
-        rows_of(rows, |row| if let Row::MapTotals(map) = row { Some(map) } else { None })
-    }
-
-    /// Players whose names have all words of the text.
-    pub async fn find_players(&self, text: String, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
-        let rows = self.ask(Request::PlayerSearch { text, count }).await?;
-        rows_of(rows, |row| if let Row::PlayerName(player) = row { Some(player) } else { None })
-    }
-
-    /// Servers whose host name has all words of the text, or whose address contains it.
-    pub async fn find_servers(&self, text: String, count: u32) -> Result<Vec<ServerSummary>, Problem> {
-        let rows = self.ask(Request::ServersSearch { text, count }).await?;
-        rows_of(rows, |row| if let Row::Server(server) = row { Some(*server) } else { None })
-    }
-
-    /// All windows, the newest first within a type; at most [`ANSWERS_AGE_MAX`] old.
-    pub async fn windows(&self) -> Result<Vec<WindowSummary>, Problem> {
-        let rows = self.ask_shared(&Request::Windows { bytes: false }).await?;
-        rows_of(rows.iter(), |row| if let Row::Window(window) = row { Some((**window).clone()) } else { None })
+        let key = format!("{} {} {}", self.changes(), R::NAME, json::to_string(request));
+        let asked = self.shared_answers.try_get_with(key, async {
+            self.ask(request.clone()).await.map(|answer| Arc::new(answer) as Arc<dyn Any + Send + Sync>)
+        });
+        let answer = asked.await.map_err(|problem| (*problem).clone())?;
+        Ok(answer.downcast().expect("the key has the name of the request"))
     }
 
     /// The status of the daemon, at most [`ANSWERS_AGE_MAX`] old.
-    pub async fn status(&self) -> Result<Status, Problem> {
-        match &self.ask_shared(&Request::Status {}).await?[..] {
-            [Row::Status(status)] => Ok((**status).clone()),
-            _ => Err(Problem::unexpected_row()),
-        }
+    pub async fn status(&self) -> Result<Arc<Status>, Problem> {
+        self.ask_shared(&requests::Status {}).await
     }
 
     fn too_slow(&self) -> Problem {
         let ms = self.limits.engine_timeout.as_millis();
         Problem::new(ProblemKind::Busy, format!("the engine did not answer within {ms} ms; try again"))
     }
-}
-
-/// The contents of rows of one kind; `content` is `None` for a row of another kind.
-fn rows_of<R, T>(rows: impl IntoIterator<Item = R>, content: impl Fn(R) -> Option<T>) -> Result<Vec<T>, Problem> {
-    rows.into_iter().map(|row| content(row).ok_or_else(Problem::unexpected_row)).collect()
 }

@@ -50,16 +50,17 @@ use std::sync::Arc;
 
 use cidr::IpCidr;
 use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 
-use crate::api::{ApiError, Request, Row};
-
-pub use self::admin::{AdminSocket, Disconnected, Rows, SocketError};
+pub use self::admin::{AdminSocket, Disconnected, LineSender, Lines, SocketError};
 pub use self::connections::ConnectionCounters;
 pub use self::limits::WebLimits;
 pub use self::listener::{Server, Site, WebError, WebPort};
 pub use self::public_url::{BadPublicUrl, PublicUrl};
 pub use self::tls::{TlsError, TlsFiles};
 pub use self::tokens::{Token, TokenHash, new_token};
+use crate::api::{ApiError, ErrorCode, Host, Read, checked};
+use crate::model::view::board::BoardsSelector;
 
 /// Settings of the web interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,17 +78,38 @@ pub struct WebSettings {
     pub public_url: Option<PublicUrl>,
 }
 
-/// Answers requests for the web interface.
-pub trait Backend: Send + Sync + 'static {
-    /// Returns all rows of the answer. Dropping the future withdraws the request.
-    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>>;
+/// What computes an answer for a visitor.
+pub type ReadWork = Box<dyn FnOnce(&dyn Host) + Send>;
 
-    /// Executes a request of an admin: sends its rows, and returns notes. Dropping the future ends the request.
-    fn run(self: Arc<Self>, request: Request, rows: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>>;
+/// The work on a request of an admin: it sends lines, and returns notes. Dropping the future ends it.
+pub type AdminWork = Box<dyn FnOnce(LineSender) -> BoxFuture<'static, Result<Vec<String>, ApiError>> + Send>;
+
+/// The daemon, as the web interface sees it.
+pub trait Backend: Send + Sync + 'static {
+    /// Calls `read` on a thread where it may wait for the disk, when these boards are in memory. Dropping the future
+    /// withdraws it.
+    fn read(
+        self: Arc<Self>,
+        boards: Option<BoardsSelector>,
+        read: ReadWork,
+    ) -> BoxFuture<'static, Result<(), ApiError>>;
+
+    /// The work on a request with this name and body. Error: it is not valid.
+    fn prepare(self: Arc<Self>, name: &'static str, body: &[u8]) -> Result<AdminWork, ApiError>;
 
     /// A number that grows with every change by an admin. Answers with a smaller number are not
     /// used any more.
     fn changes(&self) -> u64;
+}
+
+impl dyn Backend {
+    /// The answer to a request that only reads. Dropping the future withdraws it.
+    pub async fn answer<R: Read>(self: Arc<Self>, request: R) -> Result<R::Answer, ApiError> {
+        checked(&request)?;
+        let (reply, answer) = oneshot::channel();
+        self.read(request.boards(), Box::new(move |host| _ = reply.send(request.answer(host)))).await?;
+        answer.await.map_err(|_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping"))?
+    }
 }
 
 #[cfg(test)]

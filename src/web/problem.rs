@@ -208,12 +208,6 @@ impl Problem {
         json::to_vec(&ProblemBody { detail: &self.detail, status, title, r#type })
     }
 
-    /// The engine returned a row of another kind: a bug.
-    pub fn unexpected_row() -> Problem {
-        tracing::error!("a request of the web interface returned a row of another kind");
-        Problem::internal()
-    }
-
     /// A bug; the caller has logged it.
     pub fn internal() -> Problem {
         Problem::new(ProblemKind::Internal, "the log of the daemon has the reason")

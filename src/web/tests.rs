@@ -1,8 +1,8 @@
 //! Tests of the web interface with an engine that is slow or absent. Routes and answers are
 //! tested with the real daemon, in `tests/daemon/web`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,7 +13,10 @@ use tokio::sync::Semaphore;
 
 use super::limits::{COMPUTED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, SEND_BUFFER_BYTES};
 use super::*;
-use crate::api::Status;
+use crate::config::Config;
+use crate::engine::EngineSettings;
+use crate::state::State;
+use crate::store::StoreSettings;
 
 /// Longest timeout, for limits that a test does not reach.
 const NEVER: Duration = Duration::from_secs(3_600);
@@ -71,11 +74,23 @@ struct SlowEngine {
     permits: Semaphore,
     running: AtomicUsize,
     running_max: AtomicUsize,
+    /// Empty.
+    state: Mutex<State>,
+    _dir: tempfile::TempDir,
 }
 
 impl SlowEngine {
     fn new() -> Arc<SlowEngine> {
-        Arc::new(SlowEngine { permits: Semaphore::new(0), running: 0.into(), running_max: 0.into() })
+        let dir = tempfile::tempdir().expect("a directory");
+        let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let state = State::open(dir.path(), settings, EngineSettings::default()).expect("a state");
+        Arc::new(SlowEngine {
+            permits: Semaphore::new(0),
+            running: 0.into(),
+            running_max: 0.into(),
+            state: Mutex::new(state),
+            _dir: dir,
+        })
     }
 }
 
@@ -89,21 +104,19 @@ impl Drop for Running<'_> {
 }
 
 impl Backend for SlowEngine {
-    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Vec<Row>, ApiError>> {
+    fn read(self: Arc<Self>, _: Option<BoardsSelector>, read: ReadWork) -> BoxFuture<'static, Result<(), ApiError>> {
         async move {
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
             let _running = Running(&self.running);
             self.running_max.fetch_max(running, Ordering::SeqCst);
             self.permits.acquire().await.expect("never closed").forget();
-            Ok(match request {
-                Request::Status {} => vec![Row::Status(Box::<Status>::default())],
-                _ => Vec::new(),
-            })
+            read(&self.state.lock().expect("no panic").host(&Config::default()));
+            Ok(())
         }
         .boxed()
     }
 
-    fn run(self: Arc<Self>, _: Request, _: Rows) -> BoxFuture<'static, Result<Vec<String>, ApiError>> {
+    fn prepare(self: Arc<Self>, _: &'static str, _: &[u8]) -> Result<AdminWork, ApiError> {
         unreachable!("visitors have no such requests")
     }
 

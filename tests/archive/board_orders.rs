@@ -210,8 +210,8 @@ fn assert_responses_agree(state: &State, week: WeekKey, setting: &OrderSettings)
 
         let boards = BoardsSelector { scope, window: Some(week_label(week)), at_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
-        let (_, fused) =
-            state.engine.fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap();
+        let fused =
+            state.engine.fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap().players;
         assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{context}: fused");
 
         for name in rows.keys() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::database::{Database, Server};
 use crate::scans;
-use clqd::api::{Request, Row};
+use clqd::api::requests;
 use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, WorkerStatus};
 use clqd::config::Config;
 use clqd::daemon::Daemon;
@@ -222,11 +222,7 @@ async fn resync_of_million_rows_is_measured() {
     let daemon = Daemon::start(config, None, None).await.unwrap();
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let status = match daemon.ask(Request::Status {}).await.unwrap().pop() {
-            Some(Row::Status(status)) => status,
-            other => panic!("{other:?}"),
-        };
-        let archive = status.archive.unwrap();
+        let archive = daemon.read(requests::Status {}).await.unwrap().archive.unwrap();
         println!("{:.0} s: {:?}, {:?}", began.elapsed().as_secs_f64(), archive.resync, archive.fault);
         if archive.last_complete_ms.is_some() {
             break;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::sandbox::{self, Sandbox, WAIT_MAX, fleet, wait_until};
 use crate::shim::Shim;
-use clqd::api::{Request, Row};
+use clqd::api::requests;
 use clqd::clock::{Reading, TimeSource};
 use clqd::config::Config;
 use clqd::daemon::Daemon;
@@ -156,12 +156,8 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     let fake_clock = FakeClock::new();
     let daemon = Daemon::start_with_time_source(Box::new(fake_clock.clone()), config, None, None).await.unwrap();
     let url = busiest(&fleet);
-    daemon.ask(Request::ServersAdd { urls: vec![url], tags: Vec::new(), import: false }).await.unwrap();
-    let read_status = async || {
-        let rows = daemon.ask(Request::Status {}).await.unwrap();
-        let Some(Row::Status(status)) = rows.into_iter().next() else { panic!("a status") };
-        status
-    };
+    daemon.change(requests::ServersAdd { urls: vec![url], tags: Vec::new(), import: false }).await.unwrap();
+    let read_status = async || daemon.read(requests::Status {}).await.unwrap();
     let wait = async |what: &str, condition: &dyn Fn(&clqd::api::Status) -> bool| {
         let began = Instant::now();
         loop {
@@ -209,8 +205,8 @@ async fn large_clock_jump_closes_no_week_until_trusted() {
     // The new time was wrong.
     fake_clock.jump(-7 * DAY_MS - 30 * MINUTE_MS);
     wait("recorded time is ahead", &|status| status.clock.as_ref().unwrap().ahead_ms > DAY_MS).await;
-    let rows = daemon.ask(Request::ClockReset { force: true }).await.unwrap();
-    let [Row::Correction(Correction::TimeReset { reopened, .. })] = &rows[..] else { panic!("{rows:?}") };
+    let reset = daemon.change(requests::ClockReset { force: true }).await.unwrap();
+    let Correction::TimeReset { reopened, .. } = &reset else { panic!("{reset:?}") };
     assert_eq!(reopened[..], [weeks[0].week.clone()]);
     let open = |status: &clqd::api::Status| status.engine.weeks[0].phase == clqd::model::commit::WeekPhase::Running;
     let status = wait("the week is open", &open).await;

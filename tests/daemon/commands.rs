@@ -12,10 +12,8 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::sandbox::{
-    self, Daemon, Sandbox, closed_port_url, fleet, send_request, silent_socket, wait_for, wait_until,
-};
-use clqd::api::{ApiError, ErrorCode, Request};
+use crate::sandbox::{self, Daemon, Sandbox, closed_port_url, fleet, silent_socket, wait_for, wait_until};
+use clqd::api::{ApiError, ErrorCode, Request, requests};
 use clqd::client::ClientError;
 use clqd::fleet::{FaultShares, Fleet};
 use clqd::model::ServerUrl;
@@ -213,17 +211,17 @@ fn change_with_value_out_of_range_is_refused_before_anything_is_done() {
     let sandbox = Sandbox::new("");
     let daemon = start_and_scan_all(&sandbox, &fleet);
     let url = ServerUrl::parse(&fleet.urls()[0]).unwrap();
-    for (request, want) in [
-        (Request::Boost { url, for_s: 4_000_000_000 }, "for_s is 4000000000; expected 0 to 86400 seconds"),
-        (Request::WindowsDelete { before_ms: -1 }, "before_ms is -1; expected Unix milliseconds"),
-    ] {
-        match send_request(&mut daemon.client().unwrap(), &request) {
+    fn refused<R: Request>(daemon: &Daemon, request: &R, want: &str) {
+        match daemon.client().unwrap().lines(request) {
             Err(ClientError::Failure(ApiError { code: ErrorCode::BadRequest, message })) => {
                 assert!(message.contains(want), "{message}");
             }
-            other => panic!("{request:?}: {other:?}"),
+            other => panic!("{}: {:?}", R::NAME, other.err()),
         }
     }
+    let boost = requests::Boost { url, for_s: 4_000_000_000 };
+    refused(&daemon, &boost, "for_s is 4000000000; expected 0 to 86400 seconds");
+    refused(&daemon, &requests::WindowsDelete { before_ms: -1 }, "before_ms is -1; expected Unix milliseconds");
     assert!(!daemon.stop().contains("boost"), "nothing was done");
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use clqd::api::Request;
+use clqd::api::requests;
 use clqd::client::Client;
 use nix::unistd::geteuid;
 use rustix::thread::Uid;
@@ -52,7 +52,7 @@ fn busy_connection(socket: &Path) -> Option<UnixStream> {
 
 fn answers(socket: &Path) -> Result<(), String> {
     let mut client = Client::connect(socket).map_err(|error| error.to_string())?;
-    client.send(&Request::Status {}, &mut |_| Ok(())).map(drop).map_err(|error| error.to_string())
+    client.send(&requests::Status {}, |_| Ok(())).map(drop).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -31,9 +31,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::database::Database;
-use crate::sandbox::{self, Sandbox, closed_port_url, fleet, number, rows, seed, send_request, wait_for};
-use clqd::api::{ErrorCode, Request, Row};
-use clqd::api::{RescanSelector, ScanResult, ServerFilter};
+use crate::sandbox::{self, Sandbox, closed_port_url, fleet, number, rows, seed, wait_for};
+use clqd::api::requests::{self, RescanSelector, ScanResult};
+use clqd::api::{ErrorCode, LineOf, Request, ServerFilter};
 use clqd::client::{Client, ClientError};
 use clqd::engine::Outcome;
 use clqd::fleet::rng::{RngExt, SplitMix64};
@@ -202,10 +202,7 @@ impl KillTime {
             }
             KillTime::Trimmed => {
                 let mut client = Client::connect(socket).expect("a connection");
-                let mut outbox = || match send_request(&mut client, &Request::Status {}).expect("a status").as_slice() {
-                    [Row::Status(status)] => status.outbox_entries,
-                    other => panic!("{other:?}"),
-                };
+                let mut outbox = || client.lines(&requests::Status {}).expect("a status")[0].outbox_entries;
                 let (mut before, began) = (0, Instant::now());
                 while began.elapsed() < Duration::from_secs(8) {
                     let now = outbox();
@@ -276,11 +273,10 @@ impl Observer {
 
     /// Checks that every acknowledged value still holds.
     fn check(&mut self, client: &mut Client, when: &str) {
-        let list = Request::ServersList { filter: ServerFilter::default() };
+        let list = requests::ServersList { filter: ServerFilter::default() };
         let mut listed = BTreeMap::new();
         let mut keys = BTreeSet::new();
-        for row in send_request(client, &list).expect("a list") {
-            let Row::Server(row) = row else { panic!("{row:?}") };
+        for row in client.lines(&list).expect("a list") {
             assert!(keys.insert(row.key), "{when}: two servers with key {}", row.key);
             assert!(listed.insert(row.url.clone(), row).is_none(), "{when}: a server is listed twice");
         }
@@ -310,12 +306,8 @@ impl Observer {
         assert!(listed.keys().all(known), "{when}: servers without a request: {:?}", listed.keys());
 
         for ((game, name), acknowledged) in &self.players {
-            let response =
-                send_request(client, &Request::Player { name: name.clone() }).expect("an acknowledged player");
-            let mut found = response.iter().filter_map(|row| match row {
-                Row::Player(player) if player.game == *game => Some(player),
-                _ => None,
-            });
+            let response = client.lines(&requests::Player { name: name.clone() }).expect("an acknowledged player");
+            let mut found = response.iter().filter(|player| player.game == *game);
             let Some(now) = found.next() else { panic!("{when}: {name} in {game} is lost") };
             assert!(
                 found.next().is_none() && now.player_key == acknowledged.key && now.name == *name,
@@ -392,28 +384,26 @@ impl Observer {
     fn add(&mut self, client: &mut Client) -> Result<(), ClientError> {
         let Some(url) = self.not_added.pop() else { return Ok(()) };
         self.maybe_added.insert(url.clone());
-        send_request(
-            client,
-            &Request::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()], import: false },
-        )?;
+        client.lines(&requests::ServersAdd { urls: vec![url.clone()], tags: vec!["crash".into()], import: false })?;
         self.servers.entry(url).or_default();
         Ok(())
     }
 
     fn toggle_greylist(&mut self, client: &mut Client, rng: &mut SplitMix64) -> Result<(), ClientError> {
-        send_request(
-            client,
-            &Request::ServersAdd { urls: vec![self.greylist_url.clone()], tags: Vec::new(), import: false },
-        )?;
+        client.lines(&requests::ServersAdd {
+            urls: vec![self.greylist_url.clone()],
+            tags: Vec::new(),
+            import: false,
+        })?;
         let reason = match &self.greylist_reason {
             Some(Some(_)) => None,
             _ => Some(format!("reason {}", rng.bits())),
         };
         self.greylist_reason = None;
-        send_request(
-            client,
-            &Request::Greylist { url: ServerUrl::parse(&self.greylist_url).unwrap(), reason: reason.clone() },
-        )?;
+        client.lines(&requests::Greylist {
+            url: ServerUrl::parse(&self.greylist_url).unwrap(),
+            reason: reason.clone(),
+        })?;
         self.greylist_reason = Some(reason);
         Ok(())
     }
@@ -422,18 +412,17 @@ impl Observer {
         let urls = vec![self.removal_url.clone()];
         let present = self.present.take() != Some(true);
         match present {
-            true => send_request(client, &Request::ServersAdd { urls, tags: Vec::new(), import: false })?,
-            false => send_request(client, &Request::ServersRemove { urls })?,
+            true => client.lines(&requests::ServersAdd { urls, tags: Vec::new(), import: false })?,
+            false => client.lines(&requests::ServersRemove { urls })?,
         };
         self.present = Some(present);
         Ok(())
     }
 
     fn rescan(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
-        for row in
-            send_request(client, &Request::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })?
+        for scan in
+            client.lines(&requests::Rescan { servers: RescanSelector::Url(ServerUrl::parse(server).unwrap()) })?
         {
-            let Row::Scan(scan) = row else { panic!("{row:?}") };
             let acknowledged = self.servers.get_mut(server).expect("a known server");
             // A local failure is a miss that is not counted.
             if scan.result != ScanResult::Miss {
@@ -445,22 +434,20 @@ impl Observer {
     }
 
     fn top(&mut self, client: &mut Client, server: &str) -> Result<clqd::model::view::Top, ClientError> {
-        let request = Request::Top {
+        let request = requests::Top {
             server: ServerUrl::parse(server).unwrap(),
             ranking: Ranking::Points,
             week: self.week.clone(),
             count: 10_000,
         };
-        let mut rows = read(client, &request)?;
-        let Some(Row::Top(top)) = rows.pop() else { panic!("no top list") };
+        let top = read(client, &request)?.pop().expect("a top list");
         // If the week ends meanwhile, the same week is still requested.
         self.week.get_or_insert_with(|| top.week.clone());
         Ok(top)
     }
 
     fn player(&mut self, client: &mut Client, name: String) -> Result<(), ClientError> {
-        for row in read(client, &Request::Player { name: name.clone() })? {
-            let Row::Player(row) = row else { panic!("{row:?}") };
+        for row in read(client, &requests::Player { name: name.clone() })? {
             let weeks = by_week(&row.weeks, "a response");
             self.players.insert((row.game, name.clone()), AcknowledgedPlayer { key: row.player_key, weeks });
         }
@@ -468,8 +455,8 @@ impl Observer {
     }
 
     fn show(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
-        let mut rows = read(client, &Request::ServersShow { url: ServerUrl::parse(server).unwrap() })?;
-        let Some(Row::ServerDetail(detail)) = rows.pop() else { panic!("no server") };
+        let request = requests::ServersShow { url: ServerUrl::parse(server).unwrap() };
+        let detail = read(client, &request)?.pop().expect("a server");
         let row = detail.summary;
         let acknowledged = AcknowledgedServer {
             constant: Some((row.key, row.added_ms)),
@@ -490,9 +477,9 @@ impl Observer {
 
 /// Reads, and waits until what it read is on disk: a request that changes something is answered
 /// after every event before it, also if it is refused.
-fn read(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
-    let rows = send_request(client, request)?;
-    match send_request(client, &Request::TagDrop { tag: "unknown".to_owned() }) {
+fn read<R: Request>(client: &mut Client, request: &R) -> Result<Vec<LineOf<R>>, ClientError> {
+    let rows = client.lines(request)?;
+    match client.lines(&requests::TagDrop { tag: "unknown".to_owned() }) {
         Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => Ok(rows),
         Err(error) => Err(error),
         Ok(rows) => panic!("no server has the tag: {rows:?}"),
@@ -566,8 +553,8 @@ fn kills_during_week_close_change_no_result() {
         // Longer and longer: a busy machine needs more time for a start.
         std::thread::sleep(Duration::from_millis(rng.below(700 + 10 * kills) as u64));
         // Checks whether the close is complete. A daemon that does not respond is killed.
-        let status = daemon.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
-        if let Ok([Row::Status(status)]) = status.as_deref() {
+        let status = daemon.client().and_then(|mut client| client.lines(&requests::Status {}));
+        if let Ok([status]) = status.as_deref() {
             let status = serde_json::to_value(status).unwrap();
             let now = phase(&status, &weeks[1]);
             seen.insert(now.clone());

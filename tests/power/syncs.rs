@@ -6,14 +6,12 @@
 
 use std::path::Path;
 
-use clqd::api::Request;
+use clqd::api::requests;
 use clqd::client::ClientError;
 use clqd::fleet::{FaultShares, Fleet};
 
 use crate::http;
-use crate::sandbox::{
-    Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, closed_port_url, copy, fleet, send_request, wait_for, wait_until,
-};
+use crate::sandbox::{Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, closed_port_url, copy, fleet, wait_for, wait_until};
 use crate::shim::{Shim, as_strs};
 
 /// The delay of a sync, ms: longer than it takes to answer a few requests.
@@ -102,10 +100,7 @@ fn failed_write_or_sync_ends_the_process_and_loses_no_acknowledged_change() {
         let mut acknowledged = Vec::new();
         let mut add = || {
             let url = closed_port_url();
-            send_request(
-                &mut client,
-                &Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new(), import: false },
-            )?;
+            client.lines(&requests::ServersAdd { urls: vec![url.clone()], tags: Vec::new(), import: false })?;
             acknowledged.push(url);
             Ok::<(), ClientError>(())
         };

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use clqd::api::{ErrorCode, Request, Row};
+use clqd::api::{ErrorCode, Request, requests};
 use clqd::client::{Client, ClientError};
 use clqd::fleet::Fleet;
 use clqd::fleet::rng::{RngExt, SplitMix64};
@@ -20,7 +20,7 @@ use clqd::model::commit::WeekPhase;
 use clqd::model::row::Ranking;
 use clqd::model::view::board::PlayerSelector;
 
-use crate::sandbox::{Sandbox, closed_port_url, copy, send_request, wait_until};
+use crate::sandbox::{Sandbox, closed_port_url, copy, wait_until};
 
 /// The game and the closed weeks of `tests/fixtures/scan-log.jsonl`.
 const GAME: &str = "baseq3";
@@ -156,20 +156,15 @@ impl History {
 
 /// The list of servers and the phases of weeks.
 struct Snapshot {
-    servers: BTreeMap<String, Box<clqd::model::view::ServerSummary>>,
+    servers: BTreeMap<String, clqd::model::view::ServerSummary>,
     closed: BTreeMap<String, bool>,
 }
 
 impl Snapshot {
     fn read(client: &mut Client) -> Result<Snapshot, ClientError> {
-        let list = send_request(client, &Request::ServersList { filter: Default::default() })?;
-        let servers = list.into_iter().filter_map(|row| match row {
-            Row::Server(row) => Some((row.url.clone(), row)),
-            _ => None,
-        });
-        let servers = servers.collect();
-        let status = send_request(client, &Request::Status {})?;
-        let Some(Row::Status(status)) = status.into_iter().next() else { panic!("no status") };
+        let list = client.lines(&requests::ServersList { filter: Default::default() })?;
+        let servers = list.into_iter().map(|server| (server.url.clone(), server)).collect();
+        let status = client.lines(&requests::Status {})?.pop().expect("a status");
         let closed = status.engine.weeks.iter().map(|week| (week.week.clone(), week.phase == WeekPhase::Closed));
         Ok(Snapshot { servers, closed: closed.collect() })
     }
@@ -197,21 +192,18 @@ impl Snapshot {
             }
             Subject::Player(_) | Subject::Backup(_) => unreachable!("the list of servers does not contain it"),
         };
-        self.servers.get(url).map_or_else(|| ABSENT.to_owned(), |server| value(server))
+        self.servers.get(url).map_or_else(|| ABSENT.to_owned(), value)
     }
 }
 
 /// The key that a name leads to.
 fn resolve(client: &mut Client, name: &str) -> Result<String, ClientError> {
-    let rows = match send_request(client, &Request::Player { name: name.to_owned() }) {
+    let players = match client.lines(&requests::Player { name: name.to_owned() }) {
         Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => return Ok(ABSENT.to_owned()),
-        rows => rows?,
+        players => players?,
     };
-    let key = rows.iter().find_map(|row| match row {
-        Row::Player(player) if player.game == GAME => Some(player.player_key),
-        _ => None,
-    });
-    Ok(key.map_or_else(|| ABSENT.to_owned(), |key| format!("player {key}")))
+    let player = players.iter().find(|player| player.game == GAME);
+    Ok(player.map_or_else(|| ABSENT.to_owned(), |player| format!("player {}", player.player_key)))
 }
 
 /// A week, and the points of players by key.
@@ -221,16 +213,14 @@ type Points = (String, BTreeMap<u32, f64>);
 fn points(client: &mut Client, url: &str, week: Option<&str>) -> Result<Option<Points>, ClientError> {
     let server = ServerUrl::parse(url).expect("a URL");
     let week = week.map(str::to_owned);
-    let request = Request::Top { server, ranking: Ranking::Points, week, count: 10_000 };
-    match send_request(client, &request) {
+    let request = requests::Top { server, ranking: Ranking::Points, week, count: 10_000 };
+    match client.lines(&request) {
         // Nobody has points yet.
         Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => Ok(None),
-        rows => match rows?.pop() {
-            Some(Row::Top(top)) => {
-                Ok(Some((top.week, top.rows.into_iter().map(|row| (row.player_key, row.score)).collect())))
-            }
-            other => panic!("{other:?}"),
-        },
+        tops => {
+            let top = tops?.pop().expect("a top list");
+            Ok(Some((top.week, top.rows.into_iter().map(|row| (row.player_key, row.score)).collect())))
+        }
     }
 }
 
@@ -296,8 +286,7 @@ impl<'a> Load<'a> {
         }
         let mut names = BTreeSet::new();
         for week in CLOSED_WEEKS {
-            for row in send_request(&mut self.client, &Request::Export { week: week.to_owned() }).expect("an export") {
-                let Row::Export(row) = row else { panic!("{row:?}") };
+            for row in self.client.lines(&requests::Export { week: week.to_owned() }).expect("an export") {
                 // No player of the fleet has such a name.
                 let is_numbered = row.player.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
                 names.extend((is_numbered && row.game == GAME).then_some(row.player));
@@ -355,10 +344,10 @@ impl<'a> Load<'a> {
     }
 
     /// Sends a request that gives these subjects these values.
-    fn change(&mut self, request: &Request, values: Vec<(Subject, String)>) -> Result<(), ClientError> {
+    fn change<R: Request>(&mut self, request: &R, values: Vec<(Subject, String)>) -> Result<(), ClientError> {
         let requested = (self.now)();
         let shown_before = std::mem::take(&mut self.history.read);
-        let response = send_request(&mut self.client, request);
+        let response = self.client.lines(request);
         let acknowledged = response.is_ok().then(|| (self.now)());
         for (subject, value) in values {
             self.history.changes.entry(subject).or_default().push(Change { value, requested, acknowledged });
@@ -388,7 +377,7 @@ impl<'a> Load<'a> {
 
     fn add(&mut self) -> Result<(), ClientError> {
         let Some(url) = self.not_added.pop() else { return self.read_servers() };
-        let request = Request::ServersAdd { urls: vec![url.clone()], tags: vec!["power".to_owned()], import: false };
+        let request = requests::ServersAdd { urls: vec![url.clone()], tags: vec!["power".to_owned()], import: false };
         let values = vec![
             (Subject::Listed(url.clone()), "listed".to_owned()),
             (Subject::Tags(url.clone()), "power".to_owned()),
@@ -413,7 +402,7 @@ impl<'a> Load<'a> {
                 (vec![tag], Vec::new())
             }
         };
-        let request = Request::ServersTag { urls, add, remove };
+        let request = requests::ServersTag { urls, add, remove };
         let value = tags.join(",");
         self.change(&request, vec![(subject, value)])
     }
@@ -428,11 +417,11 @@ impl<'a> Load<'a> {
                 (Subject::Tags(url.clone()), String::new()),
                 (subject.clone(), none.clone()),
             ];
-            self.change(&Request::ServersAdd { urls: vec![url.clone()], tags: Vec::new(), import: false }, values)?;
+            self.change(&requests::ServersAdd { urls: vec![url.clone()], tags: Vec::new(), import: false }, values)?;
         }
         let reason = (self.value(&subject) == none).then(|| format!("reason {}", self.rng.bits()));
         let value = format!("{reason:?}");
-        let request = Request::Greylist { url: ServerUrl::parse(&url).expect("a URL"), reason };
+        let request = requests::Greylist { url: ServerUrl::parse(&url).expect("a URL"), reason };
         self.change(&request, vec![(subject, value)])
     }
 
@@ -440,19 +429,21 @@ impl<'a> Load<'a> {
         let urls = vec![self.removal_url.clone()];
         let [listed, tags, reason] =
             [Subject::Listed, Subject::Tags, Subject::GreylistReason].map(|subject| subject(self.removal_url.clone()));
-        let (request, values) = match self.value(&listed) {
-            ABSENT => (
-                Request::ServersAdd { urls, tags: Vec::new(), import: false },
-                ["listed".to_owned(), String::new(), format!("{:?}", None::<String>)],
-            ),
-            _ => (Request::ServersRemove { urls }, [ABSENT; 3].map(str::to_owned)),
-        };
-        self.change(&request, [listed, tags, reason].into_iter().zip(values).collect())
+        let is_absent = self.value(&listed) == ABSENT;
+        let subjects = [listed, tags, reason].into_iter();
+        if is_absent {
+            let values = ["listed".to_owned(), String::new(), format!("{:?}", None::<String>)];
+            let request = requests::ServersAdd { urls, tags: Vec::new(), import: false };
+            self.change(&request, subjects.zip(values).collect())
+        } else {
+            let values = [ABSENT; 3].map(str::to_owned);
+            self.change(&requests::ServersRemove { urls }, subjects.zip(values).collect())
+        }
     }
 
     fn forget(&mut self) -> Result<(), ClientError> {
         let Some(name) = self.take_name() else { return self.read_servers() };
-        let request = Request::PlayerForget { player: PlayerSelector::Name(name.clone()), game: GAME.to_owned() };
+        let request = requests::PlayerForget { player: PlayerSelector::Name(name.clone()), game: GAME.to_owned() };
         self.change(&request, vec![(Subject::Player(name), ABSENT.to_owned())])
     }
 
@@ -460,7 +451,7 @@ impl<'a> Load<'a> {
         let (Some(from), Some(into)) = (self.take_name(), self.take_name()) else { return self.read_servers() };
         let key = self.value(&Subject::Player(into.clone())).to_owned();
         let [from_player, into_player] = [from.clone(), into].map(PlayerSelector::Name);
-        let request = Request::PlayerMerge { from: from_player, into: into_player, game: GAME.to_owned() };
+        let request = requests::PlayerMerge { from: from_player, into: into_player, game: GAME.to_owned() };
         self.change(&request, vec![(Subject::Player(from), key)])
     }
 
@@ -478,7 +469,7 @@ impl<'a> Load<'a> {
         let dir = dir.to_str().expect("UTF-8").to_owned();
         let subject = Subject::Backup(dir.clone());
         self.begin(subject.clone(), ABSENT.to_owned());
-        self.change(&Request::Backup { dir: dir.clone() }, vec![(subject.clone(), String::new())])?;
+        self.change(&requests::Backup { dir: dir.clone() }, vec![(subject.clone(), String::new())])?;
         let export = export_of_backup(self.sandbox, &dir);
         assert!(export.lines().count() > 10, "the backup {dir}: {export}");
         self.history.changes.get_mut(&subject).expect("a backup").last_mut().expect("a change").value = export;
@@ -487,7 +478,7 @@ impl<'a> Load<'a> {
 
     fn reopen(&mut self) -> Result<(), ClientError> {
         let week = CLOSED_WEEKS[self.rng.below(2)].to_owned();
-        let request = Request::WeekReopen { week: week.clone() };
+        let request = requests::WeekReopen { week: week.clone() };
         self.change(&request, vec![(Subject::Week(week), "open".to_owned())])
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use clqd::api::{Request, Row};
+use clqd::api::requests;
 use clqd::client::{Client, ClientError};
 use clqd::fleet::{FaultShares, Fleet, Ports, ProtocolShares, RateLimit, ServeSettings, World, world};
 use nix::sys::signal::{Signal, kill};
@@ -335,7 +335,7 @@ impl Daemon {
         let began = Instant::now();
         loop {
             // A client waits, which a thread of a test's runtime may not.
-            let answers = || Client::connect(&self.socket)?.send(&Request::Status {}, &mut |_| Ok(()));
+            let answers = || Client::connect(&self.socket)?.send(&requests::Status {}, |_| Ok(()));
             if std::thread::scope(|scope| scope.spawn(answers).join().expect("no panic").is_ok()) {
                 return;
             }
@@ -352,7 +352,7 @@ impl Daemon {
         wait_for("the daemon responds or ends", || match self.exit_status() {
             Some(_) => Some(false),
             None => {
-                let status = self.client().and_then(|mut client| send_request(&mut client, &Request::Status {}));
+                let status = self.client().and_then(|mut client| client.lines(&requests::Status {}));
                 status.is_ok().then_some(true)
             }
         })
@@ -419,16 +419,6 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Sends a request over an open connection and returns all rows of the response.
-pub fn send_request(client: &mut Client, request: &Request) -> Result<Vec<Row>, ClientError> {
-    let mut rows = Vec::new();
-    client.send(request, &mut |row| {
-        rows.push(row);
-        Ok(())
-    })?;
-    Ok(rows)
 }
 
 /// A fleet with many players on free loopback ports, with game time that runs `speed` times as

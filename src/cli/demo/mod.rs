@@ -215,8 +215,8 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &Ca
     let daemon = Daemon::start(config, None, None).await?;
     // The history contains only queried servers; servers that never respond are new.
     let urls = urls.iter().map(ServerUrl::to_string).collect();
-    let request = crate::api::Request::ServersAdd { urls, tags: Vec::new(), import: false };
-    daemon.ask(request).await?;
+    let request = crate::api::requests::ServersAdd { urls, tags: Vec::new(), import: false };
+    daemon.change(request).await?;
     let mut state = DemoState::new(socket, website);
     let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
     let on_screen = std::io::stdout().is_terminal() && !args.plain;

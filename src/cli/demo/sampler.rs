@@ -3,10 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use anyhow::bail;
-
-use crate::api::{Request, Row};
-use crate::api::{ServerFilter, Status};
+use crate::api::{ServerFilter, Status, requests};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 use crate::model::server::Class;
@@ -63,9 +60,7 @@ impl DemoState {
     }
 
     pub(super) async fn poll(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
-        let Some(Row::Status(status)) = daemon.ask(Request::Status {}).await?.pop() else {
-            bail!("a status is one row");
-        };
+        let status = daemon.read(requests::Status {}).await?;
         let now_ms = crate::clock::system_ms();
         let seconds = (now_ms - self.looked_ms) as f64 / 1_000.0;
         if self.looks > 0 && seconds > 0.0 {
@@ -82,7 +77,7 @@ impl DemoState {
                 *rate = (new[class] - old[class]) as f64 / seconds;
             }
         }
-        self.status = *status;
+        self.status = status;
         self.looked_ms = now_ms;
         self.poll_board(daemon).await?;
         self.looks += 1;
@@ -93,23 +88,18 @@ impl DemoState {
     /// players.
     async fn poll_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
         let filter = ServerFilter { class: Class::new(1), ..ServerFilter::default() };
-        let rows = daemon.ask(Request::ServersList { filter }).await?;
-        let mut servers: Vec<ServerSummary> = rows
-            .into_iter()
-            .filter_map(|row| if let Row::Server(server) = row { Some(*server) } else { None })
-            .collect();
+        let mut servers = daemon.read(requests::ServersList { filter }).await?;
         let previous_key = self.server.as_ref().map(|server| server.key);
         servers.sort_by_key(|server| (Some(server.key) != previous_key, std::cmp::Reverse(server.assumed_players)));
         self.server = servers.into_iter().next();
         let Some(server) = &self.server else { return Ok(()) };
-        let request = Request::Top {
+        let request = requests::Top {
             server: crate::model::ServerUrl::parse(&server.url)?,
             ranking: self.ranking(),
             week: None,
             count: TOP_ROWS,
         };
-        let Some(Row::Top(top)) = daemon.ask(request).await?.pop() else { bail!("a top list is one row") };
-        let old = self.top.replace(top);
+        let old = self.top.replace(daemon.read(request).await?);
         let new = self.top.as_ref().expect("just stored");
         self.before = match old {
             Some(old) if (&old.server, old.ranking) == (&new.server, new.ranking) => {

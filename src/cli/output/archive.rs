@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::api::{ArchiveDifference, DifferenceKind, ResendRow, VerifyRow};
+use crate::api::requests::{ArchiveDifference, DifferenceKind, ResendRow, VerifyRow};
 use crate::cli::output::format::{group_digits, sanitize};
 
 pub fn print_resend(out: &mut impl Write, resend: &ResendRow) -> io::Result<()> {

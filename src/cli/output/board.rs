@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::api::Row;
+use super::{Print, Printer};
+use crate::api::requests::{BoardLine, FusedLine};
 use crate::cli::output::format::{bytes, format_time, group_digits, relative_time, sanitize, score, score_heading};
 use crate::cli::output::table::{self, Align, Column, Table};
 use crate::model::row::Ranking;
@@ -25,33 +26,6 @@ pub(super) struct BoardPrinter {
 }
 
 impl BoardPrinter {
-    /// Prints a row of boards; returns any other row.
-    pub fn row(&mut self, out: &mut impl Write, row: Row, now_ms: i64) -> io::Result<Option<Row>> {
-        match row {
-            Row::BoardHead(head) => {
-                print_head(out, &head, now_ms)?;
-                self.head = Some(*head);
-            }
-            Row::Entry(entry) => self.entry(out, &entry, now_ms)?,
-            Row::Absent(absent) => self.absent(out, &absent)?,
-            Row::Standing(standing) => print_standings(out, &[standing], now_ms)?,
-            Row::PositionFor(position) => print_position(out, self.ranking(), &position)?,
-            Row::Standings(standings) => print_player(out, &standings, now_ms)?,
-            Row::FusedHead(head) => {
-                print_fused_head(out, &head)?;
-                self.fused = head.rankings.iter().map(|weighed| weighed.ranking).collect();
-            }
-            Row::Fused(fused) => self.fused(out, &fused)?,
-            Row::Window(listed) => self.window(out, &listed)?,
-            Row::WindowDeleted(window) => {
-                let [from, to] = span(&window);
-                writeln!(out, "{}  deleted ({from} to {to})", sanitize(&window.window))?;
-            }
-            other => return Ok(Some(other)),
-        }
-        Ok(None)
-    }
-
     /// Prints buffered rows, and the cursors of the adjacent pages.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
         if let Some(mut table) = self.table.take() {
@@ -136,6 +110,54 @@ impl BoardPrinter {
             vec![("#", Align::Right), ("player", table::PLAYER_COLUMN), ("key", Align::Right), ("score", Align::Right)];
         columns.extend(self.fused.iter().map(|ranking| (ranking.name(), Align::Right)));
         self.table.get_or_insert_with(|| Table::new(&columns)).row(out, cells)
+    }
+}
+
+impl Print for BoardLine {
+    fn print<W: Write>(self, Printer { board, out, now_ms, .. }: &mut Printer<W>) -> io::Result<()> {
+        match self {
+            BoardLine::BoardHead(head) => {
+                print_head(out, &head, *now_ms)?;
+                board.head = Some(*head);
+                Ok(())
+            }
+            BoardLine::Entry(entry) => board.entry(out, &entry, *now_ms),
+            BoardLine::Absent(absent) => board.absent(out, &absent),
+            BoardLine::Standing(standing) => print_standings(out, &[standing], *now_ms),
+            BoardLine::PositionFor(position) => print_position(out, board.ranking(), &position),
+        }
+    }
+}
+
+impl Print for FusedLine {
+    fn print<W: Write>(self, Printer { board, out, .. }: &mut Printer<W>) -> io::Result<()> {
+        match self {
+            FusedLine::FusedHead(head) => {
+                print_fused_head(out, &head)?;
+                board.fused = head.rankings.iter().map(|weighed| weighed.ranking).collect();
+                Ok(())
+            }
+            FusedLine::Fused(fused) => board.fused(out, &fused),
+        }
+    }
+}
+
+impl Print for StandingsView {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        print_player(&mut printer.out, &self, printer.now_ms)
+    }
+}
+
+impl Print for WindowSummary {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        printer.board.window(&mut printer.out, &self)
+    }
+}
+
+impl Print for WindowView {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let [from, to] = span(&self);
+        writeln!(printer.out, "{}  deleted ({from} to {to})", sanitize(&self.window))
     }
 }
 

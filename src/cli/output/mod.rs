@@ -1,4 +1,4 @@
-//! Prints rows as tables for people, or as JSON lines for programs.
+//! Prints lines of answers as tables for people, or as JSON lines for programs.
 
 mod archive;
 mod board;
@@ -14,9 +14,10 @@ pub mod table;
 
 use std::io::{self, Write};
 
-use crate::api::Row;
-use crate::api::json;
-use crate::api::{ChangeOutcome, ScanResult, ScanRow, ServerChange};
+use crate::api::requests::{
+    BackupRow, ChangeOutcome, ResendRow, RestoredRow, ScanResult, ScanRow, ServerChange, VerifyLine,
+};
+use crate::api::{Line, NoLine, Status, json};
 use crate::cli::output::format::{
     clq1_per_s, duration, elo, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
     time_utc,
@@ -24,12 +25,17 @@ use crate::cli::output::format::{
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::model::row::Ranking;
 use crate::model::view::board::OrderView;
-use crate::model::view::{PlayerView, PlayerWeekView, Top};
+use crate::model::view::export::ExportRow;
+use crate::model::view::history::{BestPlayers, MapTotals, MapView};
+use crate::model::view::{
+    ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, PlayerWeekView,
+    ServerDetail, ServerSummary, Top,
+};
 
 /// The command that scans all servers of classes 6 and 7 now.
 pub const RESCAN_FAILED: &str = "clqd rescan --all-unknown";
 
-/// Prints the rows of one response.
+/// Prints the lines of one answer.
 #[derive(Debug)]
 pub struct Printer<W: Write> {
     json: bool,
@@ -53,67 +59,14 @@ impl<W: Write> Printer<W> {
         self
     }
 
-    /// Prints a row. A table buffers its first rows to compute the column widths.
-    pub fn row(&mut self, row: Row) -> io::Result<()> {
+    /// Prints a line of an answer. A table buffers its first rows to compute the column widths.
+    pub fn line<L: Print>(&mut self, line: L) -> io::Result<()> {
         if self.json {
-            return writeln!(self.out, "{}", json::to_string(&row));
+            let mut text = line.to_json();
+            text.push(b'\n');
+            return self.out.write_all(&text);
         }
-        let now_ms = self.now_ms;
-        let Some(row) = self.board.row(&mut self.out, row, now_ms)? else { return Ok(()) };
-        match row {
-            Row::Status(status) => status::print(&mut self.out, &status),
-            Row::Server(summary) => {
-                let table = || Table::new(&server::COLUMNS).with_optional(server::OPTIONAL_COLUMNS);
-                let table = self.list.get_or_insert_with(table);
-                table.row(&mut self.out, server::cells(&summary, now_ms))
-            }
-            Row::ServersNext(next) => writeln!(self.out, "more after {}", next.after),
-            Row::Overview(overview) => overview::print(&mut self.out, &overview),
-            Row::Series(series) => overview::print_series(&mut self.out, &series),
-            Row::ServerDetail(detail) => server::print(&mut self.out, &detail, now_ms),
-            Row::Change(change) => print_change(&mut self.out, &change),
-            Row::Scan(scan) => print_scan(&mut self.out, &scan),
-            Row::Top(top) => print_top(&mut self.out, &top, now_ms),
-            Row::PlayerName(player) => {
-                let (name, game) = (sanitize(&player.name), sanitize(&player.game));
-                writeln!(self.out, "#{}  {name}  ({game})", player.player_key)
-            }
-            Row::Map(map) => history::print_map(&mut self.out, &map),
-            Row::MapTotals(totals) => {
-                let table = self.list.get_or_insert_with(|| Table::new(&history::TOTALS_COLUMNS));
-                table.row(&mut self.out, history::totals_cells(&totals))
-            }
-            Row::BestPlayers(best) => history::print_best_players(&mut self.out, &best),
-            Row::Player(player) => print_player(&mut self.out, &player),
-            Row::Correction(correction) => correction::print(&mut self.out, &correction),
-            Row::Clock(status) => writeln!(self.out, "{}", clock::describe_clock(&status)),
-            Row::ForgottenName(name) => correction::print_forgotten(&mut self.out, &name),
-            Row::Backup(backup) => {
-                let as_of = time_utc(backup.latest_event_ms);
-                writeln!(
-                    self.out,
-                    "{}  {} bytes, {} records, state as of {as_of}",
-                    sanitize(&backup.dir),
-                    group_digits(backup.bytes),
-                    group_digits(backup.records)
-                )
-            }
-            Row::Restored(restored) => restore::print(&mut self.out, &restored),
-            Row::ArchiveDifference(difference) => archive::print_difference(&mut self.out, &difference),
-            Row::ArchiveVerified(verified) => archive::print_verified(&mut self.out, &verified),
-            Row::Export(row) => writeln!(self.out, "{}", json::to_string(&row)),
-            Row::ArchiveResend(resend) => archive::print_resend(&mut self.out, &resend),
-            Row::BoardHead(_)
-            | Row::Entry(_)
-            | Row::Absent(_)
-            | Row::Standing(_)
-            | Row::PositionFor(_)
-            | Row::Standings(_)
-            | Row::FusedHead(_)
-            | Row::Fused(_)
-            | Row::Window(_)
-            | Row::WindowDeleted(_) => unreachable!("rows of boards are printed above"),
-        }
+        line.print(self)
     }
 
     /// Prints buffered rows.
@@ -123,6 +76,98 @@ impl<W: Write> Printer<W> {
         }
         self.board.finish(&mut self.out)?;
         self.out.flush()
+    }
+}
+
+/// A line that is printed as text.
+pub trait Print: Line {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()>;
+
+    /// Whether the command exits with 1 after it.
+    fn is_failure(&self) -> bool {
+        false
+    }
+}
+
+/// Implements [`Print`] for lines that need nothing but the output and the current time.
+macro_rules! print_with {
+    ($($line:ty: |$out:ident, $row:ident, $now_ms:pat_param| $print:expr;)*) => { $(
+        impl Print for $line {
+            fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+                let ($out, $row, $now_ms) = (&mut printer.out, self, printer.now_ms);
+                $print
+            }
+        }
+    )* };
+}
+
+print_with! {
+    Status: |out, status, _| status::print(out, &status);
+    Overview: |out, overview, _| overview::print(out, &overview);
+    OnlineSeriesView: |out, series, _| overview::print_series(out, &series);
+    ServerDetail: |out, detail, now_ms| server::print(out, &detail, now_ms);
+    ScanRow: |out, scan, _| print_scan(out, &scan);
+    Top: |out, top, now_ms| print_top(out, &top, now_ms);
+    MapView: |out, map, _| history::print_map(out, &map);
+    BestPlayers: |out, best, _| history::print_best_players(out, &best);
+    PlayerView: |out, player, _| print_player(out, &player);
+    Correction: |out, correction, _| correction::print(out, &correction);
+    ClockStatus: |out, clock, _| writeln!(out, "{}", clock::describe_clock(&clock));
+    ForgottenName: |out, name, _| correction::print_forgotten(out, &name);
+    BackupRow: |out, backup, _| print_backup(out, &backup);
+    RestoredRow: |out, restored, _| restore::print(out, &restored);
+    ExportRow: |out, row, _| writeln!(out, "{}", json::to_string(&row));
+    ResendRow: |out, resend, _| archive::print_resend(out, &resend);
+}
+
+impl Print for NoLine {
+    fn print<W: Write>(self, _: &mut Printer<W>) -> io::Result<()> {
+        match self {}
+    }
+}
+
+impl Print for ServerSummary {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let table = || Table::new(&server::COLUMNS).with_optional(server::OPTIONAL_COLUMNS);
+        let cells = server::cells(&self, printer.now_ms);
+        printer.list.get_or_insert_with(table).row(&mut printer.out, cells)
+    }
+}
+
+impl Print for MapTotals {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let table = printer.list.get_or_insert_with(|| Table::new(&history::TOTALS_COLUMNS));
+        table.row(&mut printer.out, history::totals_cells(&self))
+    }
+}
+
+impl Print for PlayerNameView {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let (name, game) = (sanitize(&self.name), sanitize(&self.game));
+        writeln!(printer.out, "#{}  {name}  ({game})", self.player_key)
+    }
+}
+
+impl Print for ServerChange {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        print_change(&mut printer.out, &self)
+    }
+
+    fn is_failure(&self) -> bool {
+        matches!(self.outcome, ChangeOutcome::Refused | ChangeOutcome::NotFound)
+    }
+}
+
+impl Print for VerifyLine {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        match self {
+            VerifyLine::ArchiveDifference(difference) => archive::print_difference(&mut printer.out, &difference),
+            VerifyLine::ArchiveVerified(verified) => archive::print_verified(&mut printer.out, &verified),
+        }
+    }
+
+    fn is_failure(&self) -> bool {
+        matches!(self, VerifyLine::ArchiveVerified(verified) if verified.differences > 0)
     }
 }
 
@@ -144,6 +189,17 @@ fn print_optional_table(
     let mut table = Table::new(columns).with_optional(optional);
     rows.into_iter().try_for_each(|row| table.row(out, row))?;
     table.flush(out)
+}
+
+fn print_backup(out: &mut impl Write, backup: &BackupRow) -> io::Result<()> {
+    let as_of = time_utc(backup.latest_event_ms);
+    writeln!(
+        out,
+        "{}  {} bytes, {} records, state as of {as_of}",
+        sanitize(&backup.dir),
+        group_digits(backup.bytes),
+        group_digits(backup.records)
+    )
 }
 
 fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::api::RestoredRow;
+use crate::api::requests::RestoredRow;
 use crate::cli::output::format::{group_digits, sanitize, time_utc};
 
 pub fn print(out: &mut impl Write, restored: &RestoredRow) -> io::Result<()> {

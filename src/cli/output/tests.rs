@@ -1,12 +1,11 @@
 //! Tests of the complete text output.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use super::*;
-use crate::api::{
-    ArchiveDifference, ArchiveFault, ArchiveStatus, DaemonStatus, DifferenceKind, LogFault, LogStatus, ResendRow,
-    Status, StoreStatus, VerifyRow, WeekRange,
-};
+use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, VerifyRow, WeekRange};
+use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, LogFault, LogStatus, StoreStatus};
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;
@@ -23,43 +22,49 @@ use crate::model::view::{
 const NOW_MS: i64 = 1_763_931_636_000;
 
 #[track_caller]
-fn printed(rows: Vec<Row>, want: &str) {
-    let got = print(false, rows.clone());
+fn printed<L: Print + Clone + PartialEq + Debug>(lines: Vec<L>, want: &str) {
+    let got = print(false, lines.clone());
     assert_eq!(got, want, "\n{got}");
-    hostile_text_is_neutralised(&rows);
+    hostile_text_is_neutralised(&lines);
 }
 
-fn print(json: bool, rows: Vec<Row>) -> String {
+fn print<L: Print>(json: bool, lines: Vec<L>) -> String {
     let mut out = Vec::new();
     let mut printer =
         Printer { json, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
-    rows.into_iter().for_each(|row| printer.row(row).expect("written"));
+    lines.into_iter().for_each(|line| printer.line(line).expect("written"));
     printer.finish().expect("written");
     String::from_utf8(out).expect("text")
 }
 
+/// Parses a line whose kind is not the first field.
+fn parse<L: Line>(mut value: serde_json::Value) -> Option<L> {
+    let kind = value.as_object_mut().expect("an object").remove("kind").expect("a kind");
+    L::parse(format!("{{\"kind\":{kind},{}", &value.to_string()[1..]).as_bytes()).ok()
+}
+
 /// Appends characters that could control a terminal or reorder a line to every free text
-/// of every row, and checks that none is printed.
+/// of every line, and checks that none is printed.
 #[track_caller]
-fn hostile_text_is_neutralised(rows: &[Row]) {
+fn hostile_text_is_neutralised<L: Print + Clone + PartialEq + Debug>(all: &[L]) {
     const HOSTILE: &str = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2066}\u{200f}\u{2028}\r\n!";
-    let lines = print(false, rows.to_vec()).lines().count();
-    for (at, row) in rows.iter().enumerate() {
-        let value = serde_json::to_value(row).expect("plain data");
+    let lines = print(false, all.to_vec()).lines().count();
+    for (at, line) in all.iter().enumerate() {
+        let value: serde_json::Value = serde_json::from_slice(&line.to_json()).expect("JSON");
         for leaf in texts(&value, String::new()) {
             let mut hostile = value.clone();
             let text = hostile.pointer_mut(&leaf).expect("a text");
             *text = (text.as_str().expect("a text").to_owned() + HOSTILE).into();
-            let Ok(hostile) = serde_json::from_value::<Row>(hostile) else { continue };
-            let mut rows = rows.to_vec();
-            rows[at] = hostile.clone();
-            let text = print(false, rows.clone());
+            let Some(hostile) = parse::<L>(hostile) else { continue };
+            let mut all = all.to_vec();
+            all[at] = hostile.clone();
+            let text = print(false, all);
             let steers = |c: char| (c != '\n' && is_control_or_format(c)) || c == '\u{2028}';
             assert!(!text.contains(steers), "{leaf}: {text:?}");
             assert_eq!(text.lines().count(), lines, "{leaf}: {text}");
             let json = print(true, vec![hostile.clone()]);
             assert!(!json.contains(steers) && json.lines().count() == 1, "{leaf}: {json:?}");
-            assert_eq!(serde_json::from_str::<Row>(&json).expect("JSON"), hostile, "{leaf}");
+            assert_eq!(L::parse(json.as_bytes()).expect("JSON"), hostile, "{leaf}");
         }
     }
 }
@@ -119,7 +124,7 @@ fn server_list_prints_as_table() {
         ..server("source://game.example.org:27015")
     };
     printed(
-        vec![Row::Server(Box::new(server("quake3://127.0.0.1:27960"))), Row::Server(Box::new(new))],
+        vec![server("quake3://127.0.0.1:27960"), new],
         "\
 server                           class  players  game    map     name           rank  seen      notes
 quake3://127.0.0.1:27960             1     7/16  baseq3  q3dm17  The House[0m  1,204  45 s ago  ctf
@@ -174,7 +179,7 @@ fn server_detail_prints_series_list_and_maps() {
         coverage: 0.5,
     };
     printed(
-        vec![Row::ServerDetail(Box::new(detail))],
+        vec![detail],
         "\
 quake3://127.0.0.1:27960  The House[0m
   class     1
@@ -217,7 +222,7 @@ fn top_prints_order_and_units() {
         rows: vec![row(1, "Visor", 0.12345), row(2, "日本", 0.1)],
     };
     printed(
-        vec![Row::Top(top.clone())],
+        vec![top.clone()],
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 #  player  points/s  reached
@@ -228,7 +233,7 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
     let order = OrderView { low_is_better: true, tie_breaker: Some(Ranking::Points) };
     let elo = Top { ranking: Ranking::Elo, order, closed: true, size: 1, rows: vec![row(1, "Visor", 887.5)], ..top };
     printed(
-        vec![Row::Top(elo)],
+        vec![elo],
         "\
 elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, ties by points
 #  player  elo  reached
@@ -245,8 +250,8 @@ fn entry_score(position: u64, competition: u64, dense: u64, score: f64) -> Entry
     EntryScore { position, competition, dense, score, raw_score: 0, reached_ms: NOW_MS - 120_000 }
 }
 
-fn entry(player_key: u32, name: &str, at: EntryScore) -> Row {
-    Row::Entry(BoardEntryView { player_key, name: name.into(), display: name.into(), at })
+fn entry(player_key: u32, name: &str, at: EntryScore) -> BoardLine {
+    BoardLine::Entry(BoardEntryView { player_key, name: name.into(), display: name.into(), at })
 }
 
 fn board(ranking: Ranking) -> BoardHead {
@@ -270,7 +275,7 @@ fn board_page_prints_cursors_and_change_note() {
     let entries = [(1_001, 2, 2, "Visor"), (1_002, 2, 2, "日本"), (1_003, 1_003, 3, "Grunt\u{1b}[2J")];
     let entries = entries.map(|(p, c, d, name)| entry(7, name, entry_score(p, c, d, 0.25)));
     printed(
-        [vec![Row::BoardHead(Box::new(head.clone()))], entries.to_vec()].concat(),
+        [vec![BoardLine::BoardHead(Box::new(head.clone()))], entries.to_vec()].concat(),
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 the board has changed since the cursor was created: entries may be repeated or missing
@@ -286,7 +291,7 @@ next page: --after AQy
     let order = OrderView { low_is_better: true, tie_breaker: Some(Ranking::Time) };
     let whole = BoardHead { size: 1, order, ..head };
     printed(
-        vec![Row::BoardHead(Box::new(whole)), entry(7, "Visor", entry_score(1, 1, 1, 0.25))],
+        vec![BoardLine::BoardHead(Box::new(whole)), entry(7, "Visor", entry_score(1, 1, 1, 0.25))],
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, ties by time
 the board has changed since the cursor was created: entries may be repeated or missing
@@ -298,13 +303,13 @@ the board has changed since the cursor was created: entries may be repeated or m
 
 #[test]
 fn brief_board_leaves_out_keys_and_an_empty_one_says_why() {
-    let print = |rows: Vec<Row>| {
+    let print = |rows: Vec<BoardLine>| {
         let mut printer = Printer { now_ms: NOW_MS, ..Printer::new(false, Vec::new()).brief() };
-        rows.into_iter().try_for_each(|row| printer.row(row)).expect("written");
+        rows.into_iter().try_for_each(|row| printer.line(row)).expect("written");
         printer.finish().expect("written");
         String::from_utf8(printer.out).expect("text")
     };
-    let head = |head| Row::BoardHead(Box::new(head));
+    let head = |head| BoardLine::BoardHead(Box::new(head));
     assert_eq!(
         print(vec![head(board(Ranking::Clq1)), entry(7, "Visor", entry_score(1, 1, 1, 0.25))]),
         "\
@@ -330,11 +335,11 @@ fn range_position_and_missing_players_print() {
     let range = Some(RangeView { first: 3, count: 12 });
     let head = BoardHead { scope: "tag:pro".parse().expect("a scope"), range, ..board(Ranking::Time) };
     let would_be = PositionForView { score: 3_660.0, position: 5, competition: 3, dense: 2 };
-    let absent = |player_key, name: &str| Row::Absent(MissingPlayer { player_key, name: name.into() });
+    let absent = |player_key, name: &str| BoardLine::Absent(MissingPlayer { player_key, name: name.into() });
     printed(
         vec![
-            Row::BoardHead(Box::new(head)),
-            Row::PositionFor(would_be),
+            BoardLine::BoardHead(Box::new(head)),
+            BoardLine::PositionFor(would_be),
             entry(7, "Visor", entry_score(2, 2, 2, 60.0)),
             absent(Some(8), "Grunt"),
             absent(None, "Xaero"),
@@ -368,7 +373,7 @@ fn standings_and_fused_list_print() {
         standings: vec![standing(Ranking::Clq1, None), standing(Ranking::Elo, Some(entry_score(3, 2, 2, 1_012.5)))],
     };
     printed(
-        vec![Row::Standings(standings)],
+        vec![standings],
         "\
 Visor (player 12) on game baseq3 in 2025-W47 (running)
 ranking  #  shared  dense  of  ahead of  score  reached
@@ -386,11 +391,11 @@ elo      3       2      2  20    89.5 %   1013  2 min ago
     let view = |position, name: &str, positions: &[(Ranking, u32)]| {
         let positions = positions.iter().copied().collect();
         let (name, display) = (name.to_owned(), name.to_owned());
-        Row::Fused(FusedView { position, player_key: 12, name, display, score: 1.0 / 61.0, positions })
+        FusedLine::Fused(FusedView { position, player_key: 12, name, display, score: 1.0 / 61.0, positions })
     };
     printed(
         vec![
-            Row::FusedHead(Box::new(head)),
+            FusedLine::FusedHead(Box::new(head)),
             view(Some(1), "Visor", &[(Ranking::Elo, 1), (Ranking::Time, 17)]),
             view(None, "Grunt", &[(Ranking::Time, 1)]),
         ],
@@ -440,7 +445,7 @@ fn player_prints_weeks_and_best_positions() {
         servers: vec![],
     };
     printed(
-        vec![Row::Player(player)],
+        vec![player],
         "\
 Visor in baseq3 (player 12)
 merged with: Visor2
@@ -538,7 +543,7 @@ fn status_prints_every_line() {
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
     };
     printed(
-        vec![Row::Status(Box::new(status))],
+        vec![status],
         "\
 daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
@@ -609,14 +614,14 @@ fn scan_and_change_print_one_line_each() {
     let elsewhere = ScanRow { answers_at: Some("source://127.0.0.1:27015".into()), ..miss.clone() };
     let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no scheme".into()) };
     printed(
-        vec![Row::Scan(Box::new(scan)), Row::Scan(Box::new(miss)), Row::Scan(Box::new(elsewhere)), Row::Change(change)],
+        vec![scan, miss, elsewhere],
         "\
 quake3://127.0.0.1:27960             class 1       7/16  baseq3       q3dm17           House
 quake3://127.0.0.1:27960             class 7  no response  port unreachable
 quake3://127.0.0.1:27960             class 7  no response  port unreachable; source://127.0.0.1:27015 answers
-x  refused: no scheme
 ",
     );
+    printed(vec![change], "x  refused: no scheme\n");
 }
 
 #[test]
@@ -624,7 +629,7 @@ fn json_prints_one_object_per_line() {
     let mut out = Vec::new();
     let mut printer =
         Printer { json: true, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
-    printer.row(Row::Server(Box::new(server("quake3://127.0.0.1:27960")))).expect("written");
+    printer.line(server("quake3://127.0.0.1:27960")).expect("written");
     printer.finish().expect("written");
     let text = String::from_utf8(out).expect("text");
     assert!(text.starts_with(r#"{"kind":"server","key":1,"url":"quake3://127.0.0.1:27960","class":1,"#), "{text}");
@@ -634,7 +639,7 @@ fn json_prints_one_object_per_line() {
 #[test]
 fn archive_differences_print_with_summary_and_repair() {
     let difference = |kind, key: &str, column: Option<&str>| {
-        Row::ArchiveDifference(Box::new(ArchiveDifference {
+        VerifyLine::ArchiveDifference(Box::new(ArchiveDifference {
             difference: kind,
             week: Some("2026-W47".into()),
             server: Some("quake3://a:1".into()),
@@ -672,11 +677,10 @@ fn archive_differences_print_with_summary_and_repair() {
         vec![
             difference(DifferenceKind::Value, "player=3", Some("clq1")),
             difference(DifferenceKind::Surplus, "player=4", None),
-            Row::ArchiveDifference(Box::new(name)),
-            Row::ArchiveVerified(verified.clone()),
-            Row::ArchiveVerified(VerifyRow { weeks: vec!["2026-W47".into()], ..VerifyRow::default() }),
-            Row::ArchiveVerified(VerifyRow { resend_everything: true, differences: 1, listed: 1, ..verified }),
-            Row::ArchiveResend(everything),
+            VerifyLine::ArchiveDifference(Box::new(name)),
+            VerifyLine::ArchiveVerified(verified.clone()),
+            VerifyLine::ArchiveVerified(VerifyRow { weeks: vec!["2026-W47".into()], ..VerifyRow::default() }),
+            VerifyLine::ArchiveVerified(VerifyRow { resend_everything: true, differences: 1, listed: 1, ..verified }),
         ],
         "2026-W47 quake3://a:1 player_week player=3: clq1 is NULL, expected 12\n\
          2026-W47 quake3://a:1 player_week player=4: surplus\n\
@@ -690,44 +694,46 @@ fn archive_differences_print_with_summary_and_repair() {
          1,234 rows of 1 week of a server compared (2026-W46 to 2026-W47): 1 difference\n\
          2 weeks of servers not compared: changing, or waiting in the outbox\n\
          1 name not compared: waiting in the outbox\n\
-         repair: clqd archive resend\n\
-         everything is written again, also names; 1 week of a server is queued for the archive (no week)\n",
+         repair: clqd archive resend\n",
+    );
+    printed(
+        vec![everything],
+        "everything is written again, also names; 1 week of a server is queued for the archive (no week)\n",
     );
 }
 
 #[test]
 fn corrections_print_one_line_each() {
     let hash = NameHash::of("baseq3", "Visor");
-    let row = |correction| Row::Correction(correction);
     let reopened =
         |already_open, in_progress| Correction::WeekReopened { week: "2026-W47".into(), already_open, in_progress };
     printed(
         vec![
-            row(Correction::Merged { player_key: 7, into_key: 3, rows: 1 }),
-            row(Correction::Forgotten { player_key: 7, rows: 1_200, hashes: vec![hash], captures: None }),
-            row(Correction::Forgotten {
+            Correction::Merged { player_key: 7, into_key: 3, rows: 1 },
+            Correction::Forgotten { player_key: 7, rows: 1_200, hashes: vec![hash], captures: None },
+            Correction::Forgotten {
                 player_key: 8,
                 rows: 0,
                 hashes: Vec::new(),
                 captures: Some(CaptureDeletion::Deleted { files: 3 }),
-            }),
-            Row::ForgottenName(ForgottenName { hash, forgotten_ms: NOW_MS }),
-            row(Correction::Allowed { hash }),
-            row(Correction::TagDropped { tag: "ctf".into(), servers: 1_200 }),
-            row(reopened(false, false)),
-            row(reopened(true, false)),
-            row(reopened(false, true)),
+            },
+            Correction::Allowed { hash },
+            Correction::TagDropped { tag: "ctf".into(), servers: 1_200 },
+            reopened(false, false),
+            reopened(true, false),
+            reopened(false, true),
         ],
         &format!(
             "player 7 is player 3 from now on; 1 row of servers in all windows merged\n\
              player 7 is forgotten; 1,200 rows of servers in all windows deleted\n{hash}\n\
              player 8 is forgotten; 0 rows of servers in all windows deleted\ncapture files deleted: 3\n\
-             2025-11-23  {hash}\n{hash}  may be known again\n\
+             {hash}  may be known again\n\
              tag ctf is removed from 1,200 servers, with its boards and ratings\n\
              week 2026-W47 is reopened; it is closed again when it is over\n\
              week 2026-W47 is open already\nweek 2026-W47 is being reopened\n"
         ),
     );
+    printed(vec![ForgottenName { hash, forgotten_ms: NOW_MS }], &format!("2025-11-23  {hash}\n"));
 }
 
 #[test]
@@ -735,7 +741,7 @@ fn windows_print_as_table() {
     let listed = |kind: &str, window: &str, start_ms, end_ms, phase, players: Option<u64>| {
         let window = WindowView { window: window.into(), start_ms, end_ms, closed: phase == WindowPhase::Closed };
         let memory_bytes = players.map(|n| n * 20);
-        Row::Window(Box::new(WindowSummary { kind: kind.into(), window, phase, players, memory_bytes, stored: None }))
+        WindowSummary { kind: kind.into(), window, phase, players, memory_bytes, stored: None }
     };
     let t_ms = 1_763_683_200_000;
     let day_ms = 86_400_000;
@@ -751,11 +757,11 @@ fn windows_print_as_table() {
          day       2025-11-22  2025-11-22 00:00  2025-11-23 00:00  upcoming          -        -\n\
          day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed            3     60 B\n",
     );
-    let [.., Row::Window(mut last)] = <[Row; 3]>::try_from(rows).expect("three") else { panic!("a window") };
+    let mut last = rows.into_iter().next_back().expect("a window");
     last.stored = Some(StorageUse { records: 7, bytes: 1_500 });
-    let deleted = Row::WindowDeleted(last.window.clone());
+    let deleted = last.window.clone();
     printed(
-        vec![Row::Window(last)],
+        vec![last],
         "type  window      from              to                phase   players  memory  records  stored\n\
          day   2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed        3    60 B        7  1.5 kB\n",
     );

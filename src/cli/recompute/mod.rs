@@ -20,7 +20,7 @@ use self::report::{BoardReport, LogReport, SettingReport, SettingsReport, StateT
 use super::admin::send;
 use super::arguments::{parse_tag, parse_url};
 use super::replay::{Replay, default_memory_bytes, parse_size};
-use crate::api::Request;
+use crate::api::requests::WindowsRecompute;
 use crate::board::comparison::{Comparison, NamedPlayer, Placing, compare};
 use crate::cli::context::CliContext;
 use crate::cli::recorded_logs::RecordedLogs;
@@ -90,7 +90,7 @@ impl ScopeArgs {
 
 pub fn run(args: &RecomputeArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
-    let request = |only_check| Request::WindowsRecompute { settings: config.result_settings().0, only_check };
+    let request = |only_check| WindowsRecompute { settings: config.result_settings().0, only_check };
     // What the daemon would refuse after the report, it refuses before.
     if args.apply {
         let code = send(app, &request(true))?;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 
 use super::EngineThread;
-use crate::api::{ApiError, ErrorCode, WeekRange};
+use crate::api::requests::WeekRange;
+use crate::api::{ApiError, ErrorCode};
 use crate::engine::WeekRangeError;
 use crate::model::archive::{ExpectedName, ExpectedStep, ResendStep, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::parse_week_label;

@@ -3,8 +3,9 @@
 use tokio::sync::oneshot;
 
 use super::EngineThread;
-use super::requests::admin_error;
-use crate::api::{ApiError, RescanSelector};
+use super::change::admin_error;
+use crate::api::ApiError;
+use crate::api::requests::RescanSelector;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::RescanTarget;
 use crate::model::server::Class;

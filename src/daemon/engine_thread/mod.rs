@@ -6,15 +6,16 @@
 
 mod archive_jobs;
 mod archive_requests;
-mod board_requests;
+mod board_reads;
+mod change;
+mod corrections;
 mod durability;
 mod handle;
 mod inbox;
 mod long_requests;
 mod outcomes;
 mod reload;
-mod requests;
-mod server_requests;
+mod server_changes;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
-use self::board_requests::WaitingRequest;
+use self::board_reads::WaitingRead;
+pub(super) use self::change::Change;
 pub(super) use self::durability::StartTimeWrong;
 use self::durability::{Checkpoints, Unsynced};
 pub(super) use self::handle::{Command, EngineEnded, EngineHandle, Heartbeat};
@@ -76,7 +78,7 @@ pub(super) struct Recorders {
     pub(super) captures: Option<CaptureFiles>,
 }
 
-pub(super) struct EngineThread {
+pub struct EngineThread {
     state: State,
     log: LogThread,
     /// What waits until its events are on disk, in order.
@@ -121,8 +123,8 @@ pub(super) struct EngineThread {
     boards: BoardBuilder,
     rebuilder: Rebuilder,
     rebuild_paths: RebuildPaths,
-    /// Requests that wait for the boards of a window.
-    waiting_requests: Vec<WaitingRequest>,
+    /// Reads that wait for the boards of a window.
+    waiting_reads: Vec<WaitingRead>,
     /// Batches of outcomes that were waiting when the last one was received.
     outcomes_queued: usize,
     publisher: Publisher,
@@ -161,7 +163,7 @@ impl EngineThread {
             rebuild_paths,
             last_outcome_ms: first_outcome_ms(&state.engine),
             boards: BoardBuilder::new(state.store.reader()),
-            waiting_requests: Vec::new(),
+            waiting_reads: Vec::new(),
             log,
             unsynced: VecDeque::new(),
             uncertain: Vec::new(),
@@ -300,7 +302,7 @@ impl EngineThread {
             } else if self.rebuilder.is_importing() {
                 self.import_rebuilt_windows()?;
             }
-            self.answer_waiting_requests()?;
+            self.do_waiting_reads()?;
             if self.changed_ms.is_some_and(|since| now_ms - since >= self.commit_interval_ms) {
                 self.commit()?;
             }
@@ -374,8 +376,8 @@ impl EngineThread {
             Some(due) => due.max(self.probed_ms + PROBE_INTERVAL_MS),
             None => i64::MAX,
         };
-        let waiting_requests = if self.waiting_requests.is_empty() { i64::MAX } else { now_ms + BOARD_POLL_MS };
-        tick.min(commit).min(write).min(due).min(waiting_requests)
+        let waiting_reads = if self.waiting_reads.is_empty() { i64::MAX } else { now_ms + BOARD_POLL_MS };
+        tick.min(commit).min(write).min(due).min(waiting_reads)
     }
 
     fn send_probes(&mut self, now_ms: i64) {

@@ -2,7 +2,7 @@
 
 use super::EngineThread;
 use super::durability::Unsynced;
-use crate::api::{Row, ScanResult, ScanRow};
+use crate::api::requests::{ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
 use crate::log::LogEvent;
 use crate::model::view::ServerSummary;
@@ -110,9 +110,9 @@ impl EngineThread {
     }
 }
 
-fn scan_row(notice: Notice, server: ServerSummary, answers_at: Option<ServerUrl>) -> Row {
+fn scan_row(notice: Notice, server: ServerSummary, answers_at: Option<ServerUrl>) -> ScanRow {
     let answered = notice.missed.is_none();
-    Row::Scan(Box::new(ScanRow {
+    ScanRow {
         url: server.url,
         t_ms: notice.t_ms,
         result: match (answered, notice.partial) {
@@ -128,5 +128,5 @@ fn scan_row(notice: Notice, server: ServerSummary, answers_at: Option<ServerUrl>
         slots: answered.then_some(server.slots),
         answers_at: answers_at.map(String::from),
         reason: notice.missed,
-    }))
+    }
 }

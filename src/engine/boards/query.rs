@@ -20,8 +20,9 @@ use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
 use crate::model::scope::Scope;
 use crate::model::view::board::{
-    BoardAnswer, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedHead, FusedQuery, FusedRanking, FusedView,
-    OrderView, PlayerSelector, RankingWeight, StandingsView, WindowPhase, WindowSummary, WindowView,
+    BoardAnswer, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedAnswer, FusedHead, FusedQuery,
+    FusedRanking, FusedView, OrderView, PlayerSelector, RankingWeight, StandingsView, WindowPhase, WindowSummary,
+    WindowView,
 };
 use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::rank::clq1;
@@ -221,7 +222,7 @@ impl Engine {
         rankings: &[RankingWeight],
         k: Option<f64>,
         query: &FusedQuery,
-    ) -> Result<(FusedHead, Vec<FusedView>), ViewError> {
+    ) -> Result<FusedAnswer, ViewError> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighted| weighted.ranking).collect();
         let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
@@ -262,7 +263,7 @@ impl Engine {
                 positions: on.filter_map(|(&ranking, &position)| Some((ranking, position?))).collect(),
             });
         }
-        Ok((FusedHead { scope: name.scope.clone(), window, k, rankings }, views))
+        Ok(FusedAnswer { head: FusedHead { scope: name.scope.clone(), window, k, rankings }, players: views })
     }
 
     /// The boards of a scope and window, one for each requested ranking, in order.

@@ -251,6 +251,16 @@ pub enum BoardRow {
     PositionFor(PositionForView),
 }
 
+impl BoardRow {
+    /// A player on the board.
+    pub fn entry(&self) -> Option<&BoardEntryView> {
+        match self {
+            BoardRow::Entry(entry) => Some(entry),
+            _ => None,
+        }
+    }
+}
+
 /// Position and score of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EntryScore {
@@ -352,6 +362,13 @@ pub struct FusedView {
     pub score: f64,
     /// The player's position on each board that contains the player.
     pub positions: BTreeMap<Ranking, u32>,
+}
+
+/// A fused list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FusedAnswer {
+    pub head: FusedHead,
+    pub players: Vec<FusedView>,
 }
 
 /// The answer to a query of one board.

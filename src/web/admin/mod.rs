@@ -4,61 +4,67 @@
 //! an error if there are any. An error without rows is an answer with a status and a problem (RFC 9457), as on the
 //! website. The paths of the website are there, too.
 
-mod rows;
+mod lines;
 mod socket;
 mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::Request as HttpRequest;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request as HttpRequest, State};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, Router, post};
 use tokio::time::timeout;
 
-pub use self::rows::{Disconnected, Rows};
+pub use self::lines::{Disconnected, LineSender, Lines};
 pub use self::socket::{AdminSocket, SocketError};
 use super::context::WebContext;
 use super::problem::{Problem, ProblemKind};
 use super::tokens::Caller;
-use crate::api::{ApiError, COMMANDS, Request, decode_request, path_of};
+use crate::api::{Access, ApiError, REQUESTS, RequestInfo};
 use crate::limits::REQUEST_BODY_BYTES_MAX;
 use crate::nearest::nearest;
+use crate::web::AdminWork;
 
 /// Longest time for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The routes of all requests.
 pub(super) fn routes() -> Router<Arc<WebContext>> {
-    COMMANDS.iter().fold(Router::new(), |router, command| router.route(&path_of(command), route(command)))
+    REQUESTS.iter().fold(Router::new(), |router, request| router.route(&request.path(), route(request)))
 }
 
-fn route(command: &'static str) -> MethodRouter<Arc<WebContext>> {
-    post(move |context: axum::extract::State<Arc<WebContext>>, http: HttpRequest| async move {
+fn route(request: &'static RequestInfo) -> MethodRouter<Arc<WebContext>> {
+    post(move |context: State<Arc<WebContext>>, http: HttpRequest| async move {
         let caller = http.extensions().get::<Caller>().expect("the router refuses others").clone();
-        let read = read(command, http.into_body()).await;
-        let request = match read.and_then(|request| caller.check(request.access()).map(|()| request)) {
-            Ok(request) => request,
-            Err(problem) => return problem.into_response(),
-        };
-        let changes = !request.is_read_only();
-        if let Caller::Token(token) = &caller
-            && changes
-        {
-            tracing::info!(token = token.name, request = command, "a request with a token");
+        match prepare(request, &context, &caller, http.into_body()).await {
+            Ok(work) => lines::answer(request.access != Access::Read, work).await,
+            Err(problem) => problem.into_response(),
         }
-        let backend = match context.backend() {
-            Ok(backend) => backend,
-            Err(problem) => return problem.into_response(),
-        };
-        rows::answer(changes, |rows| backend.run(request, rows)).await
     })
+}
+
+async fn prepare(
+    request: &RequestInfo,
+    context: &WebContext,
+    caller: &Caller,
+    body: Body,
+) -> Result<AdminWork, Problem> {
+    let body = read(body).await?;
+    caller.check(request.access)?;
+    let work = context.backend()?.prepare(request.name, &body).map_err(Problem::for_admin)?;
+    if let Caller::Token(token) = caller
+        && request.access != Access::Read
+    {
+        tracing::info!(token = token.name, request = request.name, "a request with a token");
+    }
+    Ok(work)
 }
 
 /// The error of a path without a request.
 pub(super) fn unknown_request(path: &str) -> Problem {
-    let paths = COMMANDS.map(path_of);
+    let paths: Vec<String> = REQUESTS.iter().map(RequestInfo::path).collect();
     let suggestion = match nearest(path, paths.iter().map(String::as_str)) {
         Some(right) => format!("did you mean {right}?"),
         None => "docs/commands.md lists all".to_owned(),
@@ -66,13 +72,12 @@ pub(super) fn unknown_request(path: &str) -> Problem {
     Problem::not_found(format!("there is no request POST {path}; {suggestion}"))
 }
 
-async fn read(command: &str, body: Body) -> Result<Request, Problem> {
+async fn read(body: Body) -> Result<Bytes, Problem> {
     let Ok(read) = timeout(BODY_TIMEOUT, to_bytes(body, REQUEST_BODY_BYTES_MAX)).await else {
         return Err(Problem::bad_request(format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs())));
     };
     let too_large = format!("the body is incomplete, or has more than {REQUEST_BODY_BYTES_MAX} bytes");
-    let body = read.map_err(|_| Problem::bad_request(too_large))?;
-    decode_request(command, &body).map_err(Problem::for_admin)
+    read.map_err(|_| Problem::bad_request(too_large))
 }
 
 impl Problem {

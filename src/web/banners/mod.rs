@@ -31,6 +31,7 @@ use super::context::WebContext;
 use super::pages::layout::PageError;
 use super::problem::Problem;
 use super::query::{no_parameters, player_key, server_url};
+use crate::api::requests;
 
 pub(super) use self::size::{Format as BannerFormat, Size as BannerSize, path as banner_path};
 
@@ -51,7 +52,7 @@ async fn server_banner(
 ) -> Result<Response, PageError> {
     no_parameters(&uri)?;
     let (size, (url, format)) = (Size::parse(&size)?, Format::split(&file)?);
-    let banner = server::banner(context.server(server_url(url)?).await?);
+    let banner = server::banner(context.ask(requests::ServersShow { url: server_url(url)? }).await?);
     Ok(image(&context, banner, size, format).await?)
 }
 
@@ -63,7 +64,7 @@ async fn player_banner(
     no_parameters(&uri)?;
     let (size, (key, format)) = (Size::parse(&size)?, Format::split(&file)?);
     let player_key = player_key(key)?;
-    let player = context.player(player_key, 0).await?;
+    let player = context.ask(requests::PlayerShow { player_key, skip: 0 }).await?;
     if player.player_key != player_key {
         let page = format!("/players/{}", player.player_key);
         return Ok(moved_to(&banner_path(&page, size, format)));

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use super::chart::rounded;
 use super::format::{count, ranking as ranking_name, score, time};
 use super::names;
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
 use crate::model::view::board::{
-    BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, PlayerSelector, WindowPhase, WindowSummary,
-    WindowView,
+    BoardAnswer, BoardEntryView, BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, PlayerSelector,
+    WindowPhase, WindowSummary, WindowView,
 };
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -85,26 +85,23 @@ async fn part(
     query: BoardQuery,
 ) -> Result<BoardPart, Problem> {
     let board = BoardSelector { scope: scope.clone(), ranking, window: window.map(str::to_owned), at_ms: None };
-    let mut rows = context.ask(Request::Board { board, query }).await?.into_iter();
-    let Some(Row::BoardHead(head)) = rows.next() else { return Err(Problem::unexpected_row()) };
-    let entry = |row| match row {
-        Row::Entry(entry) => Some(entry),
-        _ => None,
-    };
-    Ok(BoardPart { head: *head, entries: rows.filter_map(entry).collect(), found: None })
+    context.ask(requests::Board { board, query }).await.map(BoardPart::from)
 }
 
 /// The same part of the boards of all rankings.
 async fn parts(context: &WebContext, boards: BoardsSelector, query: BoardQuery) -> Result<Vec<BoardPart>, Problem> {
-    let mut parts: Vec<BoardPart> = Vec::new();
-    for row in context.ask(Request::Boards { boards, query }).await? {
-        match row {
-            Row::BoardHead(head) => parts.push(BoardPart { head: *head, entries: Vec::new(), found: None }),
-            Row::Entry(entry) => parts.last_mut().ok_or_else(Problem::unexpected_row)?.entries.push(entry),
-            _ => (),
-        }
+    let boards = context.ask(requests::Boards { boards, query }).await?;
+    Ok(boards.into_iter().map(BoardPart::from).collect())
+}
+
+impl From<BoardAnswer> for BoardPart {
+    fn from(BoardAnswer { head, rows }: BoardAnswer) -> BoardPart {
+        let entry = |row| match row {
+            BoardRow::Entry(entry) => Some(entry),
+            _ => None,
+        };
+        BoardPart { head, entries: rows.into_iter().filter_map(entry).collect(), found: None }
     }
-    Ok(parts)
 }
 
 /// The section with the boards of a scope. `path` is the page's own; `week_coverage` is the share
@@ -116,7 +113,7 @@ pub(super) async fn section(
     parameters: &BoardParameters,
     week_coverage: Option<f64>,
 ) -> Result<Section, Problem> {
-    let all_windows = context.windows().await?;
+    let all_windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
     let place = Place { scope, path, all_windows: &all_windows, window, week_coverage };
     match parameters.ranking.as_deref().filter(|name| !name.is_empty()) {

@@ -15,7 +15,7 @@ use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path};
 use super::{busiest_servers, names, overview};
-use crate::api::ServerFilter;
+use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::view::Overview;
@@ -39,12 +39,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, board).await.ok()?.ok()?))
     });
     let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
-    let closed = context
-        .windows()
-        .await?
-        .into_iter()
-        .filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
-    let closed: Vec<String> = closed.map(|window| window.window.window).collect();
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
+    let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
+    let closed: Vec<String> = closed.map(|window| window.window.window.clone()).collect();
     let body = html! {
         h1 { "Game servers and their players" }
         (figures(&overview))

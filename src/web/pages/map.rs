@@ -11,11 +11,10 @@ use super::format::count;
 use super::layout::{Page, PageResult};
 use super::server_table::{self, map_path};
 use super::{busiest_servers, names};
-use crate::api::{Request, Row, ServerFilter};
+use crate::api::{ServerFilter, requests};
 use crate::model::calendar::parse_week_label;
 use crate::model::view::history::{MapView, MapWeekView};
 use crate::web::context::WebContext;
-use crate::web::problem::Problem;
 use crate::web::segment::Segment;
 
 const SERVERS: u32 = 50;
@@ -25,7 +24,7 @@ const MAPS: u32 = 200;
 
 /// The most played maps of the kept weeks.
 pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
-    let maps = context.maps(None, MAPS).await?;
+    let maps = context.ask(requests::Maps { text: None, count: MAPS }).await?;
     let body = html! {
         h1 { "Maps" }
         @if maps.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
@@ -55,7 +54,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
 }
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(name)): Path<Segment>) -> PageResult {
-    let map = map(&context, name.clone()).await?;
+    let map = context.ask(requests::Map { map: name.clone() }).await?;
     let filter = ServerFilter { map: Some(name.clone()), ..ServerFilter::default() };
     let servers = busiest_servers(&context, filter, SERVERS).await?;
     let body = html! {
@@ -71,13 +70,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
         (server_table::table("Servers with this map, most players first", &servers))
     };
     Ok(Page::new(format!("Map {name}"), body))
-}
-
-async fn map(context: &WebContext, map: String) -> Result<MapView, Problem> {
-    match context.ask(Request::Map { map }).await?.pop() {
-        Some(Row::Map(map)) => Ok(map),
-        _ => Err(Problem::unexpected_row()),
-    }
 }
 
 fn player_hours(week: &MapWeekView) -> f64 {

@@ -38,8 +38,8 @@ use axum::routing::get;
 use super::answer::{STATIC_MAX_AGE_S, answer};
 use super::context::WebContext;
 use super::problem::Problem;
-use crate::api::{Request, Row, ServerFilter};
-use crate::model::server_page::{ServerCursor, ServerOrder};
+use crate::api::{ServerFilter, requests};
+use crate::model::server_page::ServerOrder;
 use crate::model::view::{Overview, ServerSummary};
 
 /// Most requests to find the first matching servers. Each request examines 10,000 servers, which
@@ -79,11 +79,8 @@ async fn icon() -> Result<Response, Problem> {
     answer("image/svg+xml", ICON.as_bytes().to_vec(), STATIC_MAX_AGE_S)
 }
 
-async fn overview(context: &WebContext) -> Result<Overview, Problem> {
-    match &context.ask_shared(&Request::Overview {}).await?[..] {
-        [Row::Overview(overview)] => Ok((**overview).clone()),
-        _ => Err(Problem::unexpected_row()),
-    }
+async fn overview(context: &WebContext) -> Result<Arc<Overview>, Problem> {
+    context.ask_shared(&requests::Overview {}).await
 }
 
 /// Servers online that match, those with most players first. Beyond [`SERVER_REQUESTS_MAX`] times
@@ -92,26 +89,13 @@ async fn busiest_servers(context: &WebContext, filter: ServerFilter, most: u32) 
     let (mut servers, mut after) = (Vec::new(), None);
     for _ in 0..SERVER_REQUESTS_MAX {
         let (filter, count) = (filter.clone(), most - servers.len() as u32);
-        let request = Request::ServersPage { filter, after, count, order: ServerOrder::Players, recent: true };
-        let (page, next) = server_rows(context.ask(request).await?)?;
-        servers.extend(page);
-        after = next;
+        let request = requests::ServersPage { filter, after, count, order: ServerOrder::Players, recent: true };
+        let page = context.ask(request).await?;
+        servers.extend(page.servers);
+        after = page.next;
         if after.is_none() || servers.len() >= most as usize {
             break;
         }
     }
     Ok(servers)
-}
-
-/// The servers of an answer, and where the list continues.
-fn server_rows(rows: Vec<Row>) -> Result<(Vec<ServerSummary>, Option<ServerCursor>), Problem> {
-    let (mut servers, mut next) = (Vec::with_capacity(rows.len()), None);
-    for row in rows {
-        match row {
-            Row::Server(server) => servers.push(*server),
-            Row::ServersNext(end) => next = Some(end.after),
-            _ => return Err(Problem::unexpected_row()),
-        }
-    }
-    Ok((servers, next))
 }

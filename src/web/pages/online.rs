@@ -12,7 +12,7 @@ use super::format::count;
 use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::model::view::{OnlineSeriesView, SlotsView};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -49,12 +49,8 @@ pub(super) async fn series(
     game: Option<&str>,
     tag: Option<&str>,
 ) -> Result<Option<OnlineSeriesView>, Problem> {
-    let request = Request::Series { game: game.map(str::to_owned), tag: tag.map(str::to_owned) };
-    match context.ask(request).await?.pop() {
-        Some(Row::Series(series)) => Ok(Some(*series)),
-        None => Ok(None),
-        Some(_) => Err(Problem::unexpected_row()),
-    }
+    let [game, tag] = [game, tag].map(|name| name.map(str::to_owned));
+    context.ask(requests::Series { game, tag }).await
 }
 
 /// Graphs of a series.

@@ -16,6 +16,7 @@ use super::format::{count, duration, ranking, score, signed};
 use super::layout::{Page, PageError};
 use super::names;
 use super::server_table::{game_path, server_path};
+use crate::api::requests;
 use crate::board::Score;
 use crate::board::score_unit::display_score;
 use crate::model::Ranking;
@@ -42,7 +43,7 @@ pub(super) async fn page(
     let Parameters { skip } = query::parse(&uri)?;
     let skip: u32 = skip.map_or(0, Number::to);
     let player_key = query::player_key(&key)?;
-    let player = context.player(player_key, skip).await?;
+    let player = context.ask(requests::PlayerShow { player_key, skip }).await?;
     if player.player_key != player_key {
         return Ok(moved_to(&format!("/players/{}", player.player_key)));
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
 use super::{busiest_servers, names, overview};
-use crate::api::{Request, Row, ServerFilter};
+use crate::api::{ServerFilter, requests};
 use crate::games;
 use crate::model::search_text::fold;
 use crate::model::view::{GroupOverview, PlayerNameView, PlayerView, ServerSummary};
@@ -75,7 +75,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
 
 /// Servers whose name or address contains the string, those with most players first.
 async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>, Problem> {
-    match context.find_servers(text.to_owned(), SERVERS).await {
+    match context.ask(requests::ServersSearch { text: text.to_owned(), count: SERVERS }).await {
         // Searches are off, so only online servers are examined.
         Err(problem) if problem.kind == ProblemKind::Conflict => {
             let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
@@ -88,7 +88,7 @@ async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>,
 /// Maps that were played in the kept weeks, and maps of these servers. The list of played maps is
 /// up to ten minutes old.
 async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Result<Vec<String>, Problem> {
-    let found = context.maps(Some(text.to_owned()), MAPS).await?;
+    let found = context.ask(requests::Maps { text: Some(text.to_owned()), count: MAPS }).await?;
     let mut maps: Vec<String> = found.into_iter().map(|map| map.map).collect();
     let lower = text.to_lowercase();
     for map in servers.iter().filter_map(|server| server.map.as_ref()) {
@@ -102,17 +102,16 @@ async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Re
 /// Players with this name, then those whose names begin with it or contain it.
 async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>, Problem> {
     let mut players = Vec::new();
-    match context.ask(Request::Player { name: text.to_owned() }).await {
-        Ok(rows) => players.extend(rows.into_iter().filter_map(|row| match row {
-            Row::Player(PlayerView { player_key, game, name, display, .. }) => {
-                Some(PlayerNameView { player_key, game, name, display })
-            }
-            _ => None,
-        })),
+    let name_of = |player: PlayerView| {
+        let PlayerView { player_key, game, name, display, .. } = player;
+        PlayerNameView { player_key, game, name, display }
+    };
+    match context.ask(requests::Player { name: text.to_owned() }).await {
+        Ok(named) => players.extend(named.into_iter().map(name_of)),
         Err(problem) if problem.kind == ProblemKind::NotFound => (),
         Err(problem) => return Err(problem),
     }
-    match context.find_players(text.to_owned(), PLAYERS).await {
+    match context.ask(requests::PlayerSearch { text: text.to_owned(), count: PLAYERS }).await {
         Ok(found) => {
             for player in found {
                 if players.iter().all(|known: &PlayerNameView| known.player_key != player.player_key) {

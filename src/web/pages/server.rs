@@ -16,20 +16,19 @@ use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, map_path, seen, server_path};
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
 use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
 use crate::model::view::{ListedPlayer, SeriesView, ServerDetail};
 use crate::web::context::WebContext;
-use crate::web::problem::Problem;
 use crate::web::query;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path<String>, uri: Uri) -> PageResult {
     let parameters: BoardParameters = query::parse(&uri)?;
     let url = query::server_url(&url)?;
-    let detail = context.server(url.clone()).await?;
-    let best = best_players(&context, &url).await?;
+    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?;
+    let best = context.ask(requests::ServersBest { url: url.clone() }).await?;
     let path = server_path(url.as_str());
     let boards =
         boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
@@ -52,13 +51,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
     };
     Ok(Page::new(boards.page_title(&names::plain_hostname(&summary.hostname, &summary.url)), body))
-}
-
-async fn best_players(context: &WebContext, url: &ServerUrl) -> Result<BestPlayers, Problem> {
-    match context.ask(Request::ServersBest { url: url.clone() }).await?.pop() {
-        Some(Row::BestPlayers(best)) => Ok(best),
-        _ => Err(Problem::unexpected_row()),
-    }
 }
 
 fn figures(url: &ServerUrl, detail: &ServerDetail) -> Markup {
@@ -283,7 +275,7 @@ pub(super) async fn series_page(
     let SeriesParameters { series } = query::parse(&uri)?;
     let graph = query::one_of("series", &series, Graph::all().map(|graph| (graph.name(), graph)))?;
     let url = query::server_url(&url)?;
-    let detail = context.server(url.clone()).await?;
+    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?;
     let (newest_ms, values) = detail.series.as_ref().map(|series| graph.of(series)).unwrap_or_default();
     let series = Series { newest_ms, slot_ms: graph.resolution().slot_ms(), values: &values };
     let body = html! {

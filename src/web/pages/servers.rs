@@ -8,8 +8,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::{Page, PageResult};
-use super::{names, server_rows, server_table};
-use crate::api::{Request, ServerFilter};
+use super::{names, server_table};
+use crate::api::ServerFilter;
+use crate::api::requests::{self, ServerPage};
 use crate::model::server_page::ServerOrder;
 use crate::web::context::WebContext;
 use crate::web::query;
@@ -42,8 +43,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         text: given(&parameters.text),
         ..ServerFilter::default()
     };
-    let request = Request::ServersPage { filter, after, count: SERVERS, order, recent: true };
-    let (servers, next) = server_rows(context.ask(request).await?)?;
+    let request = requests::ServersPage { filter, after, count: SERVERS, order, recent: true };
+    let ServerPage { servers, next } = context.ask(request).await?;
     let body = html! {
         h1 { "Servers" }
         (filters(&parameters, order))

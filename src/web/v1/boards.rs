@@ -13,11 +13,11 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::responses::{Cached, NotFound, Refused};
 use super::rows::{BoardHeadRow, EntryRow, WindowRow};
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::board::window::TIME_MS_MAX;
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
-use crate::model::view::board::{BoardQuery, BoardSelector, PlayerSelector};
+use crate::model::view::board::{BoardAnswer, BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use crate::web::answer::{CLOSED_MAX_AGE_S, MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -108,17 +108,10 @@ impl ToSchema for RankingName {}
     responses((status = 200, description = "A part of the board.", body = Board), Cached, NotFound, Refused))]
 pub(super) async fn board(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let (board, query) = request(query::parse(&uri)?)?;
-    let rows = context.ask(Request::Board { board, query }).await?;
-    let Some((Row::BoardHead(head), rows)) = rows.split_first() else {
-        return Err(Problem::unexpected_row());
-    };
-    let rows = rows.iter().map(|row| match row {
-        Row::Entry(entry) => Ok(entry.into()),
-        _ => Err(Problem::unexpected_row()),
-    });
-    let rows = rows.collect::<Result<_, _>>()?;
+    let BoardAnswer { head, rows } = context.ask(requests::Board { board, query }).await?;
+    let rows = rows.iter().filter_map(BoardRow::entry).map(EntryRow::from).collect();
     let max_age_s = if head.window.closed { CLOSED_MAX_AGE_S } else { MAX_AGE_S };
-    json_answer(&Board { head: (&**head).into(), rows }, max_age_s)
+    json_answer(&Board { head: (&head).into(), rows }, max_age_s)
 }
 
 /// Lists the windows for which boards are kept
@@ -126,7 +119,7 @@ pub(super) async fn board(State(context): State<Arc<WebContext>>, uri: Uri) -> R
     responses((status = 200, description = "The windows.", body = WindowList), Cached))]
 pub(super) async fn windows(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    let windows = context.windows().await?;
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     json_answer(&WindowList { windows: windows.iter().map(WindowRow::from).collect() }, MAX_AGE_S)
 }
 

@@ -24,7 +24,8 @@ use super::responses::{NotFound, Problems, Removed};
 use super::rows::{OverviewRow, ServerDetailRow};
 use super::schemas::without;
 use super::series::overview_content;
-use crate::api::{Request, Row, json};
+use crate::api::{Read, json, requests};
+use crate::model::view::{Overview, ServerDetail};
 use crate::web::client_address::Client;
 use crate::web::context::WebContext;
 use crate::web::live_streams::{LiveEvent, StreamPlace};
@@ -96,16 +97,11 @@ pub(super) async fn live(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let Parameters { server } = query::parse(&uri)?;
-    let request = match server {
-        Some(url) => Request::ServersShow { url: query::server_url(&url)? },
-        None => Request::Overview {},
-    };
     let place = context.live_streams.open(client)?;
-    // An unknown server is an error, not an empty stream.
-    let first = present(&context, &request).await?;
-    let subject = json::to_string(&request);
-    let begin = || _ = tokio::spawn(watch_changes(context.clone(), request, subject.clone()));
-    let mut events = context.live_feeds.subscribe(&subject, first, begin);
+    let mut events = match server {
+        Some(url) => subscribe(context, requests::ServersShow { url: query::server_url(&url)? }).await?,
+        None => subscribe(context, requests::Overview {}).await?,
+    };
     events.mark_changed();
     let live = Live { events, _place: place };
     let events = stream::unfold(live, |mut live| async move {
@@ -117,40 +113,60 @@ pub(super) async fn live(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
+/// What clients watch.
+trait Watched: Read<Answer: Sync> {
+    fn event(answer: &Self::Answer) -> LiveEvent;
+}
+
+impl Watched for requests::Overview {
+    fn event(overview: &Overview) -> LiveEvent {
+        LiveEvent {
+            name: "overview",
+            data: json::to_string(&OverviewRow::from(overview)),
+            content: json::to_string(&overview_content(overview)),
+        }
+    }
+}
+
+impl Watched for requests::ServersShow {
+    fn event(detail: &ServerDetail) -> LiveEvent {
+        LiveEvent {
+            name: "server",
+            data: without_large_fields(VisitorDetail::from(detail)),
+            content: without_large_fields(VisitorDetail::from(detail).content()),
+        }
+    }
+}
+
+/// The events of a request, from the present one on.
+async fn subscribe<R: Watched>(
+    context: Arc<WebContext>,
+    request: R,
+) -> Result<watch::Receiver<Arc<LiveEvent>>, Problem> {
+    // An unknown server is an error, not an empty stream.
+    let first = R::event(&*context.ask_shared(&request).await?);
+    let subject = format!("{} {}", R::NAME, json::to_string(&request));
+    let begin = || _ = tokio::spawn(watch_changes(context.clone(), request, subject.clone()));
+    Ok(context.live_feeds.subscribe(&subject, first, begin))
+}
+
 /// Looks for changes while there are streams.
-async fn watch_changes(context: Arc<WebContext>, request: Request, subject: String) {
+async fn watch_changes<R: Watched>(context: Arc<WebContext>, request: R, subject: String) {
     let mut ticks = interval(LOOK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while context.live_feeds.is_watched(&subject) {
         ticks.tick().await;
         // No event is sent for a removed server, or while the engine is busy.
-        if let Ok(event) = present(&context, &request).await {
-            context.live_feeds.update(&subject, event);
+        if let Ok(answer) = context.ask_shared(&request).await {
+            context.live_feeds.update(&subject, R::event(&*answer));
         }
     }
 }
 
-async fn present(context: &WebContext, request: &Request) -> Result<LiveEvent, Problem> {
-    match &context.ask_shared(request).await?[..] {
-        [Row::Overview(overview)] => Ok(LiveEvent {
-            name: "overview",
-            data: json::to_string(&OverviewRow::from(&**overview)),
-            content: json::to_string(&overview_content(overview)),
-        }),
-        [Row::ServerDetail(detail)] => Ok(LiveEvent {
-            name: "server",
-            data: without_large_fields(VisitorDetail::from(&**detail))?,
-            content: without_large_fields(VisitorDetail::from(&**detail).content())?,
-        }),
-        _ => Err(Problem::unexpected_row()),
-    }
-}
-
-fn without_large_fields(detail: VisitorDetail<'_>) -> Result<String, Problem> {
-    let row = ServerDetailRow::from(detail);
-    let mut value = serde_json::to_value(row).map_err(|_| Problem::unexpected_row())?;
+fn without_large_fields(detail: VisitorDetail<'_>) -> String {
+    let mut value = serde_json::to_value(ServerDetailRow::from(detail)).expect("plain data");
     if let Some(fields) = value.as_object_mut() {
         FIELDS_LEFT_OUT.iter().for_each(|field| _ = fields.remove(*field));
     }
-    Ok(json::to_string(&value))
+    json::to_string(&value)
 }

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, NotFound};
 use super::rows::{MapTotalsRow, TaggedMap};
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -32,9 +32,9 @@ struct ListParameters {
 
 /// Maps, the most played first.
 #[derive(Debug, Serialize, ToSchema)]
-struct MapList {
+struct MapList<'a> {
     /// The maps.
-    maps: Vec<MapTotalsRow>,
+    maps: Vec<MapTotalsRow<'a>>,
 }
 
 /// Lists the maps that were played most in all kept weeks
@@ -44,13 +44,9 @@ struct MapList {
     responses((status = 200, description = "The maps.", body = MapList), Cached))]
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { text, limit } = query::parse(&uri)?;
-    let maps = context
-        .maps(text.map(|Name(text)| text), RowCount::of(limit))
-        .await?
-        .into_iter()
-        .map(MapTotalsRow::from)
-        .collect();
-    json_answer(&MapList { maps }, MAX_AGE_S)
+    let request = requests::Maps { text: text.map(|Name(text)| text), count: RowCount::of(limit) };
+    let maps = context.ask(request).await?;
+    json_answer(&MapList { maps: maps.iter().map(MapTotalsRow::from).collect() }, MAX_AGE_S)
 }
 
 /// Returns a map now and in all weeks
@@ -71,8 +67,5 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     let Name(map) = query::name(map)?;
-    match &context.ask(Request::Map { map }).await?[..] {
-        [Row::Map(map)] => json_answer(&TaggedMap::from(map), MAX_AGE_S),
-        _ => Err(Problem::unexpected_row()),
-    }
+    json_answer(&TaggedMap::from(&context.ask(requests::Map { map }).await?), MAX_AGE_S)
 }

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, Moved, NotFound};
 use super::rows::TaggedPlayer;
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::web::answer::{MAX_AGE_S, json_answer, moved_to};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -37,9 +37,9 @@ struct ByKeyParameters {
 
 /// Players of one name.
 #[derive(Debug, Serialize, ToSchema)]
-struct PlayerList {
+struct PlayerList<'a> {
     /// One for each game in which the name is known.
-    players: Vec<TaggedPlayer>,
+    players: Vec<TaggedPlayer<'a>>,
 }
 
 /// Lists the players of a name
@@ -49,13 +49,8 @@ struct PlayerList {
     responses((status = 200, description = "The players.", body = PlayerList), Cached, NotFound))]
 pub(super) async fn players(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { name: Name(name) } = query::parse(&uri)?;
-    let rows = context.ask(Request::Player { name }).await?;
-    let mut players = Vec::with_capacity(rows.len());
-    for row in rows {
-        let Row::Player(player) = row else { return Err(Problem::unexpected_row()) };
-        players.push(player.into());
-    }
-    json_answer(&PlayerList { players }, MAX_AGE_S)
+    let players = context.ask(requests::Player { name }).await?;
+    json_answer(&PlayerList { players: players.iter().map(TaggedPlayer::from).collect() }, MAX_AGE_S)
 }
 
 /// Returns a player
@@ -72,9 +67,10 @@ pub(super) async fn by_key(
 ) -> Result<Response, Problem> {
     let ByKeyParameters { skip } = query::parse(&uri)?;
     let player_key = query::player_key(&key)?;
-    let player = context.player(player_key, skip.map_or(0, Number::to)).await?;
+    let skip = skip.map_or(0, Number::to);
+    let player = context.ask(requests::PlayerShow { player_key, skip }).await?;
     if player.player_key != player_key {
         return Ok(moved_to(&format!("/api/v1/players/{}", player.player_key)));
     }
-    json_answer(&TaggedPlayer::from(player), MAX_AGE_S)
+    json_answer(&TaggedPlayer::from(&player), MAX_AGE_S)
 }

@@ -1,5 +1,5 @@
 //! Rows with their kind. An answer has rows of certain kinds only, so its description names their
-//! types instead of [`crate::api::Row`].
+//! types instead of those of all kinds.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::web::visitor::{VisitorDetail, VisitorServer, VisitorStatus};
 
 /// A type of rows.
 pub(super) trait Kind {
-    /// As of [`crate::api::Row`].
+    /// As of [`crate::api::Kind`].
     const KIND: &'static str;
     /// The type in the description, with its kind.
     const NAME: &'static str;
@@ -97,39 +97,8 @@ pub(super) type SeriesRow<'a> = Tagged<&'a OnlineSeriesView>;
 pub(super) type BoardHeadRow<'a> = Tagged<&'a BoardHead>;
 pub(super) type EntryRow<'a> = Tagged<&'a BoardEntryView>;
 pub(super) type WindowRow<'a> = Tagged<&'a WindowSummary>;
-pub(super) type TaggedPlayer = Tagged<PlayerView>;
-pub(super) type PlayerNameRow = Tagged<PlayerNameView>;
+pub(super) type TaggedPlayer<'a> = Tagged<&'a PlayerView>;
+pub(super) type PlayerNameRow<'a> = Tagged<&'a PlayerNameView>;
 pub(super) type TaggedMap<'a> = Tagged<&'a MapView>;
-pub(super) type MapTotalsRow = Tagged<MapTotals>;
+pub(super) type MapTotalsRow<'a> = Tagged<&'a MapTotals>;
 pub(super) type BestPlayersRow<'a> = Tagged<&'a BestPlayers>;
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::api::Row;
-    use crate::model::view::board::{OrderView, WindowView};
-
-    /// The JSON of a row is that of the commands.
-    #[test]
-    fn tagged_rows_are_rows() {
-        let overview = Overview { week: "2026-W47".into(), ..Overview::default() };
-        let name = PlayerNameView { player_key: 7, game: "baseq3".into(), name: "a".into(), display: "^1a".into() };
-        let window = WindowView { window: "2026-W47".into(), start_ms: Some(1), end_ms: None, closed: false };
-        let head = BoardHead {
-            scope: "game:baseq3".parse().expect("a scope"),
-            window,
-            ranking: crate::model::Ranking::Elo,
-            order: OrderView::default(),
-            size: 3,
-            range: None,
-            first_score_ms: None,
-            page: None,
-        };
-        let text = |value: &Value| value.to_string();
-        assert_eq!(text(&json!(OverviewRow::from(&overview))), text(&json!(Row::Overview(Box::new(overview.clone())))));
-        assert_eq!(text(&json!(PlayerNameRow::from(name.clone()))), text(&json!(Row::PlayerName(name))));
-        assert_eq!(text(&json!(BoardHeadRow::from(&head))), text(&json!(Row::BoardHead(Box::new(head.clone())))));
-    }
-}

@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, Refused};
 use super::rows::{MapTotalsRow, PlayerNameRow, ServerRow};
+use crate::api::requests;
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
@@ -34,12 +35,12 @@ struct Parameters {
 struct Found<'a> {
     /// Players whose names have all words of the text: names that are equal to it, then those that begin with it,
     /// then others; each the newest players first.
-    players: Vec<PlayerNameRow>,
+    players: Vec<PlayerNameRow<'a>>,
     /// Servers whose host name has all words of the text, or whose address contains it; those with most players first.
     servers: Vec<ServerRow<'a>>,
     /// The map with this name, those whose names begin with the string, then those whose names contain it;
     /// each in order of the time that it was played in the kept weeks.
-    maps: Vec<MapTotalsRow>,
+    maps: Vec<MapTotalsRow<'a>>,
 }
 
 /// Finds players, servers and maps by a part of their names
@@ -51,13 +52,13 @@ struct Found<'a> {
 pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { text: Name(text), limit } = query::parse(&uri)?;
     let count = RowCount::of(limit);
-    let players = context.find_players(text.clone(), count).await?;
-    let servers = context.find_servers(text.clone(), count).await?;
-    let maps = context.maps(Some(text), count).await?;
+    let players = context.ask(requests::PlayerSearch { text: text.clone(), count }).await?;
+    let servers = context.ask(requests::ServersSearch { text: text.clone(), count }).await?;
+    let maps = context.ask(requests::Maps { text: Some(text), count }).await?;
     let found = Found {
-        players: players.into_iter().map(PlayerNameRow::from).collect(),
+        players: players.iter().map(PlayerNameRow::from).collect(),
         servers: servers.iter().map(|server| VisitorServer::from(server).into()).collect(),
-        maps: maps.into_iter().map(MapTotalsRow::from).collect(),
+        maps: maps.iter().map(MapTotalsRow::from).collect(),
     };
     json_answer(&found, MAX_AGE_S)
 }

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, NotFound};
 use super::rows::{OverviewRow, SeriesRow};
-use crate::api::{Request, Row};
+use crate::api::requests;
 use crate::model::view::Overview;
 use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
@@ -22,12 +22,8 @@ use crate::web::query::{self, Name};
     responses((status = 200, description = "The whole site at a glance.", body = OverviewRow), Cached))]
 pub(super) async fn overview(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    match &context.ask(Request::Overview {}).await?[..] {
-        [Row::Overview(overview)] => {
-            json_answer_of_content(&OverviewRow::from(&**overview), &overview_content(overview), MAX_AGE_S)
-        }
-        _ => Err(Problem::unexpected_row()),
-    }
+    let overview = context.ask(requests::Overview {}).await?;
+    json_answer_of_content(&OverviewRow::from(&overview), &overview_content(&overview), MAX_AGE_S)
 }
 
 /// The overview without its time.
@@ -64,9 +60,6 @@ struct OnlineSeriesAnswer<'a> {
 pub(super) async fn series(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let Parameters { game, tag } = query::parse(&uri)?;
     let [game, tag] = [game, tag].map(|name| name.map(|Name(name)| name));
-    match &context.ask(Request::Series { game, tag }).await?[..] {
-        [] => json_answer(&OnlineSeriesAnswer { series: None }, MAX_AGE_S),
-        [Row::Series(series)] => json_answer(&OnlineSeriesAnswer { series: Some((&**series).into()) }, MAX_AGE_S),
-        _ => Err(Problem::unexpected_row()),
-    }
+    let series = context.ask(requests::Series { game, tag }).await?;
+    json_answer(&OnlineSeriesAnswer { series: series.as_ref().map(SeriesRow::from) }, MAX_AGE_S)
 }

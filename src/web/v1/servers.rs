@@ -12,7 +12,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::responses::{Cached, NotFound, Removed};
 use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
-use crate::api::{Request, Row, ServerFilter};
+use crate::api::{ServerFilter, requests};
 use crate::model::server::Class;
 use crate::model::server_page::ServerOrder;
 use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
@@ -99,16 +99,9 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
     let [game, map, tag, text] = [game, map, tag, text].map(|name| name.map(|Name(name)| name));
     let filter = ServerFilter { class, game, map, tag, online, screened, text, ..ServerFilter::default() };
     let (count, order) = (RowCount::of(limit), order.unwrap_or_default());
-    let rows = context.ask(Request::ServersPage { filter, after, count, order, recent }).await?;
-    let mut list = ServerList { servers: Vec::with_capacity(rows.len()), next: None };
-    for row in &rows {
-        match row {
-            Row::Server(server) => list.servers.push(VisitorServer::from(&**server).into()),
-            Row::ServersNext(next) => list.next = Some(next.after.to_string()),
-            _ => return Err(Problem::unexpected_row()),
-        }
-    }
-    json_answer(&list, MAX_AGE_S)
+    let page = context.ask(requests::ServersPage { filter, after, count, order, recent }).await?;
+    let servers = page.servers.iter().map(|server| VisitorServer::from(server).into()).collect();
+    json_answer(&ServerList { servers, next: page.next.map(|next| next.to_string()) }, MAX_AGE_S)
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -128,10 +121,7 @@ struct BestParameters {
 pub(super) async fn best(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let BestParameters { server } = query::parse(&uri)?;
     let url = query::server_url(&server)?;
-    match &context.ask(Request::ServersBest { url }).await?[..] {
-        [Row::BestPlayers(best)] => json_answer(&BestPlayersRow::from(best), MAX_AGE_S),
-        _ => Err(Problem::unexpected_row()),
-    }
+    json_answer(&BestPlayersRow::from(&context.ask(requests::ServersBest { url }).await?), MAX_AGE_S)
 }
 
 /// Returns a server with its players, maps and series
@@ -149,7 +139,7 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    let detail = context.server(query::server_url(&url)?).await?;
+    let detail = context.ask(requests::ServersShow { url: query::server_url(&url)? }).await?;
     let content = VisitorDetail::from(&detail).content();
     json_answer_of_content(&ServerDetailRow::from(VisitorDetail::from(&detail)), &content, MAX_AGE_S)
 }

@@ -20,5 +20,5 @@ use crate::web::visitor::VisitorStatus;
 pub(super) async fn status(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     let status = context.status().await?;
-    json_answer(&StatusRow::from(VisitorStatus::from(&status)), STATUS_MAX_AGE_S)
+    json_answer(&StatusRow::from(VisitorStatus::from(&*status)), STATUS_MAX_AGE_S)
 }

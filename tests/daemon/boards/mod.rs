@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use self::past::{A, B, C, Past};
-use crate::sandbox::{self, Sandbox, send_request, wait_until};
-use clqd::api::{ErrorCode, Request, Row};
+use crate::sandbox::{self, Sandbox, wait_until};
+use clqd::api::ErrorCode;
+use clqd::api::requests::{self, BoardLine, FusedLine};
 use clqd::client::{Client, ClientError};
 use clqd::model::Ranking;
 use clqd::model::view::board::{
@@ -52,17 +53,17 @@ fn board(server: &str, ranking: Ranking) -> BoardSelector {
 }
 
 /// Sends a query of a board to the daemon. Returns the head and the rows.
-fn query_board(client: &mut Client, board: &BoardSelector, query: BoardQuery) -> (BoardHead, Vec<Row>) {
-    let mut rows = send_request(client, &Request::Board { board: board.clone(), query }).expect("a response");
-    let Row::BoardHead(head) = rows.remove(0) else { panic!("the first row is the head") };
+fn query_board(client: &mut Client, board: &BoardSelector, query: BoardQuery) -> (BoardHead, Vec<BoardLine>) {
+    let mut rows = client.lines(&requests::Board { board: board.clone(), query }).expect("a response");
+    let BoardLine::BoardHead(head) = rows.remove(0) else { panic!("the first row is the head") };
     assert_eq!((head.window.window.as_str(), head.ranking, &head.scope), (WEEK, board.ranking, &board.scope));
     (*head, rows)
 }
 
-fn entries(rows: Vec<Row>) -> Vec<BoardEntryView> {
+fn entries(rows: Vec<BoardLine>) -> Vec<BoardEntryView> {
     rows.into_iter()
         .map(|row| match row {
-            Row::Entry(entry) => entry,
+            BoardLine::Entry(entry) => entry,
             other => panic!("no entry: {other:?}"),
         })
         .collect()
@@ -147,7 +148,7 @@ fn check_ranges(client: &mut Client, board: &BoardSelector, all: &[BoardEntryVie
             assert_eq!((head.range.expect("a count").count, rows.len()), (within.len() as u64, 0));
         }
         let (_, rows) = query_board(client, board, BoardQuery::PositionFor { score });
-        let [Row::PositionFor(printed)] = &rows[..] else { panic!("one position: {rows:?}") };
+        let [BoardLine::PositionFor(printed)] = &rows[..] else { panic!("one position: {rows:?}") };
         let better = all.iter().filter(|entry| entry.at.score > score).count() as u64;
         let as_good = all.iter().filter(|entry| entry.at.score >= score).count() as u64;
         assert_eq!((printed.position, printed.competition), (as_good + 1, better + 1));
@@ -165,7 +166,7 @@ fn check_players(client: &mut Client, board: &BoardSelector, all: &[BoardEntryVi
             let first = i.saturating_sub(1).min(all.len().saturating_sub(3));
             assert!(entries(rows).iter().eq(all[first..].iter().take(3)));
             let (_, rows) = query_board(client, board, BoardQuery::Standing { player });
-            let [Row::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
+            let [BoardLine::Standing(standing)] = &rows[..] else { panic!("one standing: {rows:?}") };
             assert_eq!((standing.entry, standing.size), (Some(entry.at), all.len() as u64));
             let worse = all.iter().filter(|other| other.at.score < entry.at.score).count() as f64;
             assert_eq!(standing.percentile, Some(worse * 100.0 / (all.len() - 1) as f64));
@@ -173,7 +174,9 @@ fn check_players(client: &mut Client, board: &BoardSelector, all: &[BoardEntryVi
     }
     let players = vec![PlayerSelector::Name("unknown name".to_owned()), by_name(&all[1]), PlayerSelector::Key(99_999)];
     let (_, rows) = query_board(client, board, BoardQuery::Positions { players });
-    let [Row::Absent(unknown), Row::Entry(known), Row::Absent(no_key)] = &rows[..] else { panic!("{rows:?}") };
+    let [BoardLine::Absent(unknown), BoardLine::Entry(known), BoardLine::Absent(no_key)] = &rows[..] else {
+        panic!("{rows:?}")
+    };
     assert_eq!((unknown.player_key, unknown.name.as_str(), no_key.player_key), (None, "unknown name", Some(99_999)));
     assert_eq!(known, &all[1]);
 }
@@ -190,9 +193,9 @@ fn standings_and_fused_list_equal_export() {
 
     for name in &lists[Ranking::Time as usize] {
         let player = PlayerSelector::Name(name.clone());
-        let request = Request::Standings { boards: boards.clone(), player, rankings: Vec::new() };
-        let rows = send_request(&mut client, &request).expect("a response");
-        let [Row::Standings(printed)] = &rows[..] else { panic!("one row: {rows:?}") };
+        let request = requests::Standings { boards: boards.clone(), player, rankings: Vec::new() };
+        let rows = client.lines(&request).expect("a response");
+        let [printed] = &rows[..] else { panic!("one row: {rows:?}") };
         assert_eq!((&printed.name, printed.window.closed), (name, true));
         assert!(printed.standings.iter().map(|s| s.ranking).eq(Ranking::ALL));
         for standing in &printed.standings {
@@ -210,12 +213,12 @@ fn standings_and_fused_list_equal_export() {
     let mut want: Vec<f64> = names.iter().map(|name| sum(name)).collect();
     want.sort_by(|a, b| b.total_cmp(a));
     let query = FusedQuery::Top { count: 10 };
-    let request = Request::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, query };
-    let rows = send_request(&mut client, &request).expect("a response");
-    let (Row::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
+    let request = requests::Fused { boards: boards.clone(), rankings: Vec::new(), k: None, query };
+    let rows = client.lines(&request).expect("a response");
+    let (FusedLine::FusedHead(head), list) = rows.split_first().expect("a head") else { panic!("{rows:?}") };
     assert_eq!((head.k, head.rankings.len(), list.len()), (60.0, 5, 10));
     for (n, (row, score)) in (1..).zip(list.iter().zip(want)) {
-        let Row::Fused(fused) = row else { panic!("{row:?}") };
+        let FusedLine::Fused(fused) = row else { panic!("{row:?}") };
         assert_eq!((fused.position, fused.score, sum(&fused.name)), (Some(n), score, score));
         for ranking in Ranking::ALL {
             let at = position(&fused.name, ranking).map(|at| at as u32 + 1);
@@ -231,10 +234,9 @@ fn invalid_board_request_gets_error_with_reason() {
     let daemon = sandbox.start();
     let mut client = Client::connect(&sandbox.socket()).expect("connected");
     let elo = board(SERVERS[0], Ranking::Elo);
-    let mut refused = |board: &BoardSelector, query: BoardQuery| match send_request(
-        &mut client,
-        &Request::Board { board: board.clone(), query },
-    ) {
+    let mut refused = |board: &BoardSelector, query: BoardQuery| match client
+        .lines(&requests::Board { board: board.clone(), query })
+    {
         Err(ClientError::Failure(failure)) => (failure.code, failure.message),
         other => panic!("not refused: {other:?}"),
     };
@@ -273,8 +275,8 @@ fn invalid_board_request_gets_error_with_reason() {
     let cursor = head.page.expect("a page has cursors").after;
     let others = [board(SERVERS[1], Ranking::Elo), board(SERVERS[0], Ranking::Time), window("week", None)];
     for other in others {
-        let request = Request::Board { board: other, query: after(&cursor) };
-        let Err(ClientError::Failure(failure)) = send_request(&mut client, &request) else { panic!("{request:?}") };
+        let request = requests::Board { board: other, query: after(&cursor) };
+        let Err(ClientError::Failure(failure)) = client.lines(&request) else { panic!("{request:?}") };
         assert!(failure.code == ErrorCode::Refused && failure.message.contains("first page"), "{failure}");
     }
     daemon.stop();
@@ -541,8 +543,8 @@ fn queries_during_board_build_succeed() {
                         window: Some(Past::label(window)),
                         at_ms: None,
                     };
-                    let top = Request::Board { board, query: BoardQuery::Top { count: 10 } };
-                    let rows = send_request(&mut client, &top).expect("a response");
+                    let top = requests::Board { board, query: BoardQuery::Top { count: 10 } };
+                    let rows = client.lines(&top).expect("a response");
                     let printed: Vec<(String, i64)> = entries(rows.into_iter().skip(1).collect())
                         .into_iter()
                         .map(|entry| (entry.name, entry.at.raw_score))

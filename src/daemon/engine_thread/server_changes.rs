@@ -2,8 +2,10 @@
 //! has one line for each request that changed something.
 
 use super::EngineThread;
-use super::requests::{RequestResult, admin_error};
-use crate::api::{ChangeOutcome, Row, ServerChange};
+use super::change::{Change, ChangeError};
+use crate::api::requests::{
+    Boost, ChangeOutcome, Greylist, ServerChange, ServersAdd, ServersRemove, ServersTag, ServersTrust,
+};
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
 use crate::model::calendar::{DAY_MS, HOUR_MS, utc};
 use crate::model::server::ScreenReason;
@@ -15,10 +17,11 @@ const FORGOTTEN_MS: i64 = 30 * DAY_MS;
 /// Silent servers that are removed at once: some milliseconds.
 const SILENT_REMOVED_MAX: usize = 500;
 
-impl EngineThread {
-    pub(super) fn add_servers(&mut self, urls: &[String], tags: &[String], import: bool, now_ms: i64) -> Vec<Row> {
-        let t_ms = self.begin_command(now_ms);
-        let changes: Vec<ServerChange> = urls.iter().map(|url| self.add(url, tags, import, t_ms)).collect();
+impl Change for ServersAdd {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Vec<ServerChange>, ChangeError> {
+        let ServersAdd { urls, tags, import } = self;
+        let t_ms = thread.begin_command(now_ms);
+        let changes: Vec<ServerChange> = urls.iter().map(|url| thread.add(url, tags, *import, t_ms)).collect();
         let count = |wanted| changes.iter().filter(|change| change.outcome == wanted).count();
         let outcomes = [ChangeOutcome::Added, ChangeOutcome::Restored, ChangeOutcome::Tagged];
         let [added, restored, tagged] = outcomes.map(count);
@@ -28,9 +31,30 @@ impl EngineThread {
         if let Some(servers) = list_servers(&changes, &[ChangeOutcome::ScanRequested]) {
             tracing::info!(servers, "servers that do not answer were added again and are scanned");
         }
-        changes.into_iter().map(Row::Change).collect()
+        Ok(changes)
     }
+}
 
+impl Change for ServersRemove {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Vec<ServerChange>, ChangeError> {
+        let t_ms = thread.begin_command(now_ms);
+        Ok(self.urls.iter().map(|url| thread.remove_server(url, t_ms)).collect())
+    }
+}
+
+impl Change for ServersTag {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Vec<ServerChange>, ChangeError> {
+        let ServersTag { urls, add, remove } = self;
+        let t_ms = thread.begin_command(now_ms);
+        let changes: Vec<ServerChange> = urls.iter().map(|url| thread.tag(url, add, remove, t_ms)).collect();
+        if let Some(servers) = list_servers(&changes, &[ChangeOutcome::Tagged]) {
+            tracing::info!(servers, add = add.join(", "), remove = remove.join(", "), "tags of servers changed");
+        }
+        Ok(changes)
+    }
+}
+
+impl EngineThread {
     fn add(&mut self, text: &str, tags: &[String], import: bool, t_ms: i64) -> ServerChange {
         let refuse = |reason: String| change(text, ChangeOutcome::Refused, Some(reason));
         let url = match crate::proto::parse_server_url(text) {
@@ -109,17 +133,12 @@ impl EngineThread {
         }
     }
 
-    pub(super) fn remove_servers(&mut self, urls: &[String], now_ms: i64) -> Vec<Row> {
-        let t_ms = self.begin_command(now_ms);
-        urls.iter().map(|url| self.remove_server(url, t_ms)).collect()
-    }
-
-    fn remove_server(&mut self, text: &str, t_ms: i64) -> Row {
+    fn remove_server(&mut self, text: &str, t_ms: i64) -> ServerChange {
         let url = match ServerUrl::parse(text) {
             Ok(url) => url,
-            Err(error) => return Row::Change(change(text, ChangeOutcome::Refused, Some(error.to_string()))),
+            Err(error) => return change(text, ChangeOutcome::Refused, Some(error.to_string())),
         };
-        Row::Change(match self.state.engine.remove_server(&url) {
+        match self.state.engine.remove_server(&url) {
             Ok(server) => {
                 // Its scans are no longer reported.
                 self.rescans.cancel(server);
@@ -128,22 +147,7 @@ impl EngineThread {
                 change(url, ChangeOutcome::Removed, None)
             }
             Err(error) => not_changed(url, error),
-        })
-    }
-
-    pub(super) fn tag_servers(
-        &mut self,
-        urls: &[ServerUrl],
-        add: &[String],
-        remove: &[String],
-        now_ms: i64,
-    ) -> Vec<Row> {
-        let t_ms = self.begin_command(now_ms);
-        let changes: Vec<ServerChange> = urls.iter().map(|url| self.tag(url, add, remove, t_ms)).collect();
-        if let Some(servers) = list_servers(&changes, &[ChangeOutcome::Tagged]) {
-            tracing::info!(servers, add = add.join(", "), remove = remove.join(", "), "tags of servers changed");
         }
-        changes.into_iter().map(Row::Change).collect()
     }
 
     fn tag(&mut self, url: &ServerUrl, add: &[String], remove: &[String], t_ms: i64) -> ServerChange {
@@ -170,19 +174,22 @@ impl EngineThread {
             tags => format!("it has {}", tag_list(tags)),
         }
     }
+}
 
-    pub(super) fn greylist(&mut self, url: &ServerUrl, reason: Option<&str>, now_ms: i64) -> RequestResult {
-        let t_ms = self.begin_command(now_ms);
-        let done = self.state.engine.greylist(url, reason.map(str::to_owned)).map_err(admin_error)?;
-        let (outcome, reason) = match (done, reason) {
+impl Change for Greylist {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<ServerChange, ChangeError> {
+        let url = &self.url;
+        let t_ms = thread.begin_command(now_ms);
+        let done = thread.state.engine.greylist(url, self.reason.clone())?;
+        let (outcome, reason) = match (done, self.reason.as_deref()) {
             (Greylisted::Changed, Some(reason)) => {
                 tracing::info!(%url, reason, "server greylisted");
-                self.record_command(t_ms, AdminCommand::Greylist { server: url.clone(), reason: reason.to_owned() });
+                thread.record_command(t_ms, AdminCommand::Greylist { server: url.clone(), reason: reason.to_owned() });
                 (ChangeOutcome::Greylisted, Some(reason))
             }
             (Greylisted::Changed, None) => {
                 tracing::info!(%url, "server removed from the greylist");
-                self.record_command(t_ms, AdminCommand::Lift { server: url.clone() });
+                thread.record_command(t_ms, AdminCommand::Lift { server: url.clone() });
                 (ChangeOutcome::Lifted, None)
             }
             (Greylisted::Unchanged, Some(_)) => {
@@ -190,11 +197,14 @@ impl EngineThread {
             }
             (Greylisted::Unchanged, None) => (ChangeOutcome::Unchanged, Some("it is not greylisted")),
         };
-        Ok(vec![Row::Change(change(url, outcome, reason.map(str::to_owned)))])
+        Ok(change(url, outcome, reason.map(str::to_owned)))
     }
+}
 
-    pub(super) fn boost(&mut self, url: &ServerUrl, for_s: u32, now_ms: i64) -> RequestResult {
-        let (outcome, reason) = match self.state.engine.boost(url, for_s, now_ms).map_err(admin_error)? {
+impl Change for Boost {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<ServerChange, ChangeError> {
+        let Boost { url, for_s } = self;
+        let (outcome, reason) = match thread.state.engine.boost(url, *for_s, now_ms)? {
             Boosted::Until(until_ms) => {
                 let until = utc(until_ms);
                 tracing::info!(%url, for_s, until, "server boosted");
@@ -206,28 +216,25 @@ impl EngineThread {
             }
             Boosted::WasNotBoosted => (ChangeOutcome::Unchanged, Some("it is not boosted".to_owned())),
         };
-        Ok(vec![Row::Change(change(url, outcome, reason))])
+        Ok(change(url, outcome, reason))
     }
+}
 
-    pub(super) fn trust(
-        &mut self,
-        url: &ServerUrl,
-        except: &[ScreenReason],
-        revoke: &[ScreenReason],
-        now_ms: i64,
-    ) -> RequestResult {
-        let t_ms = self.begin_command(now_ms);
-        let changed = self.state.engine.trust_server(url, except, revoke).map_err(admin_error)?;
+impl Change for ServersTrust {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<ServerChange, ChangeError> {
+        let ServersTrust { url, except, revoke } = self;
+        let t_ms = thread.begin_command(now_ms);
+        let changed = thread.state.engine.trust_server(url, except, revoke)?;
         let names = |reasons: &[ScreenReason]| reasons.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
-        let exempt = names(&self.state.engine.exempt_checks(url));
+        let exempt = names(&thread.state.engine.exempt_checks(url));
         let now = if exempt.is_empty() { "all checks apply to it".to_owned() } else { format!("exempt from {exempt}") };
         if changed {
             tracing::info!(%url, except = names(except), revoke = names(revoke), "screening of a server changed");
-            let [except, revoke] = [except, revoke].map(<[ScreenReason]>::to_vec);
-            self.record_command(t_ms, AdminCommand::Trust { server: url.clone(), except, revoke });
+            let [except, revoke] = [except, revoke].map(Vec::clone);
+            thread.record_command(t_ms, AdminCommand::Trust { server: url.clone(), except, revoke });
         }
         let outcome = if changed { ChangeOutcome::Trusted } else { ChangeOutcome::Unchanged };
-        Ok(vec![Row::Change(change(url, outcome, Some(now)))])
+        Ok(change(url, outcome, Some(now)))
     }
 }
 

@@ -1,12 +1,11 @@
-//! Validates requests before anything is read or changed: sizes and numeric ranges. The daemon and
-//! the offline reader share this module, so both refuse the same requests.
+//! Checks of the fields of requests: sizes and ranges of numbers.
 
-use super::request::Request;
 use crate::board::window::TIME_MS_MAX;
-use crate::limits::BOOST_S_MAX;
 use crate::limits::TAGS_MAX;
 use crate::model::row::Ranking;
-use crate::model::view::board::{BoardQuery, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds};
+use crate::model::view::board::{BoardQuery, PlayerSelector, RankingWeight, ScoreBounds};
+
+type Checked = Result<(), String>;
 
 /// Most URLs in one request; 1,000 of the longest stay below a third of
 /// `limits::REQUEST_BODY_BYTES_MAX`. A client with more URLs sends several requests.
@@ -47,141 +46,118 @@ pub fn check_tag(tag: &str) -> Option<String> {
     None
 }
 
-/// Returns the error of a request with an invalid value, or too many URLs, tags or rows; `None` if there is none. It is
-/// checked before anything is done.
-pub fn check(request: &Request) -> Option<String> {
-    match request {
-        Request::ServersAdd { urls: added, tags: new, .. } => {
-            urls(added.len()).or_else(|| tags(new.len())).or_else(|| invalid_tag(new))
-        }
-        Request::ServersRemove { urls: removed } => urls(removed.len()),
-        Request::ServersTag { urls: tagged, add, remove } => {
-            urls(tagged.len()).or_else(|| tags(add.len().max(remove.len()))).or_else(|| invalid_tag(add))
-        }
-        Request::Top { count, .. } => rows(*count),
-        Request::Board { board, query } => time("at_ms", board.at_ms).or_else(|| board_query(query)),
-        Request::Boards { boards, query } => time("at_ms", boards.at_ms).or_else(|| board_query(query)),
-        Request::Standings { boards, rankings, .. } => {
-            let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
-            time("at_ms", boards.at_ms).or_else(|| duplicate.map(|i| duplicate_ranking(rankings[i])))
-        }
-        Request::Fused { boards, rankings, k, query } => time("at_ms", boards.at_ms)
-            .or_else(|| weights(rankings))
-            .or_else(|| k.filter(|k| !(0.0..=K_MAX).contains(k)).map(|k| format!("k is {k}; expected 0 to {K_MAX}")))
-            .or_else(|| match query {
-                FusedQuery::Top { count } => rows(*count),
-                FusedQuery::Players { players } => list(players),
-            }),
-        Request::ServersPage { count, .. }
-        | Request::ServersSearch { count, .. }
-        | Request::PlayerSearch { count, .. }
-        | Request::Maps { count, .. } => rows(*count),
-        Request::PlayerNames { player_keys } => rows(player_keys.len().try_into().unwrap_or(u32::MAX)),
-        Request::Series { game: Some(_), tag: Some(_) } => Some("expected only one of game and tag".to_owned()),
-        Request::WindowsDelete { before_ms } => time("before_ms", Some(*before_ms)),
-        Request::Boost { for_s, .. } => {
-            (*for_s > BOOST_S_MAX).then(|| format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds"))
-        }
-        _ => None,
-    }
+/// Fails with the problem if there is one.
+fn ok_unless(is_wrong: bool, problem: impl FnOnce() -> String) -> Checked {
+    if is_wrong { Err(problem()) } else { Ok(()) }
 }
 
-fn urls(len: usize) -> Option<String> {
-    (len > URLS_PER_REQUEST_MAX).then(|| format!("{len} URLs; at most {URLS_PER_REQUEST_MAX} in one request"))
+/// Whether there are few enough URLs.
+pub(super) fn urls(len: usize) -> Checked {
+    ok_unless(len > URLS_PER_REQUEST_MAX, || format!("{len} URLs; at most {URLS_PER_REQUEST_MAX} in one request"))
 }
 
-fn tags(len: usize) -> Option<String> {
-    (len > TAGS_MAX).then(|| format!("{len} tags; at most {TAGS_MAX}"))
+/// Whether there are few enough tags.
+pub(super) fn tag_count(len: usize) -> Checked {
+    ok_unless(len > TAGS_MAX, || format!("{len} tags; at most {TAGS_MAX}"))
 }
 
-fn invalid_tag(tags: &[String]) -> Option<String> {
-    tags.iter().find_map(|tag| check_tag(tag))
+/// Whether each of these tags may be assigned.
+pub(super) fn tags(tags: &[String]) -> Checked {
+    tag_count(tags.len())?;
+    tags.iter().find_map(|tag| check_tag(tag)).map_or(Ok(()), Err)
 }
 
-fn time(name: &str, t_ms: Option<i64>) -> Option<String> {
-    let t_ms = t_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms))?;
-    Some(format!("{name} is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}"))
+/// A time in Unix ms.
+pub(super) fn time(name: &str, t_ms: Option<i64>) -> Checked {
+    let wrong = t_ms.filter(|t_ms| !(0..=TIME_MS_MAX).contains(t_ms));
+    wrong.map_or(Ok(()), |t_ms| Err(format!("{name} is {t_ms}; expected Unix milliseconds from 0 to {TIME_MS_MAX}")))
 }
 
-fn board_query(query: &BoardQuery) -> Option<String> {
+pub(super) fn board_query(query: &BoardQuery) -> Checked {
     match query {
-        BoardQuery::Size {} | BoardQuery::Standing { .. } => None,
+        BoardQuery::Size {} | BoardQuery::Standing { .. } => Ok(()),
         BoardQuery::Top { count } | BoardQuery::Bottom { count } => rows(*count),
         BoardQuery::Around { count, .. } => rows(*count),
         BoardQuery::After { count, .. } | BoardQuery::Before { count, .. } => rows(*count),
         BoardQuery::At { position: at } => position(*at),
-        BoardQuery::Page { position: at, count } => position(*at).or_else(|| rows(*count)),
+        BoardQuery::Page { position: at, count } => position(*at).and_then(|()| rows(*count)),
         BoardQuery::Range { scores, start, count } => {
-            bounds(scores).or_else(|| range_start(*start)).or_else(|| rows(*count))
+            bounds(scores)?;
+            ok_unless(*start == 0, || "start is 0; entries of a range are counted from 1".to_owned())?;
+            rows(*count)
         }
         BoardQuery::Count { scores } => bounds(scores),
         BoardQuery::PositionFor { score } => number(*score),
-        BoardQuery::Positions { players } => list(players),
+        BoardQuery::Positions { players: list } => players(list),
     }
 }
 
-fn rows(count: u32) -> Option<String> {
+/// The number of rows of an answer.
+pub(super) fn rows(count: u32) -> Checked {
     let is_valid = (1..=ROWS_PER_RESPONSE_MAX).contains(&count);
-    (!is_valid).then(|| format!("count is {count}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
+    ok_unless(!is_valid, || format!("count is {count}; expected 1 to {ROWS_PER_RESPONSE_MAX}"))
 }
 
-fn position(position: u32) -> Option<String> {
-    (position == 0).then(|| "position is 0; positions are from 1".to_owned())
+fn position(position: u32) -> Checked {
+    ok_unless(position == 0, || "position is 0; positions are from 1".to_owned())
 }
 
-fn range_start(start: u32) -> Option<String> {
-    (start == 0).then(|| "start is 0; entries of a range are counted from 1".to_owned())
-}
-
-fn list(players: &[PlayerSelector]) -> Option<String> {
+pub(super) fn players(players: &[PlayerSelector]) -> Checked {
     let is_valid = (1..=QUERY_PLAYERS_MAX).contains(&players.len());
-    (!is_valid).then(|| format!("{} players; expected 1 to {QUERY_PLAYERS_MAX}", players.len()))
+    ok_unless(!is_valid, || format!("{} players; expected 1 to {QUERY_PLAYERS_MAX}", players.len()))
 }
 
-fn number(score: f64) -> Option<String> {
-    (!score.is_finite()).then(|| format!("score is {score}; expected a number"))
+fn number(score: f64) -> Checked {
+    ok_unless(!score.is_finite(), || format!("score is {score}; expected a number"))
 }
 
-fn bounds(scores: &ScoreBounds) -> Option<String> {
+fn bounds(scores: &ScoreBounds) -> Checked {
     let ScoreBounds { at_least, above, at_most, below } = *scores;
-    if at_least.is_some() && above.is_some() {
-        return Some("at_least and above are both the low end of a range; give one".to_owned());
-    }
-    if at_most.is_some() && below.is_some() {
-        return Some("at_most and below are both the high end of a range; give one".to_owned());
-    }
-    [at_least, above, at_most, below].into_iter().flatten().find_map(number)
+    ok_unless(at_least.is_some() && above.is_some(), || {
+        "at_least and above are both the low end of a range; give one".to_owned()
+    })?;
+    ok_unless(at_most.is_some() && below.is_some(), || {
+        "at_most and below are both the high end of a range; give one".to_owned()
+    })?;
+    [at_least, above, at_most, below].into_iter().flatten().try_for_each(number)
 }
 
-fn duplicate_ranking(ranking: Ranking) -> String {
-    format!("ranking {} is named twice", ranking.name())
+/// Whether each ranking is named once.
+pub(super) fn rankings(rankings: &[Ranking]) -> Checked {
+    let duplicate = (1..rankings.len()).find(|&i| rankings[..i].contains(&rankings[i]));
+    duplicate.map_or(Ok(()), |i| Err(format!("ranking {} is named twice", rankings[i].name())))
 }
 
-fn weights(rankings: &[RankingWeight]) -> Option<String> {
-    for (i, weighted) in rankings.iter().enumerate() {
-        let name = weighted.ranking.name();
-        if rankings[..i].iter().any(|earlier| earlier.ranking == weighted.ranking) {
-            return Some(duplicate_ranking(weighted.ranking));
-        }
-        // With weights further apart, the smaller ones would be lost to rounding in the sum.
-        if !(1e-6..=1e6).contains(&weighted.weight) {
-            return Some(format!("the weight of {name} is {}; expected 0.000001 to 1000000", weighted.weight));
-        }
-    }
-    None
+pub(super) fn weights(weights: &[RankingWeight]) -> Checked {
+    let named: Vec<Ranking> = weights.iter().map(|weighted| weighted.ranking).collect();
+    rankings(&named)?;
+    // With weights further apart, the smaller ones would be lost to rounding in the sum.
+    let wrong = weights.iter().find(|weighted| !(1e-6..=1e6).contains(&weighted.weight));
+    wrong.map_or(Ok(()), |RankingWeight { ranking, weight }| {
+        Err(format!("the weight of {} is {weight}; expected 0.000001 to 1000000", ranking.name()))
+    })
+}
+
+/// The `k` of a fused query.
+pub(super) fn k(k: Option<f64>) -> Checked {
+    let wrong = k.filter(|k| !(0.0..=K_MAX).contains(k));
+    wrong.map_or(Ok(()), |k| Err(format!("k is {k}; expected 0 to {K_MAX}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{COMMANDS, decode_request, encode_request, path_of};
+    use crate::api::requests::{Board, Fused};
+    use crate::api::{REQUESTS, Request, decode, encode};
+    use crate::model::view::board::FusedQuery;
 
     /// Returns the validation error of a request with these JSON fields.
     #[track_caller]
     fn validation_error(body: &str) -> Option<String> {
         let (command, fields) = body.split_once(',').unwrap_or((body, ""));
         let command = command.trim_start_matches("\"cmd\":\"").trim_end_matches('"');
-        decode_request(command, format!("{{{fields}}}").as_bytes()).err().map(|error| error.message)
+        let request = REQUESTS.iter().find(|request| request.name == command).expect("a request");
+        (request.check)(format!("{{{fields}}}").as_bytes()).err().map(|error| error.message)
     }
 
     fn board(query: &str) -> Option<String> {
@@ -211,6 +187,7 @@ mod tests {
 
     #[test]
     fn invalid_board_query_error_names_expected_range() {
+        assert!(number(f64::NAN).is_err() && number(f64::INFINITY).is_err());
         for (query, want) in [
             (r#"{"top":{"count":0}}"#, "count is 0; expected 1 to 10000"),
             (r#"{"before":{"cursor":"A","count":10001}}"#, "count is 10001"),
@@ -223,7 +200,6 @@ mod tests {
             let error = board(query).expect(query);
             assert!(error.contains(want), "{query}: {error}");
         }
-        assert!(number(f64::NAN).is_some() && number(f64::INFINITY).is_some());
         let fused = |rest: &str| validation_error(&format!(r#""cmd":"fused","boards":{{"scope":"tag:pro"}},{rest}"#));
         let top = r#""query":{"top":{"count":3}}"#;
         assert_eq!(fused(top), None);
@@ -242,14 +218,14 @@ mod tests {
     #[test]
     fn longest_player_list_fits_one_request() {
         let name = PlayerSelector::Name("\"".repeat(crate::limits::NAME_BYTES_MAX));
-        let request = Request::Fused {
+        let request = Fused {
             boards: serde_json::from_str(r#"{"scope":"tag:pro"}"#).expect("a scope"),
             rankings: Vec::new(),
             k: None,
             query: FusedQuery::Players { players: vec![name; QUERY_PLAYERS_MAX] },
         };
-        assert!(encode_request(&request).1.len() < crate::limits::REQUEST_BODY_BYTES_MAX);
-        assert_eq!(check(&request), None);
+        assert!(encode(&request).1.len() < crate::limits::REQUEST_BODY_BYTES_MAX);
+        assert_eq!(request.check(), Ok(()));
     }
 
     #[test]
@@ -259,10 +235,8 @@ mod tests {
             score = score.next_up() * 1.000_001;
             let query = BoardQuery::PositionFor { score };
             let board = serde_json::from_str(r#"{"scope":"server:quake3://a:1","ranking":"elo"}"#).expect("a board");
-            let request = Request::Board { board, query };
-            let (path, body) = encode_request(&request);
-            let command = COMMANDS.into_iter().find(|command| path_of(command) == path).expect("a command");
-            assert_eq!(decode_request(command, body.as_bytes()), Ok(request));
+            let request = Board { board, query };
+            assert_eq!(decode(encode(&request).1.as_bytes()), Ok(request));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The answer to a request of an admin, as JSON lines: sent while it is computed.
 
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -7,11 +8,10 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
-use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::api::{AnswerLine, ApiError, ErrorCode, Notes, Progress, json};
+use crate::api::{AnswerLine, ApiError, ErrorCode, Line, Notes, Progress, json};
 use crate::web::problem::Problem;
 
 /// Lines that wait for the connection.
@@ -39,25 +39,37 @@ enum Part {
     End(Result<Vec<String>, ApiError>),
 }
 
-/// Sends the rows of one answer.
+/// Sends the lines of one answer.
 #[derive(Clone, Debug)]
-pub struct Rows {
-    parts: mpsc::Sender<Part>,
+pub struct LineSender(mpsc::Sender<Part>);
+
+impl LineSender {
+    /// For the lines of a type.
+    pub fn of<L: Line>(self) -> Lines<L> {
+        Lines { sender: self, line: PhantomData }
+    }
+
+    async fn send(&self, part: Part) -> Result<(), Disconnected> {
+        self.0.send(part).await.map_err(|_| Disconnected)
+    }
 }
 
-impl Rows {
-    /// Sends a row. Waits for a slow client.
-    pub async fn row(&self, row: impl Serialize) -> Result<(), Disconnected> {
-        self.send(Part::Line(json::to_vec(&row))).await
+/// Sends the lines of one answer, which have this type.
+#[derive(Clone, Debug)]
+pub struct Lines<L> {
+    sender: LineSender,
+    line: PhantomData<fn(L)>,
+}
+
+impl<L: Line> Lines<L> {
+    /// Waits for a slow client.
+    pub async fn send(&self, line: L) -> Result<(), Disconnected> {
+        self.sender.send(Part::Line(line.to_json())).await
     }
 
     /// Says that the request is being worked on.
     pub async fn progress(&self, progress: Progress) -> Result<(), Disconnected> {
-        self.row(AnswerLine::Progress(progress)).await
-    }
-
-    async fn send(&self, part: Part) -> Result<(), Disconnected> {
-        self.parts.send(part).await.map_err(|_| Disconnected)
+        self.sender.send(Part::Line(json::to_vec(&AnswerLine::Progress(progress)))).await
     }
 }
 
@@ -76,25 +88,25 @@ impl Drop for Work {
     }
 }
 
-/// Answers with the rows that `work` sends; it returns notes for the admin. `changes`: the work goes on when the client
+/// Answers with the lines that `work` sends; it returns notes for the admin. `changes`: the work goes on when the client
 /// disconnects.
-pub(super) async fn answer<F>(changes: bool, work: impl FnOnce(Rows) -> F) -> Response
+pub(super) async fn answer<F>(changes: bool, work: impl FnOnce(LineSender) -> F) -> Response
 where
     F: Future<Output = Result<Vec<String>, ApiError>> + Send + 'static,
 {
     let (parts, mut received) = mpsc::channel(LINES_QUEUED_MAX);
-    let rows = Rows { parts };
-    let working = work(rows.clone());
+    let sender = LineSender(parts);
+    let working = work(sender.clone());
     let task = tokio::spawn(async move {
         let end = working.await;
-        _ = rows.send(Part::End(end)).await;
+        _ = sender.send(Part::End(end)).await;
     });
     let work = Work { task, changes };
     // An error without rows has a status.
     match received.recv().await {
         Some(Part::End(Err(error))) => Problem::for_admin(error).into_response(),
         first => {
-            let body = Lines { first, received, _work: work, is_complete: false };
+            let body = AnswerBody { first, received, _work: work, is_complete: false };
             // Many small rows are written at once.
             let chunks = body.ready_chunks(LINES_QUEUED_MAX).flat_map(|lines| futures_util::stream::iter(join(lines)));
             let headers = [(CONTENT_TYPE, "application/jsonl"), (CACHE_CONTROL, "no-store")];
@@ -129,14 +141,14 @@ fn join(lines: Vec<Result<Vec<u8>, Incomplete>>) -> Vec<Result<Bytes, Incomplete
 }
 
 /// The lines of an answer.
-struct Lines {
+struct AnswerBody {
     first: Option<Part>,
     received: mpsc::Receiver<Part>,
     _work: Work,
     is_complete: bool,
 }
 
-impl Stream for Lines {
+impl Stream for AnswerBody {
     type Item = Result<Vec<u8>, Incomplete>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -1,6 +1,63 @@
-//! Rows of the commands that compare the archive with the state, and write it again.
+//! The archive in MySQL: comparisons with the state, and writing it again.
 
 use serde::{Deserialize, Serialize};
+
+use crate::api::access::{Access, Permission};
+use crate::api::answer::{Answer, kinds, lines};
+use crate::api::request::Request;
+
+kinds! {
+    ResendRow: "archive_resend";
+}
+
+/// Writes all rows of kept weeks to the archive again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveResend {
+    /// Without them, everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weeks: Option<WeekRange>,
+    /// Everything, also to an archive that another copy of the state has written, or that is older than the state.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub take_over: bool,
+}
+
+impl Request for ArchiveResend {
+    const NAME: &'static str = "archive.resend";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = ResendRow;
+}
+
+/// Compares kept weeks in the archive with the state. The answer has the first 5,000 differences, then the result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveVerify {
+    /// Without them, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weeks: Option<WeekRange>,
+}
+
+impl Request for ArchiveVerify {
+    const NAME: &'static str = "archive.verify";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = Vec<VerifyLine>;
+}
+
+lines! {
+    /// A line of a comparison.
+    VerifyLine {
+        ArchiveDifference(Box<ArchiveDifference>),
+        ArchiveVerified(VerifyRow),
+    }
+}
+
+impl Answer for Vec<VerifyLine> {
+    type Line = VerifyLine;
+
+    fn lines(self) -> impl Iterator<Item = VerifyLine> + Send {
+        self.into_iter()
+    }
+}
 
 /// Weeks from the first through the last, as ISO labels such as `2026-W47`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,143 @@
+//! The answers to requests: JSON lines, each an object with its `kind`.
+
+use serde::Serialize;
+use serde::de::{DeserializeOwned, Error};
+
+use super::json;
+
+/// An answer.
+pub trait Answer: Send + 'static {
+    type Line: Line;
+
+    fn lines(self) -> impl Iterator<Item = Self::Line> + Send;
+}
+
+/// A line of an answer.
+pub trait Line: Sized + Send + 'static {
+    /// Without the end of the line.
+    fn to_json(&self) -> Vec<u8>;
+
+    fn parse(line: &[u8]) -> Result<Self, serde_json::Error>;
+}
+
+/// What has its own kind of line.
+pub trait Kind: Serialize + DeserializeOwned + Send + 'static {
+    /// Such as `server`.
+    const KIND: &'static str;
+}
+
+/// An object with its kind.
+#[derive(Debug, Serialize)]
+pub struct Tagged<'a, T> {
+    kind: &'static str,
+    #[serde(flatten)]
+    row: &'a T,
+}
+
+impl<'a, T: Kind> From<&'a T> for Tagged<'a, T> {
+    fn from(row: &'a T) -> Tagged<'a, T> {
+        Tagged { kind: T::KIND, row }
+    }
+}
+
+impl<T: Kind> Line for T {
+    fn to_json(&self) -> Vec<u8> {
+        json::to_vec(&Tagged::from(self))
+    }
+
+    fn parse(line: &[u8]) -> Result<T, serde_json::Error> {
+        if !has_kind(line, T::KIND) {
+            return Err(serde_json::Error::custom(format!("a line that is not of the kind {}", T::KIND)));
+        }
+        serde_json::from_slice(line)
+    }
+}
+
+/// Whether a line begins with this kind, as [`Tagged`] writes it.
+pub(super) fn has_kind(line: &[u8], kind: &str) -> bool {
+    let rest = line.strip_prefix(b"{\"kind\":\"").and_then(|rest| rest.strip_prefix(kind.as_bytes()));
+    rest.is_some_and(|rest| rest.first() == Some(&b'"'))
+}
+
+/// The kinds of lines that are always alone or among equal ones.
+macro_rules! kinds {
+    ($($row:ty: $kind:literal;)*) => { $(
+        impl crate::api::answer::Kind for $row {
+            const KIND: &'static str = $kind;
+        }
+    )* };
+}
+pub(super) use kinds;
+
+/// Answers with several kinds of lines.
+macro_rules! lines {
+    ($($(#[$doc:meta])* $name:ident { $($kind:ident($row:ty),)* })*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum $name {
+            $($kind($row),)*
+        }
+
+        impl crate::api::answer::Line for $name {
+            fn to_json(&self) -> Vec<u8> {
+                crate::api::json::to_vec(self)
+            }
+
+            fn parse(line: &[u8]) -> Result<$name, serde_json::Error> {
+                serde_json::from_slice(line)
+            }
+        }
+    )* };
+}
+pub(super) use lines;
+
+impl<T: Kind> Answer for T {
+    type Line = T;
+
+    fn lines(self) -> impl Iterator<Item = T> + Send {
+        std::iter::once(self)
+    }
+}
+
+impl<T: Kind> Answer for Vec<T> {
+    type Line = T;
+
+    fn lines(self) -> impl Iterator<Item = T> + Send {
+        self.into_iter()
+    }
+}
+
+impl<T: Kind> Answer for Option<T> {
+    type Line = T;
+
+    fn lines(self) -> impl Iterator<Item = T> + Send {
+        self.into_iter()
+    }
+}
+
+/// The answer to a request without a result, besides notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done;
+
+/// No answer has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoLine {}
+
+impl Answer for Done {
+    type Line = NoLine;
+
+    fn lines(self) -> impl Iterator<Item = NoLine> + Send {
+        std::iter::empty()
+    }
+}
+
+impl Line for NoLine {
+    fn to_json(&self) -> Vec<u8> {
+        match *self {}
+    }
+
+    fn parse(_: &[u8]) -> Result<NoLine, serde_json::Error> {
+        Err(serde_json::Error::custom("a line where none is expected"))
+    }
+}

@@ -1,0 +1,308 @@
+//! Boards of rankings, and their windows.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::api::access::{Access, Permission};
+use crate::api::answer::{Answer, kinds, lines};
+use crate::api::checks;
+use crate::api::error::ApiError;
+use crate::api::host::Host;
+use crate::api::request::{Read, Request};
+use crate::board::window;
+use crate::model::row::Ranking;
+use crate::model::url::ServerUrl;
+use crate::model::view::board::{
+    BoardAnswer, BoardEntryView, BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedAnswer,
+    FusedHead, FusedQuery, FusedView, MissingPlayer, PlayerSelector, PositionForView, RankingWeight, StandingView,
+    StandingsView, WindowSummary, WindowView,
+};
+use crate::model::view::{self, Correction};
+
+kinds! {
+    view::Top: "top";
+    StandingsView: "standings";
+    WindowSummary: "window";
+    WindowView: "window_deleted";
+    BoardHead: "board_head";
+    BoardEntryView: "entry";
+}
+
+/// The best players of a server in a week.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Top {
+    pub server: ServerUrl,
+    pub ranking: Ranking,
+    /// Such as `2026-W47`; without it, the running week.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub week: Option<String>,
+    /// Most players.
+    pub count: u32,
+}
+
+impl Request for Top {
+    const NAME: &'static str = "top";
+    const ACCESS: Access = Access::Read;
+    type Answer = view::Top;
+
+    fn check(&self) -> Result<(), String> {
+        checks::rows(self.count)
+    }
+}
+
+impl Read for Top {
+    fn answer(&self, host: &dyn Host) -> Result<view::Top, ApiError> {
+        let Top { server, ranking, week, count } = self;
+        Ok(host.read(|view| view.engine.top(view.reader, server, *ranking, week.as_deref(), *count as usize))??)
+    }
+}
+
+/// A query of one board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Board {
+    pub board: BoardSelector,
+    pub query: BoardQuery,
+}
+
+impl Request for Board {
+    const NAME: &'static str = "board";
+    const ACCESS: Access = Access::Read;
+    type Answer = BoardAnswer;
+
+    fn check(&self) -> Result<(), String> {
+        checks::time("at_ms", self.board.at_ms)?;
+        checks::board_query(&self.query)
+    }
+}
+
+impl Read for Board {
+    fn boards(&self) -> Option<BoardsSelector> {
+        Some(self.board.boards())
+    }
+
+    fn answer(&self, host: &dyn Host) -> Result<BoardAnswer, ApiError> {
+        Ok(host.read(|view| view.engine.query_board(view.reader, &self.board, &self.query))??)
+    }
+}
+
+/// The same query of the boards of all rankings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boards {
+    pub boards: BoardsSelector,
+    pub query: BoardQuery,
+}
+
+impl Request for Boards {
+    const NAME: &'static str = "boards";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<BoardAnswer>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::time("at_ms", self.boards.at_ms)?;
+        checks::board_query(&self.query)
+    }
+}
+
+impl Read for Boards {
+    fn boards(&self) -> Option<BoardsSelector> {
+        Some(self.boards.clone())
+    }
+
+    fn answer(&self, host: &dyn Host) -> Result<Vec<BoardAnswer>, ApiError> {
+        Ok(host.read(|view| view.engine.query_boards(view.reader, &self.boards, &self.query))??)
+    }
+}
+
+/// A player on the boards of several rankings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standings {
+    pub boards: BoardsSelector,
+    pub player: PlayerSelector,
+    /// Without them, all five.
+    #[serde(default)]
+    pub rankings: Vec<Ranking>,
+}
+
+impl Request for Standings {
+    const NAME: &'static str = "standings";
+    const ACCESS: Access = Access::Read;
+    type Answer = StandingsView;
+
+    fn check(&self) -> Result<(), String> {
+        checks::time("at_ms", self.boards.at_ms)?;
+        checks::rankings(&self.rankings)
+    }
+}
+
+impl Read for Standings {
+    fn boards(&self) -> Option<BoardsSelector> {
+        Some(self.boards.clone())
+    }
+
+    fn answer(&self, host: &dyn Host) -> Result<StandingsView, ApiError> {
+        let rankings = if self.rankings.is_empty() { &Ranking::ALL[..] } else { &self.rankings };
+        Ok(host.read(|view| view.engine.standings(view.reader, &self.boards, rankings, &self.player))??)
+    }
+}
+
+/// Several rankings as one list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fused {
+    pub boards: BoardsSelector,
+    /// Without them, all five have equal weights.
+    #[serde(default)]
+    pub rankings: Vec<RankingWeight>,
+    /// Without it, 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<f64>,
+    pub query: FusedQuery,
+}
+
+impl Request for Fused {
+    const NAME: &'static str = "fused";
+    const ACCESS: Access = Access::Read;
+    type Answer = FusedAnswer;
+
+    fn check(&self) -> Result<(), String> {
+        checks::time("at_ms", self.boards.at_ms)?;
+        checks::weights(&self.rankings)?;
+        checks::k(self.k)?;
+        match &self.query {
+            FusedQuery::Top { count } => checks::rows(*count),
+            FusedQuery::Players { players } => checks::players(players),
+        }
+    }
+}
+
+impl Read for Fused {
+    fn boards(&self) -> Option<BoardsSelector> {
+        Some(self.boards.clone())
+    }
+
+    fn answer(&self, host: &dyn Host) -> Result<FusedAnswer, ApiError> {
+        let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
+        let rankings = if self.rankings.is_empty() { &all[..] } else { &self.rankings };
+        Ok(host.read(|view| view.engine.fused(view.reader, &self.boards, rankings, self.k, &self.query))??)
+    }
+}
+
+lines! {
+    /// A line of a board.
+    BoardLine {
+        BoardHead(Box<BoardHead>),
+        Entry(BoardEntryView),
+        Absent(MissingPlayer),
+        Standing(StandingView),
+        PositionFor(PositionForView),
+    }
+
+    /// A line of a fused list.
+    FusedLine {
+        FusedHead(Box<FusedHead>),
+        Fused(FusedView),
+    }
+}
+
+impl Answer for BoardAnswer {
+    type Line = BoardLine;
+
+    fn lines(self) -> impl Iterator<Item = BoardLine> + Send {
+        let head = BoardLine::BoardHead(Box::new(self.head));
+        std::iter::once(head).chain(self.rows.into_iter().map(BoardLine::from))
+    }
+}
+
+impl Answer for Vec<BoardAnswer> {
+    type Line = BoardLine;
+
+    fn lines(self) -> impl Iterator<Item = BoardLine> + Send {
+        self.into_iter().flat_map(Answer::lines)
+    }
+}
+
+impl Answer for FusedAnswer {
+    type Line = FusedLine;
+
+    fn lines(self) -> impl Iterator<Item = FusedLine> + Send {
+        let head = FusedLine::FusedHead(Box::new(self.head));
+        std::iter::once(head).chain(self.players.into_iter().map(FusedLine::Fused))
+    }
+}
+
+impl From<BoardRow> for BoardLine {
+    fn from(row: BoardRow) -> BoardLine {
+        match row {
+            BoardRow::Entry(entry) => BoardLine::Entry(entry),
+            BoardRow::Absent(absent) => BoardLine::Absent(absent),
+            BoardRow::Standing(standing) => BoardLine::Standing(standing),
+            BoardRow::PositionFor(position) => BoardLine::PositionFor(position),
+        }
+    }
+}
+
+/// All windows, newest first, by type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    /// Also their sizes in the state directory, which requires reading all of it.
+    #[serde(default)]
+    pub bytes: bool,
+}
+
+impl Request for Windows {
+    const NAME: &'static str = "windows";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<WindowSummary>;
+}
+
+impl Read for Windows {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<WindowSummary>, ApiError> {
+        let mut windows = host.read(|view| view.engine.windows())?;
+        for listed in windows.iter_mut().filter(|_| self.bytes) {
+            if let Ok(window) = window::parse_label(&listed.window.window) {
+                listed.stored = Some(host.stored_size(window)?);
+            }
+        }
+        Ok(windows)
+    }
+}
+
+/// Deletes windows that ended before a time; weeks only if they are closed and archived.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowsDelete {
+    /// Unix ms.
+    pub before_ms: i64,
+}
+
+impl Request for WindowsDelete {
+    const NAME: &'static str = "windows.delete";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = Vec<WindowView>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::time("before_ms", Some(self.before_ms))
+    }
+}
+
+/// Replaces the rows of the running windows by those that follow from the log with the present settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowsRecompute {
+    /// Those that change a result, as the client expects them.
+    pub settings: Map<String, Value>,
+    /// Refuse what cannot be done, and do nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_check: bool,
+}
+
+impl Request for WindowsRecompute {
+    const NAME: &'static str = "windows.recompute";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = Option<Correction>;
+}

@@ -1,0 +1,80 @@
+//! The daemon itself: its backups and settings, and exports of whole weeks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::access::Access;
+use crate::api::answer::{Done, kinds};
+use crate::api::request::Request;
+use crate::model::restore::RestoreReport;
+use crate::model::view::export::ExportRow;
+
+kinds! {
+    BackupRow: "backup";
+    RestoredRow: "restored";
+    ExportRow: "export";
+}
+
+/// Writes a backup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backup {
+    /// Absolute; must not exist, or be empty.
+    pub dir: String,
+}
+
+impl Request for Backup {
+    const NAME: &'static str = "backup";
+    const ACCESS: Access = Access::Machine;
+    type Answer = BackupRow;
+}
+
+/// All rows of a week, in order of server URL, player name and game. The rows of one server are of one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    /// Such as `2026-W47`.
+    pub week: String,
+}
+
+impl Request for Export {
+    const NAME: &'static str = "export";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<ExportRow>;
+}
+
+/// Reads the configuration again. Changes and settings that need a restart are in the notes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reload {}
+
+impl Request for Reload {
+    const NAME: &'static str = "reload";
+    const ACCESS: Access = Access::Machine;
+    type Answer = Done;
+}
+
+/// A backup that was created or restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupRow {
+    pub dir: String,
+    /// Time of the latest event in the state, Unix ms.
+    pub latest_event_ms: i64,
+    /// Size of its files.
+    pub bytes: u64,
+    /// Records in it: players, servers, rows and others.
+    pub records: u64,
+}
+
+/// A state that was restored from the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredRow {
+    pub dir: String,
+    /// Time of the latest event in the state, Unix ms.
+    pub latest_event_ms: i64,
+    /// Size of its files.
+    pub bytes: u64,
+    #[serde(flatten)]
+    pub report: RestoreReport,
+    /// What the archive does not have, one sentence each.
+    pub not_restored: Vec<String>,
+}

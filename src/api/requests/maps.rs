@@ -1,0 +1,65 @@
+//! Maps now and in all kept weeks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::access::Access;
+use crate::api::answer::kinds;
+use crate::api::checks;
+use crate::api::error::ApiError;
+use crate::api::host::Host;
+use crate::api::request::{Read, Request};
+use crate::model::MapKey;
+use crate::model::view::history::{MapTotals, MapView};
+
+kinds! {
+    MapView: "map";
+    MapTotals: "map_totals";
+}
+
+/// A map.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Map {
+    pub map: String,
+}
+
+impl Request for Map {
+    const NAME: &'static str = "map";
+    const ACCESS: Access = Access::Read;
+    type Answer = MapView;
+}
+
+impl Read for Map {
+    fn answer(&self, host: &dyn Host) -> Result<MapView, ApiError> {
+        let mut map = host.read(|view| view.engine.map(&self.map))??;
+        map.weeks = host.weeks_of_map(MapKey(map.map_key))?;
+        Ok(map)
+    }
+}
+
+/// The most played maps; with `text`, those whose name is the string, begins with it or, from three characters on,
+/// contains it, in this order, regardless of case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Maps {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Most maps.
+    pub count: u32,
+}
+
+impl Request for Maps {
+    const NAME: &'static str = "maps";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<MapTotals>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::rows(self.count)
+    }
+}
+
+impl Read for Maps {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<MapTotals>, ApiError> {
+        host.most_played_maps(self.text.as_deref(), self.count as usize)
+    }
+}

@@ -1,0 +1,147 @@
+//! Players: reads and corrections.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::access::{Access, Permission};
+use crate::api::answer::kinds;
+use crate::api::checks;
+use crate::api::error::ApiError;
+use crate::api::host::Host;
+use crate::api::request::{Read, Request};
+use crate::model::view::board::PlayerSelector;
+use crate::model::view::{Correction, ForgottenName, PlayerNameView, PlayerView};
+use crate::model::{NameHash, PlayerKey};
+
+kinds! {
+    PlayerView: "player";
+    PlayerNameView: "player_name";
+    ForgottenName: "forgotten_name";
+}
+
+/// The player of a name in each game in which it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Player {
+    pub name: String,
+}
+
+impl Request for Player {
+    const NAME: &'static str = "player";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<PlayerView>;
+}
+
+impl Read for Player {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerView>, ApiError> {
+        Ok(host.read(|view| view.engine.players(view.reader, &self.name))??)
+    }
+}
+
+/// Players whose name has all words of the text, the best matches first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerSearch {
+    pub text: String,
+    /// Most players.
+    pub count: u32,
+}
+
+impl Request for PlayerSearch {
+    const NAME: &'static str = "player.search";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<PlayerNameView>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::rows(self.count)
+    }
+}
+
+impl Read for PlayerSearch {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerNameView>, ApiError> {
+        let found = host.find_players(&self.text, self.count as usize)?;
+        host.read(|view| view.player_names(found))?
+    }
+}
+
+/// A player by key; the one into whom they were merged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerShow {
+    pub player_key: u32,
+    /// Rows of weeks to leave out.
+    #[serde(default)]
+    pub skip: u32,
+}
+
+impl Request for PlayerShow {
+    const NAME: &'static str = "player.show";
+    const ACCESS: Access = Access::Read;
+    type Answer = PlayerView;
+}
+
+impl Read for PlayerShow {
+    fn answer(&self, host: &dyn Host) -> Result<PlayerView, ApiError> {
+        let (player, skip) = (PlayerKey(self.player_key), self.skip as usize);
+        Ok(host.read(|view| view.engine.player(view.reader, player, skip))??)
+    }
+}
+
+/// Merges a player into another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerMerge {
+    pub from: PlayerSelector,
+    pub into: PlayerSelector,
+    pub game: String,
+}
+
+impl Request for PlayerMerge {
+    const NAME: &'static str = "player.merge";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = Correction;
+}
+
+/// Deletes all data of a player; the name is never stored again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerForget {
+    pub player: PlayerSelector,
+    pub game: String,
+}
+
+impl Request for PlayerForget {
+    const NAME: &'static str = "player.forget";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = Correction;
+}
+
+/// The forgotten names, the oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerForgotten {}
+
+impl Request for PlayerForgotten {
+    const NAME: &'static str = "player.forgotten";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<ForgottenName>;
+}
+
+impl Read for PlayerForgotten {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<ForgottenName>, ApiError> {
+        let name = |(hash, forgotten_ms)| ForgottenName { hash, forgotten_ms };
+        host.read(|view| view.engine.forgotten().into_iter().map(name).collect())
+    }
+}
+
+/// Allows a forgotten name again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerAllow {
+    pub hash: NameHash,
+}
+
+impl Request for PlayerAllow {
+    const NAME: &'static str = "player.allow";
+    const ACCESS: Access = Access::Change(Permission::Corrections);
+    type Answer = Correction;
+}

@@ -1,0 +1,417 @@
+//! Servers: reads, changes and scans on request.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::access::{Access, Permission};
+use crate::api::answer::{Answer, kinds, lines};
+use crate::api::checks;
+use crate::api::error::ApiError;
+use crate::api::host::Host;
+use crate::api::request::{Read, Request};
+use crate::api::server_filter::ServerFilter;
+use crate::limits::BOOST_S_MAX;
+use crate::model::ServerKey;
+use crate::model::server::ScreenReason;
+use crate::model::server_page::{ServerCursor, ServerOrder};
+use crate::model::url::ServerUrl;
+use crate::model::view::history::BestPlayers;
+use crate::model::view::{ServerDetail, ServerSummary};
+
+kinds! {
+    ServerSummary: "server";
+    ServerDetail: "server_detail";
+    BestPlayers: "best_players";
+    ServerChange: "change";
+    ScanRow: "scan";
+}
+
+/// Adds servers. The answer has a change for each URL, in order: added, restored, tagged, scan requested, not answering,
+/// unchanged or refused. A known server of class 6 or 7 is scanned, at most once a day. The tags are added to those that
+/// a known server has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersAdd {
+    pub urls: Vec<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// From a list, not by hand: they are removed if they never answer.
+    #[serde(default)]
+    pub import: bool,
+}
+
+impl Request for ServersAdd {
+    const NAME: &'static str = "servers.add";
+    const ACCESS: Access = Access::Change(Permission::Servers);
+    type Answer = Vec<ServerChange>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::urls(self.urls.len())?;
+        checks::tags(&self.tags)
+    }
+}
+
+/// Removes servers. The answer has a change for each URL, in order: removed, not found or refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersRemove {
+    pub urls: Vec<String>,
+}
+
+impl Request for ServersRemove {
+    const NAME: &'static str = "servers.remove";
+    const ACCESS: Access = Access::Change(Permission::Servers);
+    type Answer = Vec<ServerChange>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::urls(self.urls.len())
+    }
+}
+
+/// Servers that match the whole filter, by URL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersList {
+    #[serde(default)]
+    pub filter: ServerFilter,
+}
+
+impl Request for ServersList {
+    const NAME: &'static str = "servers.list";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<ServerSummary>;
+}
+
+impl Read for ServersList {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
+        host.read(|view| {
+            let mut servers: Vec<_> = view.engine.servers_that(self.filter.matcher()).collect();
+            servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
+            servers
+        })
+    }
+}
+
+/// As `servers.list`, but in pages, and in another order. A page begins at a place that the page before ended with. A
+/// limited number of servers is examined for each page, so a page that is not the last may have fewer servers than
+/// `count`, even none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersPage {
+    #[serde(default)]
+    pub filter: ServerFilter,
+    /// Where the page begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<ServerCursor>,
+    /// Most servers.
+    pub count: u32,
+    #[serde(default)]
+    pub order: ServerOrder,
+    /// With the players of the last 25 hours.
+    #[serde(default)]
+    pub recent: bool,
+}
+
+impl Request for ServersPage {
+    const NAME: &'static str = "servers.page";
+    const ACCESS: Access = Access::Read;
+    type Answer = ServerPage;
+
+    fn check(&self) -> Result<(), String> {
+        checks::rows(self.count)
+    }
+}
+
+impl Read for ServersPage {
+    fn answer(&self, host: &dyn Host) -> Result<ServerPage, ApiError> {
+        let ServersPage { filter, after, count, order, recent } = self;
+        host.read(|view| {
+            let matcher = filter.matcher();
+            let (mut servers, next) = view.engine.servers_page(*order, after.as_ref(), *count as usize, &matcher);
+            for server in servers.iter_mut().filter(|_| *recent) {
+                server.recent = view.engine.recent_series(ServerKey(server.key));
+            }
+            ServerPage { servers, next }
+        })
+    }
+}
+
+/// A page of servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerPage {
+    pub servers: Vec<ServerSummary>,
+    /// Where the next page begins; `None`: this is the last one.
+    pub next: Option<ServerCursor>,
+}
+
+lines! {
+    /// A line of a page of servers.
+    ServerPageLine {
+        Server(Box<ServerSummary>),
+        ServersNext(ServersNext),
+    }
+}
+
+impl Answer for ServerPage {
+    type Line = ServerPageLine;
+
+    fn lines(self) -> impl Iterator<Item = ServerPageLine> + Send {
+        let servers = self.servers.into_iter().map(|server| ServerPageLine::Server(Box::new(server)));
+        servers.chain(self.next.map(|after| ServerPageLine::ServersNext(ServersNext { after })))
+    }
+}
+
+/// Servers whose host name has all words of the text, or whose address contains it; those with most players first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersSearch {
+    pub text: String,
+    /// Most servers.
+    pub count: u32,
+}
+
+impl Request for ServersSearch {
+    const NAME: &'static str = "servers.search";
+    const ACCESS: Access = Access::Read;
+    type Answer = Vec<ServerSummary>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::rows(self.count)
+    }
+}
+
+impl Read for ServersSearch {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
+        let found = host.find_servers(&self.text)?;
+        host.read(|view| view.engine.busiest_servers(&found, self.count as usize))
+    }
+}
+
+/// A server with its players, maps and series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersShow {
+    pub url: ServerUrl,
+}
+
+impl Request for ServersShow {
+    const NAME: &'static str = "servers.show";
+    const ACCESS: Access = Access::Read;
+    type Answer = ServerDetail;
+}
+
+impl Read for ServersShow {
+    fn answer(&self, host: &dyn Host) -> Result<ServerDetail, ApiError> {
+        let mut detail = host.read(|view| view.engine.server_detail(view.reader, &self.url))??;
+        host.complete_server(&mut detail);
+        Ok(detail)
+    }
+}
+
+/// The players with the best positions on a server in closed weeks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersBest {
+    pub url: ServerUrl,
+}
+
+impl Request for ServersBest {
+    const NAME: &'static str = "servers.best";
+    const ACCESS: Access = Access::Read;
+    type Answer = BestPlayers;
+}
+
+impl Read for ServersBest {
+    fn answer(&self, host: &dyn Host) -> Result<BestPlayers, ApiError> {
+        host.best_players(&self.url)
+    }
+}
+
+/// Changes tags of servers. The answer has a change for each URL, in order: tagged, unchanged, not found or refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersTag {
+    pub urls: Vec<ServerUrl>,
+    #[serde(default)]
+    pub add: Vec<String>,
+    #[serde(default)]
+    pub remove: Vec<String>,
+}
+
+impl Request for ServersTag {
+    const NAME: &'static str = "servers.tag";
+    const ACCESS: Access = Access::Change(Permission::Servers);
+    type Answer = Vec<ServerChange>;
+
+    fn check(&self) -> Result<(), String> {
+        checks::urls(self.urls.len())?;
+        checks::tag_count(self.remove.len())?;
+        checks::tags(&self.add)
+    }
+}
+
+/// Exempts a server from screening checks. The answer is one change: trusted or unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersTrust {
+    pub url: ServerUrl,
+    /// Checks that no longer apply.
+    #[serde(default)]
+    pub except: Vec<ScreenReason>,
+    /// Checks that apply again.
+    #[serde(default)]
+    pub revoke: Vec<ScreenReason>,
+}
+
+impl Request for ServersTrust {
+    const NAME: &'static str = "servers.trust";
+    const ACCESS: Access = Access::Change(Permission::Servers);
+    type Answer = ServerChange;
+}
+
+/// Scans a server at least once a minute for a while. The answer is one change: boosted, boost ended or unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boost {
+    pub url: ServerUrl,
+    /// For how many seconds; 0 ends the boost.
+    pub for_s: u32,
+}
+
+impl Request for Boost {
+    const NAME: &'static str = "boost";
+    const ACCESS: Access = Access::Change(Permission::Rescan);
+    type Answer = ServerChange;
+
+    fn check(&self) -> Result<(), String> {
+        match self.for_s {
+            0..=BOOST_S_MAX => Ok(()),
+            for_s => Err(format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds")),
+        }
+    }
+}
+
+/// Excludes a server from rankings. The answer is one change: greylisted, lifted or unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Greylist {
+    pub url: ServerUrl,
+    /// Without it the server is removed from the greylist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Request for Greylist {
+    const NAME: &'static str = "greylist";
+    const ACCESS: Access = Access::Change(Permission::Servers);
+    type Answer = ServerChange;
+}
+
+/// Scans servers now. The answer has a line for each as soon as its result is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rescan {
+    pub servers: RescanSelector,
+}
+
+impl Request for Rescan {
+    const NAME: &'static str = "rescan";
+    const ACCESS: Access = Access::Change(Permission::Rescan);
+    type Answer = Vec<ScanRow>;
+}
+
+/// Selects servers to rescan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RescanSelector {
+    Url(ServerUrl),
+    /// Classes 6 and 7.
+    AllUnknown,
+}
+
+/// There is a further page of servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServersNext {
+    /// The cursor where that page begins.
+    pub after: ServerCursor,
+}
+
+/// The result of a change to one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerChange {
+    pub url: String,
+    pub outcome: ChangeOutcome,
+    /// Why it was refused or greylisted, or is unchanged; until when it is boosted; its tags or
+    /// skipped checks after the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeOutcome {
+    Added,
+    /// Was removed earlier; restored with its history.
+    Restored,
+    /// Nothing changed; `reason` says why: it is already in the list, has no such tag, is not
+    /// greylisted.
+    Unchanged,
+    /// The server was added again. It is of class 6 or 7 and is scanned now. Tags may have been
+    /// added.
+    ScanRequested,
+    /// The server was added again. It is of class 6 or 7, but is not scanned, because adding it
+    /// requested a scan less than a day ago. Tags may have been added.
+    NotAnswering,
+    Removed,
+    /// The server or tag was not found.
+    NotFound,
+    /// Its tags have changed.
+    Tagged,
+    /// The list of skipped screening checks has changed.
+    Trusted,
+    Greylisted,
+    /// Removed from the greylist.
+    Lifted,
+    /// Scanned once a minute for a while; `reason` says until when.
+    Boosted,
+    /// No longer scanned once a minute.
+    BoostEnded,
+    Refused,
+    /// The same import lists it more than once; this is not the first line. `reason` names that.
+    ListedTwice,
+}
+
+/// The result of one requested scan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanRow {
+    pub url: String,
+    pub t_ms: i64,
+    pub result: ScanResult,
+    /// Class after the scan.
+    pub class: u8,
+    /// Contents of a snapshot or partial snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// The URL under which the host answered although the server did not answer under its own URL:
+    /// another protocol or port. It may be another server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers_at: Option<String>,
+    /// Why the server was missed, if more is known than a timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanResult {
+    Snapshot,
+    Partial,
+    Miss,
+}

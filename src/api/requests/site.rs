@@ -1,0 +1,95 @@
+//! The whole site.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::access::Access;
+use crate::api::answer::kinds;
+use crate::api::error::ApiError;
+use crate::api::host::Host;
+use crate::api::request::{Read, Request};
+use crate::api::status;
+use crate::engine::Engine;
+use crate::model::view::{self, OnlineSeriesView};
+
+kinds! {
+    status::Status: "status";
+    view::Overview: "overview";
+    OnlineSeriesView: "series";
+}
+
+/// The state of the daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Status {}
+
+impl Request for Status {
+    const NAME: &'static str = "status";
+    const ACCESS: Access = Access::Read;
+    type Answer = status::Status;
+}
+
+impl Read for Status {
+    fn answer(&self, host: &dyn Host) -> Result<status::Status, ApiError> {
+        let mut status = host.read(|view| status::Status {
+            engine: view.engine.status(),
+            outbox_entries: view.outbox_entries,
+            ..status::Status::default()
+        })?;
+        host.complete_status(&mut status)?;
+        Ok(status)
+    }
+}
+
+/// Players and servers online, by game and tag.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overview {}
+
+impl Request for Overview {
+    const NAME: &'static str = "overview";
+    const ACCESS: Access = Access::Read;
+    type Answer = view::Overview;
+}
+
+impl Read for Overview {
+    fn answer(&self, host: &dyn Host) -> Result<view::Overview, ApiError> {
+        host.read(|view| view.engine.overview())
+    }
+}
+
+/// Players and servers online over time: of a game, of the servers with a tag, or of all servers. No line: it is not computed
+/// yet, or none of these servers was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+impl Request for Series {
+    const NAME: &'static str = "series";
+    const ACCESS: Access = Access::Read;
+    type Answer = Option<OnlineSeriesView>;
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Series { game: Some(_), tag: Some(_) } => Err("expected only one of game and tag".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Read for Series {
+    fn prepare(&self, engine: &mut Engine) {
+        engine.complete_site_series();
+    }
+
+    fn answer(&self, host: &dyn Host) -> Result<Option<OnlineSeriesView>, ApiError> {
+        host.read(|view| {
+            let group = view.engine.series_group(self.game.as_deref(), self.tag.as_deref())?;
+            Ok(view.engine.online_series(group))
+        })?
+    }
+}

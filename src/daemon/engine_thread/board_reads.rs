@@ -1,0 +1,78 @@
+//! Reads of boards that are not in memory: they wait until these are.
+
+use tokio::sync::oneshot;
+
+use super::{BOARD_UPDATES_PER_COMMIT, EngineEnded, EngineHandle, EngineThread};
+use crate::api::StateView;
+use crate::engine::WindowBoards;
+use crate::model::view::board::BoardsSelector;
+
+type BoardRead = Box<dyn FnOnce(&StateView<'_>) + Send>;
+
+/// A read of boards that are not in memory, or too far behind.
+pub(super) struct WaitingRead {
+    boards: BoardsSelector,
+    read: BoardRead,
+    reply: oneshot::Sender<()>,
+}
+
+impl EngineHandle {
+    /// Calls `read` when these boards are in memory. It sees changes that are not on disk yet; a crash may undo them.
+    pub(in crate::daemon) async fn read_boards(
+        &self,
+        boards: BoardsSelector,
+        read: BoardRead,
+    ) -> Result<(), EngineEnded> {
+        self.call_later(|thread, reply| thread.read_or_wait_for_boards(WaitingRead { boards, read, reply })).await
+    }
+}
+
+impl EngineThread {
+    pub(super) fn cache_boards(&mut self, boards: WindowBoards) {
+        self.state.engine.install_boards(boards);
+        self.queue_outdated_boards();
+    }
+
+    /// Does the reads whose boards are in memory and nearly current, and applies some pending
+    /// changes to the other boards.
+    pub(super) fn do_waiting_reads(&mut self) -> anyhow::Result<()> {
+        if self.waiting_reads.is_empty() {
+            return Ok(());
+        }
+        self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)?;
+        for waiting in std::mem::take(&mut self.waiting_reads) {
+            self.read_or_wait_for_boards(waiting)?;
+        }
+        Ok(())
+    }
+
+    fn read_or_wait_for_boards(&mut self, waiting: WaitingRead) -> anyhow::Result<()> {
+        if waiting.reply.is_closed() {
+            // The client has disconnected.
+            return Ok(());
+        }
+        // An invalid query needs no boards: its answer is the error.
+        if let Some(window) = self.state.engine.boards_needed(&waiting.boards).ok().flatten() {
+            if self.state.engine.boards(window).is_none() {
+                self.boards.enqueue(window);
+                self.waiting_reads.push(waiting);
+                return Ok(());
+            }
+            // The boards are new, or a large server has changed: the changes are
+            // applied step by step, so that scans are not late.
+            if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
+                self.waiting_reads.push(waiting);
+                return Ok(());
+            }
+            self.state.engine.touch_boards(window);
+            while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
+        }
+        (waiting.read)(&self.state.view());
+        _ = waiting.reply.send(());
+        Ok(())
+    }
+
+    pub(super) fn queue_outdated_boards(&mut self) {
+        self.state.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.enqueue(window));
+    }
+}
