@@ -1,7 +1,12 @@
 //! The answers to requests: JSON lines, each an object with its `kind`.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Error};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::json;
 
@@ -21,9 +26,11 @@ pub trait Line: Sized + Send + 'static {
 }
 
 /// What has its own kind of line.
-pub trait Kind: Serialize + DeserializeOwned + Send + 'static {
+pub trait Kind: Serialize {
     /// Such as `server`.
     const KIND: &'static str;
+    /// The type in the description of the API, with its kind.
+    const NAME: &'static str;
 }
 
 /// An object with its kind.
@@ -40,7 +47,27 @@ impl<'a, T: Kind> From<&'a T> for Tagged<'a, T> {
     }
 }
 
-impl<T: Kind> Line for T {
+impl<T: Kind + ToSchema> PartialSchema for Tagged<'_, T> {
+    fn schema() -> RefOr<Schema> {
+        let kind = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some([T::KIND]))
+            .description(Some("The kind of the object."));
+        AllOfBuilder::new().item(T::schema()).item(ObjectBuilder::new().property("kind", kind)).into()
+    }
+}
+
+impl<T: Kind + ToSchema> ToSchema for Tagged<'_, T> {
+    fn name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        T::schemas(schemas);
+    }
+}
+
+impl<T: Kind + DeserializeOwned + Send + 'static> Line for T {
     fn to_json(&self) -> Vec<u8> {
         json::to_vec(&Tagged::from(self))
     }
@@ -61,9 +88,10 @@ pub(super) fn has_kind(line: &[u8], kind: &str) -> bool {
 
 /// The kinds of lines that are always alone or among equal ones.
 macro_rules! kinds {
-    ($($row:ty: $kind:literal;)*) => { $(
+    ($($row:ty: $kind:literal, $name:literal;)*) => { $(
         impl crate::api::answer::Kind for $row {
             const KIND: &'static str = $kind;
+            const NAME: &'static str = $name;
         }
     )* };
 }
@@ -92,7 +120,7 @@ macro_rules! lines {
 }
 pub(super) use lines;
 
-impl<T: Kind> Answer for T {
+impl<T: Kind + DeserializeOwned + Send + 'static> Answer for T {
     type Line = T;
 
     fn lines(self) -> impl Iterator<Item = T> + Send {
@@ -100,7 +128,7 @@ impl<T: Kind> Answer for T {
     }
 }
 
-impl<T: Kind> Answer for Vec<T> {
+impl<T: Kind + DeserializeOwned + Send + 'static> Answer for Vec<T> {
     type Line = T;
 
     fn lines(self) -> impl Iterator<Item = T> + Send {
@@ -108,7 +136,7 @@ impl<T: Kind> Answer for Vec<T> {
     }
 }
 
-impl<T: Kind> Answer for Option<T> {
+impl<T: Kind + DeserializeOwned + Send + 'static> Answer for Option<T> {
     type Line = T;
 
     fn lines(self) -> impl Iterator<Item = T> + Send {

@@ -21,4 +21,7 @@ pub use self::host::{Host, StateView};
 pub use self::request::{LineOf, Read, Request, RequestInfo, checked, decode, encode};
 pub use self::requests::REQUESTS;
 pub use self::server_filter::ServerFilter;
-pub use self::status::{ArchiveFault, ArchiveStatus, DaemonStatus, LogFault, LogStatus, Status, StoreStatus};
+pub use self::status::{
+    ArchiveStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicDaemonStatus, PublicLogStatus,
+    PublicStatus, PublicStoreStatus, Status, StoreStatus,
+};

@@ -1,46 +1,103 @@
-//! The status of the daemon, its archive and its store.
+//! The status of the daemon, its archive and its store. What everybody may see is a part of its own: it has no process,
+//! directories, files, hosts, or messages that name any.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::model::view::{ClockStatus, EngineStatus, ResyncProgress};
 
-/// `clqd status`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The state of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StatusFields)]
 pub struct Status {
-    /// Absent if the state directory was read without a daemon.
+    /// The process; `null` if the state directory was read without a daemon.
     pub daemon: Option<DaemonStatus>,
+    /// Servers, players and scans.
     pub engine: EngineStatus,
-    /// Absent if the state directory was read without a daemon.
+    /// The system clock; `null` if the state directory was read without a daemon.
     #[serde(default)]
     pub clock: Option<ClockStatus>,
-    /// Pending outbox entries.
+    /// Changes that are not written to the archive yet.
     pub outbox_entries: u64,
-    /// Absent if no archive is configured.
+    /// The archive in MySQL; `null` if none is configured.
     pub archive: Option<ArchiveStatus>,
-    /// Absent if the state directory was read without a daemon.
+    /// The state directory; `null` if it was read without a daemon.
     #[serde(default)]
     pub store: Option<StoreStatus>,
-    /// Absent if the state directory was read without a daemon.
+    /// The log; `null` if the state directory was read without a daemon.
     #[serde(default)]
     pub log: Option<LogStatus>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     pub counters: BTreeMap<String, u64>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DaemonStatus {
+/// The state of the daemon.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PublicStatusFields)]
+pub struct PublicStatus<'a> {
+    /// The process.
+    daemon: Option<&'a PublicDaemonStatus>,
+    /// Servers, players and scans.
+    engine: &'a EngineStatus,
+    /// The system clock.
+    clock: Option<&'a ClockStatus>,
+    /// Changes that are not written to the archive yet.
+    outbox_entries: u64,
+    /// The archive in MySQL; `null` if none is configured.
+    archive: Option<&'a PublicArchiveStatus>,
+    /// The state directory.
+    store: Option<&'a PublicStoreStatus>,
+    /// The log; `null` in a status without a daemon.
+    log: Option<&'a PublicLogStatus>,
+    /// Counters since the daemon started, by module and name: `scan.packets_sent`.
+    counters: &'a BTreeMap<String, u64>,
+}
+
+impl Status {
+    /// What everybody may see.
+    pub fn public(&self) -> PublicStatus<'_> {
+        let Status { daemon, engine, clock, outbox_entries, archive, store, log, counters } = self;
+        PublicStatus {
+            daemon: daemon.as_ref().map(|daemon| &daemon.public),
+            engine,
+            clock: clock.as_ref(),
+            outbox_entries: *outbox_entries,
+            archive: archive.as_ref().map(|archive| &archive.public),
+            store: store.as_ref().map(|store| &store.public),
+            log: log.as_ref().map(|log| &log.public),
+            counters,
+        }
+    }
+}
+
+/// The process of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DaemonStatus)]
+pub struct PublicDaemonStatus {
+    /// Its version.
     pub version: String,
-    pub pid: u32,
+    /// When it started, Unix ms.
     pub started_ms: i64,
-    pub state_dir: String,
-    /// Absent if the built-in defaults are used.
-    pub config_file: Option<String>,
-    /// `scan.contact`; absent if it is empty.
+    /// The contact of the operator (`scan.contact`); `null` if none is set.
     #[serde(default)]
     pub contact: Option<String>,
-    /// Address and port of the web interface; absent if it is off.
+}
+
+/// The process of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AdminDaemonStatus)]
+pub struct DaemonStatus {
+    #[serde(flatten)]
+    pub public: PublicDaemonStatus,
+    /// Its number.
+    pub pid: u32,
+    /// The state directory.
+    pub state_dir: String,
+    /// The configuration file; `null` if the built-in defaults are used.
+    pub config_file: Option<String>,
+    /// Address and port of the web interface; `null` if it is off.
     #[serde(default)]
     pub web: Option<String>,
     /// Commands that wait for the engine thread.
@@ -48,57 +105,70 @@ pub struct DaemonStatus {
     pub commands_queued: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArchiveStatus {
-    /// `user@host:port/database`, with every host.
-    pub target: String,
+/// The archive in MySQL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ArchiveStatus)]
+pub struct PublicArchiveStatus {
+    /// There is a connection.
     pub connected: bool,
-    /// The host of the last connection, if the archive has several: `host:port`.
-    #[serde(default)]
-    pub host: Option<String>,
-    /// How rows are written: `load_data` or `insert`; absent before the first connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_method: Option<String>,
     /// Time of the last pass that wrote everything pending, Unix ms; a restart keeps it.
     pub last_complete_ms: Option<i64>,
-    pub last_error: Option<String>,
-    pub last_error_ms: Option<i64>,
     /// The current fault, until a complete pass has succeeded.
     #[serde(default)]
-    pub fault: Option<ArchiveFault>,
-    /// Progress of the resync of an archive that is new or incomplete; absent if none is
-    /// in progress.
+    pub fault: Option<Fault>,
+    /// Progress of the resync of an archive that is new or incomplete; `null` if none is in progress.
     #[serde(default)]
     pub resync: Option<ResyncProgress>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArchiveFault {
-    /// `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `tls`, `schema`,
-    /// `charset`, `in_use`, `key_mismatch`, `older_database`, `later_week`, `rejected` or `panic`.
-    pub kind: String,
-    pub since_ms: i64,
-    pub message: String,
+/// The archive in MySQL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AdminArchiveStatus)]
+pub struct ArchiveStatus {
+    #[serde(flatten)]
+    pub public: PublicArchiveStatus,
+    /// What the fault is, in words.
+    #[serde(default)]
+    pub fault_message: Option<String>,
+    /// `user@host:port/database`, with every host.
+    pub target: String,
+    /// The host of the last connection, if the archive has several: `host:port`.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// How rows are written: `load_data` or `insert`; `null` before the first connection.
+    #[serde(default)]
+    pub write_method: Option<String>,
+    /// The last error since the start, in words.
+    pub last_error: Option<String>,
+    /// When it occurred, Unix ms.
+    pub last_error_ms: Option<i64>,
 }
 
-/// Whether the daemon can write to disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoreStatus {
-    /// Free space of the state directory's file system.
-    pub disk_free_bytes: u64,
-    /// The setting; 0: no limit.
-    pub disk_free_bytes_min: u64,
-    /// Since when commits are paused for lack of space; absent if they are not.
+/// A fault of the archive or of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fault {
+    /// A fault of the archive is `settings`, `unreachable`, `blocked`, `unavailable`, `access_denied`, `tls`, `schema`,
+    /// `charset`, `in_use`, `key_mismatch`, `older_database`, `later_week`, `rejected` or `panic`. A fault of the log is
+    /// `disk_full` or `unreadable`.
+    pub kind: String,
+    /// Since when, Unix ms.
+    pub since_ms: i64,
+}
+
+/// The state directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StoreStatus)]
+pub struct PublicStoreStatus {
+    /// Since when commits are paused for lack of space, Unix ms; `null` if they are not.
     pub paused_since_ms: Option<i64>,
     /// Changed rows and players that are not committed yet.
     pub pending_records: u64,
-    /// Scans whose results were discarded since the daemon started, because too much was
-    /// pending.
+    /// Scans whose results were discarded since the daemon started, because too much was pending.
     pub scans_discarded: u64,
     /// Commits since the daemon started.
     #[serde(default)]
     pub commits: u64,
-    /// When the last change was on disk; absent: there was none since the start of the daemon.
+    /// When the last change was on disk, Unix ms; `null`: there was none since the start of the daemon.
     #[serde(default)]
     pub last_commit_ms: Option<i64>,
     /// Size of the database file.
@@ -106,21 +176,37 @@ pub struct StoreStatus {
     pub database_bytes: u64,
 }
 
-/// Whether the log contains names of forgotten players.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The state directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AdminStoreStatus)]
+pub struct StoreStatus {
+    #[serde(flatten)]
+    pub public: PublicStoreStatus,
+    /// Free space of the state directory's file system.
+    pub disk_free_bytes: u64,
+    /// The setting `store.disk_free_bytes_min`; 0: no limit.
+    pub disk_free_bytes_min: u64,
+}
+
+/// The log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = LogStatus)]
+pub struct PublicLogStatus {
+    /// Why forgotten names cannot be removed from it, until all are.
+    pub fault: Option<Fault>,
+}
+
+/// The log, and the names of forgotten players in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AdminLogStatus)]
 pub struct LogStatus {
+    #[serde(flatten)]
+    pub public: PublicLogStatus,
+    /// What the fault is, in words.
+    #[serde(default)]
+    pub fault_message: Option<String>,
     /// Forgotten names that segments of the log may still contain. They are being removed.
     pub names_pending: u64,
     /// Segments that are not checked yet; 0 until the number is known.
     pub files_pending: u64,
-    /// Why names cannot be removed, until all are.
-    pub fault: Option<LogFault>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogFault {
-    /// `disk_full` or `unreadable`.
-    pub kind: String,
-    pub since_ms: i64,
-    pub message: String,
 }

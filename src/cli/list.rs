@@ -105,16 +105,20 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 /// Sorts servers; equal ones by URL.
 fn sort(servers: &mut [ServerSummary], order: ListOrder) {
-    servers.sort_by(|a, b| compare_numbers(&a.url, &b.url));
+    servers.sort_by(|a, b| compare_numbers(&a.public.url, &b.public.url));
     match order {
         ListOrder::Url => {}
-        ListOrder::Class => servers.sort_by_key(|server| server.class),
-        ListOrder::Players => servers.sort_by_key(|server| Reverse((server.online, server.believed_players()))),
-        ListOrder::Rank => servers.sort_by_key(|server| server.rank.unwrap_or(u32::MAX)),
-        ListOrder::Name => {
-            servers.sort_by_cached_key(|server| (server.hostname.is_empty(), server.hostname.to_lowercase()));
+        ListOrder::Class => servers.sort_by_key(|server| server.public.class),
+        ListOrder::Players => {
+            servers.sort_by_key(|server| Reverse((server.public.online, server.public.believed_players())))
         }
-        ListOrder::Seen => servers.sort_by_key(|server| Reverse(server.last_seen_ms)),
+        ListOrder::Rank => servers.sort_by_key(|server| server.public.rank.unwrap_or(u32::MAX)),
+        ListOrder::Name => {
+            servers.sort_by_cached_key(|server| {
+                (server.public.hostname.is_empty(), server.public.hostname.to_lowercase())
+            });
+        }
+        ListOrder::Seen => servers.sort_by_key(|server| Reverse(server.public.last_seen_ms)),
     }
 }
 
@@ -148,6 +152,7 @@ fn without_zeros(digits: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::view::PublicServer;
 
     #[test]
     fn numbers_in_urls_compare_as_numbers() {
@@ -171,7 +176,9 @@ mod tests {
     fn servers_are_sorted_by_numbers_and_then_by_url() {
         let server = |url: &str, class, players, rank, hostname: &str| {
             let hostname = hostname.to_owned();
-            ServerSummary { url: url.into(), class, players, rank, hostname, online: true, ..Default::default() }
+            let url = url.to_owned();
+            let public = PublicServer { url, class, players, rank, hostname, online: true, ..Default::default() };
+            ServerSummary { public, greylist_reason: None }
         };
         let mut servers = vec![
             server("q://b:1", 2, 9, None, ""),
@@ -186,7 +193,7 @@ mod tests {
             (ListOrder::Name, ["q://a:9", "q://a:10", "q://b:1"]),
         ] {
             sort(&mut servers, order);
-            assert_eq!(servers.iter().map(|server| server.url.as_str()).collect::<Vec<_>>(), want, "{order:?}");
+            assert_eq!(servers.iter().map(|server| server.public.url.as_str()).collect::<Vec<_>>(), want, "{order:?}");
         }
     }
 }

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use crate::api::StoreStatus;
-use crate::api::{ApiError, ErrorCode};
+use crate::api::{ApiError, ErrorCode, PublicStoreStatus, StoreStatus};
 use crate::limits::PENDING_RECORDS_MAX;
 
 /// Share of the minimum that must be free in addition before commits resume (a sixteenth):
@@ -106,13 +105,13 @@ impl DiskSpace {
     }
 
     pub(super) fn status(&self, pending_records: usize) -> StoreStatus {
-        StoreStatus {
-            disk_free_bytes_min: self.min_bytes,
+        let public = PublicStoreStatus {
             paused_since_ms: self.paused_since_ms,
             pending_records: pending_records as u64,
             scans_discarded: self.discarded,
-            ..StoreStatus::default()
-        }
+            ..PublicStoreStatus::default()
+        };
+        StoreStatus { public, disk_free_bytes: 0, disk_free_bytes_min: self.min_bytes }
     }
 
     fn free(&self) -> u64 {

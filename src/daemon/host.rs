@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering;
 
 use super::Shared;
 use super::name_search::NameSearch;
-use crate::api::{ApiError, ArchiveFault, ArchiveStatus, DaemonStatus, ErrorCode, Host, StateView, Status};
+use crate::api::{
+    ApiError, ArchiveStatus, DaemonStatus, ErrorCode, Fault, Host, PublicArchiveStatus, PublicDaemonStatus, StateView,
+    Status,
+};
 use crate::daemon::disk_space::free_bytes;
 use crate::model::view::ClockStatus;
 use crate::model::view::board::StorageUse;
@@ -79,12 +82,14 @@ impl Shared {
     fn daemon_status(&self) -> DaemonStatus {
         let config = self.config.lock().expect("config lock poisoned");
         DaemonStatus {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            public: PublicDaemonStatus {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                started_ms: self.started_ms,
+                contact: Some(config.scan.contact.clone()).filter(|contact| !contact.is_empty()),
+            },
             pid: std::process::id(),
-            started_ms: self.started_ms,
             state_dir: config.state_dir.display().to_string(),
             config_file: self.file.as_ref().map(|file| file.display().to_string()),
-            contact: Some(config.scan.contact.clone()).filter(|contact| !contact.is_empty()),
             web: self.web_address.map(|address| address.to_string()),
             commands_queued: self.engine.queued(),
         }
@@ -92,20 +97,21 @@ impl Shared {
 
     fn archive_status(&self, last_complete_ms: Option<i64>) -> Option<ArchiveStatus> {
         let status = self.archive_worker_status()?;
+        let (fault, fault_message) = match status.fault {
+            Some(fault) => {
+                let shown = Fault { kind: fault.kind.name().to_owned(), since_ms: fault.since_ms };
+                (Some(shown), Some(fault.message))
+            }
+            None => (None, None),
+        };
         Some(ArchiveStatus {
+            public: PublicArchiveStatus { connected: status.connected, last_complete_ms, fault, resync: status.resync },
+            fault_message,
             target: status.target,
-            connected: status.connected,
             host: status.host,
             write_method: status.write_method.map(|method| method.name().to_owned()),
-            last_complete_ms,
             last_error: status.last_error,
             last_error_ms: status.last_error_ms,
-            fault: status.fault.map(|fault| ArchiveFault {
-                kind: fault.kind.name().to_owned(),
-                since_ms: fault.since_ms,
-                message: fault.message,
-            }),
-            resync: status.resync,
         })
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::api::{LogFault, LogStatus};
+use crate::api::{Fault, LogStatus};
 use crate::clock::Clock;
 use crate::log::{DoneRecord, ForgottenNames, LogFileLock, SegmentRewriteError, SegmentRewriting};
 use crate::model::NameHash;
@@ -179,7 +179,8 @@ impl Shared {
             if number == self.newest.load(Ordering::Relaxed) {
                 status.names_pending = 0;
             }
-            status.fault.take()
+            status.fault_message = None;
+            status.public.fault.take()
         });
         if fault.is_some() {
             tracing::info!("the fault of the log is over");
@@ -191,9 +192,11 @@ impl Shared {
         let (kind, now_ms) = (kind(error), self.clock.now_ms());
         let message = anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
         let is_new = self.update(|status| {
-            let since_ms = status.fault.as_ref().map_or(now_ms, |fault| fault.since_ms);
-            let is_new = status.fault.as_ref().is_none_or(|fault| fault.kind != kind);
-            status.fault = Some(LogFault { kind: kind.to_owned(), since_ms, message: message.clone() });
+            let fault = status.public.fault.take();
+            let since_ms = fault.as_ref().map_or(now_ms, |fault| fault.since_ms);
+            let is_new = fault.is_none_or(|fault| fault.kind != kind);
+            status.public.fault = Some(Fault { kind: kind.to_owned(), since_ms });
+            status.fault_message = Some(message.clone());
             is_new
         });
         if is_new {

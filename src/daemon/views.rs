@@ -309,7 +309,7 @@ mod tests {
         state.commit().unwrap();
         let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
         let next_scan_ms = |view: &StateView<'_>| {
-            requests::ServersShow { url: url(7) }.answer(&OnlyView(view)).unwrap().next_scan_ms.unwrap()
+            requests::ServersShow { url: url(7) }.answer(&OnlyView(view)).unwrap().public.next_scan_ms.unwrap()
         };
         let mut shown = Vec::new();
         for boost_s in [0, 3_600, 0] {

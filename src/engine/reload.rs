@@ -101,7 +101,7 @@ mod tests {
             let url = ServerUrl::parse(server).unwrap();
             state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
-        let classes = |state: &State| state.engine.servers().map(|server| server.class).collect::<Vec<_>>();
+        let classes = |state: &State| state.engine.servers().map(|server| server.public.class).collect::<Vec<_>>();
         assert_eq!(classes(&state), [2, 1]);
         for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
             state.engine.reload(settings(players_min));

@@ -188,7 +188,7 @@ mod tests {
         }
 
         fn view(&self) -> Option<RoundEndView> {
-            self.state.engine.server_detail(&self.state.store, &self.url).unwrap().round_end
+            self.state.engine.server_detail(&self.state.store, &self.url).unwrap().public.round_end
         }
     }
 

@@ -12,7 +12,8 @@ use crate::model::row::{PlayerRow, Ranking};
 use crate::model::server::Class;
 use crate::model::view::{
     BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
-    SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Top, TopRow, WeekStatus,
+    PublicServer, PublicServerDetail, SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Top,
+    TopRow, WeekStatus,
 };
 use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
@@ -87,8 +88,8 @@ impl Engine {
         matching.map(|(key, server_state)| self.summary(key, server_state))
     }
 
-    pub fn summary_of(&self, key: ServerKey) -> Option<ServerSummary> {
-        self.server_state(key).map(|server_state| self.summary(key, server_state))
+    pub fn public_server_of(&self, key: ServerKey) -> Option<PublicServer> {
+        self.server_state(key).map(|server_state| self.public_server(key, server_state))
     }
 
     pub fn server_detail(&self, source: &dyn StateReader, url: &ServerUrl) -> Result<ServerDetail, ViewError> {
@@ -101,15 +102,13 @@ impl Engine {
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| Reverse(row.player_ms));
         let plan = self.scan_plan(key, server_state);
-        Ok(ServerDetail {
-            summary: self.summary(key, server_state),
+        let public = PublicServerDetail {
+            server: self.public_server(key, server_state),
             next_scan_ms: plan.due_ms,
-            scan_in_progress: plan.in_progress,
             round_end: self.round_end_view(key, server_state),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
             authentication: server_state.authentication.map(|grade| grade.to_string()),
-            exempt_checks: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
             players_listed: record
                 .last_snapshot
                 .iter()
@@ -149,6 +148,12 @@ impl Engine {
                     average_players: if row.played_ms == 0 { 0.0 } else { row.player_ms as f64 / row.played_ms as f64 },
                 })
                 .collect(),
+        };
+        Ok(ServerDetail {
+            public,
+            greylist_reason: record.greylist_reason.clone(),
+            scan_in_progress: plan.in_progress,
+            exempt_checks: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
         })
     }
 
@@ -506,8 +511,13 @@ impl Engine {
     }
 
     pub(super) fn summary(&self, key: ServerKey, server_state: &ServerState) -> ServerSummary {
+        let greylist_reason = server_state.record.greylist_reason.clone();
+        ServerSummary { public: self.public_server(key, server_state), greylist_reason }
+    }
+
+    fn public_server(&self, key: ServerKey, server_state: &ServerState) -> PublicServer {
         let record = &server_state.record;
-        ServerSummary {
+        PublicServer {
             key: key.0,
             url: record.url.as_str().to_owned(),
             class: record.class.number(),
@@ -524,7 +534,7 @@ impl Engine {
             added_ms: record.added_ms,
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
-            greylist_reason: record.greylist_reason.clone(),
+            greylisted: record.greylist_reason.is_some(),
             tags: self.global.tag_names(&record.tags),
             screened: self.screened(record),
             recent: None,

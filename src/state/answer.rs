@@ -4,7 +4,7 @@
 use super::State;
 use super::history::{MapHistory, read_best};
 use super::name_index;
-use crate::api::{ApiError, ArchiveStatus, Host, Read, StateView, Status, checked};
+use crate::api::{ApiError, ArchiveStatus, Host, PublicArchiveStatus, Read, StateView, Status, checked};
 use crate::config::Config;
 use crate::engine::StoreReader;
 use crate::model::view::ServerDetail;
@@ -39,7 +39,8 @@ impl State {
 /// The archive that the configuration names; `None`: none.
 fn archive_status(config: &Config, last_complete_ms: Option<i64>) -> Option<ArchiveStatus> {
     let target = config.archive_settings().target();
-    config.archive.is_enabled().then(|| ArchiveStatus { target, last_complete_ms, ..ArchiveStatus::default() })
+    let public = PublicArchiveStatus { last_complete_ms, ..PublicArchiveStatus::default() };
+    config.archive.is_enabled().then(|| ArchiveStatus { public, target, ..ArchiveStatus::default() })
 }
 
 struct Offline<'a> {
@@ -94,7 +95,7 @@ impl Host for Offline<'_> {
 
     fn complete_server(&self, detail: &mut ServerDetail) {
         // This is learned from scans and not stored.
-        detail.round_end = None;
+        detail.public.round_end = None;
     }
 }
 
@@ -114,9 +115,9 @@ mod tests {
         state.engine.add_server(url.clone(), Vec::new(), 1_763_942_400_000).unwrap();
         state.commit().unwrap();
         let of_the_daemon = state.engine.server_detail(&state.store, &url).unwrap();
-        assert!(of_the_daemon.round_end.is_some());
+        assert!(of_the_daemon.public.round_end.is_some());
         let detail = state.answer(&Config::default(), &requests::ServersShow { url }).unwrap();
-        assert_eq!(detail.round_end, None);
+        assert_eq!(detail.public.round_end, None);
         assert!(!String::from_utf8(detail.to_json()).unwrap().contains("round_end"));
     }
 }

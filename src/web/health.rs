@@ -59,7 +59,7 @@ pub(super) async fn readyz(State(context): State<Arc<WebContext>>) -> Response {
 const COMMIT_AGE_MAX_MS: i64 = 300_000;
 
 fn store_fault(status: &Status) -> Option<Finding> {
-    let store = status.store.as_ref()?;
+    let store = &status.store.as_ref()?.public;
     let since = |at_ms| format!("nothing is written since {at_ms} (Unix ms)");
     let is_stalled = |at_ms: &i64| store.pending_records > 0 && status.engine.now_ms - at_ms > COMMIT_AGE_MAX_MS;
     match (store.paused_since_ms, store.last_commit_ms.filter(is_stalled)) {
@@ -73,8 +73,8 @@ fn store_fault(status: &Status) -> Option<Finding> {
 
 /// Messages of faults stay in the log and in `clqd status`: they name hosts and files.
 fn warnings(status: &Status) -> Vec<Finding> {
-    let archive = status.archive.as_ref().and_then(|archive| archive.fault.as_ref());
-    let log = status.log.as_ref().and_then(|log| log.fault.as_ref());
+    let archive = status.archive.as_ref().and_then(|archive| archive.public.fault.as_ref());
+    let log = status.log.as_ref().and_then(|log| log.public.fault.as_ref());
     let finding = |code, kind: &str, since_ms| Finding { code, detail: format!("{kind}, since {since_ms} (Unix ms)") };
     let archive = archive.map(|fault| finding("archive_fault", &fault.kind, fault.since_ms));
     let log = log.map(|fault| finding("log_fault", &fault.kind, fault.since_ms));
@@ -84,14 +84,17 @@ fn warnings(status: &Status) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ArchiveFault, ArchiveStatus, StoreStatus};
+    use crate::api::{ArchiveStatus, Fault, PublicArchiveStatus, PublicStoreStatus, StoreStatus};
     use crate::model::view::EngineStatus;
 
     #[test]
     fn archive_fault_is_a_warning_and_a_paused_store_a_reason() {
-        let fault = ArchiveFault { kind: "unreachable".into(), since_ms: 5, message: "db.internal: refused".into() };
-        let archive = Some(ArchiveStatus { fault: Some(fault), ..ArchiveStatus::default() });
-        let store = Some(StoreStatus { paused_since_ms: Some(7), ..StoreStatus::default() });
+        let fault = Fault { kind: "unreachable".into(), since_ms: 5 };
+        let public = PublicArchiveStatus { fault: Some(fault), ..PublicArchiveStatus::default() };
+        let fault_message = Some("db.internal: refused".to_owned());
+        let archive = Some(ArchiveStatus { public, fault_message, ..ArchiveStatus::default() });
+        let public = PublicStoreStatus { paused_since_ms: Some(7), ..PublicStoreStatus::default() };
+        let store = Some(StoreStatus { public, ..StoreStatus::default() });
         let status = Status { archive, store, ..Status::default() };
         let detail = "unreachable, since 5 (Unix ms)".to_owned();
         assert_eq!(warnings(&status), [Finding { code: "archive_fault", detail }]);
@@ -102,7 +105,9 @@ mod tests {
     #[test]
     fn changes_without_a_commit_are_a_reason() {
         let check = |pending_records, now_ms, want| {
-            let store = Some(StoreStatus { pending_records, last_commit_ms: Some(1_000), ..StoreStatus::default() });
+            let last_commit_ms = Some(1_000);
+            let public = PublicStoreStatus { pending_records, last_commit_ms, ..PublicStoreStatus::default() };
+            let store = Some(StoreStatus { public, ..StoreStatus::default() });
             let engine = EngineStatus { now_ms, ..EngineStatus::default() };
             let status = Status { store, engine, ..Status::default() };
             assert_eq!(store_fault(&status).map(|fault| fault.code), want, "{pending_records} {now_ms}");

@@ -43,7 +43,6 @@ mod segment;
 mod tls;
 mod tokens;
 mod v1;
-mod visitor;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

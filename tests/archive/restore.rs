@@ -268,10 +268,13 @@ async fn restored_state_equals_the_lost_one() {
     // Servers.
     for (found, wanted) in state.engine.servers().zip(lost.engine.servers()) {
         assert_eq!(found, wanted);
-        let url = ServerUrl::parse(&wanted.url).unwrap();
+        let url = ServerUrl::parse(&wanted.public.url).unwrap();
         let found = state.engine.server_detail(&state.store, &url).unwrap();
         let wanted = lost.engine.server_detail(&lost.store, &url).unwrap();
-        assert_eq!((found.series, found.maps, found.total_points), (wanted.series, wanted.maps, wanted.total_points));
+        assert_eq!(
+            (found.public.series, found.public.maps, found.public.total_points),
+            (wanted.public.series, wanted.public.maps, wanted.public.total_points)
+        );
     }
     assert_eq!(state.engine.servers().count(), 5);
     for player in (1..60).map(PlayerKey) {
@@ -287,8 +290,8 @@ async fn restored_state_equals_the_lost_one() {
         it.commit().unwrap();
     }
     let new = |state: &State| {
-        let jobs = state.engine.servers().find(|server| server.url == "quake3://new:27960").unwrap();
-        (jobs.key, state.engine.players(&state.store, "new").unwrap())
+        let jobs = state.engine.servers().find(|server| server.public.url == "quake3://new:27960").unwrap();
+        (jobs.public.key, state.engine.players(&state.store, "new").unwrap())
     };
     assert_eq!(new(&state), new(&lost));
     assert_same(&read(&database).await, &tables, "a restore only reads");
@@ -356,7 +359,7 @@ async fn play_after_a_restore_equals_play_without_a_loss() {
     for (url, _) in SERVERS {
         let series = |state: &State| {
             let url = ServerUrl::parse(url).unwrap();
-            state.engine.server_detail(&state.store, &url).unwrap().series.unwrap()
+            state.engine.server_detail(&state.store, &url).unwrap().public.series.unwrap()
         };
         let (found, wanted) = (series(&state), series(&kept));
         let close = |found: &[Option<f64>], wanted: &[Option<f64>], lost: usize| {
@@ -451,7 +454,7 @@ async fn week_that_was_not_closed_is_closed_after_the_restore() {
         let (found, wanted) = (values(&mut state), values(&mut kept));
         assert!(found[&(week, ServerKey(1))].server_rank.is_some());
         assert_eq!(found, wanted, "{closed:?}");
-        let ranks = |state: &State| state.engine.servers().map(|server| server.rank).collect::<Vec<_>>();
+        let ranks = |state: &State| state.engine.servers().map(|server| server.public.rank).collect::<Vec<_>>();
         assert_eq!(ranks(&state), ranks(&kept));
     }
 }

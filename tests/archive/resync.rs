@@ -223,8 +223,8 @@ async fn resync_of_million_rows_is_measured() {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let archive = daemon.read(requests::Status {}).await.unwrap().archive.unwrap();
-        println!("{:.0} s: {:?}, {:?}", began.elapsed().as_secs_f64(), archive.resync, archive.fault);
-        if archive.last_complete_ms.is_some() {
+        println!("{:.0} s: {:?}, {:?}", began.elapsed().as_secs_f64(), archive.public.resync, archive.public.fault);
+        if archive.public.last_complete_ms.is_some() {
             break;
         }
     }

@@ -277,17 +277,18 @@ impl Observer {
         let mut listed = BTreeMap::new();
         let mut keys = BTreeSet::new();
         for row in client.lines(&list).expect("a list") {
-            assert!(keys.insert(row.key), "{when}: two servers with key {}", row.key);
-            assert!(listed.insert(row.url.clone(), row).is_none(), "{when}: a server is listed twice");
+            assert!(keys.insert(row.public.key), "{when}: two servers with key {}", row.public.key);
+            assert!(listed.insert(row.public.url.clone(), row).is_none(), "{when}: a server is listed twice");
         }
         for (url, acknowledged) in &self.servers {
             let Some(row) = listed.get(url) else { panic!("{when}: {url} was acknowledged and is lost") };
             assert!(
-                acknowledged.constant.is_none_or(|constant| constant == (row.key, row.added_ms)),
+                acknowledged.constant.is_none_or(|constant| constant == (row.public.key, row.public.added_ms)),
                 "{when}: {acknowledged:?} {row:?}"
             );
             assert!(
-                row.last_scan_ms >= acknowledged.last_scan_ms && row.last_seen_ms >= acknowledged.last_seen_ms,
+                row.public.last_scan_ms >= acknowledged.last_scan_ms
+                    && row.public.last_seen_ms >= acknowledged.last_seen_ms,
                 "{when}: {acknowledged:?} {row:?}"
             );
         }
@@ -457,7 +458,7 @@ impl Observer {
     fn show(&mut self, client: &mut Client, server: &str) -> Result<(), ClientError> {
         let request = requests::ServersShow { url: ServerUrl::parse(server).unwrap() };
         let detail = read(client, &request)?.pop().expect("a server");
-        let row = detail.summary;
+        let row = detail.public.server;
         let acknowledged = AcknowledgedServer {
             constant: Some((row.key, row.added_ms)),
             last_scan_ms: row.last_scan_ms,
@@ -465,7 +466,7 @@ impl Observer {
         };
         self.servers.insert(server.to_owned(), acknowledged);
         let ranked =
-            detail.players_listed.into_iter().filter(|entry| entry.player_key.is_some()).map(|entry| entry.name);
+            detail.public.players_listed.into_iter().filter(|entry| entry.player_key.is_some()).map(|entry| entry.name);
         for name in ranked {
             if !self.names.contains(&name) {
                 self.names.push(name);

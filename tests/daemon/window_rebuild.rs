@@ -47,8 +47,8 @@ fn open(sandbox: &Sandbox) -> State {
 
 fn boards(state: &mut State) -> Boards {
     let servers: Vec<_> = state.engine.servers().collect();
-    let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.game.as_deref()).collect();
-    let scopes = servers.iter().map(|server| format!("server:{}", server.url));
+    let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.public.game.as_deref()).collect();
+    let scopes = servers.iter().map(|server| format!("server:{}", server.public.url));
     let scopes = scopes.chain(games.into_iter().map(|game| format!("game:{game}"))).chain(["tag:some".to_owned()]);
     let scopes: Vec<Scope> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
     let mut boards = Boards::new();

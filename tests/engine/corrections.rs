@@ -318,7 +318,7 @@ impl Fixture {
 
     fn archived_week(&mut self, jobs: &BTreeMap<OutboxKey, ArchiveJob>, server: &str) -> WeekArchive {
         let (week, list) = (self.week(), self.state().engine.servers().collect::<Vec<_>>());
-        let key = list.iter().find(|it| it.url == url(server).as_str()).unwrap().key;
+        let key = list.iter().find(|it| it.public.url == url(server).as_str()).unwrap().public.key;
         match &jobs[&OutboxKey::Week { week, server: clqd::model::ServerKey(key) }] {
             ArchiveJob::Week(job) => (**job).clone(),
             other => panic!("{other:?}"),
@@ -466,7 +466,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     assert_eq!(row.starts, 2, "no player entered");
     assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("a")).unwrap().players_listed;
+    let list = engine.server_detail(store, &url("a")).unwrap().public.players_listed;
     let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player_key)).collect();
     assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
 
@@ -479,7 +479,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     fixture.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
     fixture.play(2);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("b")).unwrap().players_listed;
+    let list = engine.server_detail(store, &url("b")).unwrap().public.players_listed;
     assert_eq!([list[0].player_key, list[1].player_key], [Some(visor.0), None]);
     fixture.boards();
 
@@ -656,7 +656,7 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
         assert!(matches!(error, ViewError::UnknownTag { .. }), "{error}");
         let error = fixture.state().engine.delete_tag("duel").unwrap_err();
         assert_eq!(error.to_string(), "no server has the tag \"duel\"");
-        let tags: Vec<_> = fixture.state().engine.servers().map(|server| server.tags).collect();
+        let tags: Vec<_> = fixture.state().engine.servers().map(|server| server.public.tags).collect();
         assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
     };
     assert_deleted(&mut fixture);
@@ -700,7 +700,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     };
     state.commit().unwrap();
     archive_all(&mut state);
-    let tags_of = |state: &State, n: usize| state.engine.servers().nth(n).unwrap().tags;
+    let tags_of = |state: &State, n: usize| state.engine.servers().nth(n).unwrap().public.tags;
     let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
     assert_eq!(state.engine.delete_tag("all"), Ok(SERVERS));
@@ -737,8 +737,9 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     assert!(commits >= 30 && ticks > commits, "{commits} commits, {ticks} ticks");
     written.retain(|key| *key != last);
     assert!(written.iter().copied().eq(1..last), "each server is written once: {written:?}");
-    let tagged: Vec<_> = state.engine.servers().filter(|server| server.tags.contains(&"all".to_owned())).collect();
-    assert_eq!(tagged.into_iter().map(|server| Some(server.url)).collect::<Vec<_>>(), [tagged_again]);
+    let tagged: Vec<_> =
+        state.engine.servers().filter(|server| server.public.tags.contains(&"all".to_owned())).collect();
+    assert_eq!(tagged.into_iter().map(|server| Some(server.public.url)).collect::<Vec<_>>(), [tagged_again]);
 
     // The store and the archive contain the result, and it does not change.
     drop(state);
@@ -816,7 +817,7 @@ fn server_accepts_at_most_16_tags() {
     assert!(engine.add_server(url("a"), one_more, FROM_MS).is_err());
     assert!(engine.add_server(url("new"), tags(TAGS_MAX + 1), FROM_MS).is_err());
     assert!(engine.add_server(url("new"), [tags(TAGS_MAX), tags(2)].concat(), FROM_MS).is_ok());
-    let tags_max = engine.servers().map(|server| server.tags.len()).max();
+    let tags_max = engine.servers().map(|server| server.public.tags.len()).max();
     assert_eq!(tags_max, Some(TAGS_MAX));
 }
 
@@ -854,7 +855,7 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     fixture.play(60);
     assert_forgotten(&mut fixture);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("a")).unwrap().players_listed;
+    let list = engine.server_detail(store, &url("a")).unwrap().public.players_listed;
     let shown: Vec<_> =
         list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player_key.is_some())).collect();
     assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);

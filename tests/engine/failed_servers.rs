@@ -82,7 +82,7 @@ impl Run {
     }
 
     fn class(&mut self, server: &str) -> u8 {
-        self.state().engine.servers().find(|it| it.url == server).unwrap().class
+        self.state().engine.servers().find(|it| it.public.url == server).unwrap().public.class
     }
 }
 

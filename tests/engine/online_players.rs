@@ -47,7 +47,11 @@ fn assert_online(state: &mut State, archived: &ServerArchive, players: u32) {
     assert_eq!((archived.players, archived.list.len()), (players, players as usize), "the archive");
     assert_eq!(state.engine.status().players_online, u64::from(players), "the status");
     let detail = state.engine.server_detail(&state.store, &ServerUrl::parse(SERVER).unwrap()).unwrap();
-    assert_eq!((detail.summary.players, detail.players_listed.len()), (players, players as usize), "the server's page");
+    assert_eq!(
+        (detail.public.server.players, detail.public.players_listed.len()),
+        (players, players as usize),
+        "the server's page"
+    );
 }
 
 #[test]

@@ -5,8 +5,8 @@
 use clqd::engine::{EngineSettings, Event};
 use clqd::model::calendar::HOUR_MS;
 use clqd::model::server::ScreenReason;
-use clqd::model::view::ServerDetail;
 use clqd::model::view::board::PlayerSelector;
+use clqd::model::view::{PublicServerDetail, ServerDetail};
 use clqd::model::{Ranking, ServerUrl};
 use clqd::scan_log;
 use clqd::state::State;
@@ -51,7 +51,7 @@ impl Fixture {
     }
 
     fn reasons(&self) -> Vec<&'static str> {
-        self.detail().summary.screened.iter().map(|screened| screened.reason.name()).collect()
+        self.detail().public.server.screened.iter().map(|screened| screened.reason.name()).collect()
     }
 
     /// Names and scores on the server's board, best first.
@@ -91,8 +91,9 @@ fn spectator_is_counted_and_listed_but_not_ranked() {
         assert!(!names.contains(&"watcher".to_owned()));
     }
     let detail = fixture.detail();
-    assert_eq!((detail.summary.players, detail.total_points), (3, 0));
-    let listed: Vec<_> = detail.players_listed.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
+    assert_eq!((detail.public.server.players, detail.public.total_points), (3, 0));
+    let listed: Vec<_> =
+        detail.public.players_listed.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
     assert_eq!(listed, [("a", false), ("b", false), ("watcher", true)]);
     assert_eq!(fixture.state.engine.status().players_known, 2, "a spectator has no key");
     // With screening disabled, the marker of a spectator is an ordinary number of points.
@@ -120,12 +121,12 @@ fn bots_without_flag_on_source_server_are_not_ranked() {
     let mut fixture = Fixture::new("source://10.0.0.1:27015", cstrike());
     let all = json!({"count": 3, "bots": 3});
     fixture.scan(0, all.clone(), players(&[("Ivan", 3), ("Boris", 4), ("Max", 1)]));
-    assert_eq!(fixture.detail().summary.players, 0);
+    assert_eq!(fixture.detail().public.server.players, 0);
     fixture.scan(2, json!({"count": 4, "bots": 3}), players(&[("Ivan", 5), ("human", 0), ("Boris", 4), ("Jan", 1)]));
     fixture.scan(4, json!({"count": 4, "bots": 3}), players(&[("Ivan", 9), ("human", 6), ("Boris", 8), ("Jan", 2)]));
     assert_eq!(fixture.names(Ranking::Points), ["Jan", "human"]);
     let detail = fixture.detail();
-    assert_eq!((detail.summary.players, detail.bots_unidentified), (1, 1));
+    assert_eq!((detail.public.server.players, detail.public.bots_unidentified), (1, 1));
     // The server reports no bots: these names are no longer remembered as bots.
     fixture.scan(6, json!({"count": 2, "bots": 0}), players(&[("Ivan", 9), ("human", 6)]));
     fixture.scan(8, json!({"count": 2, "bots": 1}), players(&[("Ivan", 9), ("human", 7)]));
@@ -142,7 +143,7 @@ fn list_of_170_players_on_8_slots_is_not_ranked() {
     assert_eq!(fixture.names(Ranking::Time), ["a", "b"]);
     assert_eq!(fixture.board(Ranking::Time)[0].1, 300.0, "the gap spans the unused list");
     assert_eq!(fixture.reasons(), ["more_players_than_slots"]);
-    assert_eq!((fixture.detail().summary.missed, fixture.state.engine.counts().implausible_snapshots), (0, 1));
+    assert_eq!((fixture.detail().public.server.missed, fixture.state.engine.counts().implausible_snapshots), (0, 1));
     // An exempt server's list is used.
     let url = fixture.url.clone();
     let reason = [ScreenReason::MorePlayersThanSlots];
@@ -163,15 +164,18 @@ fn frozen_list_shows_no_players_until_it_changes() {
         fixture.scan(minute, json!({}), players(&list));
     }
     let time = fixture.board(Ranking::Time)[0].1;
-    assert_eq!(fixture.detail().summary.players, 4);
+    assert_eq!(fixture.detail().public.server.players, 4);
     fixture.scan(6 * 60, json!({}), players(&list));
     let reversed: Vec<_> = list.into_iter().rev().collect();
     fixture.scan(6 * 60 + 2, json!({}), players(&reversed));
     let detail = fixture.detail();
-    assert_eq!((detail.summary.players, detail.summary.assumed_players, detail.summary.class), (0, 0, 2));
+    assert_eq!(
+        (detail.public.server.players, detail.public.server.assumed_players, detail.public.server.class),
+        (0, 0, 2)
+    );
     assert_eq!((fixture.reasons(), fixture.board(Ranking::Time)[0].1), (vec!["frozen_list"], time));
     fixture.scan(6 * 60 + 4, json!({}), players(&[("a", 1), ("b", 2), ("c", 3), ("d", 5)]));
-    assert_eq!(fixture.detail().summary.players, 4);
+    assert_eq!(fixture.detail().public.server.players, 4);
 }
 
 #[test]
@@ -194,15 +198,15 @@ fn new_games_maps_and_names_of_server_are_limited() {
     assert_eq!(fixture.reasons(), ["too_many_new_games", "too_many_new_maps", "too_many_new_names"]);
     assert_eq!(fixture.names(Ranking::Time), ["a", "a", "b"]);
     let detail = fixture.detail();
-    assert_eq!(detail.summary.map.as_deref(), Some("(other)"));
+    assert_eq!(detail.public.server.map.as_deref(), Some("(other)"));
     assert!(
-        detail.players_listed.iter().any(|listed| listed.name == "c" && listed.player_key.is_none()),
+        detail.public.players_listed.iter().any(|listed| listed.name == "c" && listed.player_key.is_none()),
         "c is listed without a key"
     );
     assert_eq!(fixture.names(Ranking::Elo), ["a", "b"], "m3 and m4 are different maps: the round has ended");
     // The next day.
     fixture.scan(24 * 60, json!({"game": "g3", "map": "m5"}), players(&[("c", 0)]));
-    assert_eq!(fixture.detail().summary.map.as_deref(), Some("m5"));
+    assert_eq!(fixture.detail().public.server.map.as_deref(), Some("m5"));
     assert_eq!(fixture.names(Ranking::Time), ["a", "a", "b", "c"]);
 }
 
@@ -290,12 +294,12 @@ fn screening_state_survives_restart() {
     }
     let url = ServerUrl::parse("source://10.0.0.1:27015").unwrap();
     let detail = state.engine.server_detail(&state.store, &url).unwrap();
-    assert_eq!(detail.summary.players, 4, "b1 is remembered as a bot");
+    assert_eq!(detail.public.server.players, 4, "b1 is remembered as a bot");
     handle(&mut state, line(START_MS + 120_000 + 6 * HOUR_MS, 1, &players));
     let detail = state.engine.server_detail(&state.store, &url).unwrap();
-    let reasons: Vec<_> = detail.summary.screened.iter().map(|screened| screened.reason).collect();
+    let reasons: Vec<_> = detail.public.server.screened.iter().map(|screened| screened.reason).collect();
     assert_eq!(reasons, [ScreenReason::MorePlayersThanSlots, ScreenReason::FrozenList]);
-    assert_eq!(detail.summary.players, 0);
+    assert_eq!(detail.public.server.players, 0);
 }
 
 #[test]
@@ -322,11 +326,11 @@ fn server_without_lists_has_game_map_and_series() {
     for minute in (0..=20).step_by(2) {
         fixture.scan(minute, json!({}), json!([]));
     }
-    let summary = fixture.detail().summary;
+    let summary = fixture.detail().public.server;
     assert_eq!((summary.game.as_deref(), summary.map.as_deref()), (Some("MinecraftBedrock"), Some("world")));
     assert_eq!((summary.players, summary.assumed_players, summary.class), (7, 7, 1));
     assert!(!summary.players_unverified && summary.screened.is_empty());
-    let ServerDetail { series, maps, .. } = fixture.detail();
+    let PublicServerDetail { series, maps, .. } = fixture.detail().public;
     let slots: Vec<f64> = series.unwrap().ten_minutes.into_iter().flatten().map(f64::round).collect();
     assert_eq!(slots, [7.0, 7.0]);
     assert_eq!(maps.len(), 1, "{maps:?}");
@@ -342,13 +346,13 @@ fn count_that_cannot_be_true_is_only_shown() {
         fixture.fields["partial"] = true.into();
         fixture.fields["count"] = count.into();
         fixture.scan(minute, json!({}), json!([]));
-        let summary = fixture.detail().summary;
+        let summary = fixture.detail().public.server;
         assert_eq!((summary.players, summary.players_unverified, summary.believed_players()), (count, true, 0));
         assert_eq!(fixture.reasons(), ["unverified_count"]);
         assert_eq!(fixture.state.engine.status().players_online, 0);
     }
     fixture.state.engine.trust_server(&fixture.url, &[ScreenReason::UnverifiedCount], &[]).unwrap();
     fixture.scan(6, json!({}), json!([]));
-    let summary = fixture.detail().summary;
+    let summary = fixture.detail().public.server;
     assert_eq!((summary.players, summary.players_unverified, summary.class), (65_000, false, 1));
 }

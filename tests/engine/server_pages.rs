@@ -34,7 +34,7 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
         loop {
             let (page, next) = state.engine.servers_page(ServerOrder::Added, after.as_ref(), count, matches);
             assert!(page.len() <= count);
-            all.extend(page.into_iter().map(|server| server.url));
+            all.extend(page.into_iter().map(|server| server.public.url));
             pages += 1;
             match next {
                 Some(next) => after = Some(next),
@@ -71,7 +71,10 @@ fn other_orders_contain_their_servers_once() {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let (page, next) = state.engine.servers_page(order, after.as_ref(), count, &|_| true);
-            all.extend(page.into_iter().map(|server| (server.players, server.hostname.to_lowercase(), server.url)));
+            all.extend(
+                page.into_iter()
+                    .map(|server| (server.public.players, server.public.hostname.to_lowercase(), server.public.url)),
+            );
             match next {
                 Some(next) => after = Some(next),
                 None => return all,
@@ -94,7 +97,7 @@ fn other_orders_contain_their_servers_once() {
     // Every server of the first page is empty afterwards, and so in the middle of the order; no server
     // is there twice on the further pages, and none is missing.
     let (first, mut after) = state.engine.servers_page(ServerOrder::Players, None, 5, &|_| true);
-    let mut walked: Vec<String> = first.iter().map(|server| server.url.clone()).collect();
+    let mut walked: Vec<String> = first.iter().map(|server| server.public.url.clone()).collect();
     let mut later_ms = NOW_MS;
     while let Some(place) = after {
         // Longer than a list is used for first pages.
@@ -105,7 +108,7 @@ fn other_orders_contain_their_servers_once() {
         // Another reader begins, and the servers are sorted again.
         state.engine.servers_page(ServerOrder::Players, None, 1, &|_| true);
         let (page, next) = state.engine.servers_page(ServerOrder::Players, Some(&place), 5, &|_| true);
-        walked.extend(page.into_iter().map(|server| server.url));
+        walked.extend(page.into_iter().map(|server| server.public.url));
         after = next;
     }
     let unique: std::collections::BTreeSet<&String> = walked.iter().collect();

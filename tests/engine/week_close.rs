@@ -243,7 +243,7 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
             assert_eq!((week_state.week, week_state.phase), (self::key(week), WeekPhase::Running));
             for server in 1..=3 {
                 let detail = state.engine.server_detail(&state.store, &synthetic::url(server)).unwrap();
-                assert_eq!(detail.summary.rank.is_some(), week > 0, "the rank of the previous week");
+                assert_eq!(detail.public.server.rank.is_some(), week > 0, "the rank of the previous week");
             }
         });
         assert_same(&got, &want, &format!("{steps} steps a tick, {ticks} ticks"));

@@ -179,7 +179,7 @@ impl<'a> Expected<'a> {
         let assumed = assumed[*applied];
         *applied += 1;
         let key = ServerKey(self.oracle.server_key(url.as_str()) as u32);
-        let got = state.engine.summary_of(key).expect("a known server");
+        let got = state.engine.public_server_of(key).expect("a known server");
         assert_eq!(
             (got.missed, got.class, got.assumed_players),
             (step.missed, step.class, assumed),

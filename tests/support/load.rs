@@ -138,8 +138,8 @@ impl History {
             let Some(least) = acknowledged.reduce(f64::max) else { continue };
             let server = |url: &String| now.servers.get(url);
             let found = match what {
-                Growing::LastScan(url) => server(url).and_then(|it| it.last_scan_ms).map(|ms| ms as f64),
-                Growing::LastSeen(url) => server(url).and_then(|it| it.last_seen_ms).map(|ms| ms as f64),
+                Growing::LastScan(url) => server(url).and_then(|it| it.public.last_scan_ms).map(|ms| ms as f64),
+                Growing::LastSeen(url) => server(url).and_then(|it| it.public.last_seen_ms).map(|ms| ms as f64),
                 Growing::Points(url, week, player) => tops
                     .entry((url.clone(), week.clone()))
                     .or_insert_with(|| points(client, url, Some(week)).expect("a response").unwrap_or_default().1)
@@ -163,7 +163,7 @@ struct Snapshot {
 impl Snapshot {
     fn read(client: &mut Client) -> Result<Snapshot, ClientError> {
         let list = client.lines(&requests::ServersList { filter: Default::default() })?;
-        let servers = list.into_iter().map(|server| (server.url.clone(), server)).collect();
+        let servers = list.into_iter().map(|server| (server.public.url.clone(), server)).collect();
         let status = client.lines(&requests::Status {})?.pop().expect("a status");
         let closed = status.engine.weeks.iter().map(|week| (week.week.clone(), week.phase == WeekPhase::Closed));
         Ok(Snapshot { servers, closed: closed.collect() })
@@ -181,7 +181,7 @@ impl Snapshot {
     fn value(&self, subject: &Subject) -> String {
         let (url, value): (_, fn(&clqd::model::view::ServerSummary) -> String) = match subject {
             Subject::Listed(url) => (url, |_| "listed".to_owned()),
-            Subject::Tags(url) => (url, |server| server.tags.join(",")),
+            Subject::Tags(url) => (url, |server| server.public.tags.join(",")),
             Subject::GreylistReason(url) => (url, |server| format!("{:?}", server.greylist_reason)),
             Subject::Week(week) => {
                 return match self.closed.get(week) {
@@ -496,8 +496,8 @@ impl<'a> Load<'a> {
         for url in &self.added {
             let server = &now.servers[url];
             let times = [
-                (Growing::LastScan(url.clone()), server.last_scan_ms),
-                (Growing::LastSeen(url.clone()), server.last_seen_ms),
+                (Growing::LastScan(url.clone()), server.public.last_scan_ms),
+                (Growing::LastSeen(url.clone()), server.public.last_seen_ms),
             ];
             for (what, ms) in times {
                 self.history.read.extend(ms.map(|ms| (what, ms as f64)));

@@ -7,7 +7,7 @@ use crate::api::answer::{Answer, kinds, lines};
 use crate::api::request::Request;
 
 kinds! {
-    ResendRow: "archive_resend";
+    ResendRow: "archive_resend", "ArchiveResend";
 }
 
 /// Writes all rows of kept weeks to the archive again.

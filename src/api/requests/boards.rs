@@ -20,12 +20,12 @@ use crate::model::view::board::{
 use crate::model::view::{self, Correction};
 
 kinds! {
-    view::Top: "top";
-    StandingsView: "standings";
-    WindowSummary: "window";
-    WindowView: "window_deleted";
-    BoardHead: "board_head";
-    BoardEntryView: "entry";
+    view::Top: "top", "TopPlayers";
+    StandingsView: "standings", "Standings";
+    WindowSummary: "window", "BoardWindow";
+    WindowView: "window_deleted", "DeletedWindow";
+    BoardHead: "board_head", "BoardHead";
+    BoardEntryView: "entry", "BoardEntry";
 }
 
 /// The best players of a server in a week.

@@ -8,8 +8,8 @@ use crate::api::request::Request;
 use crate::model::view::{ClockStatus, Correction};
 
 kinds! {
-    Correction: "correction";
-    ClockStatus: "clock";
+    Correction: "correction", "Correction";
+    ClockStatus: "clock", "Clock";
 }
 
 /// Removes a tag from all servers and deletes its boards and ratings.

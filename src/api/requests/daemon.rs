@@ -9,9 +9,9 @@ use crate::model::restore::RestoreReport;
 use crate::model::view::export::ExportRow;
 
 kinds! {
-    BackupRow: "backup";
-    RestoredRow: "restored";
-    ExportRow: "export";
+    BackupRow: "backup", "Backup";
+    RestoredRow: "restored", "Restored";
+    ExportRow: "export", "ExportedRow";
 }
 
 /// Writes a backup.

@@ -12,8 +12,8 @@ use crate::model::MapKey;
 use crate::model::view::history::{MapTotals, MapView};
 
 kinds! {
-    MapView: "map";
-    MapTotals: "map_totals";
+    MapView: "map", "MapHistory";
+    MapTotals: "map_totals", "MapTotals";
 }
 
 /// A map.

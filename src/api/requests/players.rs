@@ -13,9 +13,9 @@ use crate::model::view::{Correction, ForgottenName, PlayerNameView, PlayerView};
 use crate::model::{NameHash, PlayerKey};
 
 kinds! {
-    PlayerView: "player";
-    PlayerNameView: "player_name";
-    ForgottenName: "forgotten_name";
+    PlayerView: "player", "Player";
+    PlayerNameView: "player_name", "PlayerName";
+    ForgottenName: "forgotten_name", "ForgottenName";
 }
 
 /// The player of a name in each game in which it is known.

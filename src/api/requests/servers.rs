@@ -15,14 +15,16 @@ use crate::model::server::ScreenReason;
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
 use crate::model::view::history::BestPlayers;
-use crate::model::view::{ServerDetail, ServerSummary};
+use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail, ServerSummary};
 
 kinds! {
-    ServerSummary: "server";
-    ServerDetail: "server_detail";
-    BestPlayers: "best_players";
-    ServerChange: "change";
-    ScanRow: "scan";
+    PublicServer: "server", "Server";
+    ServerSummary: "server", "AdminServer";
+    PublicServerDetail: "server_detail", "ServerDetail";
+    ServerDetail: "server_detail", "AdminServerDetail";
+    BestPlayers: "best_players", "BestPlayers";
+    ServerChange: "change", "ServerChange";
+    ScanRow: "scan", "ServerScan";
 }
 
 /// Adds servers. The answer has a change for each URL, in order: added, restored, tagged, scan requested, not answering,
@@ -85,7 +87,7 @@ impl Read for ServersList {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
         host.read(|view| {
             let mut servers: Vec<_> = view.engine.servers_that(self.filter.matcher()).collect();
-            servers.sort_unstable_by(|a, b| a.url.cmp(&b.url));
+            servers.sort_unstable_by(|a, b| a.public.url.cmp(&b.public.url));
             servers
         })
     }
@@ -128,7 +130,7 @@ impl Read for ServersPage {
             let matcher = filter.matcher();
             let (mut servers, next) = view.engine.servers_page(*order, after.as_ref(), *count as usize, &matcher);
             for server in servers.iter_mut().filter(|_| *recent) {
-                server.recent = view.engine.recent_series(ServerKey(server.key));
+                server.public.recent = view.engine.recent_series(ServerKey(server.public.key));
             }
             ServerPage { servers, next }
         })

@@ -12,9 +12,10 @@ use crate::engine::Engine;
 use crate::model::view::{self, OnlineSeriesView};
 
 kinds! {
-    status::Status: "status";
-    view::Overview: "overview";
-    OnlineSeriesView: "series";
+    status::PublicStatus<'_>: "status", "Status";
+    status::Status: "status", "AdminStatus";
+    view::Overview: "overview", "Overview";
+    OnlineSeriesView: "series", "OnlineSeries";
 }
 
 /// The state of the daemon.

@@ -9,7 +9,7 @@ use crate::model::scope::Scope;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::server_page::ServerOrder;
 use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
-use crate::model::view::{ServerDetail, ServerSummary};
+use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail};
 use crate::model::{NameHash, ServerUrl};
 
 fn url(text: &str) -> ServerUrl {
@@ -159,8 +159,8 @@ fn invalid_requests_get_specific_errors() {
 
 #[test]
 fn lines_round_trip_and_unknown_fields_are_ignored() {
-    let detail = ServerDetail {
-        summary: ServerSummary {
+    let public = PublicServerDetail {
+        server: PublicServer {
             key: 1,
             url: "quake3://a:1".into(),
             class: 1,
@@ -177,23 +177,23 @@ fn lines_round_trip_and_unknown_fields_are_ignored() {
             added_ms: 5,
             last_scan_ms: Some(6),
             last_seen_ms: None,
-            greylist_reason: None,
+            greylisted: true,
             tags: vec!["ctf".into()],
             screened: Vec::new(),
             recent: None,
         },
-        scan_in_progress: false,
         next_scan_ms: Some(9),
         round_end: None,
         total_points: -4,
         bots_unidentified: 0,
         authentication: Some("nonce".into()),
-        exempt_checks: Vec::new(),
         players_listed: Vec::new(),
         series: None,
         maps: Vec::new(),
         coverage: 0.5,
     };
+    let greylist_reason = Some("a reason".to_owned());
+    let detail = ServerDetail { public, greylist_reason, scan_in_progress: false, exempt_checks: Vec::new() };
     let status = crate::api::Status { archive: Some(ArchiveStatus::default()), ..Default::default() };
     let change = ServerChange { url: "x".into(), outcome: ChangeOutcome::Refused, reason: Some("no".into()) };
     line_round_trips(&detail, "server_detail");

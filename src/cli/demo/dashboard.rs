@@ -132,9 +132,9 @@ fn draw_outbox(frame: &mut Frame, area: Rect, state: &DemoState) {
     let counts = &state.status.engine.counts;
     let archive = match &state.status.archive {
         None => "none (--mysql URL)".to_owned(),
-        Some(archive) => match &archive.fault {
-            Some(fault) => fault.message.clone(),
-            None if archive.connected => "connected".to_owned(),
+        Some(archive) => match &archive.public.fault {
+            Some(_) => archive.fault_message.clone().unwrap_or_default(),
+            None if archive.public.connected => "connected".to_owned(),
             None => "connecting".to_owned(),
         },
     };

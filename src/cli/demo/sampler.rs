@@ -7,7 +7,7 @@ use crate::api::{ServerFilter, Status, requests};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 use crate::model::server::Class;
-use crate::model::view::{ServerSummary, Top};
+use crate::model::view::{PublicServer, Top};
 
 /// Polls for which one ranking is shown.
 const POLLS_PER_RANKING: u64 = 16;
@@ -28,7 +28,7 @@ pub(super) struct DemoState {
     pub(super) per_second: [f64; 7],
     /// All scans a second, the newest last.
     pub(super) history: Vec<u64>,
-    pub(super) server: Option<ServerSummary>,
+    pub(super) server: Option<PublicServer>,
     pub(super) top: Option<Top>,
     /// Positions of the same board at the previous poll.
     before: HashMap<u32, u64>,
@@ -88,7 +88,8 @@ impl DemoState {
     /// players.
     async fn poll_board(&mut self, daemon: &Daemon) -> anyhow::Result<()> {
         let filter = ServerFilter { class: Class::new(1), ..ServerFilter::default() };
-        let mut servers = daemon.read(requests::ServersList { filter }).await?;
+        let servers = daemon.read(requests::ServersList { filter }).await?;
+        let mut servers: Vec<PublicServer> = servers.into_iter().map(|server| server.public).collect();
         let previous_key = self.server.as_ref().map(|server| server.key);
         servers.sort_by_key(|server| (Some(server.key) != previous_key, std::cmp::Reverse(server.assumed_players)));
         self.server = servers.into_iter().next();

@@ -129,7 +129,7 @@ impl Print for NoLine {
 impl Print for ServerSummary {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
         let table = || Table::new(&server::COLUMNS).with_optional(server::OPTIONAL_COLUMNS);
-        let cells = server::cells(&self, printer.now_ms);
+        let cells = server::cells(&self.public, printer.now_ms);
         printer.list.get_or_insert_with(table).row(&mut printer.out, cells)
     }
 }

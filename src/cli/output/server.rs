@@ -8,7 +8,7 @@ use crate::cli::output::format::{
 };
 use crate::cli::output::table::{self, Align, Column};
 use crate::model::server::Class;
-use crate::model::view::{RoundEndBasis, RoundEndOff, RoundEndView, SeriesView, ServerDetail, ServerSummary};
+use crate::model::view::{PublicServer, RoundEndBasis, RoundEndOff, RoundEndView, SeriesView, ServerDetail};
 
 /// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;
@@ -33,12 +33,12 @@ pub(super) const COLUMNS: [Column; 9] = [
 pub(super) const OPTIONAL_COLUMNS: &[&str] = &["rank", "game", "notes", "class"];
 
 /// The number of players, with a mark if it is not believed.
-fn players(server: &ServerSummary) -> String {
+fn players(server: &PublicServer) -> String {
     format!("{}{}", server.players, if server.players_unverified { "?" } else { "" })
 }
 
 /// Returns the cells of a server's row in `clqd servers list`, in the order of [`COLUMNS`].
-pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
+pub(super) fn cells(server: &PublicServer, now_ms: i64) -> Vec<String> {
     let text = |text: &str| sanitize_name(text, &server.url);
     vec![
         sanitize(&server.url),
@@ -54,9 +54,9 @@ pub(super) fn cells(server: &ServerSummary, now_ms: i64) -> Vec<String> {
 }
 
 /// Returns the greylist state, missed scans, applied checks and tags of a server.
-fn server_notes(server: &ServerSummary) -> String {
+fn server_notes(server: &PublicServer) -> String {
     let mut notes = Vec::new();
-    if server.greylist_reason.is_some() {
+    if server.greylisted {
         notes.push("greylisted".to_owned());
     }
     if server.missed > 0 {
@@ -69,7 +69,8 @@ fn server_notes(server: &ServerSummary) -> String {
 
 /// Prints the output of `clqd servers show`.
 pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
-    let server = &detail.summary;
+    let ServerDetail { public: detail, greylist_reason, scan_in_progress, exempt_checks } = detail;
+    let server = &detail.server;
     let text = |text: &str| sanitize_name(text, &server.url);
     writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;
     let mut print_line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
@@ -81,7 +82,7 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     print_line("class", format!("{}{missed}", server.class))?;
     let next = match detail.next_scan_ms {
         Some(t_ms) => relative_time(Some(t_ms), now_ms),
-        None if detail.scan_in_progress => "in progress".to_owned(),
+        None if *scan_in_progress => "in progress".to_owned(),
         None => "on request".to_owned(),
     };
     let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
@@ -101,7 +102,7 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
     let authentication = detail.authentication.as_deref().unwrap_or("unknown until the next reply");
     print_line("auth", sanitize(authentication))?;
-    if let Some(reason) = &server.greylist_reason {
+    if let Some(reason) = greylist_reason {
         print_line("greylist", sanitize(reason))?;
     }
     if !server.tags.is_empty() {
@@ -116,8 +117,8 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     if detail.bots_unidentified > 0 {
         print_line("bots", format!("{} not identified", detail.bots_unidentified))?;
     }
-    if !detail.exempt_checks.is_empty() {
-        let names: Vec<&str> = detail.exempt_checks.iter().map(|reason| reason.name()).collect();
+    if !exempt_checks.is_empty() {
+        let names: Vec<&str> = exempt_checks.iter().map(|reason| reason.name()).collect();
         print_line("trusted", format!("exempt from {}", names.join(", ")))?;
     }
     if let Some(round_end) = &detail.round_end {

@@ -57,13 +57,15 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
 fn print_daemon(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
     match &status.daemon {
         Some(daemon) => {
-            let uptime = lines.since(daemon.started_ms);
-            lines
-                .line("daemon", format_args!("clqd {}, up {uptime}, pid {}", sanitize(&daemon.version), daemon.pid))?;
+            let uptime = lines.since(daemon.public.started_ms);
+            lines.line(
+                "daemon",
+                format_args!("clqd {}, up {uptime}, pid {}", sanitize(&daemon.public.version), daemon.pid),
+            )?;
             let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
             lines.line("files", sanitize(&format!("state {}, config {config}", daemon.state_dir)))?;
             daemon.web.iter().try_for_each(|address| lines.line("web", sanitize(address)))?;
-            daemon.contact.iter().try_for_each(|contact| lines.line("contact", sanitize(contact)))?;
+            daemon.public.contact.iter().try_for_each(|contact| lines.line("contact", sanitize(contact)))?;
         }
         None => lines.line("daemon", "not running")?,
     }
@@ -131,32 +133,32 @@ fn print_engine(lines: &mut Lines<'_, impl Write>, engine: &EngineStatus) -> io:
 }
 
 fn print_disk(lines: &mut Lines<'_, impl Write>, store: &StoreStatus) -> io::Result<()> {
-    if let Some(paused_since_ms) = store.paused_since_ms {
+    if let Some(paused_since_ms) = store.public.paused_since_ms {
         let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_bytes_min));
         let stopped = relative_time(Some(paused_since_ms), lines.now_ms);
         lines.line("disk", format_args!("NEARLY FULL: {free} bytes free, store.disk_free_bytes_min is {min}"))?;
-        let waiting = group_digits(store.pending_records);
+        let waiting = group_digits(store.public.pending_records);
         let text = format_args!("writing stopped {stopped}; {waiting} changes wait in memory; free some space");
         lines.line("", text)?;
     }
-    if store.scans_discarded > 0 {
-        let scans = group_digits(store.scans_discarded);
+    if store.public.scans_discarded > 0 {
+        let scans = group_digits(store.public.scans_discarded);
         lines.line("", format_args!("{scans} scans were discarded while the disk was nearly full"))?;
     }
     Ok(())
 }
 
 fn print_log(lines: &mut Lines<'_, impl Write>, log: &LogStatus) -> io::Result<()> {
-    if log.names_pending == 0 && log.fault.is_none() {
+    if log.names_pending == 0 && log.public.fault.is_none() {
         return Ok(());
     }
     let noun = if log.names_pending == 1 { "name" } else { "names" };
     let names = format!("{} forgotten {noun} being removed", group_digits(log.names_pending));
-    match &log.fault {
+    match &log.public.fault {
         Some(fault) => {
             let age = lines.since(fault.since_ms);
             lines.line("log", format_args!("{names}, FAULT for {age}"))?;
-            lines.line("", sanitize(&fault.message))
+            lines.line("", sanitize(log.fault_message.as_deref().unwrap_or_default()))
         }
         None => lines.line("log", format_args!("{names}, {} files left", group_digits(log.files_pending))),
     }
@@ -165,23 +167,23 @@ fn print_log(lines: &mut Lines<'_, impl Write>, log: &LogStatus) -> io::Result<(
 fn print_archive(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
     let waiting = format!("{} waiting", group_digits(status.outbox_entries));
     let Some(archive) = &status.archive else { return lines.line("archive", format_args!("none; {waiting}")) };
-    let state = match &archive.fault {
+    let state = match &archive.public.fault {
         Some(fault) => format!("FAULT for {}", lines.since(fault.since_ms)),
-        None if archive.connected => match &archive.host {
+        None if archive.public.connected => match &archive.host {
             Some(host) => format!("connected to {}", sanitize(host)),
             None => "connected".to_owned(),
         },
         None if status.daemon.is_none() => "not connected".to_owned(),
         None => "connecting".to_owned(),
     };
-    let last_complete = relative_time(archive.last_complete_ms, lines.now_ms);
+    let last_complete = relative_time(archive.public.last_complete_ms, lines.now_ms);
     let target = sanitize(&archive.target);
     lines.line("archive", format_args!("{target}, {state}, last complete {last_complete}, {waiting}"))?;
-    if let Some(fault) = &archive.fault {
+    if let Some(message) = &archive.fault_message {
         let last = relative_time(archive.last_error_ms, lines.now_ms);
-        lines.line("", format_args!("{last}: {}", sanitize(&fault.message)))?;
+        lines.line("", format_args!("{last}: {}", sanitize(message)))?;
     }
-    if let Some(resync) = &archive.resync {
+    if let Some(resync) = &archive.public.resync {
         let at = sanitize(&resync.to_string());
         lines.line("", format_args!("everything is being written again, now at: {at}"))?;
     }

@@ -5,7 +5,10 @@ use std::fmt::Debug;
 
 use super::*;
 use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, VerifyRow, WeekRange};
-use crate::api::{ArchiveFault, ArchiveStatus, DaemonStatus, LogFault, LogStatus, StoreStatus};
+use crate::api::{
+    ArchiveStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicDaemonStatus, PublicLogStatus,
+    PublicStoreStatus, StoreStatus,
+};
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;
@@ -15,8 +18,8 @@ use crate::model::view::board::{
 };
 use crate::model::view::{
     BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName,
-    ListedPlayer, MapShare, ResyncProgress, ResyncTarget, RoundEndBasis, RoundEndView, SeriesView, ServerDetail,
-    ServerSummary, TopRow, WeekStatus,
+    ListedPlayer, MapShare, PublicServer, PublicServerDetail, ResyncProgress, ResyncTarget, RoundEndBasis,
+    RoundEndView, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -83,8 +86,8 @@ fn texts(value: &serde_json::Value, at: String) -> Vec<String> {
     }
 }
 
-fn server(url: &str) -> ServerSummary {
-    ServerSummary {
+fn server(url: &str) -> PublicServer {
+    PublicServer {
         key: 1,
         url: url.into(),
         class: 1,
@@ -101,7 +104,7 @@ fn server(url: &str) -> ServerSummary {
         added_ms: NOW_MS - 86_400_000,
         last_scan_ms: Some(NOW_MS - 45_000),
         last_seen_ms: Some(NOW_MS - 45_000),
-        greylist_reason: None,
+        greylisted: false,
         tags: vec!["ctf".into()],
         screened: Vec::new(),
         recent: None,
@@ -110,7 +113,7 @@ fn server(url: &str) -> ServerSummary {
 
 #[test]
 fn server_list_prints_as_table() {
-    let new = ServerSummary {
+    let new = PublicServer {
         class: 6,
         missed: 1,
         hostname: String::new(),
@@ -120,11 +123,11 @@ fn server_list_prints_as_table() {
         slots: 0,
         rank: None,
         last_seen_ms: None,
-        greylist_reason: Some("fake".into()),
+        greylisted: true,
         ..server("source://game.example.org:27015")
     };
     printed(
-        vec![server("quake3://127.0.0.1:27960"), new],
+        [server("quake3://127.0.0.1:27960"), new].map(|public| ServerSummary { public, greylist_reason: None }).into(),
         "\
 server                           class  players  game    map     name           rank  seen      notes
 quake3://127.0.0.1:27960             1     7/16  baseq3  q3dm17  The House[0m  1,204  45 s ago  ctf
@@ -155,10 +158,9 @@ fn server_detail_prints_series_list_and_maps() {
         player_key: None,
         spectator: false,
     };
-    let detail = ServerDetail {
-        summary: server("quake3://127.0.0.1:27960"),
+    let public = PublicServerDetail {
+        server: server("quake3://127.0.0.1:27960"),
         next_scan_ms: Some(NOW_MS + 75_000),
-        scan_in_progress: false,
         round_end: Some(RoundEndView {
             off: None,
             off_until_ms: None,
@@ -172,14 +174,13 @@ fn server_detail_prints_series_list_and_maps() {
         total_points: 20,
         bots_unidentified: 0,
         authentication: Some("nonce".into()),
-        exempt_checks: Vec::new(),
         players_listed: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
         series: Some(series),
         maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
         coverage: 0.5,
     };
     printed(
-        vec![detail],
+        vec![ServerDetail { public, greylist_reason: None, scan_in_progress: false, exempt_checks: Vec::new() }],
         "\
 quake3://127.0.0.1:27960  The House[0m
   class     1
@@ -489,12 +490,14 @@ fn status_prints_every_line() {
     };
     let status = Status {
         daemon: Some(DaemonStatus {
-            version: "0.1.0".into(),
+            public: PublicDaemonStatus {
+                version: "0.1.0".into(),
+                started_ms: NOW_MS - 11_520_000,
+                contact: Some("scans@example.org".into()),
+            },
             pid: 812,
-            started_ms: NOW_MS - 11_520_000,
             state_dir: "/var/lib/clqd".into(),
             config_file: None,
-            contact: Some("scans@example.org".into()),
             web: Some("127.0.0.1:8480".into()),
             commands_queued: 2,
         }),
@@ -513,32 +516,34 @@ fn status_prints_every_line() {
         }),
         outbox_entries: 4_096,
         archive: Some(ArchiveStatus {
+            public: PublicArchiveStatus {
+                connected: false,
+                last_complete_ms: Some(NOW_MS - 60_000),
+                fault: Some(Fault { kind: "unreachable".into(), since_ms: NOW_MS - 75_000 }),
+                resync: Some(ResyncProgress { step: ResyncTarget::Players, key: Some(7), week: None }),
+            },
+            fault_message: Some("refused".into()),
             target: "mysql://clqd@db/clqd".into(),
-            connected: false,
             host: None,
-            last_complete_ms: Some(NOW_MS - 60_000),
             last_error: Some("refused".into()),
             last_error_ms: Some(NOW_MS - 2_000),
-            fault: Some(ArchiveFault {
-                kind: "unreachable".into(),
-                since_ms: NOW_MS - 75_000,
-                message: "refused".into(),
-            }),
             write_method: Some("load_data".to_owned()),
-            resync: Some(ResyncProgress { step: ResyncTarget::Players, key: Some(7), week: None }),
         }),
         store: Some(StoreStatus {
+            public: PublicStoreStatus {
+                paused_since_ms: Some(NOW_MS - 60_000),
+                pending_records: 1_234,
+                scans_discarded: 5,
+                ..PublicStoreStatus::default()
+            },
             disk_free_bytes: 400_000_000,
             disk_free_bytes_min: 536_870_912,
-            paused_since_ms: Some(NOW_MS - 60_000),
-            pending_records: 1_234,
-            scans_discarded: 5,
-            ..StoreStatus::default()
         }),
         log: Some(LogStatus {
+            public: PublicLogStatus { fault: Some(Fault { kind: "disk_full".into(), since_ms: NOW_MS - 120_000 }) },
+            fault_message: Some("no space".into()),
             names_pending: 2,
             files_pending: 1_200,
-            fault: Some(LogFault { kind: "disk_full".into(), since_ms: NOW_MS - 120_000, message: "no space".into() }),
         }),
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
     };
@@ -580,7 +585,7 @@ counters  scan.packets_sent  1,000
 #[test]
 fn status_prints_the_log_only_while_names_are_being_removed() {
     let printed_status = |names_pending| {
-        let log = Some(LogStatus { names_pending, files_pending: 1_200, fault: None });
+        let log = Some(LogStatus { names_pending, files_pending: 1_200, ..LogStatus::default() });
         let mut out = Vec::new();
         status::print(&mut out, &Status { log, ..Status::default() }).expect("written");
         String::from_utf8(out).expect("text")
@@ -629,7 +634,7 @@ fn json_prints_one_object_per_line() {
     let mut out = Vec::new();
     let mut printer =
         Printer { json: true, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
-    printer.line(server("quake3://127.0.0.1:27960")).expect("written");
+    printer.line(ServerSummary { public: server("quake3://127.0.0.1:27960"), greylist_reason: None }).expect("written");
     printer.finish().expect("written");
     let text = String::from_utf8(out).expect("text");
     assert!(text.starts_with(r#"{"kind":"server","key":1,"url":"quake3://127.0.0.1:27960","class":1,"#), "{text}");

@@ -15,7 +15,7 @@ use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
-use crate::api::StoreStatus;
+use crate::api::{PublicStoreStatus, StoreStatus};
 use crate::config::StoreConfig;
 use crate::daemon::views::EngineThreadStatus;
 use crate::model::calendar::week_label;
@@ -167,12 +167,14 @@ impl EngineThread {
     /// Shows readers the committed state.
     pub(super) fn publish(&mut self) {
         let State { engine, store } = &self.state;
-        let store = StoreStatus {
+        let of_disk = self.disk.status(engine.pending_records());
+        let public = PublicStoreStatus {
             commits: store.commits(),
             last_commit_ms: self.checkpoints.last_ms(),
             database_bytes: store.database_bytes(),
-            ..self.disk.status(engine.pending_records())
+            ..of_disk.public
         };
+        let store = StoreStatus { public, ..of_disk };
         let week_pending_close = engine.week_blocked().map(week_label);
         let status = EngineThreadStatus { outcomes_queued: self.outcomes_queued as u64, store, week_pending_close };
         self.publisher.publish(&mut self.state, status, self.clock.now_ms());
@@ -376,7 +378,7 @@ impl EngineThread {
         }
         tracing::error!(
             pending,
-            since_ms = self.disk.status(pending).paused_since_ms,
+            since_ms = self.disk.status(pending).public.paused_since_ms,
             "the disk is full: scans made since it became nearly full are lost"
         );
         Ok(())

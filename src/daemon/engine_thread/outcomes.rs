@@ -5,7 +5,7 @@ use super::durability::Unsynced;
 use crate::api::requests::{ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
 use crate::log::LogEvent;
-use crate::model::view::ServerSummary;
+use crate::model::view::PublicServer;
 use crate::model::{AdminCommand, ServerUrl};
 use crate::scan::{MissReason, ScanOutcome};
 use crate::store::StoreError;
@@ -101,7 +101,7 @@ impl EngineThread {
         while let Some(notice) = self.state.engine.poll_notice() {
             let answers_at = self.answers_at.remove(&notice.server);
             let Some(rescans) = self.rescans.take(notice.server) else { continue };
-            if let Some(server) = self.state.engine.summary_of(notice.server) {
+            if let Some(server) = self.state.engine.public_server_of(notice.server) {
                 let row = scan_row(notice, server, answers_at);
                 results.push(Box::new(move || rescans.send(&row)) as Unsynced);
             }
@@ -110,7 +110,7 @@ impl EngineThread {
     }
 }
 
-fn scan_row(notice: Notice, server: ServerSummary, answers_at: Option<ServerUrl>) -> ScanRow {
+fn scan_row(notice: Notice, server: PublicServer, answers_at: Option<ServerUrl>) -> ScanRow {
     let answered = notice.missed.is_none();
     ScanRow {
         url: server.url,

@@ -180,47 +180,71 @@ pub struct GroupOverview {
     pub players_online: u64,
 }
 
-/// One line of `clqd servers list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerSummary {
+/// A server, as everybody may see it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PublicServer {
+    /// The number of the server; it never changes.
     pub key: u32,
+    /// Such as `quake3://192.0.2.7:27960`.
     pub url: String,
+    /// Scan class: 1 is scanned every 2 minutes, 5 weekly; 6 and 7 do not answer.
+    #[schema(minimum = 1, maximum = 7)]
     pub class: u8,
+    /// Scans without an answer since the last answer.
     pub missed: u32,
+    /// The host name as the server sent it, with colour codes; empty if the server was never seen.
     pub hostname: String,
+    /// The game; `null` if unknown.
     pub game: Option<String>,
+    /// The current map; `null` if unknown.
     pub map: Option<String>,
     /// The last list shows the current players.
     #[serde(default)]
     pub online: bool,
-    /// Players now, without bots, 0 if the server does not answer any more; and the median of
-    /// the last three counts.
+    /// Players now, without bots; 0 if the server does not answer any more.
     pub players: u32,
-    /// `players` is not believed, and used for nothing: the server announces more than it can have
-    /// (docs/rules.md section 14.7).
+    /// `players` is not believed, and not used: the server announces more than it can have.
     #[serde(default)]
     pub players_unverified: bool,
+    /// The median of the last three counts of players.
     pub assumed_players: u32,
+    /// Places for players.
     pub slots: u32,
+    /// Rank of the server in the last closed week, from 1; `null` if it is not ranked.
     pub rank: Option<u32>,
+    /// When the server was added, Unix ms.
     pub added_ms: i64,
+    /// Time of the last scan, Unix ms.
     pub last_scan_ms: Option<i64>,
+    /// Time of the last answer, Unix ms.
     pub last_seen_ms: Option<i64>,
-    pub greylist_reason: Option<String>,
+    /// Excluded from rankings.
+    #[serde(default)]
+    pub greylisted: bool,
+    /// Tags that an admin has assigned.
     pub tags: Vec<String>,
-    /// Reasons why lists, or parts of them, were not used.
+    /// Reasons why lists, or parts of them, were not used within the last 7 days.
     #[serde(default)]
     pub screened: Vec<ScreenedView>,
-    /// Only if requested, and if the server was ever seen.
+    /// The players of the last 25 hours: only if requested, and if the server was ever seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recent: Option<RecentSeriesView>,
 }
 
-impl ServerSummary {
+impl PublicServer {
     /// The number of players; 0 if it is not believed.
     pub fn believed_players(&self) -> u32 {
         if self.players_unverified { 0 } else { self.players }
     }
+}
+
+/// A server, as an admin sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerSummary {
+    #[serde(flatten)]
+    pub public: PublicServer,
+    /// Why it is excluded from rankings; `null`: it is not.
+    pub greylist_reason: Option<String>,
 }
 
 /// The fields by which a list of servers is filtered.
@@ -248,21 +272,19 @@ pub struct RecentSeriesView {
     pub ten_minutes: Vec<Option<f64>>,
 }
 
-/// `clqd servers show URL`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ServerDetail {
+/// A server with its players, maps and series, as everybody may see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PublicServerDetail {
     #[serde(flatten)]
-    pub summary: ServerSummary,
-    /// The time of the next scan; `null` while a scan is in progress, or if the server is scanned on
-    /// request only.
+    pub server: PublicServer,
+    /// The time of the next scan, Unix ms; `null` while a scan is in progress, or if the server is
+    /// scanned on request only.
     pub next_scan_ms: Option<i64>,
-    /// A scan has been started and has not ended.
-    #[serde(default)]
-    pub scan_in_progress: bool,
-    /// Extra scans at the ends of rounds. Absent: the setting turns them off, or the state was
+    /// Extra scans at the ends of rounds. Absent: a setting turns them off, or the state was
     /// read without the daemon, which keeps them in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_end: Option<RoundEndView>,
+    /// The sum of the points of the last complete list, players only.
     pub total_points: i64,
     /// Bots of the last list that could not be distinguished from players.
     #[serde(default)]
@@ -271,18 +293,38 @@ pub struct ServerDetail {
     /// `null` until the first reply after the start of the daemon.
     #[serde(default)]
     pub authentication: Option<String>,
-    /// Checks from which an admin has exempted the server.
-    #[serde(default)]
-    pub exempt_checks: Vec<ScreenReason>,
-    /// Empty if the server does not answer any more.
+    /// The players now; empty if the server does not answer any more.
     pub players_listed: Vec<ListedPlayer>,
-    /// Mean players, newest last; `null` is no data. `null` if the server was never seen.
+    /// Mean players over time, newest last; `null` if the server was never seen.
     pub series: Option<SeriesView>,
     /// Maps of the current week, most player time first.
     pub maps: Vec<MapShare>,
     /// The share of the current week, until now, in which the server was seen, 0 to 1.
     #[serde(default)]
     pub coverage: f64,
+}
+
+impl PublicServerDetail {
+    /// Without the fields that change with time alone, so not only with a scan or a correction.
+    pub fn content(&self) -> PublicServerDetail {
+        PublicServerDetail { coverage: 0.0, ..self.clone() }
+    }
+}
+
+/// A server with its players, maps and series, as an admin sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerDetail {
+    #[serde(flatten)]
+    pub public: PublicServerDetail,
+    /// Why it is excluded from rankings; `null`: it is not.
+    pub greylist_reason: Option<String>,
+    /// A scan has been started and has not ended.
+    #[serde(default)]
+    pub scan_in_progress: bool,
+    /// Checks from which an admin has exempted the server.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub exempt_checks: Vec<ScreenReason>,
 }
 
 /// An entry of a server's list of players.

@@ -52,7 +52,7 @@ async fn server_banner(
 ) -> Result<Response, PageError> {
     no_parameters(&uri)?;
     let (size, (url, format)) = (Size::parse(&size)?, Format::split(&file)?);
-    let banner = server::banner(context.ask(requests::ServersShow { url: server_url(url)? }).await?);
+    let banner = server::banner(context.ask(requests::ServersShow { url: server_url(url)? }).await?.public);
     Ok(image(&context, banner, size, format).await?)
 }
 

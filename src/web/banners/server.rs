@@ -2,7 +2,7 @@
 
 use super::drawing::{Banner, Mark};
 use crate::model::ServerUrl;
-use crate::model::view::ServerDetail;
+use crate::model::view::PublicServerDetail;
 use crate::web::pages::format::{count, utc};
 use crate::web::pages::join::join;
 use crate::web::pages::names;
@@ -10,8 +10,8 @@ use crate::web::pages::names;
 /// Longest map name, characters. It leaves space for the facts after it.
 const MAP_CHARS_MAX: usize = 24;
 
-pub(super) fn banner(detail: ServerDetail) -> Banner {
-    let server = detail.summary;
+pub(super) fn banner(detail: PublicServerDetail) -> Banner {
+    let server = detail.server;
     let map = server.map.iter().map(|map| map.chars().take(MAP_CHARS_MAX).collect()).collect();
     let rank = server.rank.map(|rank| format!("rank {}", count(rank)));
     // Forums cache images. A time of day stays correct in a cached image, an age does not.

@@ -7,7 +7,7 @@ use super::drawing::{Banner, Mark};
 use super::size::Size;
 use super::{font, player, png, server, text};
 use crate::model::name::decode_text;
-use crate::model::view::{PlayerView, ServerDetail};
+use crate::model::view::{PlayerView, PublicServerDetail};
 
 /// The first two facts have lines of their own.
 fn lines(facts: &[impl ToString]) -> [Vec<String>; 3] {
@@ -140,7 +140,7 @@ fn measured_width_is_the_rendered_width() {
 
 #[test]
 fn server_shows_players_or_that_it_is_offline() {
-    let server = |online: bool, last_seen_ms: Option<i64>| -> ServerDetail {
+    let server = |online: bool, last_seen_ms: Option<i64>| -> PublicServerDetail {
         serde_json::from_value(json!({
             "key": 1, "url": "quake3://192.0.2.7:27960", "class": 1, "missed": 0, "hostname": "^1The ^7House",
             "game": "baseq3", "map": "q3dm17", "online": online, "players": 7, "assumed_players": 7, "slots": 16,

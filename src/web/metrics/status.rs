@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::Labels;
-use crate::api::{ArchiveStatus, DaemonStatus, Status, StoreStatus};
+use crate::api::{DaemonStatus, PublicArchiveStatus, Status, StoreStatus};
 use crate::model::view::{ClockTrust, EngineStatus};
 
 /// Whether the engine answered in time.
@@ -25,14 +25,14 @@ pub(super) fn register(registry: &mut Registry, status: &Status) {
     register_engine(registry, &status.engine);
     gauge(registry, "outbox_entries", "Outbox entries that wait for the archive", status.outbox_entries as f64);
     if let Some(archive) = &status.archive {
-        register_archive(registry, archive, status.engine.now_ms);
+        register_archive(registry, &archive.public, status.engine.now_ms);
     }
     if let Some(store) = &status.store {
         register_store(registry, store, status.engine.now_ms);
     }
     if let Some(log) = &status.log {
         let help = "1 while forgotten names cannot be removed from the log";
-        fault(registry, "log_fault", help, log.fault.as_ref().map(|fault| fault.kind.as_str()));
+        fault(registry, "log_fault", help, log.public.fault.as_ref().map(|fault| fault.kind.as_str()));
     }
     if let Some(clock) = &status.clock {
         let is_trusted = clock.trust != ClockTrust::Untrusted;
@@ -44,10 +44,10 @@ pub(super) fn register(registry: &mut Registry, status: &Status) {
 }
 
 fn register_daemon(registry: &mut Registry, daemon: &DaemonStatus) {
-    let labels = vec![("version", daemon.version.clone())];
+    let labels = vec![("version", daemon.public.version.clone())];
     gauges(registry, "build_info", "The version of the daemon", [(labels, 1.0)]);
     let help = "Start of the daemon, Unix time in s";
-    gauge(registry, "start_time_seconds", help, seconds(daemon.started_ms));
+    gauge(registry, "start_time_seconds", help, seconds(daemon.public.started_ms));
     let help = "Commands that wait for the engine thread";
     gauge(registry, "commands_queued", help, daemon.commands_queued as f64);
 }
@@ -96,7 +96,7 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
     }
 }
 
-fn register_archive(registry: &mut Registry, archive: &ArchiveStatus, now_ms: i64) {
+fn register_archive(registry: &mut Registry, archive: &PublicArchiveStatus, now_ms: i64) {
     gauge(registry, "archive_connected", "1 if the archive is connected", archive.connected.into());
     let kind = archive.fault.as_ref().map(|fault| fault.kind.as_str());
     fault(registry, "archive_fault", "1 while the archive has a fault", kind);
@@ -109,6 +109,7 @@ fn register_archive(registry: &mut Registry, archive: &ArchiveStatus, now_ms: i6
 }
 
 fn register_store(registry: &mut Registry, store: &StoreStatus, now_ms: i64) {
+    let StoreStatus { public: store, disk_free_bytes, disk_free_bytes_min } = store;
     counter(registry, "commits", "Commits to the state directory", store.commits);
     if let Some(last_ms) = store.last_commit_ms {
         let help = "Time since the last commit, s";
@@ -118,10 +119,8 @@ fn register_store(registry: &mut Registry, store: &StoreStatus, now_ms: i64) {
     counter(registry, "scans_discarded", help, store.scans_discarded);
     for (name, help, value) in [
         ("database_bytes", "Size of the database file", store.database_bytes as f64),
-        ("disk_free_bytes", "Free space of the state directory", store.disk_free_bytes as f64),
-        ("disk_free_bytes_min", "Nothing is written while less is free; 0: no limit", {
-            store.disk_free_bytes_min as f64
-        }),
+        ("disk_free_bytes", "Free space of the state directory", *disk_free_bytes as f64),
+        ("disk_free_bytes_min", "Nothing is written while less is free; 0: no limit", { *disk_free_bytes_min as f64 }),
         ("pending_records", "Changed rows and players that are not committed yet", store.pending_records as f64),
         ("store_paused", "1 while nothing is written because the disk is nearly full", {
             f64::from(store.paused_since_ms.is_some())

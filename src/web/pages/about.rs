@@ -11,7 +11,7 @@ use crate::web::context::WebContext;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let status = context.status().await?;
-    let contact = status.daemon.as_ref().and_then(|daemon| daemon.contact.as_deref());
+    let contact = status.daemon.as_ref().and_then(|daemon| daemon.public.contact.as_deref());
     let body = html! {
         h1 { "How it works" }
         p {

@@ -91,7 +91,7 @@ async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Re
     let found = context.ask(requests::Maps { text: Some(text.to_owned()), count: MAPS }).await?;
     let mut maps: Vec<String> = found.into_iter().map(|map| map.map).collect();
     let lower = text.to_lowercase();
-    for map in servers.iter().filter_map(|server| server.map.as_ref()) {
+    for map in servers.iter().filter_map(|server| server.public.map.as_ref()) {
         if map.to_lowercase().contains(&lower) && !maps.contains(map) {
             maps.push(map.clone());
         }

@@ -20,23 +20,23 @@ use crate::api::requests;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
 use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
-use crate::model::view::{ListedPlayer, SeriesView, ServerDetail};
+use crate::model::view::{ListedPlayer, PublicServerDetail, SeriesView};
 use crate::web::context::WebContext;
 use crate::web::query;
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path<String>, uri: Uri) -> PageResult {
     let parameters: BoardParameters = query::parse(&uri)?;
     let url = query::server_url(&url)?;
-    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?;
+    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let best = context.ask(requests::ServersBest { url: url.clone() }).await?;
     let path = server_path(url.as_str());
     let boards =
         boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
-    let summary = &detail.summary;
+    let summary = &detail.server;
     let body = html! {
         h1 { (names::hostname(&summary.hostname, &summary.url)) }
         (figures(&url, &detail))
-        @if summary.greylist_reason.is_some() { p { "This server is excluded from rankings." } }
+        @if summary.greylisted { p { "This server is excluded from rankings." } }
         h2 { "Players now" }
         (players(&detail.players_listed))
         (boards.markup)
@@ -53,8 +53,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     Ok(Page::new(boards.page_title(&names::plain_hostname(&summary.hostname, &summary.url)), body))
 }
 
-fn figures(url: &ServerUrl, detail: &ServerDetail) -> Markup {
-    let server = &detail.summary;
+fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
+    let server = &detail.server;
     let Join { address, link } = join(url, server.game.as_deref());
     html! {
         dl .figures {
@@ -169,8 +169,8 @@ impl Graph {
     }
 }
 
-fn charts(series: &SeriesView, detail: &ServerDetail) -> Markup {
-    let table = format!("/series/{}", names::path(&detail.summary.url));
+fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
+    let table = format!("/series/{}", names::path(&detail.server.url));
     let drawn = Graph::all().map(|graph| (graph, graph.of(series)));
     let drawn = drawn.filter(|(_, (_, values))| values.iter().any(Option::is_some)).collect::<Vec<_>>();
     html! {
@@ -184,7 +184,7 @@ fn charts(series: &SeriesView, detail: &ServerDetail) -> Markup {
     }
 }
 
-fn maps(detail: &ServerDetail) -> Markup {
+fn maps(detail: &PublicServerDetail) -> Markup {
     html! {
         @if detail.maps.is_empty() { p { "None yet." } } @else {
             div .scroll tabindex="0" role="region" aria-label="Maps of this week" {
@@ -242,8 +242,8 @@ fn best_player(player: &BestPlayer) -> Markup {
     }
 }
 
-fn scanning(detail: &ServerDetail) -> Markup {
-    let server = &detail.summary;
+fn scanning(detail: &PublicServerDetail) -> Markup {
+    let server = &detail.server;
     let authentication = detail.authentication.as_deref().unwrap_or("no reply since the start of clqd");
     html! {
         dl .figures {
@@ -275,12 +275,12 @@ pub(super) async fn series_page(
     let SeriesParameters { series } = query::parse(&uri)?;
     let graph = query::one_of("series", &series, Graph::all().map(|graph| (graph.name(), graph)))?;
     let url = query::server_url(&url)?;
-    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?;
+    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let (newest_ms, values) = detail.series.as_ref().map(|series| graph.of(series)).unwrap_or_default();
     let series = Series { newest_ms, slot_ms: graph.resolution().slot_ms(), values: &values };
     let body = html! {
         h1 { (graph.title()) }
-        p { a href=(server_path(url.as_str())) { (names::hostname(&detail.summary.hostname, &detail.summary.url)) } }
+        p { a href=(server_path(url.as_str())) { (names::hostname(&detail.server.hostname, &detail.server.url)) } }
         table {
             caption { (graph.unit()) ", newest first, UTC" }
             thead { tr { th scope="col" { "From" } th scope="col" .n { "Value" } } }
@@ -294,5 +294,5 @@ pub(super) async fn series_page(
         }
         @if !series.has_data() { p { "No data yet." } }
     };
-    Ok(Page::new(format!("{}: {}", graph.title(), names::plain_hostname(&detail.summary.hostname, url.as_str())), body))
+    Ok(Page::new(format!("{}: {}", graph.title(), names::plain_hostname(&detail.server.hostname, url.as_str())), body))
 }

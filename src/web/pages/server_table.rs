@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::chart::sparkline;
 use super::format::{count, time};
 use super::names;
-use crate::model::view::ServerSummary;
+use crate::model::view::{PublicServer, ServerSummary};
 
 /// The path of a server's page.
 pub(super) fn server_path(url: &str) -> String {
@@ -23,7 +23,7 @@ pub(super) fn map_path(map: &str) -> String {
 }
 
 /// When a server was seen. It is not an age, because a page must not change with time alone.
-pub(super) fn seen(server: &ServerSummary) -> Markup {
+pub(super) fn seen(server: &PublicServer) -> Markup {
     html! {
         @if server.online { "now" } @else { @match server.last_seen_ms { Some(at_ms) => (time(at_ms)), None => "never" } }
     }
@@ -41,11 +41,11 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                     }
                 }
                 tbody {
-                    @for server in servers {
+                    @for ServerSummary { public: server, .. } in servers {
                         tr {
                             td .name {
                                 a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
-                                @if server.greylist_reason.is_some() { " " span .badge { "not ranked" } }
+                                @if server.greylisted { " " span .badge { "not ranked" } }
                             }
                             td .n { (players(server)) "/" (count(server.slots)) }
                             td { @if let Some(recent) = &server.recent { (sparkline("Players over 25 hours", &recent.ten_minutes)) } }
@@ -63,7 +63,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
 }
 
 /// The number of players, marked if it is not believed.
-pub(super) fn players(server: &ServerSummary) -> Markup {
+pub(super) fn players(server: &PublicServer) -> Markup {
     html! {
         (count(server.players))
         @if server.players_unverified {

@@ -25,13 +25,12 @@ use super::rows::{OverviewRow, ServerDetailRow};
 use super::schemas::without;
 use super::series::overview_content;
 use crate::api::{Read, json, requests};
-use crate::model::view::{Overview, ServerDetail};
+use crate::model::view::{Overview, PublicServerDetail, ServerDetail};
 use crate::web::client_address::Client;
 use crate::web::context::WebContext;
 use crate::web::live_streams::{LiveEvent, StreamPlace};
 use crate::web::problem::Problem;
 use crate::web::query;
-use crate::web::visitor::VisitorDetail;
 
 /// How often a task looks for changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -132,8 +131,8 @@ impl Watched for requests::ServersShow {
     fn event(detail: &ServerDetail) -> LiveEvent {
         LiveEvent {
             name: "server",
-            data: without_large_fields(VisitorDetail::from(detail)),
-            content: without_large_fields(VisitorDetail::from(detail).content()),
+            data: without_large_fields(&detail.public),
+            content: without_large_fields(&detail.public.content()),
         }
     }
 }
@@ -163,7 +162,7 @@ async fn watch_changes<R: Watched>(context: Arc<WebContext>, request: R, subject
     }
 }
 
-fn without_large_fields(detail: VisitorDetail<'_>) -> String {
+fn without_large_fields(detail: &PublicServerDetail) -> String {
     let mut value = serde_json::to_value(ServerDetailRow::from(detail)).expect("plain data");
     if let Some(fields) = value.as_object_mut() {
         FIELDS_LEFT_OUT.iter().for_each(|field| _ = fields.remove(*field));

@@ -15,7 +15,6 @@ use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query::{self, Name, RowCount};
-use crate::web::visitor::VisitorServer;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +56,7 @@ pub(super) async fn search(State(context): State<Arc<WebContext>>, uri: Uri) -> 
     let maps = context.ask(requests::Maps { text: Some(text), count }).await?;
     let found = Found {
         players: players.iter().map(PlayerNameRow::from).collect(),
-        servers: servers.iter().map(|server| VisitorServer::from(server).into()).collect(),
+        servers: servers.iter().map(|server| ServerRow::from(&server.public)).collect(),
         maps: maps.iter().map(MapTotalsRow::from).collect(),
     };
     json_answer(&found, MAX_AGE_S)

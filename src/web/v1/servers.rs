@@ -19,7 +19,6 @@ use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query::{self, Name, Number, RowCount};
-use crate::web::visitor::{VisitorDetail, VisitorServer};
 
 /// A scan class.
 type ClassNumber = Number<1, 7>;
@@ -100,7 +99,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Re
     let filter = ServerFilter { class, game, map, tag, online, screened, text, ..ServerFilter::default() };
     let (count, order) = (RowCount::of(limit), order.unwrap_or_default());
     let page = context.ask(requests::ServersPage { filter, after, count, order, recent }).await?;
-    let servers = page.servers.iter().map(|server| VisitorServer::from(server).into()).collect();
+    let servers = page.servers.iter().map(|server| ServerRow::from(&server.public)).collect();
     json_answer(&ServerList { servers, next: page.next.map(|next| next.to_string()) }, MAX_AGE_S)
 }
 
@@ -139,7 +138,6 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
-    let detail = context.ask(requests::ServersShow { url: query::server_url(&url)? }).await?;
-    let content = VisitorDetail::from(&detail).content();
-    json_answer_of_content(&ServerDetailRow::from(VisitorDetail::from(&detail)), &content, MAX_AGE_S)
+    let detail = context.ask(requests::ServersShow { url: query::server_url(&url)? }).await?.public;
+    json_answer_of_content(&ServerDetailRow::from(&detail), &detail.content(), MAX_AGE_S)
 }

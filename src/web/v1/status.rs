@@ -12,7 +12,6 @@ use crate::web::answer::{STATUS_MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
-use crate::web::visitor::VisitorStatus;
 
 /// Returns the state of the daemon
 #[utoipa::path(get, path = "/api/v1/status", operation_id = "get_status", tag = "site",
@@ -20,5 +19,5 @@ use crate::web::visitor::VisitorStatus;
 pub(super) async fn status(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     query::no_parameters(&uri)?;
     let status = context.status().await?;
-    json_answer(&StatusRow::from(VisitorStatus::from(&*status)), STATUS_MAX_AGE_S)
+    json_answer(&StatusRow::from(&status.public()), STATUS_MAX_AGE_S)
 }

@@ -333,7 +333,7 @@ impl Run {
         self.state().handle(Event::Scanned { server, id, sent_ms, outcome: outcome.clone() }).expect("a store");
         let notice = self.state().engine.poll_notice().expect("each scan gives a notice");
         assert!(notice.server == server && self.state().engine.poll_notice().is_none());
-        let summary = self.state().engine.summary_of(server).expect("a known server");
+        let summary = self.state().engine.public_server_of(server).expect("a known server");
         if self.state().engine.outcomes_applied() > used_before {
             scan_log::write(&mut self.pending.log, &url, &outcome);
             let step = ClassStep { t: outcome.t_ms(), missed: summary.missed, class: summary.class };

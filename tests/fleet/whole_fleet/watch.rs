@@ -34,13 +34,13 @@ impl Watch {
     pub fn restart(&mut self, engine: &Engine) {
         let now_ms = engine.now_ms();
         for server in engine.servers() {
-            let at = server.key as usize;
+            let at = server.public.key as usize;
             self.servers.resize(self.servers.len().max(at + 1), Watched::default());
             let watched = &mut self.servers[at];
-            watched.class = server.class;
+            watched.class = server.public.class;
             watched.in_flight = None;
             watched.plan(now_ms);
-            if server.class == 6 && server.missed == 0 {
+            if server.public.class == 6 && server.public.missed == 0 {
                 watched.window = Some((now_ms - 1, now_ms)); // still due
             }
         }
