@@ -23,6 +23,18 @@ pub trait Line: Sized + Send + 'static {
     fn to_json(&self) -> Vec<u8>;
 
     fn parse(line: &[u8]) -> Result<Self, serde_json::Error>;
+
+    /// Adds the types of the line, and those that they contain.
+    fn describe(types: &mut LineTypes);
+}
+
+/// The types of the lines of an answer.
+#[derive(Default)]
+pub struct LineTypes {
+    /// Names of the types; a line is one of them.
+    pub lines: Vec<Cow<'static, str>>,
+    /// All types that are named, with their names.
+    pub schemas: Vec<(String, RefOr<Schema>)>,
 }
 
 /// What has its own kind of line.
@@ -67,7 +79,7 @@ impl<T: Kind + ToSchema> ToSchema for Tagged<'_, T> {
     }
 }
 
-impl<T: Kind + DeserializeOwned + Send + 'static> Line for T {
+impl<T: Kind + ToSchema + DeserializeOwned + Send + 'static> Line for T {
     fn to_json(&self) -> Vec<u8> {
         json::to_vec(&Tagged::from(self))
     }
@@ -78,6 +90,17 @@ impl<T: Kind + DeserializeOwned + Send + 'static> Line for T {
         }
         serde_json::from_slice(line)
     }
+
+    fn describe(types: &mut LineTypes) {
+        types.lines.push(T::NAME.into());
+        types.schemas.push((T::NAME.to_owned(), Tagged::<T>::schema()));
+        T::schemas(&mut types.schemas);
+    }
+}
+
+impl<T: Kind> Kind for Box<T> {
+    const KIND: &'static str = T::KIND;
+    const NAME: &'static str = T::NAME;
 }
 
 /// Whether a line begins with this kind, as [`Tagged`] writes it.
@@ -97,30 +120,38 @@ macro_rules! kinds {
 }
 pub(super) use kinds;
 
-/// Answers with several kinds of lines.
+/// Lines of several kinds.
 macro_rules! lines {
     ($($(#[$doc:meta])* $name:ident { $($kind:ident($row:ty),)* })*) => { $(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[derive(Clone, Debug, PartialEq)]
         pub enum $name {
             $($kind($row),)*
         }
 
         impl crate::api::answer::Line for $name {
             fn to_json(&self) -> Vec<u8> {
-                crate::api::json::to_vec(self)
+                match self {
+                    $($name::$kind(row) => row.to_json(),)*
+                }
             }
 
             fn parse(line: &[u8]) -> Result<$name, serde_json::Error> {
-                serde_json::from_slice(line)
+                $(if crate::api::answer::has_kind(line, <$row as crate::api::answer::Kind>::KIND) {
+                    return <$row>::parse(line).map($name::$kind);
+                })*
+                Err(serde::de::Error::custom("a line of an unknown kind"))
+            }
+
+            fn describe(types: &mut crate::api::answer::LineTypes) {
+                $(<$row>::describe(types);)*
             }
         }
     )* };
 }
 pub(super) use lines;
 
-impl<T: Kind + DeserializeOwned + Send + 'static> Answer for T {
+impl<T: Kind + ToSchema + DeserializeOwned + Send + 'static> Answer for T {
     type Line = T;
 
     fn lines(self) -> impl Iterator<Item = T> + Send {
@@ -128,7 +159,7 @@ impl<T: Kind + DeserializeOwned + Send + 'static> Answer for T {
     }
 }
 
-impl<T: Kind + DeserializeOwned + Send + 'static> Answer for Vec<T> {
+impl<T: Kind + ToSchema + DeserializeOwned + Send + 'static> Answer for Vec<T> {
     type Line = T;
 
     fn lines(self) -> impl Iterator<Item = T> + Send {
@@ -136,7 +167,7 @@ impl<T: Kind + DeserializeOwned + Send + 'static> Answer for Vec<T> {
     }
 }
 
-impl<T: Kind + DeserializeOwned + Send + 'static> Answer for Option<T> {
+impl<T: Kind + ToSchema + DeserializeOwned + Send + 'static> Answer for Option<T> {
     type Line = T;
 
     fn lines(self) -> impl Iterator<Item = T> + Send {
@@ -168,4 +199,6 @@ impl Line for NoLine {
     fn parse(_: &[u8]) -> Result<NoLine, serde_json::Error> {
         Err(serde_json::Error::custom("a line where none is expected"))
     }
+
+    fn describe(_: &mut LineTypes) {}
 }

@@ -1,24 +1,29 @@
 //! The lines of an answer that are not rows.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::answer::has_kind;
+use super::answer::{Line, has_kind, kinds, lines};
 use super::error::ApiError;
 
-/// A line of an answer that is not a row. Rows have other kinds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum AnswerLine {
-    /// Before and between rows; not part of the result.
-    Progress(Progress),
-    /// The last line of an answer with notes.
-    Notes(Notes),
-    /// The last line of an answer that failed after its first row.
-    Error(ApiError),
+kinds! {
+    Progress: "progress", "Progress";
+    Notes: "notes", "Notes";
+    ApiError: "error", "Error";
+}
+
+lines! {
+    /// A line of an answer that is not part of the result: [`Progress`] comes before and between the others; the last line
+    /// is [`Notes`] if there are any, or the error of an answer that failed after its first line.
+    AnswerLine {
+        Progress(Progress),
+        Notes(Notes),
+        Error(ApiError),
+    }
 }
 
 /// The daemon is working on the request. Empty unless the request says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
     /// `rescan`, first line: number of servers being scanned, one row each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,23 +34,24 @@ pub struct Progress {
 }
 
 /// For the admin, besides the rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Notes {
+    /// One sentence each.
     pub notes: Vec<String>,
 }
 
 impl AnswerLine {
-    /// `None`: the line is a row.
-    pub fn parse(line: &[u8]) -> Option<Result<AnswerLine, serde_json::Error>> {
+    /// `None`: the line is a part of the result.
+    pub fn find(line: &[u8]) -> Option<Result<AnswerLine, serde_json::Error>> {
         let is_one = ["progress", "notes", "error"].iter().any(|kind| has_kind(line, kind));
-        is_one.then(|| serde_json::from_slice(line))
+        is_one.then(|| AnswerLine::parse(line))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ErrorCode, json};
+    use crate::api::ErrorCode;
 
     #[test]
     fn lines_are_told_from_rows() {
@@ -53,10 +59,10 @@ mod tests {
         let notes = AnswerLine::Notes(Notes { notes: vec!["a note".to_owned()] });
         let error = AnswerLine::Error(ApiError::new(ErrorCode::Busy, "later"));
         for line in [progress, notes, error] {
-            let text = json::to_vec(&line);
-            assert_eq!(AnswerLine::parse(&text).expect("no row").expect("a line"), line);
+            let text = line.to_json();
+            assert_eq!(AnswerLine::find(&text).expect("no row").expect("a line"), line);
         }
-        assert!(AnswerLine::parse(b"{\"kind\":\"server\",\"notes\":[]}").is_none());
-        assert!(AnswerLine::parse(b"{\"kind\":\"notes\"").expect("no row").is_err());
+        assert!(AnswerLine::find(b"{\"kind\":\"server\",\"notes\":[]}").is_none());
+        assert!(AnswerLine::find(b"{\"kind\":\"notes\"").expect("no row").is_err());
     }
 }

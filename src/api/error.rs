@@ -1,15 +1,18 @@
 //! The error of a failed request.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::board::cursor::BadCursor;
 use crate::engine::ViewError;
 
 /// Why a request failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
+    /// For programs.
     pub code: ErrorCode,
+    /// For people.
     pub message: String,
 }
 
@@ -40,7 +43,8 @@ impl From<ViewError> for ApiError {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The kind of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// Fields of the request are invalid.

@@ -4,9 +4,12 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
 
 use super::access::Access;
-use super::answer::Answer;
+use super::answer::{Answer, Line, LineTypes};
 use super::error::{ApiError, ErrorCode};
 use super::host::Host;
 use super::json;
@@ -14,7 +17,7 @@ use crate::engine::Engine;
 use crate::model::view::board::BoardsSelector;
 
 /// A request to the daemon.
-pub trait Request: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Request: Clone + Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static {
     /// Such as `servers.add`.
     const NAME: &'static str;
     /// Who may send it.
@@ -53,11 +56,31 @@ pub struct RequestInfo {
     pub access: Access,
     /// Whether bytes are a valid body.
     pub check: fn(&[u8]) -> Result<(), ApiError>,
+    /// For the description of the API.
+    pub describe: fn() -> RequestTypes,
+}
+
+/// The types of a request and its answer.
+pub struct RequestTypes {
+    pub body: RefOr<Schema>,
+    /// The types that the body names, with their names.
+    pub body_types: Vec<(String, RefOr<Schema>)>,
+    pub answer: LineTypes,
 }
 
 impl RequestInfo {
     pub const fn of<R: Request>() -> RequestInfo {
-        RequestInfo { name: R::NAME, access: R::ACCESS, check: |body| decode::<R>(body).map(drop) }
+        RequestInfo {
+            name: R::NAME,
+            access: R::ACCESS,
+            check: |body| decode::<R>(body).map(drop),
+            describe: || {
+                let (mut body_types, mut answer) = (Vec::new(), LineTypes::default());
+                R::schemas(&mut body_types);
+                LineOf::<R>::describe(&mut answer);
+                RequestTypes { body: R::schema(), body_types, answer }
+            },
+        }
     }
 
     /// Its path: `/api/v1/servers/add` of `servers.add`.

@@ -1,30 +1,38 @@
 //! Which servers a list has.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::model::server::Class;
 use crate::model::view::ServerFields;
 
 /// Selects servers to list; all given conditions must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerFilter {
+    /// The scan class, 1 to 7.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u8>, minimum = 1, maximum = 7)]
     pub class: Option<Class>,
+    /// Exactly this game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub game: Option<String>,
+    /// Exactly this current map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
+    /// Exactly this tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// Whether the last list shows the current players.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,
     /// Whether a check of docs/rules.md section 14 has applied within the last 7 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screened: Option<bool>,
+    /// Whether they are excluded from rankings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub greylisted: Option<bool>,
-    /// Without it, servers that are not removed. Pages never contain removed servers.
+    /// Whether they were removed; without it, servers that are not. Pages never contain removed servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<bool>,
     /// Part of the URL, host name or map; case is ignored.

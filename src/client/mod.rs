@@ -285,7 +285,7 @@ impl Link<'_> {
     /// A line of an answer. Returns the notes if it is the last one.
     fn line(&self, line: &[u8], each: LineHandler<'_>) -> Result<Option<Vec<String>>, ClientError> {
         let unknown = |error: serde_json::Error| self.protocol_error(error.to_string());
-        let item = match AnswerLine::parse(line) {
+        let item = match AnswerLine::find(line) {
             None => Received::Line(line),
             Some(parsed) => match parsed.map_err(unknown)? {
                 AnswerLine::Progress(progress) => Received::Progress(progress),

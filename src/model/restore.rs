@@ -1,6 +1,7 @@
 //! What a restore from the archive reads in addition to [`archive`](super::archive), and its result.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::archive::ServerArchive;
 use super::row::Ranking;
@@ -101,7 +102,7 @@ pub struct RejectedRow {
 }
 
 /// What was restored from the archive, and what could not be.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestoreReport {
     pub games: u64,
     pub maps: u64,

@@ -39,6 +39,7 @@ mod problem;
 mod public_url;
 mod query;
 mod router;
+mod schemas;
 mod segment;
 mod tls;
 mod tokens;

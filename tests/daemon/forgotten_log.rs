@@ -92,7 +92,7 @@ fn segment_that_cannot_be_read_is_a_fault_until_it_can() {
     sandbox.ok(["player", "forget", NAME, "--game", "baseq3", "--yes"]);
     let fault = wait_for("a fault", || Some(sandbox.status()["log"].clone()).filter(|log| !log["fault"].is_null()));
     assert_eq!((&fault["fault"]["kind"], &fault["names_pending"]), (&"unreadable".into(), &1.into()), "{fault}");
-    let message = fault["fault"]["message"].as_str().expect("a text");
+    let message = fault["fault_message"].as_str().expect("a text");
     assert!(message.contains(&first), "{message}");
     let printed = sandbox.ok(["status"]);
     assert!(printed.contains("log       1 forgotten name being removed, FAULT for"), "{printed}");

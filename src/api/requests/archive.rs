@@ -1,20 +1,23 @@
 //! The archive in MySQL: comparisons with the state, and writing it again.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::{Access, Permission};
 use crate::api::answer::{Answer, kinds, lines};
 use crate::api::request::Request;
 
 kinds! {
-    ResendRow: "archive_resend", "ArchiveResend";
+    ResendRow: "archive_resend", "ArchiveResent";
+    ArchiveDifference: "archive_difference", "ArchiveDifference";
+    VerifyRow: "archive_verified", "ArchiveVerified";
 }
 
 /// Writes all rows of kept weeks to the archive again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveResend {
-    /// Without them, everything.
+    /// Which weeks; without them, everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weeks: Option<WeekRange>,
     /// Everything, also to an archive that another copy of the state has written, or that is older than the state.
@@ -29,10 +32,10 @@ impl Request for ArchiveResend {
 }
 
 /// Compares kept weeks in the archive with the state. The answer has the first 5,000 differences, then the result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveVerify {
-    /// Without them, all.
+    /// Which weeks; without them, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weeks: Option<WeekRange>,
 }
@@ -60,15 +63,17 @@ impl Answer for Vec<VerifyLine> {
 }
 
 /// Weeks from the first through the last, as ISO labels such as `2026-W47`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeekRange {
+    /// The first week.
     pub first: String,
+    /// The last week.
     pub last: String,
 }
 
 /// What the archive will write again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResendRow {
     /// Labels of the weeks, in order.
     pub weeks: Vec<String>,
@@ -79,15 +84,17 @@ pub struct ResendRow {
 }
 
 /// A row of the archive that differs from the state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ArchiveDifference {
+    /// What differs.
     pub difference: DifferenceKind,
-    /// Absent for names of players.
+    /// The week; absent for names of players.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub week: Option<String>,
-    /// URL; absent for names of players and totals of maps.
+    /// The URL of the server; absent for names of players and totals of maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The table.
     pub table: String,
     /// The primary key without week and server, such as `player=12`; empty if it has no other
     /// columns.
@@ -103,7 +110,8 @@ pub struct ArchiveDifference {
     pub found: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How a row differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
     /// A column has another value.
@@ -115,13 +123,15 @@ pub enum DifferenceKind {
 }
 
 /// The result of a comparison of the archive with the state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VerifyRow {
     /// Labels of the weeks that were compared, in order.
     pub weeks: Vec<String>,
     /// Weeks of servers that were compared.
     pub server_weeks: u64,
+    /// Rows that were compared.
     pub rows: u64,
+    /// Differences, listed or not.
     pub differences: u64,
     /// Differences that were listed; the others were only counted.
     pub listed: u64,

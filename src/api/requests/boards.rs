@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::api::access::{Access, Permission};
 use crate::api::answer::{Answer, kinds, lines};
@@ -26,13 +27,21 @@ kinds! {
     WindowView: "window_deleted", "DeletedWindow";
     BoardHead: "board_head", "BoardHead";
     BoardEntryView: "entry", "BoardEntry";
+    MissingPlayer: "absent", "AbsentPlayer";
+    StandingView: "standing", "Standing";
+    PositionForView: "position_for", "PositionForScore";
+    FusedHead: "fused_head", "FusedHead";
+    FusedView: "fused", "FusedEntry";
 }
 
 /// The best players of a server in a week.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Top {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub server: ServerUrl,
+    /// What the board is ordered by.
     pub ranking: Ranking,
     /// Such as `2026-W47`; without it, the running week.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,10 +68,12 @@ impl Read for Top {
 }
 
 /// A query of one board.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Board {
+    /// Which board.
     pub board: BoardSelector,
+    /// What of it.
     pub query: BoardQuery,
 }
 
@@ -88,10 +99,12 @@ impl Read for Board {
 }
 
 /// The same query of the boards of all rankings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Boards {
+    /// Which boards.
     pub boards: BoardsSelector,
+    /// What of each.
     pub query: BoardQuery,
 }
 
@@ -117,12 +130,14 @@ impl Read for Boards {
 }
 
 /// A player on the boards of several rankings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Standings {
+    /// Which boards.
     pub boards: BoardsSelector,
+    /// Whose standings.
     pub player: PlayerSelector,
-    /// Without them, all five.
+    /// Which rankings; without them, all five.
     #[serde(default)]
     pub rankings: Vec<Ranking>,
 }
@@ -150,16 +165,19 @@ impl Read for Standings {
 }
 
 /// Several rankings as one list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fused {
+    /// Which boards.
     pub boards: BoardsSelector,
-    /// Without them, all five have equal weights.
+    /// Which rankings; without them, all five have equal weights.
     #[serde(default)]
     pub rankings: Vec<RankingWeight>,
+    /// How much the first positions count, from 0 to 10,000: a player gets `weight / (k + position)` for each ranking.
     /// Without it, 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<f64>,
+    /// Which players.
     pub query: FusedQuery,
 }
 
@@ -246,7 +264,7 @@ impl From<BoardRow> for BoardLine {
 }
 
 /// All windows, newest first, by type.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Windows {
     /// Also their sizes in the state directory, which requires reading all of it.
@@ -273,7 +291,7 @@ impl Read for Windows {
 }
 
 /// Deletes windows that ended before a time; weeks only if they are closed and archived.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowsDelete {
     /// Unix ms.
@@ -291,10 +309,11 @@ impl Request for WindowsDelete {
 }
 
 /// Replaces the rows of the running windows by those that follow from the log with the present settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowsRecompute {
-    /// Those that change a result, as the client expects them.
+    /// Those that change a result, as the client expects them; by key, such as `elo.k`.
+    #[schema(value_type = Object)]
     pub settings: Map<String, Value>,
     /// Refuse what cannot be done, and do nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,6 +1,7 @@
 //! Corrections of tags, weeks and the time.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::{Access, Permission};
 use crate::api::answer::kinds;
@@ -13,9 +14,10 @@ kinds! {
 }
 
 /// Removes a tag from all servers and deletes its boards and ratings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagDrop {
+    /// The tag.
     pub tag: String,
 }
 
@@ -26,7 +28,7 @@ impl Request for TagDrop {
 }
 
 /// Reopens a closed week.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeekReopen {
     /// Such as `2026-W47`.
@@ -40,7 +42,7 @@ impl Request for WeekReopen {
 }
 
 /// The admin confirms that the system clock is right.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockAccept {}
 
@@ -51,7 +53,7 @@ impl Request for ClockAccept {
 }
 
 /// Sets recorded time back to system time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockReset {
     /// Although the system clock is not known to be synchronised.

@@ -1,6 +1,7 @@
 //! The daemon itself: its backups and settings, and exports of whole weeks.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::Access;
 use crate::api::answer::{Done, kinds};
@@ -15,10 +16,10 @@ kinds! {
 }
 
 /// Writes a backup.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Backup {
-    /// Absolute; must not exist, or be empty.
+    /// The directory: absolute; must not exist, or be empty.
     pub dir: String,
 }
 
@@ -29,7 +30,7 @@ impl Request for Backup {
 }
 
 /// All rows of a week, in order of server URL, player name and game. The rows of one server are of one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
     /// Such as `2026-W47`.
@@ -43,7 +44,7 @@ impl Request for Export {
 }
 
 /// Reads the configuration again. Changes and settings that need a restart are in the notes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reload {}
 
@@ -54,24 +55,26 @@ impl Request for Reload {
 }
 
 /// A backup that was created or restored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BackupRow {
+    /// The directory.
     pub dir: String,
     /// Time of the latest event in the state, Unix ms.
     pub latest_event_ms: i64,
-    /// Size of its files.
+    /// Size of its files, bytes.
     pub bytes: u64,
     /// Records in it: players, servers, rows and others.
     pub records: u64,
 }
 
 /// A state that was restored from the archive.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestoredRow {
+    /// The directory.
     pub dir: String,
     /// Time of the latest event in the state, Unix ms.
     pub latest_event_ms: i64,
-    /// Size of its files.
+    /// Size of its files, bytes.
     pub bytes: u64,
     #[serde(flatten)]
     pub report: RestoreReport,

@@ -1,6 +1,7 @@
 //! Maps now and in all kept weeks.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::Access;
 use crate::api::answer::kinds;
@@ -17,9 +18,10 @@ kinds! {
 }
 
 /// A map.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Map {
+    /// Its name.
     pub map: String,
 }
 
@@ -39,9 +41,10 @@ impl Read for Map {
 
 /// The most played maps; with `text`, those whose name is the string, begins with it or, from three characters on,
 /// contains it, in this order, regardless of case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Maps {
+    /// A part of a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Most maps.

@@ -1,6 +1,7 @@
 //! Players: reads and corrections.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::{Access, Permission};
 use crate::api::answer::kinds;
@@ -19,9 +20,10 @@ kinds! {
 }
 
 /// The player of a name in each game in which it is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Player {
+    /// The name, with or without colour codes.
     pub name: String,
 }
 
@@ -38,9 +40,10 @@ impl Read for Player {
 }
 
 /// Players whose name has all words of the text, the best matches first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerSearch {
+    /// Words of a name.
     pub text: String,
     /// Most players.
     pub count: u32,
@@ -64,9 +67,10 @@ impl Read for PlayerSearch {
 }
 
 /// A player by key; the one into whom they were merged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerShow {
+    /// The number of the player.
     pub player_key: u32,
     /// Rows of weeks to leave out.
     #[serde(default)]
@@ -87,11 +91,14 @@ impl Read for PlayerShow {
 }
 
 /// Merges a player into another one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerMerge {
+    /// The player who becomes a name of the other one.
     pub from: PlayerSelector,
+    /// The player who remains.
     pub into: PlayerSelector,
+    /// The game of both.
     pub game: String,
 }
 
@@ -102,10 +109,12 @@ impl Request for PlayerMerge {
 }
 
 /// Deletes all data of a player; the name is never stored again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerForget {
+    /// The player.
     pub player: PlayerSelector,
+    /// The game.
     pub game: String,
 }
 
@@ -116,7 +125,7 @@ impl Request for PlayerForget {
 }
 
 /// The forgotten names, the oldest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerForgotten {}
 
@@ -134,9 +143,11 @@ impl Read for PlayerForgotten {
 }
 
 /// Allows a forgotten name again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerAllow {
+    /// The hash of the name, as `player.forgotten` lists it.
+    #[schema(value_type = String)]
     pub hash: NameHash,
 }
 

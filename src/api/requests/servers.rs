@@ -1,6 +1,7 @@
 //! Servers: reads, changes and scans on request.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::{Access, Permission};
 use crate::api::answer::{Answer, kinds, lines};
@@ -18,6 +19,7 @@ use crate::model::view::history::BestPlayers;
 use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail, ServerSummary};
 
 kinds! {
+    ServersNext: "servers_next", "ServersNext";
     PublicServer: "server", "Server";
     ServerSummary: "server", "AdminServer";
     PublicServerDetail: "server_detail", "ServerDetail";
@@ -30,10 +32,12 @@ kinds! {
 /// Adds servers. The answer has a change for each URL, in order: added, restored, tagged, scan requested, not answering,
 /// unchanged or refused. A known server of class 6 or 7 is scanned, at most once a day. The tags are added to those that
 /// a known server has.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersAdd {
+    /// At most 1,000.
     pub urls: Vec<String>,
+    /// Tags for all of them.
     #[serde(default)]
     pub tags: Vec<String>,
     /// From a list, not by hand: they are removed if they never answer.
@@ -53,9 +57,10 @@ impl Request for ServersAdd {
 }
 
 /// Removes servers. The answer has a change for each URL, in order: removed, not found or refused.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersRemove {
+    /// At most 1,000.
     pub urls: Vec<String>,
 }
 
@@ -70,9 +75,10 @@ impl Request for ServersRemove {
 }
 
 /// Servers that match the whole filter, by URL.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersList {
+    /// Which servers; without it, all that are not removed.
     #[serde(default)]
     pub filter: ServerFilter,
 }
@@ -96,17 +102,21 @@ impl Read for ServersList {
 /// As `servers.list`, but in pages, and in another order. A page begins at a place that the page before ended with. A
 /// limited number of servers is examined for each page, so a page that is not the last may have fewer servers than
 /// `count`, even none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersPage {
+    /// Which servers; without it, all that are not removed.
     #[serde(default)]
     pub filter: ServerFilter,
-    /// Where the page begins.
+    /// Where the page begins: what the page before ended with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub after: Option<ServerCursor>,
     /// Most servers.
     pub count: u32,
+    /// `added`, `players`, `rank` or `name`.
     #[serde(default)]
+    #[schema(value_type = String)]
     pub order: ServerOrder,
     /// With the players of the last 25 hours.
     #[serde(default)]
@@ -163,9 +173,10 @@ impl Answer for ServerPage {
 }
 
 /// Servers whose host name has all words of the text, or whose address contains it; those with most players first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersSearch {
+    /// Words of a host name, or a part of an address.
     pub text: String,
     /// Most servers.
     pub count: u32,
@@ -189,9 +200,11 @@ impl Read for ServersSearch {
 }
 
 /// A server with its players, maps and series.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersShow {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub url: ServerUrl,
 }
 
@@ -210,9 +223,11 @@ impl Read for ServersShow {
 }
 
 /// The players with the best positions on a server in closed weeks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersBest {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub url: ServerUrl,
 }
 
@@ -229,12 +244,16 @@ impl Read for ServersBest {
 }
 
 /// Changes tags of servers. The answer has a change for each URL, in order: tagged, unchanged, not found or refused.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersTag {
+    /// At most 1,000.
+    #[schema(value_type = Vec<String>)]
     pub urls: Vec<ServerUrl>,
+    /// Tags to add.
     #[serde(default)]
     pub add: Vec<String>,
+    /// Tags to remove.
     #[serde(default)]
     pub remove: Vec<String>,
 }
@@ -252,9 +271,11 @@ impl Request for ServersTag {
 }
 
 /// Exempts a server from screening checks. The answer is one change: trusted or unchanged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServersTrust {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub url: ServerUrl,
     /// Checks that no longer apply.
     #[serde(default)]
@@ -271,9 +292,11 @@ impl Request for ServersTrust {
 }
 
 /// Scans a server at least once a minute for a while. The answer is one change: boosted, boost ended or unchanged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Boost {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub url: ServerUrl,
     /// For how many seconds; 0 ends the boost.
     pub for_s: u32,
@@ -293,11 +316,13 @@ impl Request for Boost {
 }
 
 /// Excludes a server from rankings. The answer is one change: greylisted, lifted or unchanged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Greylist {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub url: ServerUrl,
-    /// Without it the server is removed from the greylist.
+    /// Why; without it the server is removed from the greylist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -309,9 +334,10 @@ impl Request for Greylist {
 }
 
 /// Scans servers now. The answer has a line for each as soon as its result is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rescan {
+    /// Which servers.
     pub servers: RescanSelector,
 }
 
@@ -322,25 +348,30 @@ impl Request for Rescan {
 }
 
 /// Selects servers to rescan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RescanSelector {
+    /// One server.
+    #[schema(value_type = String)]
     Url(ServerUrl),
     /// Classes 6 and 7.
     AllUnknown,
 }
 
 /// There is a further page of servers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServersNext {
-    /// The cursor where that page begins.
+    /// Where that page begins.
+    #[schema(value_type = String)]
     pub after: ServerCursor,
 }
 
 /// The result of a change to one URL.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerChange {
+    /// As it was sent.
     pub url: String,
+    /// What happened.
     pub outcome: ChangeOutcome,
     /// Why it was refused or greylisted, or is unchanged; until when it is boosted; its tags or
     /// skipped checks after the change.
@@ -348,7 +379,8 @@ pub struct ServerChange {
     pub reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// What happened to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeOutcome {
     Added,
@@ -383,22 +415,29 @@ pub enum ChangeOutcome {
 }
 
 /// The result of one requested scan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScanRow {
+    /// The URL of the server.
     pub url: String,
+    /// When it ended, Unix ms.
     pub t_ms: i64,
+    /// What the server sent.
     pub result: ScanResult,
     /// Class after the scan.
     pub class: u8,
-    /// Contents of a snapshot or partial snapshot.
+    /// The host name, of a snapshot or partial snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
+    /// The game, of a snapshot or partial snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub game: Option<String>,
+    /// The map, of a snapshot or partial snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
+    /// Players, without bots, of a snapshot or partial snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
+    /// Places for players, of a snapshot or partial snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
     /// The URL under which the host answered although the server did not answer under its own URL:
@@ -410,10 +449,14 @@ pub struct ScanRow {
     pub reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a scan got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanResult {
+    /// A complete list of players.
     Snapshot,
+    /// An incomplete list.
     Partial,
+    /// No answer.
     Miss,
 }

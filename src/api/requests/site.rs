@@ -1,6 +1,7 @@
 //! The whole site.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::access::Access;
 use crate::api::answer::kinds;
@@ -19,7 +20,7 @@ kinds! {
 }
 
 /// The state of the daemon.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Status {}
 
@@ -42,7 +43,7 @@ impl Read for Status {
 }
 
 /// Players and servers online, by game and tag.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Overview {}
 
@@ -60,11 +61,13 @@ impl Read for Overview {
 
 /// Players and servers online over time: of a game, of the servers with a tag, or of all servers. No line: it is not computed
 /// yet, or none of these servers was seen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
+    /// Only the servers of a game.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub game: Option<String>,
+    /// Only the servers with a tag; not together with `game`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
 }

@@ -13,26 +13,33 @@ use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 
 /// The boards of one scope in one window: one for each ranking.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BoardsSelector {
+    /// Whose players: `server:URL`, `game:NAME` or `tag:NAME`.
+    #[schema(value_type = String, example = "game:baseq3")]
     pub scope: Scope,
     /// A window, such as `2026-W47`, or a type of windows, such as `week`; absent: `week`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
-    /// With a type: its oldest window that contains this time; absent: the current window.
+    /// With a type: its oldest window that contains this time, Unix ms; absent: the current window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<i64>,
 }
 
 /// One board.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BoardSelector {
+    /// Whose players: `server:URL`, `game:NAME` or `tag:NAME`.
+    #[schema(value_type = String, example = "game:baseq3")]
     pub scope: Scope,
+    /// What the board is ordered by.
     pub ranking: Ranking,
+    /// A window, such as `2026-W47`, or a type of windows, such as `week`; absent: `week`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
+    /// With a type: its oldest window that contains this time, Unix ms; absent: the current window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<i64>,
 }
@@ -45,67 +52,115 @@ impl BoardSelector {
 }
 
 /// A player: their key, or their name in the game of the scope.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum PlayerSelector {
+    /// The number of the player.
     Key(u32),
+    /// A name, with or without colour codes.
     Name(String),
 }
 
 /// Bounds of a range of displayed scores, numeric for either direction of the board; absent: no
 /// bound. At most one bound at each end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScoreBounds {
+    /// Lowest score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
+    /// Scores above this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<f64>,
+    /// Highest score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
+    /// Scores below this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<f64>,
 }
 
 /// A query of a board. Positions are from 1, best first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum BoardQuery {
     /// Only the head.
     Size {},
     /// The best entries, best first.
-    Top { count: u32 },
+    Top {
+        /// Most entries.
+        count: u32,
+    },
     /// The last entries, last first.
-    Bottom { count: u32 },
+    Bottom {
+        /// Most entries.
+        count: u32,
+    },
     /// Entries from a position on, with cursors for the next and previous page.
-    Page { position: u32, count: u32 },
+    Page {
+        /// The first position.
+        position: u32,
+        /// Most entries.
+        count: u32,
+    },
     /// The entry at a position, if there is one.
-    At { position: u32 },
+    At {
+        /// The position.
+        position: u32,
+    },
     /// `count` entries around a player, including the player.
-    Around { player: PlayerSelector, count: u32 },
+    Around {
+        /// The player.
+        player: PlayerSelector,
+        /// Most entries.
+        count: u32,
+    },
     /// Entries with scores in a range, from the `start`-th of them on.
     Range {
+        /// The range; without it, all scores.
         #[serde(default)]
         scores: ScoreBounds,
+        /// The first entry of the range, from 1.
         #[serde(default = "default_start")]
         start: u32,
+        /// Most entries.
         count: u32,
     },
     /// Number of entries with scores in a range: only the head.
     Count {
+        /// The range; without it, all scores.
         #[serde(default)]
         scores: ScoreBounds,
     },
     /// The position that a new player would get with this score now.
-    PositionFor { score: f64 },
+    PositionFor {
+        /// In its unit.
+        score: f64,
+    },
     /// A player's entry.
-    Standing { player: PlayerSelector },
+    Standing {
+        /// The player.
+        player: PlayerSelector,
+    },
     /// For each player, in the order of the query: the entry, or that the player is absent.
-    Positions { players: Vec<PlayerSelector> },
+    Positions {
+        /// At most 1,000.
+        players: Vec<PlayerSelector>,
+    },
     /// The page after a cursor.
-    After { cursor: String, count: u32 },
+    After {
+        /// As `page` of a head has it.
+        cursor: String,
+        /// Most entries.
+        count: u32,
+    },
     /// The page before a cursor, best first.
-    Before { cursor: String, count: u32 },
+    Before {
+        /// As `page` of a head has it.
+        cursor: String,
+        /// Most entries.
+        count: u32,
+    },
 }
 
 fn default_start() -> u32 {
@@ -113,11 +168,12 @@ fn default_start() -> u32 {
 }
 
 /// A ranking of a fused list, with its weight.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RankingWeight {
+    /// The ranking.
     pub ranking: Ranking,
-    /// Above 0.
+    /// From 0.000001 to 1,000,000; without it, 1.
     #[serde(default = "default_weight")]
     pub weight: f64,
 }
@@ -127,11 +183,19 @@ fn default_weight() -> f64 {
 }
 
 /// The players of a fused list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FusedQuery {
-    Top { count: u32 },
-    Players { players: Vec<PlayerSelector> },
+    /// The best.
+    Top {
+        /// Most players.
+        count: u32,
+    },
+    /// Some players.
+    Players {
+        /// At most 1,000.
+        players: Vec<PlayerSelector>,
+    },
 }
 
 /// The window of an answer.
@@ -163,13 +227,13 @@ pub struct WindowSummary {
     pub memory_bytes: Option<u64>,
     /// Its use of the state directory, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(ignore)]
     pub stored: Option<StorageUse>,
 }
 
 /// The records of a window in the state directory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StorageUse {
+    /// Number of records.
     pub records: u64,
     /// Size of keys and values; about twice as much on disk.
     pub bytes: u64,
@@ -211,7 +275,6 @@ pub struct BoardHead {
     pub size: u64,
     /// For a range or count: the number of players in it, and the position of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(ignore)]
     pub range: Option<RangeView>,
     /// For the empty clq1 board of a server in a running window: when the first of the players online will
     /// have played for 12 minutes, Unix ms.
@@ -222,10 +285,13 @@ pub struct BoardHead {
     pub page: Option<PageView>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The players with scores in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ScoreRange)]
 pub struct RangeView {
-    /// If there is no player in the range: the position of the next one.
+    /// The position of the first player in the range; if there is none, of the next player.
     pub first: u64,
+    /// Players in the range.
     pub count: u64,
 }
 
@@ -294,69 +360,93 @@ pub struct BoardEntryView {
 }
 
 /// A requested player who is not on the board.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MissingPlayer {
-    /// Absent if no player of this name is known in the scope.
+    /// The number of the player; `null` if no player of this name is known in the scope.
     pub player_key: Option<u32>,
+    /// The name.
     pub name: String,
 }
 
 /// A player's entry on one board.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StandingView {
+    /// The ranking.
     pub ranking: Ranking,
     /// Players on the board.
     pub size: u64,
-    /// Absent if the player is not on the board.
+    /// The player's position and score; `null` if the player is not on the board.
     pub entry: Option<EntryScore>,
     /// The share of the other players with a worse score, 0 to 100.
     pub percentile: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The position that a score would have now.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionForView {
+    /// The score, in its unit.
     pub score: f64,
+    /// From 1, best first; no two players share one.
     pub position: u64,
+    /// Equal scores share the best position, and the following positions are skipped: 1 2 2 4.
     pub competition: u64,
+    /// Equal scores share a position, and no position is skipped: 1 2 2 3.
     pub dense: u64,
 }
 
 /// One player on the boards of several rankings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StandingsView {
+    /// Whose players: `server:URL`, `game:NAME` or `tag:NAME`.
+    #[schema(value_type = String)]
     pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
+    /// The number of the player; it never changes.
     pub player_key: u32,
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As a server sent it.
     pub display: String,
+    /// One for each ranking.
     pub standings: Vec<StandingView>,
 }
 
 /// The head of a fused list; the players follow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FusedHead {
+    /// Whose players: `server:URL`, `game:NAME` or `tag:NAME`.
+    #[schema(value_type = String)]
     pub scope: Scope,
     #[serde(flatten)]
     pub window: WindowView,
+    /// As in the query.
     pub k: f64,
+    /// The rankings, with their weights.
     pub rankings: Vec<FusedRanking>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// A ranking of a fused list.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FusedRanking {
+    /// The ranking.
     pub ranking: Ranking,
+    /// Its weight.
     pub weight: f64,
     /// Players on the board of this ranking.
     pub size: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A player of a fused list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FusedView {
-    /// In the whole list; absent if single players were requested.
+    /// The position in the whole list; `null` if single players were requested.
     pub position: Option<u64>,
+    /// The number of the player; it never changes.
     pub player_key: u32,
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As a server sent it.
     pub display: String,
     /// The sum of `weight / (k + position)`.
     pub score: f64,

@@ -1,43 +1,65 @@
 //! The rows of a week as `clqd export` prints them (docs/rules.md section 13).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::model::row::{PlayerRow, Ranking};
 
 /// What a player did on a server in a week.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExportRow {
+    /// Such as `2026-W47`.
     pub week: String,
+    /// The URL of the server.
     pub server: String,
+    /// The game.
     pub game: String,
+    /// The name, normalised.
     pub player: String,
+    /// The measured part of the time, ms.
     pub measured_ms: u64,
+    /// Times that the player entered.
     pub starts: u32,
+    /// The measured time and 60 s for each start, ms.
     pub time_ms: u64,
+    /// Estimated further time, ms; never ranked.
     pub time_est_ms: u64,
+    /// Points.
     pub points: i64,
+    /// Estimated further points; never ranked.
     pub points_est: f64,
-    /// Thousandths of a point.
+    /// CLQ1, thousandths of a point.
     pub clq1: u64,
+    /// The best segments, descending.
     pub clq1_segments: Vec<u64>,
+    /// CLQ2.
     pub clq2: u64,
+    /// The best games, descending.
     pub clq2_games: Vec<u64>,
+    /// The rating.
     pub elo: f64,
+    /// Rated rounds.
     pub elo_rounds: u32,
+    /// Positions on the boards of the server.
     pub pos: ExportedPositions,
 }
 
-/// Absent where the player is not ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Positions on the boards of the server; absent where the player is not ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExportedPositions {
+    /// Position in clq1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clq1: Option<u32>,
+    /// Position in clq2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clq2: Option<u32>,
+    /// Position in elo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elo: Option<u32>,
+    /// Position in points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<u32>,
+    /// Position in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<u32>,
 }

@@ -323,7 +323,6 @@ pub struct ServerDetail {
     pub scan_in_progress: bool,
     /// Checks from which an admin has exempted the server.
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
     pub exempt_checks: Vec<ScreenReason>,
 }
 
@@ -463,11 +462,14 @@ pub struct MapShare {
     pub average_players: f64,
 }
 
-/// `clqd top`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The best players of a server in a week.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Top {
+    /// The URL of the server.
     pub server: String,
+    /// Such as `2026-W47`.
     pub week: String,
+    /// What the board is ordered by.
     pub ranking: Ranking,
     #[serde(flatten)]
     pub order: OrderView,
@@ -475,19 +477,25 @@ pub struct Top {
     pub closed: bool,
     /// Players on the board.
     pub size: u64,
+    /// The players, best first.
     pub rows: Vec<TopRow>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A player of a server's board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TopRow {
+    /// From 1, best first.
     pub position: u64,
+    /// The number of the player; it never changes.
     pub player_key: u32,
+    /// Normalised: without colour codes.
     pub name: String,
+    /// As a server sent it.
     pub display: String,
     /// The score in its unit: clq1 in points per second, elo as rating, time in seconds, clq2
     /// and points unchanged.
     pub score: f64,
-    /// The time when the score was reached.
+    /// The time when the score was reached, Unix ms.
     pub reached_ms: i64,
 }
 
@@ -686,57 +694,98 @@ impl std::fmt::Display for ResyncProgress {
 }
 
 /// The effect of an admin's correction of a player, a tag, a week or the time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Correction {
     /// All data of player `player_key` belongs to `into_key`.
-    Merged { player_key: u32, into_key: u32, rows: u64 },
-    /// All data of the player is deleted, and these names are never stored again. `captures`:
-    /// what happened to the capture files; `None` if captures are off.
-    Forgotten {
+    Merged {
+        /// The number of the player who is now a name of the other one.
         player_key: u32,
+        /// The number of the player who remains.
+        into_key: u32,
+        /// Rows of servers that were merged, in all windows.
         rows: u64,
+    },
+    /// All data of the player is deleted, and these names are never stored again.
+    Forgotten {
+        /// The number that the player had.
+        player_key: u32,
+        /// Rows of servers that were deleted, in all windows.
+        rows: u64,
+        /// Hashes of the names.
+        #[schema(value_type = Vec<String>)]
         hashes: Vec<NameHash>,
+        /// What happened to the capture files; absent if captures are off.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         captures: Option<CaptureDeletion>,
     },
     /// The name with this hash is allowed again.
-    Allowed { hash: NameHash },
-    /// The tag was deleted from `servers` servers, with its boards and ratings.
-    TagDropped { tag: String, servers: u64 },
-    /// The week is reopened, and closed again when it has ended. `already_open`: it was open before.
-    /// `in_progress`: an earlier request is reopening it.
+    Allowed {
+        /// The hash.
+        #[schema(value_type = String)]
+        hash: NameHash,
+    },
+    /// The tag was deleted, with its boards and ratings.
+    TagDropped {
+        /// The tag.
+        tag: String,
+        /// Servers that had it.
+        servers: u64,
+    },
+    /// The week is reopened, and closed again when it has ended.
     WeekReopened {
+        /// Such as `2026-W47`.
         week: String,
+        /// It was open before.
         already_open: bool,
+        /// An earlier request is reopening it.
         #[serde(default)]
         in_progress: bool,
     },
-    /// The running windows are being recomputed; `kept`: those of which the log has only a part.
-    Recomputing { windows: Vec<String>, kept: Vec<String> },
-    /// Recorded time was set back, both Unix ms; `servers` servers had been scanned later.
-    /// Closed weeks that have not ended are reopened. `uncredited_week`: the current week, if its rows are
-    /// no longer in the state: scans of it are not credited.
-    TimeReset { previous_ms: i64, now_ms: i64, servers: u64, reopened: Vec<String>, uncredited_week: Option<String> },
+    /// The running windows are being recomputed.
+    Recomputing {
+        /// These windows.
+        windows: Vec<String>,
+        /// Windows of which the log has only a part; they are kept.
+        kept: Vec<String>,
+    },
+    /// Recorded time was set back. Closed weeks that have not ended are reopened.
+    TimeReset {
+        /// Recorded time before, Unix ms.
+        previous_ms: i64,
+        /// Recorded time now, Unix ms.
+        now_ms: i64,
+        /// Servers that had been scanned later.
+        servers: u64,
+        /// Weeks that are open again.
+        reopened: Vec<String>,
+        /// The current week, if its rows are no longer in the state: scans of it are not credited.
+        uncredited_week: Option<String>,
+    },
 }
 
 /// The deletion of all capture files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureDeletion {
+    /// All were deleted.
     Deleted {
+        /// Their number.
         files: u64,
     },
     /// At least one file is left.
     Failed {
+        /// Why.
         error: String,
     },
 }
 
 /// A name that is never stored again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForgottenName {
+    /// The hash of the game and the name.
+    #[schema(value_type = String)]
     pub hash: NameHash,
-    /// Unix ms.
+    /// When it was forgotten, Unix ms.
     pub forgotten_ms: i64,
 }

@@ -11,7 +11,7 @@ use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::api::{AnswerLine, ApiError, ErrorCode, Line, Notes, Progress, json};
+use crate::api::{AnswerLine, ApiError, ErrorCode, Line, Notes, Progress};
 use crate::web::problem::Problem;
 
 /// Lines that wait for the connection.
@@ -69,7 +69,7 @@ impl<L: Line> Lines<L> {
 
     /// Says that the request is being worked on.
     pub async fn progress(&self, progress: Progress) -> Result<(), Disconnected> {
-        self.sender.send(Part::Line(json::to_vec(&AnswerLine::Progress(progress)))).await
+        self.sender.send(Part::Line(AnswerLine::Progress(progress).to_json())).await
     }
 }
 
@@ -177,7 +177,7 @@ impl Stream for AnswerBody {
         };
         self.is_complete = true;
         Poll::Ready(last.map(|last| {
-            let mut line = json::to_vec(&last);
+            let mut line = last.to_json();
             line.push(b'\n');
             Ok(line)
         }))

@@ -5,6 +5,7 @@
 //! website. The paths of the website are there, too.
 
 mod lines;
+pub(super) mod openapi;
 mod socket;
 mod unread;
 

@@ -9,7 +9,8 @@ use utoipa::openapi::{Array, Components, Object, OpenApi, RefOr, Required, Respo
 
 use super::layout::{Page, PageResult};
 use crate::web::answer::STATIC_MAX_AGE_S;
-use crate::web::v1::openapi::{DESCRIPTION, name_of};
+use crate::web::schemas::name_of;
+use crate::web::v1::openapi::DESCRIPTION;
 
 static BODY: LazyLock<Markup> = LazyLock::new(|| body(&DESCRIPTION));
 

@@ -22,7 +22,6 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::responses::{NotFound, Problems, Removed};
 use super::rows::{OverviewRow, ServerDetailRow};
-use super::schemas::without;
 use super::series::overview_content;
 use crate::api::{Read, json, requests};
 use crate::model::view::{Overview, PublicServerDetail, ServerDetail};
@@ -31,6 +30,7 @@ use crate::web::context::WebContext;
 use crate::web::live_streams::{LiveEvent, StreamPlace};
 use crate::web::problem::Problem;
 use crate::web::query;
+use crate::web::schemas::without;
 
 /// How often a task looks for changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);

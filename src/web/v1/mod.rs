@@ -8,9 +8,8 @@ mod live;
 mod maps;
 pub(super) mod openapi;
 mod players;
-mod responses;
+pub(super) mod responses;
 mod rows;
-mod schemas;
 mod search;
 mod series;
 mod servers;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodRouter, get};
 
+use super::admin;
 use super::context::WebContext;
 
 type Route = (&'static str, MethodRouter<Arc<WebContext>>);
@@ -43,6 +43,7 @@ fn cached() -> Vec<Route> {
         ("/players/{key}", get(players::by_key)),
         ("/search", get(search::search)),
         ("/openapi.json", get(openapi::openapi)),
+        ("/openapi-admin.json", get(admin::openapi::openapi)),
     ]
 }
 

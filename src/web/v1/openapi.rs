@@ -1,31 +1,23 @@
-//! `/api/v1/openapi.json`: the description of the API (OpenAPI 3.1). It is derived from the handlers
-//! and the types that they serialise. This module adds what the derived form lacks:
-//!
-//! - A type that contains the fields of another one is one object, not a combination of two.
-//! - All fields of an answer are required: an unknown value is `null`. Exceptions are
-//!   [`FIELDS_LEFT_OUT`].
-//! - A parameter may be left out, but is not `null`.
+//! `/api/v1/openapi.json`: the description of the visitors' API (OpenAPI 3.1). It is derived from the handlers
+//! and the types that they serialise; [`schemas`] and this module add what the derived form lacks. A parameter may be left
+//! out, but is not `null`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use axum::http::Uri;
 use axum::response::Response as HttpResponse;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, ParameterStyle};
-use utoipa::openapi::schema::{AdditionalProperties, Schema, SchemaType, Type};
-use utoipa::openapi::{KnownFormat, Object, RefOr, Required, SchemaFormat};
+use utoipa::openapi::schema::{AdditionalProperties, Schema, Type};
+use utoipa::openapi::{Object, RefOr, Required};
 
 use super::responses::Cached;
-use super::schemas::visit;
 use super::{boards, live, maps, players, search, series, servers, status};
 use crate::api::json;
 use crate::web::answer::{STATIC_MAX_AGE_S, answer};
 use crate::web::problem::{Problem, ProblemBody};
-use crate::web::query;
-
-/// The prefix of a reference to a component.
-const SCHEMAS: &str = "#/components/schemas/";
+use crate::web::schemas::{self, name_format, remove_null, visit};
+use crate::web::{admin, query};
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
 const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
@@ -39,6 +31,10 @@ const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
     ("Server", "recent"),
     ("ServerDetail", "round_end"),
 ];
+
+/// Fields that only other answers have: type and field.
+const FIELDS_NEVER_SENT: [(&str, &str); 4] =
+    [("BoardHead", "range"), ("BoardWindow", "stored"), ("LiveServer", "recent"), ("ServerDetail", "recent")];
 
 /// Parameters of which at most one may be given: path and group.
 const EXCLUSIVE: [(&str, Exclusive); 3] = [
@@ -118,6 +114,7 @@ struct Exclusive {
         maps::list,
         maps::show,
         openapi,
+        admin::openapi::openapi,
     ),
     components(schemas(ProblemBody)),
 )]
@@ -126,21 +123,12 @@ struct Derived;
 /// The description.
 pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
     let mut description = Derived::openapi();
-    let components = description.components.as_mut().expect("answers have types");
-    let combined = components.schemas.clone();
-    for schema in components.schemas.values_mut() {
-        merge(schema, &combined);
-        visit(schema, &mut require_fields);
-        visit(schema, &mut describe_whole);
-        visit(schema, &mut name_format);
-    }
-    for (name, field) in FIELDS_LEFT_OUT {
-        let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) else {
-            panic!("{name} is not an object")
-        };
+    schemas::complete(&mut description, &FIELDS_LEFT_OUT);
+    for (name, field) in FIELDS_NEVER_SENT {
+        let schemas = &mut description.components.as_mut().expect("answers have types").schemas;
+        let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(name) else { panic!("{name} is not an object") };
+        object.properties.shift_remove(field).unwrap_or_else(|| panic!("{name} has no {field}"));
         object.required.retain(|required| required != field);
-        let schema = object.properties.get_mut(field).unwrap_or_else(|| panic!("{name} has no {field}"));
-        remove_null(schema);
     }
     for (path, group) in EXCLUSIVE {
         let operation = description.paths.paths.get_mut(path).and_then(|path| path.get.as_mut());
@@ -154,7 +142,7 @@ pub(in crate::web) static DESCRIPTION: LazyLock<utoipa::openapi::OpenApi> = Lazy
             }
         }
     }
-    remove_unused(&mut description);
+    schemas::remove_unused(&mut description);
     description
 });
 
@@ -166,73 +154,6 @@ static JSON: LazyLock<Vec<u8>> = LazyLock::new(|| json::to_vec(&*DESCRIPTION));
 pub(super) async fn openapi(uri: Uri) -> Result<HttpResponse, Problem> {
     query::no_parameters(&uri)?;
     answer("application/json", JSON.clone(), STATIC_MAX_AGE_S)
-}
-
-/// Makes one object of a combination of objects.
-fn merge(schema: &mut RefOr<Schema>, components: &BTreeMap<String, RefOr<Schema>>) {
-    let RefOr::T(Schema::AllOf(all)) = &*schema else { return };
-    let mut merged = Object::new();
-    for part in &all.items {
-        let mut part = match part {
-            RefOr::Ref(of) => components[name_of(&of.ref_location)].clone(),
-            RefOr::T(_) => part.clone(),
-        };
-        merge(&mut part, components);
-        let RefOr::T(Schema::Object(part)) = part else { panic!("not an object: {}", json::to_string(&part)) };
-        merged.properties.extend(part.properties);
-        merged.description = part.description.or(merged.description);
-    }
-    merged.description = all.description.clone().or(merged.description);
-    *schema = RefOr::T(Schema::Object(merged));
-}
-
-/// The component of a reference.
-pub(in crate::web) fn name_of(location: &str) -> &str {
-    location.strip_prefix(SCHEMAS).unwrap_or_else(|| panic!("{location} is not a component"))
-}
-
-/// Formats as in the registry of OpenAPI, such as `uint32`.
-fn name_format(schema: &mut RefOr<Schema>) {
-    let RefOr::T(Schema::Object(object)) = schema else { return };
-    let name = match object.format {
-        Some(SchemaFormat::KnownFormat(KnownFormat::UInt8)) => "uint8",
-        Some(SchemaFormat::KnownFormat(KnownFormat::UInt16)) => "uint16",
-        Some(SchemaFormat::KnownFormat(KnownFormat::UInt32)) => "uint32",
-        Some(SchemaFormat::KnownFormat(KnownFormat::UInt64)) => "uint64",
-        _ => return,
-    };
-    object.format = Some(SchemaFormat::Custom(name.to_owned()));
-}
-
-fn require_fields(schema: &mut RefOr<Schema>) {
-    if let RefOr::T(Schema::Object(object)) = schema {
-        object.required = object.properties.keys().cloned().collect();
-    }
-}
-
-/// Adds missing descriptions of fields. That of a field that may be `null` is moved from its type to the
-/// field.
-fn describe_whole(schema: &mut RefOr<Schema>) {
-    if let RefOr::T(Schema::Object(object)) = schema {
-        // The tag of an enum.
-        for field in object.properties.values_mut() {
-            if let RefOr::T(Schema::Object(Object {
-                description: description @ None, enum_values: Some(values), ..
-            })) = field
-                && values.len() == 1
-            {
-                *description = Some("The kind of the object.".to_owned());
-            }
-        }
-    }
-    let RefOr::T(Schema::OneOf(one)) = schema else { return };
-    for item in &mut one.items {
-        if let RefOr::Ref(of) = item
-            && !of.description.is_empty()
-        {
-            one.description = Some(std::mem::take(&mut of.description));
-        }
-    }
 }
 
 fn make_exclusive(operation: &mut Operation, group: &Exclusive) {
@@ -264,124 +185,16 @@ fn make_exclusive(operation: &mut Operation, group: &Exclusive) {
     parameters.insert(0, described.build());
 }
 
-fn remove_null(schema: &mut RefOr<Schema>) {
-    let is_null = |schema: &RefOr<Schema>| matches!(schema, RefOr::T(Schema::Object(object)) if matches!(object.schema_type, SchemaType::Type(Type::Null)));
-    let only = |types: &mut SchemaType| {
-        if let SchemaType::Array(all) = types {
-            all.retain(|kind| !matches!(kind, Type::Null));
-            if let [only] = &all[..] {
-                *types = SchemaType::Type(only.clone());
-            }
-        }
-    };
-    match schema {
-        RefOr::T(Schema::Object(object)) => only(&mut object.schema_type),
-        RefOr::T(Schema::Array(array)) => only(&mut array.schema_type),
-        RefOr::T(Schema::OneOf(one)) => {
-            one.items.retain(|item| !is_null(item));
-            if let [only] = &mut one.items[..] {
-                if let (RefOr::Ref(of), Some(description)) = (&mut *only, one.description.take()) {
-                    of.description = description;
-                }
-                *schema = only.clone();
-            }
-        }
-        _ => (),
-    }
-}
-
-/// Removes the types that no answer contains: those that were merged into others.
-fn remove_unused(description: &mut utoipa::openapi::OpenApi) {
-    let components = description.components.as_mut().expect("answers have types");
-    let mut used = BTreeSet::new();
-    let mut found: Vec<String> = Vec::new();
-    let collect = |schema: &mut RefOr<Schema>, found: &mut Vec<String>| {
-        visit(schema, &mut |part| {
-            if let RefOr::Ref(of) = part {
-                found.push(name_of(&of.ref_location).to_owned());
-            }
-        });
-    };
-    for operation in description.paths.paths.values_mut().filter_map(|path| path.get.as_mut()) {
-        let responses = operation.responses.responses.values_mut();
-        let contents = responses.flat_map(|response| match response {
-            RefOr::T(response) => response.content.values_mut(),
-            RefOr::Ref(_) => panic!("responses are no components"),
-        });
-        contents.filter_map(|content| content.schema.as_mut()).for_each(|schema| collect(schema, &mut found));
-        let parameters = operation.parameters.iter_mut().flatten();
-        parameters.filter_map(|parameter| parameter.schema.as_mut()).for_each(|schema| collect(schema, &mut found));
-    }
-    while let Some(name) = found.pop() {
-        if used.insert(name.clone()) {
-            let schema = components.schemas.get_mut(&name).unwrap_or_else(|| panic!("there is no {name}"));
-            collect(schema, &mut found);
-        }
-    }
-    components.schemas.retain(|name, _| used.contains(name));
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::Value;
 
     use super::*;
     use crate::web::limits::URI_BYTES_MAX;
 
-    /// All objects of a document, each with its place in it.
-    fn objects<'a>(value: &'a Value, place: &str, f: &mut impl FnMut(&str, &'a serde_json::Map<String, Value>)) {
-        match value {
-            Value::Object(object) => {
-                f(place, object);
-                object.iter().for_each(|(name, part)| objects(part, &format!("{place}/{name}"), f));
-            }
-            Value::Array(parts) => {
-                parts.iter().enumerate().for_each(|(n, part)| objects(part, &format!("{place}/{n}"), f))
-            }
-            _ => (),
-        }
-    }
-
     #[test]
     fn everything_is_described_and_every_reference_leads_to_a_type() {
-        let document: Value = serde_json::from_slice(&JSON).expect("JSON");
-        let mut faults = Vec::new();
-        let mut check = |is_right: bool, fault: String| {
-            if !is_right {
-                faults.push(fault);
-            }
-        };
-        let is_sentence = |text: Option<&Value>| text.and_then(Value::as_str).is_some_and(|text| text.ends_with('.'));
-        let mut ids = BTreeSet::new();
-        objects(&document, "", &mut |place, object| {
-            if let Some(location) = object.get("$ref") {
-                let target = location.as_str().and_then(|location| document.pointer(location.strip_prefix('#')?));
-                check(target.is_some_and(Value::is_object), format!("{place}: {location} leads nowhere"));
-            }
-            if let Some(Value::Object(fields)) = object.get("properties") {
-                for (name, field) in fields {
-                    check(is_sentence(field.get("description")), format!("{place}: {name} has no description"));
-                }
-            }
-            if object.get("type").is_some_and(|kind| kind == "string") && place.contains("/parameters/") {
-                let is_limited = object.contains_key("maxLength") || object.contains_key("enum");
-                check(is_limited, format!("{place} has no longest string"));
-            }
-            if let (Some(name), Some(_)) = (object.get("name"), object.get("in")) {
-                check(is_sentence(object.get("description")), format!("{place}: {name} has no description"));
-                check(!object["schema"].to_string().contains("null"), format!("{place}: {name} may be null"));
-            }
-            if let Some(id) = object.get("operationId") {
-                check(ids.insert(id.to_string()), format!("{id} occurs twice"));
-            }
-            check(!object.contains_key("allOf"), format!("{place} is not merged"));
-        });
-        for (name, schema) in document["components"]["schemas"].as_object().expect("types") {
-            check(is_sentence(schema.get("description")), format!("{name} has no description"));
-        }
-        assert!(faults.is_empty(), "{faults:#?}");
+        assert_eq!(schemas::tests::faults(&serde_json::from_slice(&JSON).expect("JSON")), [""; 0]);
     }
 
     /// The longest value that a schema allows, percent-encoded: a character has up to four bytes, and those

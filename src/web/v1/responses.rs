@@ -12,7 +12,7 @@ use crate::web::problem::{PROBLEM_JSON, ProblemBody};
 pub(super) struct Problems;
 
 /// As [`Problems`], of an answer with an ETag.
-pub(super) struct Cached;
+pub(in crate::web) struct Cached;
 
 /// What was requested does not exist.
 pub(super) struct NotFound;

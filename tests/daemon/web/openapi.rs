@@ -1,12 +1,13 @@
 //! The description of the API: every answer is as described, with no other fields.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::http::{self, encoded, next_event, watch};
 use super::{Site, history};
-use crate::sandbox::{Sandbox, wait_until};
+use crate::sandbox::{Sandbox, rows, wait_until};
 
 /// The description of a site, and what was compared with it.
 struct Description {
@@ -71,6 +72,7 @@ fn answers_are_as_described() {
     assert_eq!(api.document["openapi"], "3.1.0");
     assert_eq!(api.document["info"]["version"], env!("CARGO_PKG_VERSION"));
     api.check("/openapi.json", "", 200);
+    api.check("/openapi-admin.json", "", 200);
     api.check("/status", "", 200);
     api.check("/overview", "", 200);
     api.check("/overview", "?x=1", 400);
@@ -184,4 +186,154 @@ fn refusals_are_as_described() {
     api.check("/search", "?text=a", 409);
     wait_until("the client is over its rate", || http::get(&api.address, "/api/v1/search?text=a").status == 429);
     daemon.stop();
+}
+
+/// The description of the requests of admins, and the requests whose answers had lines as described.
+struct Requests {
+    document: Value,
+    answered: BTreeSet<String>,
+    /// Lines that are not as described.
+    faults: Vec<String>,
+}
+
+impl Requests {
+    fn of(site: &Site) -> Requests {
+        let mut document = site.get("/api/v1/openapi-admin.json").json();
+        forbid_other_fields(&mut document["components"]["schemas"]);
+        Requests { document, answered: BTreeSet::new(), faults: Vec::new() }
+    }
+
+    /// Checks the lines of an answer.
+    #[track_caller]
+    fn check(&mut self, request: &str, lines: &[Value]) {
+        let path = format!("/api/v1/{}", request.replace('.', "/"));
+        let line = &self.document["paths"][&path]["post"]["responses"]["200"]["content"]["application/jsonl"]["schema"];
+        assert!(line.is_object(), "{path} is not described");
+        let schema = json!({ "allOf": [line], "components": self.document["components"] });
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        for line in lines {
+            if !validator.is_valid(line) {
+                self.faults.push(format!("{request}: {line}"));
+            }
+            if line["kind"] != "error" && line["kind"] != "notes" {
+                self.answered.insert(request.to_owned());
+            }
+        }
+    }
+
+    /// Checks what a command prints.
+    #[track_caller]
+    fn command(&mut self, sandbox: &Sandbox, request: &str, args: &[&str]) {
+        let done = sandbox.run([args, &["--json"]].concat());
+        let lines = rows(&done.out);
+        assert!(!lines.is_empty(), "{args:?}: {}{}", done.out, done.err);
+        self.check(request, &lines);
+    }
+
+    /// Checks what a program gets.
+    #[track_caller]
+    fn program(&mut self, sandbox: &Sandbox, request: &str, body: &Value) {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--fail-with-body", "--unix-socket"]).arg(sandbox.socket());
+        let url = format!("http://clqd/api/v1/{}", request.replace('.', "/"));
+        let done = curl.args(["--json", &body.to_string(), &url]).output().expect("curl starts");
+        let answer = String::from_utf8(done.stdout).expect("text");
+        assert!(done.status.success(), "{request} {body}: {answer}");
+        self.check(request, &rows(&answer));
+    }
+}
+
+/// Every request that a command sends; those that only read, with and without a daemon.
+#[test]
+fn commands_print_what_the_description_of_requests_says() {
+    let site = history::closed();
+    let mut requests = Requests::of(&site);
+    let server = history::SERVER;
+    let board = site.sandbox.json(["board", "page", "--server", server, "--window", "2025-W47", "-n", "2"]);
+    let (name, other) = (board[1]["name"].as_str().expect("a name"), board[2]["name"].as_str().expect("a name"));
+    let player = site.sandbox.json(["player", name]).remove(0);
+    let game = player["game"].as_str().expect("a game");
+    wait_until("the player is found", || !site.sandbox.json(["player", "search", name]).is_empty());
+    wait_until("the maps are read", || !site.sandbox.json(["maps"]).is_empty());
+    let map = site.sandbox.json(["maps"])[0]["map"].as_str().expect("a map").to_owned();
+    let of_server: &[&str] = &["--server", server, "--window", "2025-W47"];
+    let of_game: &[&str] = &["--game", game, "--window", "2025-W47"];
+    let reads: Vec<(&str, Vec<&str>)> = vec![
+        ("status", vec!["status"]),
+        ("overview", vec!["overview"]),
+        ("servers.list", vec!["servers", "list"]),
+        ("servers.show", vec!["servers", "show", server]),
+        ("servers.show", vec!["servers", "show", "quake3://192.0.2.1:1"]),
+        ("servers.best", vec!["servers", "best", server]),
+        ("map", vec!["map", &map]),
+        ("maps", vec!["maps"]),
+        ("player", vec!["player", name]),
+        ("player.search", vec!["player", "search", name]),
+        ("board", vec!["top", server, "--window", "2025-W47"]),
+        ("board", [&["board", "page"], of_server].concat()),
+        ("board", [&["board", "around", name], of_server].concat()),
+        ("board", [&["board", "range", "--at-least", "0"], of_server].concat()),
+        ("board", [&["board", "count"], of_server].concat()),
+        ("board", [&["board", "position-for", "1"], of_server].concat()),
+        ("board", [&["board", "positions", name, "nobody"], of_server].concat()),
+        ("board", [&["board", "standing", name, "--ranking", "time"], of_server].concat()),
+        ("standings", [&["board", "standing", name], of_game].concat()),
+        ("fused", [&["board", "fused"], of_game].concat()),
+        ("windows", vec!["board", "windows", "--bytes"]),
+        ("export", vec!["export", "--week", "2025-W47"]),
+    ];
+    reads.iter().for_each(|(request, args)| requests.command(&site.sandbox, request, args));
+    // Programs send these, and the website uses them.
+    let boards = json!({ "scope": format!("game:{game}"), "window": "2025-W47" });
+    for (request, body) in [
+        ("boards", json!({ "boards": boards, "query": { "top": { "count": 3 } } })),
+        ("player.show", json!({ "player_key": player["player_key"] })),
+        ("servers.page", json!({ "count": 1, "recent": true })),
+        ("servers.search", json!({ "text": "127", "count": 5 })),
+        ("top", json!({ "server": server, "ranking": "elo", "week": "2025-W47", "count": 3 })),
+        ("series", json!({})),
+    ] {
+        requests.program(&site.sandbox, request, &body);
+    }
+    let backup = site.sandbox.state().with_file_name("backup").display().to_string();
+    let url = "quake3://127.0.0.1:9";
+    let changes: Vec<(&str, Vec<&str>)> = vec![
+        ("servers.add", vec!["servers", "add", url, "--tag", "ctf"]),
+        ("servers.tag", vec!["servers", "tag", "quake3://192.0.2.9:1", "--add", "duel"]),
+        ("servers.tag", vec!["servers", "tag", url, "--add", "duel"]),
+        ("servers.trust", vec!["servers", "trust", url, "--except", "frozen_list"]),
+        ("greylist", vec!["greylist", url, "--reason", "a test"]),
+        ("servers.list", vec!["servers", "list"]),
+        ("boost", vec!["boost", server, "--for", "1m"]),
+        ("rescan", vec!["rescan", url]),
+        ("tag.drop", vec!["servers", "tag", "--drop", "ctf", "--yes"]),
+        ("servers.remove", vec!["servers", "remove", url]),
+        ("player.merge", vec!["player", "merge", other, name, "--game", game]),
+        ("player.forget", vec!["player", "forget", name, "--game", game, "--yes"]),
+        ("player.forgotten", vec!["player", "forgotten"]),
+        ("clock.accept", vec!["clock", "accept"]),
+        ("clock.reset", vec!["clock", "reset", "--yes"]),
+        ("week.reopen", vec!["week", "reopen", "2025-W48"]),
+        ("archive.verify", vec!["archive", "verify"]),
+        ("archive.resend", vec!["archive", "resend"]),
+        ("backup", vec!["backup", &backup]),
+        ("reload", vec!["reload"]),
+    ];
+    changes.iter().for_each(|(request, args)| requests.command(&site.sandbox, request, args));
+    let hash = site.sandbox.json(["player", "forgotten"])[0]["hash"].as_str().expect("a hash").to_owned();
+    requests.command(&site.sandbox, "player.allow", &["player", "allow", &hash]);
+    let Site { sandbox, daemon, .. } = site;
+    daemon.stop();
+    for (request, args) in reads.iter().filter(|(_, args)| !args.contains(&name)) {
+        requests.command(&sandbox, request, args);
+    }
+    assert!(requests.faults.is_empty(), "{:#?}", requests.faults);
+    let all = requests.document["paths"].as_object().expect("paths").keys();
+    let without: Vec<&str> = all
+        .map(|path| path.trim_start_matches("/api/v1/"))
+        .filter(|path| !requests.answered.contains(&path.replace('/', ".")))
+        .collect();
+    // No archive, time is right, no window to delete or to recompute, a reload has no lines but notes.
+    let expected = ["archive/resend", "archive/verify", "clock/reset", "reload", "windows/delete", "windows/recompute"];
+    assert_eq!(without, expected);
 }
