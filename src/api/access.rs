@@ -14,6 +14,12 @@ pub enum Access {
     Machine,
 }
 
+impl Access {
+    pub const RESCAN: Access = Access::Change(Permission::Rescan);
+    pub const SERVERS: Access = Access::Change(Permission::Servers);
+    pub const CORRECTIONS: Access = Access::Change(Permission::Corrections);
+}
+
 /// What a token permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumIter, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]

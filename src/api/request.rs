@@ -31,6 +31,23 @@ pub trait Request: Clone + Serialize + DeserializeOwned + ToSchema + Send + Sync
     }
 }
 
+/// Says what a type is as a request: its name, who may send it, its answer, and its checks if there are any.
+macro_rules! request {
+    ($request:ty: $name:literal, $access:expr => $answer:ty $(, |$this:ident| $check:expr)?) => {
+        impl crate::api::request::Request for $request {
+            const NAME: &'static str = $name;
+            const ACCESS: Access = $access;
+            type Answer = $answer;
+
+            $(fn check(&self) -> Result<(), String> {
+                let $this = self;
+                $check
+            })?
+        }
+    };
+}
+pub(super) use request;
+
 /// A request that changes nothing: the daemon answers it beside the engine, and the commands from the state directory
 /// if no daemon is running.
 pub trait Read: Request {

@@ -10,7 +10,7 @@ use super::arguments::{parse_tag, parse_url};
 use super::detect::{NotFound, detect};
 use super::{import, list};
 use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
-use crate::api::{LineOf, ROWS_PER_RESPONSE_MAX, Read, Request, URLS_PER_REQUEST_MAX, json};
+use crate::api::{Answer, ROWS_PER_RESPONSE_MAX, Read, Request, URLS_PER_REQUEST_MAX, json};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::format::sanitize;
@@ -283,18 +283,16 @@ impl<'a> Printing<'a> {
 }
 
 /// Sends a request that only reads, and prints its answer.
-pub(super) fn show<R: Read>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode>
-where
-    LineOf<R>: Print,
-{
+pub(super) fn show<R: Read<Answer: Answer<Line: Print>>>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode> {
     show_counting(app, request).map(|(code, _)| code)
 }
 
 /// As [`show`]; says so if there are no lines. An empty list is a result, not an error.
-pub(super) fn show_list<R: Read>(app: &CliContext, request: &R, if_empty: &str) -> anyhow::Result<ExitCode>
-where
-    LineOf<R>: Print,
-{
+pub(super) fn show_list<R: Read<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    request: &R,
+    if_empty: &str,
+) -> anyhow::Result<ExitCode> {
     let (code, lines) = show_counting(app, request)?;
     if lines == 0 {
         note(format_args!("clqd: {if_empty}"));
@@ -302,44 +300,42 @@ where
     Ok(code)
 }
 
-fn show_counting<R: Read>(app: &CliContext, request: &R) -> anyhow::Result<(ExitCode, u64)>
-where
-    LineOf<R>: Print,
-{
+fn show_counting<R: Read<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    request: &R,
+) -> anyhow::Result<(ExitCode, u64)> {
     let mut printing = Printing::new(app, Output::ending());
     let notes = app.read(request, |line| printing.line(line));
     printing.end(notes)
 }
 
 /// Sends a request to the daemon and prints its answer. Fails if a URL was refused.
-pub(super) fn send<R: Request>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode>
-where
-    LineOf<R>: Print,
-{
+pub(super) fn send<R: Request<Answer: Answer<Line: Print>>>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode> {
     send_counting(app, request).map(|(code, _)| code)
 }
 
 /// As [`send`], also returns the number of lines. A command may send several requests that change something, and sends
 /// all of them even if nobody reads the answers.
-pub(super) fn send_counting<R: Request>(app: &CliContext, request: &R) -> anyhow::Result<(ExitCode, u64)>
-where
-    LineOf<R>: Print,
-{
+pub(super) fn send_counting<R: Request<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    request: &R,
+) -> anyhow::Result<(ExitCode, u64)> {
     send_to(app, request, Output::lasting())
 }
 
 /// As [`send`], of a request that reports for minutes. It ends when nobody reads the answer.
-pub(super) fn send_long<R: Request>(app: &CliContext, request: &R) -> anyhow::Result<ExitCode>
-where
-    LineOf<R>: Print,
-{
+pub(super) fn send_long<R: Request<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    request: &R,
+) -> anyhow::Result<ExitCode> {
     send_to(app, request, Output::ending()).map(|(code, _)| code)
 }
 
-fn send_to<R: Request>(app: &CliContext, request: &R, output: Output) -> anyhow::Result<(ExitCode, u64)>
-where
-    LineOf<R>: Print,
-{
+fn send_to<R: Request<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    request: &R,
+    output: Output,
+) -> anyhow::Result<(ExitCode, u64)> {
     let mut printing = Printing::new(app, output);
     let notes = app.send(request, |item| item.line().map_or(Ok(()), |line| printing.line(line)));
     printing.end(notes)
@@ -349,14 +345,11 @@ fn to_strings(urls: Vec<ServerUrl>) -> Vec<String> {
     urls.into_iter().map(String::from).collect()
 }
 
-fn send_in_batches<U: Clone, R: Request>(
+fn send_in_batches<U: Clone, R: Request<Answer: Answer<Line: Print>>>(
     app: &CliContext,
     urls: Vec<U>,
     request: impl Fn(Vec<U>) -> R,
-) -> anyhow::Result<ExitCode>
-where
-    LineOf<R>: Print,
-{
+) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for chunk in urls.chunks(URLS_PER_REQUEST_MAX) {
         if send(app, &request(chunk.to_vec()))? != ExitCode::SUCCESS {

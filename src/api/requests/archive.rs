@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::access::{Access, Permission};
+use crate::api::access::Access;
 use crate::api::answer::{Answer, kinds, lines};
-use crate::api::request::Request;
+use crate::api::request::request;
 
 kinds! {
     ResendRow: "archive_resend", "ArchiveResent";
@@ -25,11 +25,7 @@ pub struct ArchiveResend {
     pub take_over: bool,
 }
 
-impl Request for ArchiveResend {
-    const NAME: &'static str = "archive.resend";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = ResendRow;
-}
+request!(ArchiveResend: "archive.resend", Access::CORRECTIONS => ResendRow);
 
 /// Compares kept weeks in the archive with the state. The answer has the first 5,000 differences, then the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -40,11 +36,7 @@ pub struct ArchiveVerify {
     pub weeks: Option<WeekRange>,
 }
 
-impl Request for ArchiveVerify {
-    const NAME: &'static str = "archive.verify";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Vec<VerifyLine>;
-}
+request!(ArchiveVerify: "archive.verify", Access::CORRECTIONS => Vec<VerifyLine>);
 
 lines! {
     /// A line of a comparison.

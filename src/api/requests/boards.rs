@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::api::access::{Access, Permission};
+use crate::api::access::Access;
 use crate::api::answer::{Answer, kinds, lines};
 use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
-use crate::api::request::{Read, Request};
+use crate::api::request::{Read, request};
 use crate::board::window;
 use crate::model::row::Ranking;
 use crate::model::url::ServerUrl;
@@ -50,15 +50,7 @@ pub struct Top {
     pub count: u32,
 }
 
-impl Request for Top {
-    const NAME: &'static str = "top";
-    const ACCESS: Access = Access::Read;
-    type Answer = view::Top;
-
-    fn check(&self) -> Result<(), String> {
-        checks::rows(self.count)
-    }
-}
+request!(Top: "top", Access::Read => view::Top, |request| checks::rows(request.count));
 
 impl Read for Top {
     fn answer(&self, host: &dyn Host) -> Result<view::Top, ApiError> {
@@ -77,16 +69,10 @@ pub struct Board {
     pub query: BoardQuery,
 }
 
-impl Request for Board {
-    const NAME: &'static str = "board";
-    const ACCESS: Access = Access::Read;
-    type Answer = BoardAnswer;
-
-    fn check(&self) -> Result<(), String> {
-        checks::time("at_ms", self.board.at_ms)?;
-        checks::board_query(&self.query)
-    }
-}
+request!(Board: "board", Access::Read => BoardAnswer, |request| {
+    checks::time("at_ms", request.board.at_ms)?;
+    checks::board_query(&request.query)
+});
 
 impl Read for Board {
     fn boards(&self) -> Option<BoardsSelector> {
@@ -108,16 +94,10 @@ pub struct Boards {
     pub query: BoardQuery,
 }
 
-impl Request for Boards {
-    const NAME: &'static str = "boards";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<BoardAnswer>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::time("at_ms", self.boards.at_ms)?;
-        checks::board_query(&self.query)
-    }
-}
+request!(Boards: "boards", Access::Read => Vec<BoardAnswer>, |request| {
+    checks::time("at_ms", request.boards.at_ms)?;
+    checks::board_query(&request.query)
+});
 
 impl Read for Boards {
     fn boards(&self) -> Option<BoardsSelector> {
@@ -142,16 +122,10 @@ pub struct Standings {
     pub rankings: Vec<Ranking>,
 }
 
-impl Request for Standings {
-    const NAME: &'static str = "standings";
-    const ACCESS: Access = Access::Read;
-    type Answer = StandingsView;
-
-    fn check(&self) -> Result<(), String> {
-        checks::time("at_ms", self.boards.at_ms)?;
-        checks::rankings(&self.rankings)
-    }
-}
+request!(Standings: "standings", Access::Read => StandingsView, |request| {
+    checks::time("at_ms", request.boards.at_ms)?;
+    checks::rankings(&request.rankings)
+});
 
 impl Read for Standings {
     fn boards(&self) -> Option<BoardsSelector> {
@@ -181,21 +155,15 @@ pub struct Fused {
     pub query: FusedQuery,
 }
 
-impl Request for Fused {
-    const NAME: &'static str = "fused";
-    const ACCESS: Access = Access::Read;
-    type Answer = FusedAnswer;
-
-    fn check(&self) -> Result<(), String> {
-        checks::time("at_ms", self.boards.at_ms)?;
-        checks::weights(&self.rankings)?;
-        checks::k(self.k)?;
-        match &self.query {
-            FusedQuery::Top { count } => checks::rows(*count),
-            FusedQuery::Players { players } => checks::players(players),
-        }
+request!(Fused: "fused", Access::Read => FusedAnswer, |request| {
+    checks::time("at_ms", request.boards.at_ms)?;
+    checks::weights(&request.rankings)?;
+    checks::k(request.k)?;
+    match &request.query {
+        FusedQuery::Top { count } => checks::rows(*count),
+        FusedQuery::Players { players } => checks::players(players),
     }
-}
+});
 
 impl Read for Fused {
     fn boards(&self) -> Option<BoardsSelector> {
@@ -272,11 +240,7 @@ pub struct Windows {
     pub bytes: bool,
 }
 
-impl Request for Windows {
-    const NAME: &'static str = "windows";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<WindowSummary>;
-}
+request!(Windows: "windows", Access::Read => Vec<WindowSummary>);
 
 impl Read for Windows {
     fn answer(&self, host: &dyn Host) -> Result<Vec<WindowSummary>, ApiError> {
@@ -298,15 +262,9 @@ pub struct WindowsDelete {
     pub before_ms: i64,
 }
 
-impl Request for WindowsDelete {
-    const NAME: &'static str = "windows.delete";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Vec<WindowView>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::time("before_ms", Some(self.before_ms))
-    }
-}
+request!(WindowsDelete: "windows.delete", Access::CORRECTIONS => Vec<WindowView>, |request| {
+    checks::time("before_ms", Some(request.before_ms))
+});
 
 /// Replaces the rows of the running windows by those that follow from the log with the present settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -320,8 +278,4 @@ pub struct WindowsRecompute {
     pub only_check: bool,
 }
 
-impl Request for WindowsRecompute {
-    const NAME: &'static str = "windows.recompute";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Option<Correction>;
-}
+request!(WindowsRecompute: "windows.recompute", Access::CORRECTIONS => Option<Correction>);

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::access::{Access, Permission};
+use crate::api::access::Access;
 use crate::api::answer::kinds;
-use crate::api::request::Request;
+use crate::api::request::request;
 use crate::model::view::{ClockStatus, Correction};
 
 kinds! {
@@ -21,11 +21,7 @@ pub struct TagDrop {
     pub tag: String,
 }
 
-impl Request for TagDrop {
-    const NAME: &'static str = "tag.drop";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Correction;
-}
+request!(TagDrop: "tag.drop", Access::CORRECTIONS => Correction);
 
 /// Reopens a closed week.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -35,22 +31,14 @@ pub struct WeekReopen {
     pub week: String,
 }
 
-impl Request for WeekReopen {
-    const NAME: &'static str = "week.reopen";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Correction;
-}
+request!(WeekReopen: "week.reopen", Access::CORRECTIONS => Correction);
 
 /// The admin confirms that the system clock is right.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockAccept {}
 
-impl Request for ClockAccept {
-    const NAME: &'static str = "clock.accept";
-    const ACCESS: Access = Access::Machine;
-    type Answer = ClockStatus;
-}
+request!(ClockAccept: "clock.accept", Access::Machine => ClockStatus);
 
 /// Sets recorded time back to system time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -61,8 +49,4 @@ pub struct ClockReset {
     pub force: bool,
 }
 
-impl Request for ClockReset {
-    const NAME: &'static str = "clock.reset";
-    const ACCESS: Access = Access::Machine;
-    type Answer = Correction;
-}
+request!(ClockReset: "clock.reset", Access::Machine => Correction);

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::api::access::Access;
 use crate::api::answer::{Done, kinds};
-use crate::api::request::Request;
+use crate::api::request::request;
 use crate::model::restore::RestoreReport;
 use crate::model::view::export::ExportRow;
 
@@ -23,11 +23,7 @@ pub struct Backup {
     pub dir: String,
 }
 
-impl Request for Backup {
-    const NAME: &'static str = "backup";
-    const ACCESS: Access = Access::Machine;
-    type Answer = BackupRow;
-}
+request!(Backup: "backup", Access::Machine => BackupRow);
 
 /// All rows of a week, in order of server URL, player name and game. The rows of one server are of one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -37,22 +33,14 @@ pub struct Export {
     pub week: String,
 }
 
-impl Request for Export {
-    const NAME: &'static str = "export";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<ExportRow>;
-}
+request!(Export: "export", Access::Read => Vec<ExportRow>);
 
 /// Reads the configuration again. Changes and settings that need a restart are in the notes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reload {}
 
-impl Request for Reload {
-    const NAME: &'static str = "reload";
-    const ACCESS: Access = Access::Machine;
-    type Answer = Done;
-}
+request!(Reload: "reload", Access::Machine => Done);
 
 /// A backup that was created or restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

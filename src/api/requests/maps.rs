@@ -8,7 +8,7 @@ use crate::api::answer::kinds;
 use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
-use crate::api::request::{Read, Request};
+use crate::api::request::{Read, request};
 use crate::model::MapKey;
 use crate::model::view::history::{MapTotals, MapView};
 
@@ -25,11 +25,7 @@ pub struct Map {
     pub map: String,
 }
 
-impl Request for Map {
-    const NAME: &'static str = "map";
-    const ACCESS: Access = Access::Read;
-    type Answer = MapView;
-}
+request!(Map: "map", Access::Read => MapView);
 
 impl Read for Map {
     fn answer(&self, host: &dyn Host) -> Result<MapView, ApiError> {
@@ -51,15 +47,7 @@ pub struct Maps {
     pub count: u32,
 }
 
-impl Request for Maps {
-    const NAME: &'static str = "maps";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<MapTotals>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::rows(self.count)
-    }
-}
+request!(Maps: "maps", Access::Read => Vec<MapTotals>, |request| checks::rows(request.count));
 
 impl Read for Maps {
     fn answer(&self, host: &dyn Host) -> Result<Vec<MapTotals>, ApiError> {

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::access::{Access, Permission};
+use crate::api::access::Access;
 use crate::api::answer::kinds;
 use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
-use crate::api::request::{Read, Request};
+use crate::api::request::{Read, request};
 use crate::model::view::board::PlayerSelector;
 use crate::model::view::{Correction, ForgottenName, PlayerNameView, PlayerView};
 use crate::model::{NameHash, PlayerKey};
@@ -27,11 +27,7 @@ pub struct Player {
     pub name: String,
 }
 
-impl Request for Player {
-    const NAME: &'static str = "player";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<PlayerView>;
-}
+request!(Player: "player", Access::Read => Vec<PlayerView>);
 
 impl Read for Player {
     fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerView>, ApiError> {
@@ -49,15 +45,7 @@ pub struct PlayerSearch {
     pub count: u32,
 }
 
-impl Request for PlayerSearch {
-    const NAME: &'static str = "player.search";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<PlayerNameView>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::rows(self.count)
-    }
-}
+request!(PlayerSearch: "player.search", Access::Read => Vec<PlayerNameView>, |request| checks::rows(request.count));
 
 impl Read for PlayerSearch {
     fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerNameView>, ApiError> {
@@ -77,11 +65,7 @@ pub struct PlayerShow {
     pub skip: u32,
 }
 
-impl Request for PlayerShow {
-    const NAME: &'static str = "player.show";
-    const ACCESS: Access = Access::Read;
-    type Answer = PlayerView;
-}
+request!(PlayerShow: "player.show", Access::Read => PlayerView);
 
 impl Read for PlayerShow {
     fn answer(&self, host: &dyn Host) -> Result<PlayerView, ApiError> {
@@ -102,11 +86,7 @@ pub struct PlayerMerge {
     pub game: String,
 }
 
-impl Request for PlayerMerge {
-    const NAME: &'static str = "player.merge";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Correction;
-}
+request!(PlayerMerge: "player.merge", Access::CORRECTIONS => Correction);
 
 /// Deletes all data of a player; the name is never stored again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -118,22 +98,14 @@ pub struct PlayerForget {
     pub game: String,
 }
 
-impl Request for PlayerForget {
-    const NAME: &'static str = "player.forget";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Correction;
-}
+request!(PlayerForget: "player.forget", Access::CORRECTIONS => Correction);
 
 /// The forgotten names, the oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerForgotten {}
 
-impl Request for PlayerForgotten {
-    const NAME: &'static str = "player.forgotten";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<ForgottenName>;
-}
+request!(PlayerForgotten: "player.forgotten", Access::Read => Vec<ForgottenName>);
 
 impl Read for PlayerForgotten {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ForgottenName>, ApiError> {
@@ -151,8 +123,4 @@ pub struct PlayerAllow {
     pub hash: NameHash,
 }
 
-impl Request for PlayerAllow {
-    const NAME: &'static str = "player.allow";
-    const ACCESS: Access = Access::Change(Permission::Corrections);
-    type Answer = Correction;
-}
+request!(PlayerAllow: "player.allow", Access::CORRECTIONS => Correction);

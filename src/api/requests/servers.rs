@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::access::{Access, Permission};
+use crate::api::access::Access;
 use crate::api::answer::{Answer, kinds, lines};
 use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
-use crate::api::request::{Read, Request};
+use crate::api::request::{Read, request};
 use crate::api::server_filter::ServerFilter;
 use crate::limits::BOOST_S_MAX;
 use crate::model::ServerKey;
@@ -45,16 +45,10 @@ pub struct ServersAdd {
     pub import: bool,
 }
 
-impl Request for ServersAdd {
-    const NAME: &'static str = "servers.add";
-    const ACCESS: Access = Access::Change(Permission::Servers);
-    type Answer = Vec<ServerChange>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::urls(self.urls.len())?;
-        checks::tags(&self.tags)
-    }
-}
+request!(ServersAdd: "servers.add", Access::SERVERS => Vec<ServerChange>, |request| {
+    checks::urls(request.urls.len())?;
+    checks::tags(&request.tags)
+});
 
 /// Removes servers. The answer has a change for each URL, in order: removed, not found or refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -64,15 +58,9 @@ pub struct ServersRemove {
     pub urls: Vec<String>,
 }
 
-impl Request for ServersRemove {
-    const NAME: &'static str = "servers.remove";
-    const ACCESS: Access = Access::Change(Permission::Servers);
-    type Answer = Vec<ServerChange>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::urls(self.urls.len())
-    }
-}
+request!(ServersRemove: "servers.remove", Access::SERVERS => Vec<ServerChange>, |request| {
+    checks::urls(request.urls.len())
+});
 
 /// Servers that match the whole filter, by URL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -83,11 +71,7 @@ pub struct ServersList {
     pub filter: ServerFilter,
 }
 
-impl Request for ServersList {
-    const NAME: &'static str = "servers.list";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<ServerSummary>;
-}
+request!(ServersList: "servers.list", Access::Read => Vec<ServerSummary>);
 
 impl Read for ServersList {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
@@ -123,15 +107,7 @@ pub struct ServersPage {
     pub recent: bool,
 }
 
-impl Request for ServersPage {
-    const NAME: &'static str = "servers.page";
-    const ACCESS: Access = Access::Read;
-    type Answer = ServerPage;
-
-    fn check(&self) -> Result<(), String> {
-        checks::rows(self.count)
-    }
-}
+request!(ServersPage: "servers.page", Access::Read => ServerPage, |request| checks::rows(request.count));
 
 impl Read for ServersPage {
     fn answer(&self, host: &dyn Host) -> Result<ServerPage, ApiError> {
@@ -182,15 +158,7 @@ pub struct ServersSearch {
     pub count: u32,
 }
 
-impl Request for ServersSearch {
-    const NAME: &'static str = "servers.search";
-    const ACCESS: Access = Access::Read;
-    type Answer = Vec<ServerSummary>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::rows(self.count)
-    }
-}
+request!(ServersSearch: "servers.search", Access::Read => Vec<ServerSummary>, |request| checks::rows(request.count));
 
 impl Read for ServersSearch {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
@@ -208,11 +176,7 @@ pub struct ServersShow {
     pub url: ServerUrl,
 }
 
-impl Request for ServersShow {
-    const NAME: &'static str = "servers.show";
-    const ACCESS: Access = Access::Read;
-    type Answer = ServerDetail;
-}
+request!(ServersShow: "servers.show", Access::Read => ServerDetail);
 
 impl Read for ServersShow {
     fn answer(&self, host: &dyn Host) -> Result<ServerDetail, ApiError> {
@@ -231,11 +195,7 @@ pub struct ServersBest {
     pub url: ServerUrl,
 }
 
-impl Request for ServersBest {
-    const NAME: &'static str = "servers.best";
-    const ACCESS: Access = Access::Read;
-    type Answer = BestPlayers;
-}
+request!(ServersBest: "servers.best", Access::Read => BestPlayers);
 
 impl Read for ServersBest {
     fn answer(&self, host: &dyn Host) -> Result<BestPlayers, ApiError> {
@@ -258,17 +218,11 @@ pub struct ServersTag {
     pub remove: Vec<String>,
 }
 
-impl Request for ServersTag {
-    const NAME: &'static str = "servers.tag";
-    const ACCESS: Access = Access::Change(Permission::Servers);
-    type Answer = Vec<ServerChange>;
-
-    fn check(&self) -> Result<(), String> {
-        checks::urls(self.urls.len())?;
-        checks::tag_count(self.remove.len())?;
-        checks::tags(&self.add)
-    }
-}
+request!(ServersTag: "servers.tag", Access::SERVERS => Vec<ServerChange>, |request| {
+    checks::urls(request.urls.len())?;
+    checks::tag_count(request.remove.len())?;
+    checks::tags(&request.add)
+});
 
 /// Exempts a server from screening checks. The answer is one change: trusted or unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -285,11 +239,7 @@ pub struct ServersTrust {
     pub revoke: Vec<ScreenReason>,
 }
 
-impl Request for ServersTrust {
-    const NAME: &'static str = "servers.trust";
-    const ACCESS: Access = Access::Change(Permission::Servers);
-    type Answer = ServerChange;
-}
+request!(ServersTrust: "servers.trust", Access::SERVERS => ServerChange);
 
 /// Scans a server at least once a minute for a while. The answer is one change: boosted, boost ended or unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -302,18 +252,12 @@ pub struct Boost {
     pub for_s: u32,
 }
 
-impl Request for Boost {
-    const NAME: &'static str = "boost";
-    const ACCESS: Access = Access::Change(Permission::Rescan);
-    type Answer = ServerChange;
-
-    fn check(&self) -> Result<(), String> {
-        match self.for_s {
-            0..=BOOST_S_MAX => Ok(()),
-            for_s => Err(format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds")),
-        }
+request!(Boost: "boost", Access::RESCAN => ServerChange, |request| {
+    match request.for_s {
+        0..=BOOST_S_MAX => Ok(()),
+        for_s => Err(format!("for_s is {for_s}; expected 0 to {BOOST_S_MAX} seconds")),
     }
-}
+});
 
 /// Excludes a server from rankings. The answer is one change: greylisted, lifted or unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -327,11 +271,7 @@ pub struct Greylist {
     pub reason: Option<String>,
 }
 
-impl Request for Greylist {
-    const NAME: &'static str = "greylist";
-    const ACCESS: Access = Access::Change(Permission::Servers);
-    type Answer = ServerChange;
-}
+request!(Greylist: "greylist", Access::SERVERS => ServerChange);
 
 /// Scans servers now. The answer has a line for each as soon as its result is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -341,11 +281,7 @@ pub struct Rescan {
     pub servers: RescanSelector,
 }
 
-impl Request for Rescan {
-    const NAME: &'static str = "rescan";
-    const ACCESS: Access = Access::Change(Permission::Rescan);
-    type Answer = Vec<ScanRow>;
-}
+request!(Rescan: "rescan", Access::RESCAN => Vec<ScanRow>);
 
 /// Selects servers to rescan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

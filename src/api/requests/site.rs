@@ -7,7 +7,7 @@ use crate::api::access::Access;
 use crate::api::answer::kinds;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
-use crate::api::request::{Read, Request};
+use crate::api::request::{Read, request};
 use crate::api::status;
 use crate::engine::Engine;
 use crate::model::view::{self, OnlineSeriesView};
@@ -24,11 +24,7 @@ kinds! {
 #[serde(deny_unknown_fields)]
 pub struct Status {}
 
-impl Request for Status {
-    const NAME: &'static str = "status";
-    const ACCESS: Access = Access::Read;
-    type Answer = status::Status;
-}
+request!(Status: "status", Access::Read => status::Status);
 
 impl Read for Status {
     fn answer(&self, host: &dyn Host) -> Result<status::Status, ApiError> {
@@ -47,11 +43,7 @@ impl Read for Status {
 #[serde(deny_unknown_fields)]
 pub struct Overview {}
 
-impl Request for Overview {
-    const NAME: &'static str = "overview";
-    const ACCESS: Access = Access::Read;
-    type Answer = view::Overview;
-}
+request!(Overview: "overview", Access::Read => view::Overview);
 
 impl Read for Overview {
     fn answer(&self, host: &dyn Host) -> Result<view::Overview, ApiError> {
@@ -72,18 +64,12 @@ pub struct Series {
     pub tag: Option<String>,
 }
 
-impl Request for Series {
-    const NAME: &'static str = "series";
-    const ACCESS: Access = Access::Read;
-    type Answer = Option<OnlineSeriesView>;
-
-    fn check(&self) -> Result<(), String> {
-        match self {
-            Series { game: Some(_), tag: Some(_) } => Err("expected only one of game and tag".to_owned()),
-            _ => Ok(()),
-        }
+request!(Series: "series", Access::Read => Option<OnlineSeriesView>, |request| {
+    match request {
+        Series { game: Some(_), tag: Some(_) } => Err("expected only one of game and tag".to_owned()),
+        _ => Ok(()),
     }
-}
+});
 
 impl Read for Series {
     fn prepare(&self, engine: &mut Engine) {
