@@ -40,6 +40,8 @@ pub enum ServersCommand {
         urls: Vec<ServerUrl>,
     },
     Tag(TagArgs),
+    /// List all tags with their servers and players
+    Tags,
     List(list::ListArgs),
     Import(import::ImportArgs),
     Trust(TrustArgs),
@@ -209,6 +211,7 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
         ServersCommand::Remove { urls } => {
             send_in_batches(app, urls, |urls| requests::ServersRemove { urls: to_strings(urls) })
         }
+        ServersCommand::Tags => show_list(app, &requests::ServersTags {}, "no server has a tag"),
         ServersCommand::Best { url } => show(app, &requests::ServersBest { url }),
         ServersCommand::Trust(TrustArgs { url, except, revoke }) => {
             send(app, &requests::ServersTrust { url, except, revoke })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::model::calendar::week_label;
-use crate::model::view::{GroupOverview, Overview};
+use crate::model::view::{GroupOverview, Overview, TagSummary};
 use crate::model::{GameKey, TagKey};
 
 impl Engine {
@@ -48,5 +48,24 @@ impl Engine {
         let tags = tags.into_iter().map(|(key, group)| named(self.global.tags.name(key.0), group));
         overview.tags = most_players_first(tags.filter(|group| !group.name.is_empty()).collect());
         overview
+    }
+
+    /// The tags of listed servers, by name.
+    pub fn tags(&self) -> Vec<TagSummary> {
+        let mut tags: BTreeMap<&str, TagSummary> = BTreeMap::new();
+        for (_, server) in self.listed_servers() {
+            for tag in server.record.tags.iter().map(|tag| self.global.tags.name(tag.0)) {
+                let summary =
+                    tags.entry(tag).or_insert_with(|| TagSummary { tag: tag.to_owned(), ..Default::default() });
+                summary.servers += 1;
+                if self.is_online(&server.record) {
+                    summary.servers_online += 1;
+                    summary.players_online += u64::from(server.record.believed_count());
+                }
+            }
+        }
+        // A tag that was deleted has no name.
+        tags.remove("");
+        tags.into_values().collect()
     }
 }

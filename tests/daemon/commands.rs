@@ -545,6 +545,8 @@ fn change_of_server_is_answered_and_logged_as_it_happened() {
     ] {
         assert_eq!(sandbox.ok(args), format!("{}  {want}\n", args.iter().find(|arg| arg.contains("://")).unwrap()));
     }
+    let tags = "tag   servers  online  players\nctf         1       0        0\nduel        1       0        0\n";
+    assert_eq!(sandbox.ok(["servers", "tags"]), tags);
     for args in [&["servers", "tag", c, "--add", "x"][..], &["greylist", c, "--lift"], &["servers", "remove", c]] {
         let removed = sandbox.run(args);
         assert_eq!(removed.status.code(), Some(1), "{}", removed.out);

@@ -22,7 +22,7 @@ pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, Play
 pub use self::servers::{
     Boost, ChangeOutcome, Greylist, Rescan, RescanSelector, ScanResult, ScanRow, ServerChange, ServerPage,
     ServerPageLine, ServersAdd, ServersBest, ServersList, ServersNext, ServersPage, ServersRemove, ServersSearch,
-    ServersShow, ServersTag, ServersTrust,
+    ServersShow, ServersTag, ServersTags, ServersTrust,
 };
 pub use self::site::{Overview, Series, Status};
 use super::request::RequestInfo;
@@ -33,7 +33,7 @@ macro_rules! requests {
     ($pass:ident) => {
         $pass! {
             read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerForgotten, PlayerSearch, PlayerShow, Series,
-                ServersBest, ServersList, ServersPage, ServersSearch, ServersShow, Standings, Status, Top, Windows;
+                ServersBest, ServersList, ServersPage, ServersSearch, ServersShow, ServersTags, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
             run ArchiveResend, ArchiveVerify, Backup, Export, Reload, Rescan;

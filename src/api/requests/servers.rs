@@ -16,7 +16,7 @@ use crate::model::server::ScreenReason;
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
 use crate::model::view::history::BestPlayers;
-use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail, ServerSummary};
+use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail, ServerSummary, TagSummary};
 
 kinds! {
     ServersNext: "servers_next", "ServersNext";
@@ -25,6 +25,7 @@ kinds! {
     PublicServerDetail: "server_detail", "ServerDetail";
     ServerDetail: "server_detail", "AdminServerDetail";
     BestPlayers: "best_players", "BestPlayers";
+    TagSummary: "tag", "Tag";
     ServerChange: "change", "ServerChange";
     ScanRow: "scan", "ServerScan";
 }
@@ -200,6 +201,19 @@ request!(ServersBest: "servers.best", Access::Read => BestPlayers);
 impl Read for ServersBest {
     fn answer(&self, host: &dyn Host) -> Result<BestPlayers, ApiError> {
         host.best_players(&self.url)
+    }
+}
+
+/// All tags, by name, with their servers and players.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServersTags {}
+
+request!(ServersTags: "servers.tags", Access::Read => Vec<TagSummary>);
+
+impl Read for ServersTags {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<TagSummary>, ApiError> {
+        host.read(|view| view.engine.tags())
     }
 }
 

@@ -72,6 +72,7 @@ fn every_request_round_trips_and_is_listed() {
         round_trip(&ServersBest { url: url("quake3://a:1") }),
         round_trip(&PlayerSearch { text: "vis".into(), count: 7 }),
         round_trip(&PlayerShow { player_key: 7, skip: 0 }),
+        round_trip(&ServersTags {}),
         round_trip(&ServersTag { urls: vec![url("quake3://a:1")], add: vec!["ctf".into()], remove: Vec::new() }),
         round_trip(&ServersTrust {
             url: url("source://b:2"),

@@ -29,7 +29,7 @@ use crate::model::view::export::ExportRow;
 use crate::model::view::history::{BestPlayers, MapTotals, MapView};
 use crate::model::view::{
     ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, PlayerWeekView,
-    ServerDetail, ServerSummary, Top,
+    ServerDetail, ServerSummary, TagSummary, Top,
 };
 
 /// The command that scans all servers of classes 6 and 7 now.
@@ -138,6 +138,17 @@ impl Print for MapTotals {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
         let table = printer.list.get_or_insert_with(|| Table::new(&history::TOTALS_COLUMNS));
         table.row(&mut printer.out, history::totals_cells(&self))
+    }
+}
+
+impl Print for TagSummary {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let number = Align::Right;
+        let columns = [("tag", Align::Left), ("servers", number), ("online", number), ("players", number)];
+        let TagSummary { tag, servers, servers_online, players_online } = self;
+        let [servers, online, players] = [servers, servers_online, players_online].map(group_digits);
+        let table = printer.list.get_or_insert_with(|| Table::new(&columns));
+        table.row(&mut printer.out, vec![sanitize(&tag), servers, online, players])
     }
 }
 

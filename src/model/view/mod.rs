@@ -247,6 +247,19 @@ pub struct ServerSummary {
     pub greylist_reason: Option<String>,
 }
 
+/// A tag of servers that are not removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TagSummary {
+    /// The tag.
+    pub tag: String,
+    /// Servers that have it.
+    pub servers: u64,
+    /// Servers of them whose last list shows the current players.
+    pub servers_online: u64,
+    /// Players on them, without bots.
+    pub players_online: u64,
+}
+
 /// The fields by which a list of servers is filtered.
 #[derive(Clone, Debug)]
 pub struct ServerFields<'a> {

@@ -304,6 +304,7 @@ fn commands_print_what_the_description_of_requests_says() {
         ("servers.trust", vec!["servers", "trust", url, "--except", "frozen_list"]),
         ("greylist", vec!["greylist", url, "--reason", "a test"]),
         ("servers.list", vec!["servers", "list"]),
+        ("servers.tags", vec!["servers", "tags"]),
         ("boost", vec!["boost", server, "--for", "1m"]),
         ("rescan", vec!["rescan", url]),
         ("tag.drop", vec!["servers", "tag", "--drop", "ctf", "--yes"]),
