@@ -14,6 +14,7 @@ mod control_socket;
 mod corrections;
 mod crash;
 mod damages;
+mod documented_commands;
 mod exit_codes;
 mod forgotten_log;
 mod import;

@@ -1,0 +1,86 @@
+//! Every command of README.md and docs/operations.md runs as it is written there, with the names of this test in place of
+//! those that stand for the reader's.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use clqd::fleet::FaultShares;
+
+use crate::sandbox::{Sandbox, fleet, wait_until};
+
+/// Commands that this test does not run, with the reason.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("clqd migrate", "it needs a database: tests/archive"),
+    ("--master", "it needs the internet; tests/fleet imports from a simulated master"),
+    ("clqd clock reset", "it is refused while the time is right: tests/daemon/clock.rs"),
+];
+
+/// Commands that read the state of a stopped daemon.
+const WITHOUT_DAEMON: &[&str] = &["clqd log check", "clqd log export"];
+
+/// The commands of a page: those in blocks of shell, and those in code spans.
+fn commands_of(page: &str) -> Vec<String> {
+    let text = fs::read_to_string(format!("{}/{page}", env!("CARGO_MANIFEST_DIR"))).expect("a page");
+    let (mut found, mut fence) = (Vec::new(), None);
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("```"), fence) {
+            (Some(kind), None) => fence = Some(kind),
+            (Some(_), Some(_)) => fence = None,
+            (None, Some("sh")) => found.extend(line.split(" #").next().map(|line| line.trim().to_owned())),
+            (None, Some(_)) => found.extend(line.strip_prefix("$ ").map(str::to_owned)),
+            (None, None) => found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned)),
+        }
+    }
+    found.retain(|command| command.starts_with("clqd "));
+    found
+}
+
+#[test]
+fn every_command_of_the_readme_and_of_operations_runs() {
+    let fleet = fleet(4, 61, 60.0, FaultShares::NONE);
+    let sandbox = Sandbox::new("");
+    let first = &fleet.urls()[0];
+    let (servers, dir) = (sandbox.path("servers.txt"), sandbox.path("documented").display().to_string());
+    fs::write(&servers, format!("{first} ctf europe\n{} dm\n", fleet.urls()[1])).expect("written");
+    let servers = servers.display().to_string();
+    sandbox.replay(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl")), &sandbox.state());
+    let (mut with, mut without) = (BTreeSet::new(), BTreeSet::new());
+    for page in ["README.md", "docs/operations.md"] {
+        for command in commands_of(page) {
+            match WITHOUT_DAEMON.contains(&&*command) {
+                true => without.insert(command),
+                false => with.insert(command),
+            };
+        }
+    }
+    assert!(with.len() > 20 && without.len() == 2, "{with:?} {without:?}");
+    let run = |command: &str| {
+        let words = command.split(' ').skip(1).map(|word| match word {
+            "URL" | "quake3://HOST:27960" | "quake3://127.1.0.3:37286" => first.clone(),
+            "FILE" | "servers.txt" => servers.clone(),
+            "/etc/clqd/clqd.toml" => sandbox.config().display().to_string(),
+            "2026-W47" => "2025-W47".to_owned(),
+            // Each command has a directory of its own.
+            "DIR" => format!("{dir}-{}", command.replace(' ', "-")),
+            "NAME" => "Orbb".to_owned(),
+            word => word.to_owned(),
+        });
+        let done = sandbox.run(words);
+        (!done.status.success()).then(|| format!("{command}: {}{}", done.out, done.err))
+    };
+    let daemon = sandbox.start();
+    // The order of the pages is that of a reader who has servers already.
+    assert_eq!(run("clqd servers add quake3://HOST:27960"), None);
+    wait_until("the server is seen", || {
+        sandbox.list(&[]).iter().any(|server| server["url"] == **first && server["online"] == true)
+    });
+    let is_run = |command: &&String| !NOT_RUN.iter().any(|(part, _)| command.contains(part));
+    let mut failed: Vec<String> = with.iter().filter(is_run).filter_map(|command| run(command)).collect();
+    let unused: Vec<_> =
+        NOT_RUN.iter().filter(|(part, _)| !with.iter().any(|command| command.contains(part))).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+    daemon.stop();
+    failed.extend(without.iter().filter_map(|command| run(command)));
+    assert!(failed.is_empty(), "{failed:#?}");
+}
