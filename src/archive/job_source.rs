@@ -3,7 +3,7 @@
 use crate::engine::{WriterPlan, WriterRefusal};
 use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
-use crate::model::restore::LastKeys;
+use crate::model::restored::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
 use crate::model::{ServerKey, WindowKey};
 

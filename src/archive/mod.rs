@@ -14,7 +14,7 @@
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
 //! - [`sql`]: text of SQL statements.
-//! - [`settings`], [`hosts`], [`error`], [`status`]: configuration, errors and the reported status.
+//! - [`settings`], [`hosts`], [`error`], [`worker_status`]: configuration, errors and the reported status.
 //!
 //! All writes are idempotent. A commit whose acknowledgement was lost is written again:
 //! jobs contain values, never differences.
@@ -32,10 +32,10 @@ mod schema;
 mod settings;
 mod sql;
 mod sql_script;
-mod status;
 mod upsert;
 mod verify;
 mod worker;
+mod worker_status;
 mod write;
 mod write_method;
 mod writer_epoch;
@@ -52,4 +52,4 @@ pub use worker::run;
 pub use write_method::WriteMethod;
 
 pub use crate::archive::sql_script::statements;
-pub use crate::archive::status::{WorkerFault, WorkerStatus};
+pub use crate::archive::worker_status::{WorkerFault, WorkerStatus};

@@ -105,7 +105,7 @@ fn complete<A: Answer>(answer: impl Future<Output = Result<A, ApiError>> + Send 
     Box::new(|sender| {
         let work = async move {
             let lines = sender.of();
-            for line in answer.await?.lines().collect::<Vec<A::Line>>() {
+            for line in answer.await?.lines() {
                 lines.send(line).await?;
             }
             Ok(Vec::new())

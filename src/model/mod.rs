@@ -16,7 +16,7 @@ pub mod name_hash;
 pub mod outbox;
 pub mod packed_row;
 pub mod rebuild;
-pub mod restore;
+pub mod restored;
 pub mod row;
 pub mod scope;
 pub mod search_text;

@@ -4,6 +4,7 @@
 //! Shared by the daemon, `clqd replay`, the demo and the offline readers.
 
 pub mod answer;
+pub mod archive_restore;
 pub mod check;
 pub mod clock_correction;
 pub mod forget_again;
@@ -11,7 +12,6 @@ pub mod history;
 pub mod log_import;
 pub mod name_index;
 pub mod recovery;
-pub mod restore;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::view::board::{BoardEntryView, BoardQuery, BoardRow, BoardSelector};
 use clqd::model::{PlayerKey, Ranking, Scope, ServerKey, ServerUrl, WeekKey};
 use clqd::state::State;
-use clqd::state::restore::{RestoreArchiveError, RestoreLimits, Restored, restore_from_archive};
+use clqd::state::archive_restore::{RestoreArchiveError, RestoreLimits, Restored, restore_from_archive};
 use clqd::store::StoreSettings;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC

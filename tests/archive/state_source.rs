@@ -10,7 +10,7 @@ use clqd::archive::{ArchiveSettings, JobSource, OutboxQuery, SourceClosed, Worke
 use clqd::engine::{EngineSettings, WriterPlan, WriterRefusal};
 use clqd::model::archive::{ArchiveBounds, ResyncStep};
 use clqd::model::outbox::{OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
-use clqd::model::restore::LastKeys;
+use clqd::model::restored::LastKeys;
 use clqd::model::top_board::{TopBoardKey, TopBoards};
 use clqd::model::{ArchiveJob, WindowKey};
 use clqd::state::State;

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::api::access::Access;
 use crate::api::answer::{Done, kinds};
 use crate::api::request::request;
-use crate::model::restore::RestoreReport;
+use crate::model::restored::RestoreReport;
 use crate::model::view::export::ExportRow;
 
 kinds! {

@@ -3,7 +3,7 @@
 use mysql_async::prelude::FromValue;
 use mysql_async::{Row, Value};
 
-use crate::model::restore::RejectedRow;
+use crate::model::restored::RejectedRow;
 
 /// The values of a row in the order of its columns.
 pub(super) struct Fields {

@@ -15,7 +15,7 @@ use super::connect::Archive;
 use super::error::ArchiveError;
 use super::sql::literal;
 use crate::model::archive::ServerArchive;
-use crate::model::restore::{ArchiveFacts, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow};
+use crate::model::restored::{ArchiveFacts, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow};
 use crate::model::server::{PlayerRecord, ScreenReason, SeriesRecord};
 use crate::model::view::ScreenedView;
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};

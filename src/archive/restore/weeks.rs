@@ -5,7 +5,7 @@ use super::{Page, PageKey, Query};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::model::archive::{BoardOrder, BoardPlace, MapWeekArchive, OrderBytes, PlayerWeekArchive};
-use crate::model::restore::{ArchivedBest, ArchivedResult, ArchivedServerWeek, ArchivedWeek};
+use crate::model::restored::{ArchivedBest, ArchivedResult, ArchivedServerWeek, ArchivedWeek};
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
 
 /// More than the best positions of one player on one server.

@@ -39,7 +39,7 @@ use super::connect::{Archive, HostOrder};
 use super::error::{ArchiveError, FaultKind};
 use super::job_source::{JobSource, SourceClosed};
 use super::settings::{ArchiveSettings, OnOlderDatabase};
-use crate::archive::status::{StatusReporter, WorkerStatus};
+use crate::archive::worker_status::{StatusReporter, WorkerStatus};
 use crate::engine::WriterRefusal;
 use crate::model::outbox::OutboxKey;
 

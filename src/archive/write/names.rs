@@ -8,7 +8,7 @@ use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::sql::{comma_separated, in_group, literal, truncate_chars};
 use crate::limits::NAME_BYTES_MAX;
-use crate::model::restore::LastKeys;
+use crate::model::restored::LastKeys;
 use crate::model::{GameKey, MapKey, PlayerKey};
 
 /// Names in one IN list: at most about 130 KB of text.

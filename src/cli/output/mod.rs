@@ -7,7 +7,7 @@ mod correction;
 pub mod format;
 mod history;
 mod overview;
-mod restore;
+mod restored;
 mod server;
 pub mod status;
 pub mod table;
@@ -115,7 +115,7 @@ print_with! {
     ClockStatus: |out, clock, _| writeln!(out, "{}", clock::describe_clock(&clock));
     ForgottenName: |out, name, _| correction::print_forgotten(out, &name);
     BackupRow: |out, backup, _| print_backup(out, &backup);
-    RestoredRow: |out, restored, _| restore::print(out, &restored);
+    RestoredRow: |out, restored, _| restored::print(out, &restored);
     ExportRow: |out, row, _| writeln!(out, "{}", json::to_string(&row));
     ResendRow: |out, resend, _| archive::print_resend(out, &resend);
 }

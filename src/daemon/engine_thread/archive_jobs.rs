@@ -12,7 +12,7 @@ use crate::log::LogEvent;
 use crate::model::WindowKey;
 use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{ArchiveStep, OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
-use crate::model::restore::LastKeys;
+use crate::model::restored::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
 use crate::state::State;
 

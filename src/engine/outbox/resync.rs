@@ -14,7 +14,7 @@ use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
 use crate::model::outbox::ResyncCursor;
-use crate::model::restore::LastKeys;
+use crate::model::restored::LastKeys;
 use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
 

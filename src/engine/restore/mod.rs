@@ -28,7 +28,7 @@ use crate::model::calendar::{WEEK_MS, week_label};
 use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::outbox::{ResyncCursor, ResyncState};
 use crate::model::packed_row::PackedRow;
-use crate::model::restore::{
+use crate::model::restored::{
     ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow,
     RestoreReport,
 };

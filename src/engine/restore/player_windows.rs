@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::restore::PublishedRating;
+use crate::model::restored::PublishedRating;
 use crate::model::row::{PlayerRow, PlayerWindow, Rating};
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey};
 

@@ -10,7 +10,7 @@ use crate::model::ServerKey;
 use crate::model::WeekKey;
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
-use crate::model::restore::{ArchivedServerWeek, ArchivedWeek, OPEN_WEEKS_MAX, RejectedRow};
+use crate::model::restored::{ArchivedServerWeek, ArchivedWeek, OPEN_WEEKS_MAX, RejectedRow};
 
 /// A week that is restored, or may be.
 #[derive(Debug)]

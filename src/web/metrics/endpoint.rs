@@ -10,17 +10,17 @@ use axum::response::{IntoResponse, Response};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
 
+use super::daemon;
 use super::format::Format;
-use super::status;
 use crate::web::context::WebContext;
 
 pub(in crate::web) async fn metrics(State(context): State<Arc<WebContext>>, headers: HeaderMap) -> Response {
     let mut registry = Registry::with_prefix("clqd");
     let status = context.status().await;
     // If the engine does not answer, its metrics are absent, so that no graph shows old values.
-    status::register_responding(&mut registry, status.is_ok());
+    daemon::register_responding(&mut registry, status.is_ok());
     if let Ok(status) = status {
-        status::register(&mut registry, &status);
+        daemon::register(&mut registry, &status);
     }
     let mut text = String::with_capacity(16 * 1024);
     encode(&mut text, &[&registry, &context.metrics.registry]).expect("writing to memory does not fail");

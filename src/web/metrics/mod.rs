@@ -1,8 +1,8 @@
 //! `/metrics`: the status of the daemon and the counters of the web interface for Prometheus.
 
+mod daemon;
 pub(super) mod endpoint;
 mod format;
-mod status;
 
 use std::time::Duration;
 

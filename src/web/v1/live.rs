@@ -22,7 +22,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::responses::{NotFound, Problems, Removed};
 use super::rows::{OverviewRow, ServerDetailRow};
-use super::series::overview_content;
+use super::site::overview_content;
 use crate::api::{Read, json, requests};
 use crate::model::view::{Overview, PublicServerDetail, ServerDetail};
 use crate::web::client_address::Client;

@@ -11,9 +11,8 @@ mod players;
 pub(super) mod responses;
 mod rows;
 mod search;
-mod series;
 mod servers;
-mod status;
+mod site;
 
 use std::sync::Arc;
 
@@ -28,9 +27,9 @@ type Route = (&'static str, MethodRouter<Arc<WebContext>>);
 /// The routes whose answers are cached.
 fn cached() -> Vec<Route> {
     vec![
-        ("/status", get(status::status)),
-        ("/overview", get(series::overview)),
-        ("/series", get(series::series)),
+        ("/status", get(site::status)),
+        ("/overview", get(site::overview)),
+        ("/series", get(site::series)),
         ("/servers", get(servers::list)),
         // All of the rest: most clients encode the slashes of the URL, some do not.
         ("/servers/{*url}", get(servers::show)),

@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{AdditionalProperties, Schema, Type};
 use utoipa::openapi::{Object, RefOr, Required};
 
 use super::responses::Cached;
-use super::{boards, live, maps, players, search, series, servers, status};
+use super::{boards, live, maps, players, search, servers, site};
 use crate::api::json;
 use crate::web::answer::{STATIC_MAX_AGE_S, answer};
 use crate::web::problem::{Problem, ProblemBody};
@@ -99,9 +99,9 @@ struct Exclusive {
         (name = "description", description = "This description."),
     ),
     paths(
-        status::status,
-        series::overview,
-        series::series,
+        site::status,
+        site::overview,
+        site::series,
         live::live,
         servers::list,
         servers::show,

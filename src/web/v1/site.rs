@@ -1,4 +1,4 @@
-//! `/api/v1/overview` and `/api/v1/series`: the whole site at a glance, and over time.
+//! `/api/v1/status`, `/api/v1/overview` and `/api/v1/series`: the daemon, and the whole site at a glance and over time.
 
 use std::sync::Arc;
 
@@ -9,13 +9,22 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, NotFound};
-use super::rows::{OverviewRow, SeriesRow};
+use super::rows::{OverviewRow, SeriesRow, StatusRow};
 use crate::api::requests;
 use crate::model::view::Overview;
-use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
+use crate::web::answer::{MAX_AGE_S, STATUS_MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query::{self, Name};
+
+/// Returns the state of the daemon
+#[utoipa::path(get, path = "/api/v1/status", operation_id = "get_status", tag = "site",
+    responses((status = 200, description = "The state of the daemon.", body = StatusRow), Cached))]
+pub(super) async fn status(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    query::no_parameters(&uri)?;
+    let status = context.status().await?;
+    json_answer(&StatusRow::from(&status.public()), STATUS_MAX_AGE_S)
+}
 
 /// Returns players and servers online, by game and tag
 #[utoipa::path(get, path = "/api/v1/overview", operation_id = "get_overview", tag = "site",

@@ -10,7 +10,7 @@ use crate::archive::{Archive, ArchiveError, ArchiveSettings, Page, PageKey};
 use crate::engine::{Engine, EngineSettings, RestoreError, StateRestore, ZoneChanged};
 use crate::model::calendar::week_label;
 use crate::model::commit::Meta;
-use crate::model::restore::{
+use crate::model::restored::{
     ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedWeek, LastKeys, OPEN_WEEKS_MAX, RejectedRow, RestoreReport,
 };
 use crate::model::{PlayerKey, ServerKey, WeekKey};
