@@ -13,7 +13,6 @@ use super::window::{WindowKey, WindowType};
 use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use crate::model::name_hash::NameHash;
-use crate::model::or_default;
 use crate::model::packed_row::PackedRow;
 
 /// Values of the state as a whole.
@@ -48,16 +47,12 @@ pub struct Meta {
     pub reopened_weeks: Vec<WeekKey>,
     /// Windows whose rows are being replaced by those of a rebuild. Records of earlier versions end before
     /// it.
-    #[serde(deserialize_with = "or_default")]
     pub importing: Vec<WindowKey>,
     /// Players who were not seen for long are dropped: after the close of this week, up to this player.
-    #[serde(deserialize_with = "or_default")]
     pub players_dropped: Option<(WeekKey, PlayerKey)>,
     /// The last writer of the archive from this state; `None`: any last writer is accepted.
-    #[serde(deserialize_with = "or_default")]
     pub archive_writer: Option<ArchiveWriter>,
     /// Kept windows that have ended and whose boards are to be published as closed, or were; in order.
-    #[serde(deserialize_with = "or_default")]
     pub ended: Vec<WindowKey>,
 }
 

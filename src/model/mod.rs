@@ -44,10 +44,3 @@ pub use crate::model::forgotten_placeholder::ForgottenPlaceholder;
 pub use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 pub use crate::model::known_server::KnownServer;
 pub use crate::model::name_hash::NameHash;
-
-/// The value, or the default if the record ends before it.
-fn or_default<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(T::deserialize(deserializer).unwrap_or_default())
-}

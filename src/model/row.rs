@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use crate::limits::{BEST_MAX, REOPENABLE_WEEKS_MAX};
 use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
-use crate::model::or_default;
 
 /// The five rankings, in the order in which they are always listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -297,10 +296,8 @@ pub struct BestPositions {
     /// The rating at the end of the last closed week, for `elo.carry_over`.
     pub elo: Option<f64>,
     /// The last closed week with a row of the player. Records of earlier versions end before it.
-    #[serde(deserialize_with = "or_default")]
     last_week: Option<WeekKey>,
     /// Positions of earlier weeks may have been dropped (`store.keep_players_weeks`).
-    #[serde(deserialize_with = "or_default")]
     pub since: Option<WeekKey>,
 }
 

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use utoipa::ToSchema;
 
 use super::name::Name;
-use super::or_default;
 use super::row::{MapRow, PlayerRow};
 use super::url::ServerUrl;
 use super::window::WindowKey;
@@ -83,10 +82,8 @@ pub struct ServerRecord {
     /// State of the screening; `None`: nothing yet.
     pub screening: Option<Box<Screening>>,
     /// Records that a version before rules 2 wrote end here.
-    #[serde(deserialize_with = "or_default")]
     pub recent: RecentLists,
     /// Added by an import, and never by hand.
-    #[serde(deserialize_with = "or_default")]
     pub imported: bool,
 }
 
@@ -376,31 +373,4 @@ pub struct PlayerRecord {
     pub name: Name,
     /// As last seen, including colour codes.
     pub display: Name,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_of_rules_1_end_before_recent_lists() {
-        let left = vec![(PlayerKey(7), -3)];
-        let recent = RecentLists { left, partial: None, count_unverified: true };
-        let whole = Tail { screening: None, recent: recent.clone(), imported: true };
-        let bytes = postcard::to_stdvec(&whole).unwrap();
-        let read = |bytes: &[u8]| postcard::from_bytes::<Tail>(bytes).map(|tail| (tail.recent, tail.imported)).unwrap();
-        assert_eq!(read(&bytes), (recent.clone(), true));
-        assert_eq!(read(&bytes[..bytes.len() - 1]), (recent, false));
-        assert_eq!(read(&bytes[..1]), (RecentLists::default(), false));
-    }
-
-    /// The last fields of a server's record.
-    #[derive(Serialize, Deserialize)]
-    struct Tail {
-        screening: Option<Box<Screening>>,
-        #[serde(deserialize_with = "or_default")]
-        recent: RecentLists,
-        #[serde(deserialize_with = "or_default")]
-        imported: bool,
-    }
 }
