@@ -21,6 +21,8 @@
 //!
 //! [`ArchiveJob`]: crate::model::ArchiveJob
 
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod connect;
 mod error;
 mod hosts;

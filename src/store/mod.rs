@@ -7,6 +7,8 @@
 //! server, are adjacent. Values are postcard records; several small ones share a leaf
 //! (`leaf`, `tree`).
 
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod backup;
 mod checkpoint;
 mod checkpoint_writer;

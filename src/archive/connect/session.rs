@@ -31,7 +31,7 @@ impl Archive {
         let select = "SELECT @@max_allowed_packet, @@local_infile";
         let (packet, local_infile) = self.first::<(u64, bool)>("session", select).await?.unwrap_or((1 << 20, false));
         // Half of the maximum, because a statement ends with the row that exceeds the limit.
-        self.statement_bytes_max = STATEMENT_BYTES_MAX.min(packet as usize / 2);
+        self.statement_bytes_max = STATEMENT_BYTES_MAX.min(usize::try_from(packet / 2).unwrap_or(usize::MAX));
         self.choose_write_method(local_infile);
         Ok(())
     }

@@ -61,7 +61,9 @@ impl Archive {
             for job in by_server.values() {
                 for row in &job.maps {
                     let game = job.game.map(|game| game.0);
-                    count(game, row.map.0, row.played_ms as i64, row.player_ms as i64, 1);
+                    let [played_ms, player_ms] =
+                        [row.played_ms, row.player_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+                    count(game, row.map.0, played_ms, player_ms, 1);
                 }
             }
         }

@@ -73,7 +73,7 @@ impl Archive {
             }
         }
         let written = self.execute_upsert(head).await? + self.execute_upsert(rows).await?;
-        let size = board.entries.len() as u32;
+        let size = u32::try_from(board.entries.len()).unwrap_or(u32::MAX);
         if found.last_key_value().is_some_and(|(last, _)| *last > size) {
             self.doing = table;
             let delete = format!("DELETE FROM {table} WHERE board = {key} AND position > {size}");

@@ -185,7 +185,7 @@ pub(in crate::archive) fn best_position_values(
 
 /// Milliseconds from the start of a week to a time in it.
 fn after_ms(at_ms: i64, week_start_ms: i64) -> u32 {
-    at_ms.saturating_sub(week_start_ms).clamp(0, u32::MAX.into()) as u32
+    u32::try_from(at_ms.saturating_sub(week_start_ms).max(0)).unwrap_or(u32::MAX)
 }
 
 /// Groups the servers of a week by the span of players in their jobs. Nearly always every

@@ -125,7 +125,7 @@ impl Writer {
     fn end_block(&mut self) -> Result<(), StoreError> {
         let compressed =
             zstd::bulk::compress(&self.block, ZSTD_LEVEL).map_err(io_error("compress changes for", &self.path))?;
-        let header = block_header(self.number, self.blocks, self.block.len() as u32, &compressed);
+        let header = block_header(self.number, self.blocks, len_u32(self.block.len()), &compressed);
         self.write(&header)?;
         self.write(&compressed)?;
         self.block.clear();
@@ -265,7 +265,7 @@ impl Reader {
         }
         let mut compressed = vec![0; compressed_len];
         self.read_exact(&mut compressed)?;
-        if header != block_header(self.number, self.blocks, block_len as u32, &compressed) {
+        if header != block_header(self.number, self.blocks, len_u32(block_len), &compressed) {
             return Err(self.damaged());
         }
         if compressed_len == 0 {
@@ -335,9 +335,13 @@ fn encode_header(kind: Kind, number: u64, layout: u8) -> [u8; HEADER_BYTES] {
     bytes
 }
 
+fn len_u32(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a block is smaller than BLOCK_BYTES_MAX")
+}
+
 fn block_header(number: u64, block: u32, block_len: u32, compressed: &[u8]) -> [u8; BLOCK_HEADER_BYTES] {
     let mut bytes = [0; BLOCK_HEADER_BYTES];
-    bytes[..4].copy_from_slice(&(compressed.len() as u32).to_le_bytes());
+    bytes[..4].copy_from_slice(&len_u32(compressed.len()).to_le_bytes());
     bytes[4..8].copy_from_slice(&block_len.to_le_bytes());
     let crc = crc32c::crc32c(&number.to_le_bytes());
     let crc = crc32c::crc32c_append(crc, &block.to_le_bytes());

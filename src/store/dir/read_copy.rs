@@ -89,9 +89,9 @@ fn file_stamps(dir: &Path, with_log: WithLog) -> Result<Option<Vec<FileStamp>>, 
     for name in state_files::state_files(dir)?.into_iter().filter(is_copied) {
         let Some(file) = files::metadata_if_exists(&dir.join(&name))? else { return Ok(None) };
         let stamp = [
-            file.dev() as i64,
-            file.ino() as i64,
-            file.size() as i64,
+            file.dev().cast_signed(),
+            file.ino().cast_signed(),
+            file.size().cast_signed(),
             file.mtime(),
             file.mtime_nsec(),
             file.ctime(),
@@ -103,7 +103,7 @@ fn file_stamps(dir: &Path, with_log: WithLog) -> Result<Option<Vec<FileStamp>>, 
 }
 
 fn check_disk_space(stamps: &[FileStamp], target: &Path) -> Result<(), StoreError> {
-    let bytes: u64 = stamps.iter().map(|(_, [_, _, size, ..])| *size as u64).sum();
+    let bytes: u64 = stamps.iter().map(|(_, [_, _, size, ..])| size.cast_unsigned()).sum();
     let free = files::free_bytes(target)?;
     if free < bytes + SPARE_BYTES {
         let dir = target.parent().unwrap_or(target).to_owned();

@@ -151,10 +151,10 @@ fn encoded_len((suffix, value): Record<'_>) -> usize {
 
 fn push_varint(bytes: &mut Vec<u8>, mut len: usize) {
     while len >= 0x80 {
-        bytes.push(len as u8 | 0x80);
+        bytes.push(len.to_le_bytes()[0] | 0x80);
         len >>= 7;
     }
-    bytes.push(len as u8);
+    bytes.push(len.to_le_bytes()[0]);
 }
 
 #[cfg(test)]
