@@ -1,7 +1,7 @@
 //! What answers are computed from.
 
 use super::error::ApiError;
-use super::status::Status;
+use super::status::{Status, StoreStatus};
 use crate::engine::{Engine, StateReader};
 use crate::model::view::board::StorageUse;
 use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
@@ -14,6 +14,10 @@ pub struct StateView<'s> {
     pub reader: &'s dyn StateReader,
     /// Pending entries of the outbox.
     pub outbox_entries: u64,
+    /// Batches of scan results that wait for the engine.
+    pub outcomes_queued: u64,
+    /// `None`: there is no daemon.
+    pub store: Option<&'s StoreStatus>,
 }
 
 impl StateView<'_> {
@@ -45,8 +49,8 @@ pub trait Host {
     /// The players with the best positions on a server in closed weeks.
     fn best_players(&self, server: &ServerUrl) -> Result<BestPlayers, ApiError>;
 
-    /// The use of the state directory by a window: about a second for a million records.
-    fn stored_size(&self, window: WindowKey) -> Result<StorageUse, ApiError>;
+    /// The use of the state directory by each of these windows: about a second for a million records.
+    fn stored_sizes(&self, windows: &[WindowKey]) -> Result<Vec<StorageUse>, ApiError>;
 
     /// Adds what the engine does not know.
     fn complete_status(&self, status: &mut Status) -> Result<(), ApiError>;

@@ -52,16 +52,18 @@ impl Host for DaemonHost<'_> {
         self.shared.best_players(server)
     }
 
-    fn stored_size(&self, window: WindowKey) -> Result<StorageUse, ApiError> {
+    fn stored_sizes(&self, windows: &[WindowKey]) -> Result<Vec<StorageUse>, ApiError> {
+        // One at a time: it takes long, and answers of others need the threads.
+        let Ok(_measuring) = self.shared.measuring.try_lock() else {
+            return Err(ApiError::new(ErrorCode::Busy, "another request measures windows; try again later"));
+        };
         let reader = self.shared.views.current()?.reader().clone();
-        reader.stored_size(window).map_err(ApiError::internal)
+        windows.iter().map(|window| reader.stored_size(*window).map_err(ApiError::internal)).collect()
     }
 
     fn complete_status(&self, status: &mut Status) -> Result<(), ApiError> {
         let shared = self.shared;
-        let of_thread = shared.views.current()?.engine_thread().clone();
-        (status.engine.outcomes_queued, status.store) = (of_thread.outcomes_queued, Some(of_thread.store));
-        let week_pending_close = of_thread.week_pending_close;
+        let week_pending_close = shared.views.current()?.week_pending_close();
         status.clock = Some(ClockStatus { week_pending_close, ..shared.clock.status() });
         let state_dir = shared.config.lock().expect("config lock poisoned").state_dir.clone();
         status.store.iter_mut().for_each(|store| store.disk_free_bytes = free_bytes(&state_dir));

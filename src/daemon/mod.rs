@@ -108,6 +108,8 @@ struct Shared {
     archive: Mutex<Option<archive_task::Worker>>,
     /// Held while the archive is verified.
     verifying: tokio::sync::Mutex<()>,
+    /// Held while the size of a window is measured.
+    measuring: Mutex<()>,
     imports: Mutex<import_task::ImportTasks>,
     /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
@@ -264,6 +266,7 @@ impl Daemon {
             changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),
+            measuring: Mutex::default(),
             imports: Mutex::new(imports),
             reload_scan,
             config: Mutex::new(config.clone()),

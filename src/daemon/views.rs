@@ -68,7 +68,13 @@ impl View {
     }
 
     pub(super) fn state(&self) -> StateView<'_> {
-        StateView { engine: &self.engine, reader: &self.reader, outbox_entries: self.outbox_entries }
+        StateView {
+            engine: &self.engine,
+            reader: &self.reader,
+            outbox_entries: self.outbox_entries,
+            outcomes_queued: self.engine_thread.outcomes_queued,
+            store: Some(&self.engine_thread.store),
+        }
     }
 
     pub(super) fn reader(&self) -> &Reader {
@@ -89,8 +95,8 @@ impl View {
         true
     }
 
-    pub(super) fn engine_thread(&self) -> &EngineThreadStatus {
-        &self.engine_thread
+    pub(super) fn week_pending_close(&self) -> Option<String> {
+        self.engine_thread.week_pending_close.clone()
     }
 }
 
@@ -259,7 +265,7 @@ mod tests {
             unreachable!("not of a view")
         }
 
-        fn stored_size(&self, _: WindowKey) -> Result<StorageUse, ApiError> {
+        fn stored_sizes(&self, _: &[WindowKey]) -> Result<Vec<StorageUse>, ApiError> {
             unreachable!("not of a view")
         }
 

@@ -16,7 +16,8 @@ impl State {
     /// It also shows uncommitted changes, but a search by name finds only committed players.
     pub fn view(&self) -> StateView<'_> {
         let State { engine, store } = self;
-        StateView { engine, reader: store, outbox_entries: store.outbox_len() as u64 }
+        let outbox_entries = store.outbox_len() as u64;
+        StateView { engine, reader: store, outbox_entries, outcomes_queued: 0, store: None }
     }
 
     /// Fields that only a running daemon knows are absent.
@@ -84,8 +85,9 @@ impl Host for Offline<'_> {
         Ok(best.view(server.to_string(), names))
     }
 
-    fn stored_size(&self, window: WindowKey) -> Result<StorageUse, ApiError> {
-        self.state.store.reader().stored_size(window).map_err(ApiError::internal)
+    fn stored_sizes(&self, windows: &[WindowKey]) -> Result<Vec<StorageUse>, ApiError> {
+        let reader = self.state.store.reader();
+        windows.iter().map(|window| reader.stored_size(*window).map_err(ApiError::internal)).collect()
     }
 
     fn complete_status(&self, status: &mut Status) -> Result<(), ApiError> {

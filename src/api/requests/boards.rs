@@ -11,6 +11,7 @@ use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::board::window;
+use crate::model::WindowKey;
 use crate::model::row::Ranking;
 use crate::model::url::ServerUrl;
 use crate::model::view::board::{
@@ -245,9 +246,11 @@ request!(Windows: "windows", Access::Read => Vec<WindowSummary>);
 impl Read for Windows {
     fn answer(&self, host: &dyn Host) -> Result<Vec<WindowSummary>, ApiError> {
         let mut windows = host.read(|view| view.engine.windows())?;
-        for listed in windows.iter_mut().filter(|_| self.bytes) {
-            if let Ok(window) = window::parse_label(&listed.window.window) {
-                listed.stored = Some(host.stored_size(window)?);
+        if self.bytes {
+            let keys = windows.iter().map(|listed| window::parse_label(&listed.window.window));
+            let keys: Vec<WindowKey> = keys.collect::<Result<_, _>>().map_err(ApiError::internal)?;
+            for (listed, stored) in windows.iter_mut().zip(host.stored_sizes(&keys)?) {
+                listed.stored = Some(stored);
             }
         }
         Ok(windows)

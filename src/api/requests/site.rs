@@ -10,7 +10,7 @@ use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::api::status;
 use crate::engine::Engine;
-use crate::model::view::{self, OnlineSeriesView};
+use crate::model::view::{self, EngineStatus, OnlineSeriesView};
 
 kinds! {
     status::PublicStatus<'_>: "status", "Status";
@@ -29,8 +29,9 @@ request!(Status: "status", Access::Read => status::Status);
 impl Read for Status {
     fn answer(&self, host: &dyn Host) -> Result<status::Status, ApiError> {
         let mut status = host.read(|view| status::Status {
-            engine: view.engine.status(),
+            engine: EngineStatus { outcomes_queued: view.outcomes_queued, ..view.engine.status() },
             outbox_entries: view.outbox_entries,
+            store: view.store.cloned(),
             ..status::Status::default()
         })?;
         host.complete_status(&mut status)?;
