@@ -1,4 +1,4 @@
-//! The lines of an answer that are not rows.
+//! The lines of an answer that are not part of the result.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -25,7 +25,7 @@ lines! {
 /// The daemon is working on the request. Empty unless the request says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
-    /// `rescan`, first line: number of servers being scanned, one row each.
+    /// `rescan`, first line: number of servers being scanned, one line each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<u64>,
     /// `rescan`, first line: how long it takes if no server responds, ms.
@@ -33,7 +33,7 @@ pub struct Progress {
     pub expected_ms: Option<u64>,
 }
 
-/// For the admin, besides the rows.
+/// For the admin, besides the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Notes {
     /// One sentence each.

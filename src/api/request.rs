@@ -51,7 +51,8 @@ pub(super) use request;
 /// A request that changes nothing: the daemon answers it beside the engine, and the commands from the state directory
 /// if no daemon is running.
 pub trait Read: Request {
-    /// Boards of games or tags that are in memory before it is answered.
+    /// Boards of games or tags that are in memory before it is answered. If they are not there yet, the engine thread
+    /// answers when they are: `answer` only reads the view then, and waits for nothing.
     fn boards(&self) -> Option<BoardsSelector> {
         None
     }

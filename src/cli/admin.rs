@@ -1,5 +1,5 @@
 //! Commands that control the daemon or show its data: converts arguments to requests.
-//! [`crate::cli::output`] prints the rows.
+//! [`crate::cli::output`] prints the answers.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

@@ -93,7 +93,7 @@ pub enum ClientError {
     ProtocolError { path: PathBuf, what: String },
     #[error(transparent)]
     Failure(#[from] ApiError),
-    /// Writing the rows failed.
+    /// Writing the lines failed.
     #[error("cannot write the answer")]
     Output(#[source] io::Error),
 }

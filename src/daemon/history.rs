@@ -55,7 +55,8 @@ impl History {
 }
 
 impl Shared {
-    /// The players with the best positions on a server, as of at most [`AGE_MAX`] ago.
+    /// The players with the best positions on a server, as of at most [`AGE_MAX`] ago. Requests for the same server wait
+    /// for the first one, each on its thread.
     pub(super) fn best_players(&self, server: &ServerUrl) -> Result<BestPlayers, ApiError> {
         let view = self.views.current()?;
         let (plan, reader) = (view.engine().best_players_plan(server)?, view.reader().clone());

@@ -78,7 +78,7 @@ pub struct WebSettings {
     pub public_url: Option<PublicUrl>,
 }
 
-/// What computes an answer for a visitor.
+/// What computes the answer to a read.
 pub type ReadWork = Box<dyn FnOnce(&dyn Host) + Send>;
 
 /// The work on a request of an admin: it sends lines, and returns notes. Dropping the future ends it.
@@ -86,8 +86,8 @@ pub type AdminWork = Box<dyn FnOnce(LineSender) -> BoxFuture<'static, Result<Vec
 
 /// The daemon, as the web interface sees it.
 pub trait Backend: Send + Sync + 'static {
-    /// Calls `read` on a thread where it may wait for the disk, when these boards are in memory. Dropping the future
-    /// withdraws it.
+    /// Calls `read` on a thread where it may wait for the disk; with boards that are not in memory, on the engine thread
+    /// when they are. Dropping the future withdraws it.
     fn read(
         self: Arc<Self>,
         boards: Option<BoardsSelector>,

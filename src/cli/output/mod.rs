@@ -44,7 +44,7 @@ pub struct Printer<W: Write> {
     out: W,
     /// The table of a list of servers or maps; `None` before the first row.
     list: Option<Table>,
-    /// Prints the rows of board queries.
+    /// Prints the lines of board queries.
     board: board::BoardPrinter,
 }
 

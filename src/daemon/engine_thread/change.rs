@@ -12,7 +12,7 @@ pub trait Change: Request {
     /// Takes some milliseconds at most, because scans wait meanwhile.
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Self::Answer, ChangeError>;
 
-    /// Shows readers the change.
+    /// Shows readers the change. It is called after `apply`, also if that refused.
     fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
         thread.commit()
     }

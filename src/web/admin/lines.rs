@@ -74,7 +74,7 @@ impl<L: Line> Lines<L> {
 }
 
 /// The work on an answer. One that changes something is completed although nobody reads the answer, unless it ends
-/// itself because it cannot send rows.
+/// itself because it cannot send lines.
 struct Work {
     task: JoinHandle<()>,
     changes: bool,
@@ -102,12 +102,12 @@ where
         _ = sender.send(Part::End(end)).await;
     });
     let work = Work { task, changes };
-    // An error without rows has a status.
+    // An error without other lines has a status.
     match received.recv().await {
         Some(Part::End(Err(error))) => Problem::for_admin(error).into_response(),
         first => {
             let body = AnswerBody { first, received, _work: work, is_complete: false };
-            // Many small rows are written at once.
+            // Many small lines are written at once.
             let chunks = body.ready_chunks(LINES_QUEUED_MAX).flat_map(|lines| futures_util::stream::iter(join(lines)));
             let headers = [(CONTENT_TYPE, "application/jsonl"), (CACHE_CONTROL, "no-store")];
             (headers, Body::from_stream(chunks)).into_response()

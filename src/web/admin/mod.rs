@@ -1,7 +1,7 @@
 //! The door of the admins: all requests, over a Unix socket, whose permissions protect it, or over the port with a token.
 //!
-//! `POST /api/v1/servers/add` with the fields of the request as JSON. The answer is JSON lines: rows, then notes or
-//! an error if there are any. An error without rows is an answer with a status and a problem (RFC 9457), as on the
+//! `POST /api/v1/servers/add` with the fields of the request as JSON. The answer is JSON lines: the result, then notes or
+//! an error if there are any. An error without other lines is an answer with a status and a problem (RFC 9457), as on the
 //! website. The paths of the website are there, too.
 
 mod lines;
