@@ -109,7 +109,7 @@ pub(super) fn has_kind(line: &[u8], kind: &str) -> bool {
     rest.is_some_and(|rest| rest.first() == Some(&b'"'))
 }
 
-/// The kinds of lines that are always alone or among equal ones.
+/// Says of which kind the lines of each type are, and the name of that type in the description of the API.
 macro_rules! kinds {
     ($($row:ty: $kind:literal, $name:literal;)*) => { $(
         impl crate::api::answer::Kind for $row {
