@@ -10,7 +10,7 @@ use super::arguments::{parse_tag, parse_url};
 use super::detect::{NotFound, detect};
 use super::{import, list};
 use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
-use crate::api::{Answer, ROWS_PER_RESPONSE_MAX, Read, Request, URLS_PER_REQUEST_MAX, json};
+use crate::api::{Answer, Notes, ROWS_PER_RESPONSE_MAX, Read, Request, Tagged, URLS_PER_REQUEST_MAX, json};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::format::sanitize;
@@ -277,7 +277,7 @@ impl<'a> Printing<'a> {
         self.printer.finish()?;
         let notes = notes?;
         if self.app.json() && self.lines == 0 && !notes.is_empty() {
-            say(json::to_string(&serde_json::json!({ "kind": "notes", "notes": notes })));
+            say(json::to_string(&Tagged::from(&Notes { notes })));
         } else {
             notes.iter().for_each(|line| note(sanitize(line)));
         }
