@@ -1,5 +1,5 @@
-//! What a request is. Each is a type in [`requests`](super::requests) that has its fields, who may send it, its checks
-//! and the type of its answer. One that only reads has its answer there, too.
+//! What a request is. Each request is a type in [`requests`](super::requests): its fields, the permission that it needs,
+//! its checks, and the type of its answer. A request that only reads is answered there, too.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use crate::model::view::board::BoardsSelector;
 pub trait Request: Clone + Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static {
     /// Such as `servers.add`.
     const NAME: &'static str;
-    /// Who may send it.
+    /// The permission that it needs.
     const ACCESS: Access;
     /// What it is answered with.
     type Answer: Answer;
@@ -31,7 +31,7 @@ pub trait Request: Clone + Serialize + DeserializeOwned + ToSchema + Send + Sync
     }
 }
 
-/// Says what a type is as a request: its name, who may send it, its answer, and its checks if there are any.
+/// Makes a request of a type: its name, the permission that it needs, the type of its answer, and its checks if it has any.
 macro_rules! request {
     ($request:ty: $name:literal, $access:expr => $answer:ty $(, |$this:ident| $check:expr)?) => {
         impl crate::api::request::Request for $request {

@@ -70,7 +70,7 @@ fn every_command_of_the_readme_and_of_operations_runs() {
         (!done.status.success()).then(|| format!("{command}: {}{}", done.out, done.err))
     };
     let daemon = sandbox.start();
-    // The order of the pages is that of a reader who has servers already.
+    // Most commands of these pages are for somebody who has added servers.
     assert_eq!(run("clqd servers add quake3://HOST:27960"), None);
     wait_until("the server is seen", || {
         sandbox.list(&[]).iter().any(|server| server["url"] == **first && server["online"] == true)

@@ -78,7 +78,7 @@ impl Read for PlayerShow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerMerge {
-    /// The player who becomes a name of the other one.
+    /// The player whose data and name move to the other one.
     pub from: PlayerSelector,
     /// The player who remains.
     pub into: PlayerSelector,

@@ -712,7 +712,7 @@ impl std::fmt::Display for ResyncProgress {
 pub enum Correction {
     /// All data of player `player_key` belongs to `into_key`.
     Merged {
-        /// The number of the player who is now a name of the other one.
+        /// The number of the player whose data and name moved to the other one.
         player_key: u32,
         /// The number of the player who remains.
         into_key: u32,
