@@ -336,7 +336,7 @@ impl Installation {
              [scan]\nallow_private = true\nlimit_loopback = false\n\
              interval_class1_s = {interval_s}\ninterval_class2_s = {interval_s}\ninterval_class3_s = {}\n\
              packets_per_second_max = {packets_per_s}\nscans_in_flight_max = {}\n\
-             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nround_end_share = 0.0\n\
+             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n\
              [web]\nlisten = \"127.0.0.1:{}\"\n[clock]\nsynchronised = \"always\"\n[store]\ncache_bytes = {}\n",
             self.path("state"),
             self.path("control.sock"),

@@ -143,7 +143,7 @@ impl Setup {
              interval_class1_s = {}\ninterval_class2_s = {}\ninterval_class3_s = {}\n\
              packets_per_second_max = {}\nscans_in_flight_max = {}\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n\
-             round_end_share = 0.0\n[web]\nlisten = \"\"\n[store]\ncache_bytes = {}\n{}",
+             budget = 0.0\n[web]\nlisten = \"\"\n[store]\ncache_bytes = {}\n{}",
             self.path("state"),
             self.path("control.sock"),
             interval_s,

@@ -174,7 +174,7 @@ impl Setup {
             "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
              [scan]\nallow_private = true\nlimit_loopback = false\ninterval_class1_s = {INTERVAL_S}\ninterval_class2_s = {INTERVAL_S}\n\
              packets_per_second_max = 5000\nscans_in_flight_max = 20000\n\
-             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nround_end_share = 0.0\n\
+             subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nbudget = 0.0\n\
              [web]\nlisten = {listen:?}\nclient_requests_per_second_max = 100000\n\
              client_burst_requests = 100000\n",
             self.path("state"),

@@ -36,6 +36,7 @@ const MODULES: &[(&str, u8)] = &[
     ("capture", 5),
     ("config", 5),
     ("state", 5),
+    ("truth", 5),
     ("logging", 5),
     ("master", 5),
     ("shutdown", 5),

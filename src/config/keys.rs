@@ -194,8 +194,10 @@ pub const KEYS: &[KeySpec] = &[
         .described("3", "A server with at least this many players is in class 1. The players now count, or the median of the last three counts. With 1, servers with one or two players are scanned as often as full ones: more packets are sent, and fewer rounds are missed."),
     key("scan", "forget_silent_days", whole(0, 3_650, "days"), Reload)
         .described("14", "Imported servers that have not answered for so long since they were added are removed, and are not imported again for 30 days. Servers that were added by hand stay. 0: never."),
-    key("scan", "round_end_share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload)
-        .described("0.15", "Extra scans of a server, as a share of its regular scans. They are made shortly before the expected end of a round, or during the intermission, and show the final list of the round ([architecture.md](architecture.md#scans-at-the-ends-of-rounds)). Up to 8 extra scans are saved up. Servers with fewer than two players, and servers on which extra scans do not help, get none. 0: no extra scans."),
+    key("scan", "budget", ValueType::Decimal { min: 0.0, max: 6.0 }, Reload)
+        .described("1.15", "Mean number of scans of a server with players in an interval of class 1, which is two minutes; 0.75 to 6. Each scan is made when it tells most, such as shortly before the expected end of a round ([architecture.md](architecture.md#elastic-scans)). With more scans the rankings are closer to what happened; `clqd truth` shows how close. 0: a fixed grid."),
+    key("scan", "elastic_players_min", whole(1, 255, "players"), Reload)
+        .described("1", "A server of class 2 with at least this many players has the budget of class 1. With the default of `scan.class1_players_min`, 3: only servers of class 1 have it."),
     key("scan", "interval_class1_s", whole(1, 604_800, "s"), Reload)
         .described("120", "Scan interval of class 1: servers with players. No class may have a shorter interval than the class before it."),
     key("scan", "interval_class2_s", whole(1, 604_800, "s"), Reload)

@@ -95,7 +95,8 @@ pub struct ScanConfig {
     pub class1_players_min: u32,
     /// 0: never.
     pub forget_silent_days: u32,
-    pub round_end_share: f64,
+    pub budget: f64,
+    pub elastic_players_min: u32,
     pub interval_class1_s: u64,
     pub interval_class2_s: u64,
     pub interval_class3_s: u64,
@@ -104,6 +105,10 @@ pub struct ScanConfig {
     /// 0: servers of classes 6 and 7 are scanned on request only.
     pub retry_failed_s: u64,
 }
+
+/// The least and the largest budget with which scans are not on a fixed grid.
+pub const SCAN_BUDGET_MIN: f64 = 0.75;
+pub const SCAN_BUDGET_MAX: f64 = 6.0;
 
 impl ScanConfig {
     /// Seconds between two scans of a server of class 1 to 5.
@@ -434,6 +439,13 @@ impl Config {
                     key,
                 });
             }
+        }
+        let budget = config.scan.budget;
+        if budget > 0.0 && budget < SCAN_BUDGET_MIN {
+            let message = format!(
+                "{budget} is too little; expected 0 for a fixed grid, or {SCAN_BUDGET_MIN} to {SCAN_BUDGET_MAX}"
+            );
+            problems.extend(lines.problems(vec![("scan.budget", message)]));
         }
         let [has_cert, has_key] = [&config.web.tls_cert, &config.web.tls_key].map(|path| !path.as_os_str().is_empty());
         if has_cert != has_key {

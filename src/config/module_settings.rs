@@ -92,7 +92,8 @@ impl Config {
                 retry_failed_ms: Some(self.scan.retry_failed_s as i64 * 1_000).filter(|ms| *ms > 0),
             },
             class1_players_min: self.scan.class1_players_min,
-            round_end_share: self.scan.round_end_share,
+            scan_budget: self.scan.budget,
+            elastic_players_min: self.scan.elastic_players_min,
             keep_weeks: self.store.keep_weeks as usize,
             keep_players_weeks: self.store.keep_players_weeks,
             archive_enabled: self.archive.is_enabled(),
@@ -239,7 +240,7 @@ impl Config {
 mod tests {
     use super::*;
     use crate::schedule::CLASS1_PLAYERS_MIN;
-    use crate::schedule::round_end::ROUND_END_SHARE;
+    use crate::schedule::elastic::{BUDGET, ELASTIC_PLAYERS_MIN};
 
     #[test]
     fn shipped_config_equals_code_defaults() {
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(settings.rules, Rules::default());
         assert_eq!(settings.intervals, Intervals::default());
         assert_eq!(settings.class1_players_min, CLASS1_PLAYERS_MIN);
-        assert_eq!(settings.round_end_share, ROUND_END_SHARE);
+        assert_eq!((settings.scan_budget, settings.elastic_players_min), (BUDGET, ELASTIC_PLAYERS_MIN));
         assert_eq!(Config::default().scan_settings(), ScanSettings::default());
         assert_eq!(Config::default().clock_settings(), ClockSettings::default());
     }

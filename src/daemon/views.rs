@@ -335,7 +335,7 @@ mod tests {
     fn views_give_the_answers_of_the_engine_also_if_readers_hold_some() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let engine_settings = EngineSettings { round_end_share: 0.0, ..EngineSettings::default() };
+        let engine_settings = EngineSettings { scan_budget: 0.0, ..EngineSettings::default() };
         let mut state = State::open(dir.path(), settings, engine_settings).unwrap();
         (1..3).for_each(|n| scan(&mut state, n));
         state.commit().unwrap();

@@ -77,8 +77,8 @@ pub struct Probe {
     /// protocol.
     pub exception_mode: bool,
     pub due_ms: i64,
-    /// An extra scan at the end of a round, between two regular ones.
-    pub at_round_end: bool,
+    /// Its time is not on the grid of its class ([`crate::schedule::elastic`]).
+    pub elastic: bool,
 }
 
 /// A scan has ended. Tasks that wait for the scan of this server are notified.

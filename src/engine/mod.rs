@@ -12,6 +12,7 @@ mod boards;
 mod chunked_vec;
 mod commit;
 mod corrections;
+mod elastic;
 mod error;
 mod event;
 mod global;
@@ -27,7 +28,6 @@ mod player_windows;
 mod reload;
 mod replica;
 mod restore;
-mod round_end;
 mod rows;
 mod server_pages;
 mod servers;
@@ -78,7 +78,7 @@ use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::Authentication;
 use crate::rank::player_list::{EntriesByName, NameFamily};
 use crate::schedule::Schedule;
-use crate::schedule::round_end::RoundEnds;
+use crate::schedule::elastic::ElasticScans;
 
 /// One server in memory.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ pub struct Engine {
     /// Scans in progress; `None`: the schedule has them. Only a replica has a number.
     scans_in_flight: Option<u64>,
     /// Models of rounds. They are not stored, and are learned again after a restart. Shared with replicas.
-    round_ends: Arc<RwLock<RoundEnds>>,
+    elastic_scans: Arc<RwLock<ElasticScans>>,
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lag_histogram: lag_histogram::LagHistogram,
@@ -151,7 +151,7 @@ impl Engine {
             by_url: UrlTable::default(),
             schedule: Schedule::new(settings.intervals),
             scans_in_flight: None,
-            round_ends: Arc::default(),
+            elastic_scans: Arc::default(),
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lag_histogram: lag_histogram::LagHistogram::default(),
@@ -266,10 +266,7 @@ impl Engine {
             |key| server_state(key).record.class,
             |key| server_state(key).scan_requested,
         )?;
-        if scan.at_round_end {
-            self.rounds().spend(server);
-            self.counts.round_end_scans += 1;
-        }
+        self.counts.elastic_scans += u64::from(scan.elastic);
         let record = &server_state(server).record;
         Some(Probe {
             id: scan.id,
@@ -281,7 +278,7 @@ impl Engine {
                 _ => false,
             },
             due_ms: scan.due_ms,
-            at_round_end: scan.at_round_end,
+            elastic: scan.elastic,
         })
     }
 
@@ -369,8 +366,8 @@ impl Engine {
         }
     }
 
-    fn rounds(&self) -> RwLockWriteGuard<'_, RoundEnds> {
-        self.round_ends.write().unwrap_or_else(PoisonError::into_inner)
+    fn elastic_scans(&self) -> RwLockWriteGuard<'_, ElasticScans> {
+        self.elastic_scans.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn scans_in_flight(&self) -> u64 {

@@ -12,14 +12,14 @@ impl Engine {
     pub fn reload(&mut self, settings: EngineSettings) {
         let outbox_full = self.global.settings.outbox_full;
         let reclass = settings.class1_players_min != self.global.settings.class1_players_min;
-        let no_extras = settings.round_end_share == 0.0 && self.global.settings.round_end_share != 0.0;
-        let replan = reclass || no_extras || settings.intervals != self.global.settings.intervals;
+        let fixed_grid = settings.scan_budget == 0.0 && self.global.settings.scan_budget != 0.0;
+        let replan = reclass || fixed_grid || settings.intervals != self.global.settings.intervals;
         if settings.order_overrides() != self.global.settings.order_overrides() {
             self.restart_server_close();
         }
         self.global.settings = Arc::new(EngineSettings { outbox_full, ..settings });
-        if self.global.settings.round_end_share == 0.0 {
-            self.rounds().clear();
+        if self.global.settings.scan_budget == 0.0 {
+            self.elastic_scans().clear();
         }
         self.apply_window_settings();
         self.global.update_board_orders();

@@ -19,8 +19,7 @@ pub(super) struct ScanPlan {
     /// `None`: no scan is planned, or it is in progress.
     pub due_ms: Option<i64>,
     pub in_progress: bool,
-    pub interval_ms: Option<i64>,
-    pub is_extra: bool,
+    pub boosted: bool,
 }
 
 /// Servers as they were when the engine gave them.
@@ -82,8 +81,7 @@ impl Engine {
             None => ScanPlan {
                 due_ms: self.schedule.due_ms(key),
                 in_progress: self.schedule.is_in_flight(key),
-                interval_ms: self.schedule.interval_ms(key, server.record.class, self.now_ms()),
-                is_extra: self.schedule.extra_ms(key).is_some(),
+                boosted: self.schedule.is_boosted(key, self.now_ms()),
             },
         }
     }
@@ -95,7 +93,7 @@ impl Engine {
             by_url: self.by_url.clone(),
             schedule: Schedule::new(global.settings.intervals),
             scans_in_flight: Some(self.scans_in_flight()),
-            round_ends: self.round_ends.clone(),
+            elastic_scans: self.elastic_scans.clone(),
             notices: Default::default(),
             counts: self.counts.clone(),
             lag_histogram: self.lag_histogram.clone(),

@@ -159,7 +159,7 @@ impl Engine {
         let key = self.find_key(url)?;
         self.end_presences(key);
         self.schedule.cancel(key);
-        self.rounds().forget(key);
+        self.elastic_scans().forget(key);
         let server_state = self.server_state_mut(key).expect("named servers exist");
         server_state.record.removed = true;
         server_state.scan_requested = false;

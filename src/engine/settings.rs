@@ -6,7 +6,7 @@ use crate::model::Scope;
 use crate::model::board_order::OrderOverrides;
 use crate::model::calendar::Calendar;
 use crate::rank::Rules;
-use crate::schedule::round_end::ROUND_END_SHARE;
+use crate::schedule::elastic::{BUDGET, ELASTIC_PLAYERS_MIN};
 use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
 
 #[derive(Clone, Debug)]
@@ -16,8 +16,10 @@ pub struct EngineSettings {
     /// The minimum number of players, by the last count or the median of the last three, for
     /// class 1; at least 1.
     pub class1_players_min: u32,
-    /// Extra scans at the ends of rounds, as a share of a server's regular scans; 0 to 1.
-    pub round_end_share: f64,
+    /// Mean number of scans of a server with players in an interval of class 1; 0: a fixed grid.
+    pub scan_budget: f64,
+    /// Players from which a server of class 2 has this budget, too.
+    pub elastic_players_min: u32,
     /// The types of windows that boards are kept for, and the calendar of days and weeks.
     pub windows: WindowTypes,
     /// Boards on which the lowest score is best.
@@ -63,7 +65,8 @@ impl Default for EngineSettings {
             rules: Rules::default(),
             intervals: Intervals::default(),
             class1_players_min: CLASS1_PLAYERS_MIN,
-            round_end_share: ROUND_END_SHARE,
+            scan_budget: BUDGET,
+            elastic_players_min: ELASTIC_PLAYERS_MIN,
             windows: WindowTypes::new(Calendar::default(), []).expect("weeks alone are valid"),
             low_is_better: Vec::new(),
             tie_breakers: Vec::new(),

@@ -105,7 +105,7 @@ impl Engine {
         let public = PublicServerDetail {
             server: self.public_server(key, server_state),
             next_scan_ms: plan.due_ms,
-            round_end: self.round_end_view(key, server_state),
+            elastic: self.elastic_view(key, server_state),
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
             authentication: server_state.authentication.map(|grade| grade.to_string()),

@@ -2,10 +2,9 @@
 //!
 //! Pure. Every server has a fixed phase within the interval of its class, so a million servers
 //! make an even load and a restart needs no stored times. This includes servers that do not answer
-//! (classes 6 and 7). A server may be due once more between two regular scans ([`round_end`]); its
-//! phase stays the same.
+//! (classes 6 and 7). Servers with players have no phase: [`elastic`] says when they are due.
 
-pub mod round_end;
+pub mod elastic;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -69,8 +68,8 @@ pub struct InFlight {
     pub class: Class,
     /// Whether the scan was requested.
     pub requested: bool,
-    /// Whether it is an extra scan at the end of a round, between two regular ones.
-    pub at_round_end: bool,
+    /// Whether its time was chosen by [`elastic`]; else it is that of the grid, or requested.
+    pub elastic: bool,
 }
 
 /// When each server is due. Times are Unix ms.
@@ -84,8 +83,8 @@ pub struct Schedule {
     due_by_server: Vec<Option<i64>>,
     /// Number of servers with a due time.
     scheduled: usize,
-    /// Servers whose due time is that of an extra scan.
-    round_ends: FxHashSet<ServerKey>,
+    /// Servers whose due time was chosen by [`elastic`].
+    elastic: FxHashSet<ServerKey>,
     in_flight: FxHashMap<ServerKey, InFlight>,
     /// Servers that are scanned once a minute until then, Unix ms.
     boosts: FxHashMap<ServerKey, i64>,
@@ -157,20 +156,13 @@ impl Schedule {
         self.set_due(server, now_ms);
     }
 
-    /// Makes a server due once more before its regular due time, at the end of a round.
-    pub fn schedule_extra(&mut self, server: ServerKey, at_ms: i64) {
-        if self.due_ms(server).is_some_and(|due_ms| at_ms < due_ms) {
-            self.set_due(server, at_ms);
-            self.round_ends.insert(server);
-        }
+    /// Makes a server due at a time that [`elastic`] has chosen.
+    pub fn schedule_elastic(&mut self, server: ServerKey, at_ms: i64) {
+        self.set_due(server, at_ms);
+        self.elastic.insert(server);
     }
 
-    /// The time of the next extra scan.
-    pub fn extra_ms(&self, server: ServerKey) -> Option<i64> {
-        self.due_ms(server).filter(|_| self.round_ends.contains(&server))
-    }
-
-    /// The interval of the regular scans of a server now.
+    /// The interval of the scans of a server on the grid now.
     pub fn interval_ms(&self, server: ServerKey, class: Class, now_ms: i64) -> Option<i64> {
         let interval_ms = self.intervals.of(class)?;
         Some(if class < Class::UNKNOWN && self.is_boosted(server, now_ms) {
@@ -185,7 +177,7 @@ impl Schedule {
         self.replanned.iter_mut().for_each(|replanned| replanned.push(server));
         let before = self.due_by_server.get_mut(server.0 as usize).and_then(Option::take);
         self.scheduled -= usize::from(before.is_some());
-        self.round_ends.remove(&server);
+        self.elastic.remove(&server);
         self.remove_outdated();
     }
 
@@ -220,14 +212,14 @@ impl Schedule {
             if due_ms > now_ms {
                 return None;
             }
-            let at_round_end = self.round_ends.contains(&server);
+            let elastic = self.elastic.contains(&server);
             self.due.pop();
             self.cancel(server);
             if self.in_flight.contains_key(&server) {
                 continue; // its outcome schedules it again
             }
             let requested = is_requested(server);
-            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested, at_round_end };
+            let scan = InFlight { id: self.next_id, due_ms, class: class_of(server), requested, elastic };
             self.next_id += 1;
             self.in_flight.insert(server, scan);
             return Some((server, scan));
@@ -258,7 +250,7 @@ impl Schedule {
             self.due_by_server.resize(index + 1, None);
         }
         let before = self.due_by_server[index].replace(at);
-        self.round_ends.remove(&server);
+        self.elastic.remove(&server);
         self.scheduled += usize::from(before.is_none());
         if before != Some(at) {
             self.due.push(Reverse((at, server)));

@@ -97,7 +97,7 @@ impl Host for Offline<'_> {
 
     fn complete_server(&self, detail: &mut ServerDetail) {
         // This is learned from scans and not stored.
-        detail.public.round_end = None;
+        detail.public.elastic = None;
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use crate::store::StoreSettings;
 
     #[test]
-    fn round_end_is_absent_without_daemon() {
+    fn elastic_is_absent_without_daemon() {
         let dir = tempfile::tempdir().unwrap();
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
@@ -117,9 +117,9 @@ mod tests {
         state.engine.add_server(url.clone(), Vec::new(), 1_763_942_400_000).unwrap();
         state.commit().unwrap();
         let of_the_daemon = state.engine.server_detail(&state.store, &url).unwrap();
-        assert!(of_the_daemon.public.round_end.is_some());
+        assert!(of_the_daemon.public.elastic.is_some());
         let detail = state.answer(&Config::default(), &requests::ServersShow { url }).unwrap();
-        assert_eq!(detail.public.round_end, None);
-        assert!(!String::from_utf8(detail.to_json()).unwrap().contains("round_end"));
+        assert_eq!(detail.public.elastic, None);
+        assert!(!String::from_utf8(detail.to_json()).unwrap().contains("elastic"));
     }
 }

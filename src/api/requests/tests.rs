@@ -184,7 +184,7 @@ fn lines_round_trip_and_unknown_fields_are_ignored() {
             recent: None,
         },
         next_scan_ms: Some(9),
-        round_end: None,
+        elastic: None,
         total_points: -4,
         bots_unidentified: 0,
         authentication: Some("nonce".into()),

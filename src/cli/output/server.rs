@@ -8,7 +8,7 @@ use crate::cli::output::format::{
 };
 use crate::cli::output::table::{self, Align, Column};
 use crate::model::server::Class;
-use crate::model::view::{PublicServer, RoundEndBasis, RoundEndOff, RoundEndView, SeriesView, ServerDetail};
+use crate::model::view::{ElasticOff, ElasticView, PublicServer, RoundEndBasis, SeriesView, ServerDetail};
 
 /// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;
@@ -121,8 +121,11 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
         let names: Vec<&str> = exempt_checks.iter().map(|reason| reason.name()).collect();
         print_line("trusted", format!("exempt from {}", names.join(", ")))?;
     }
-    if let Some(round_end) = &detail.round_end {
-        print_line("round", describe_round_end(round_end, now_ms))?;
+    if let Some(elastic) = &detail.elastic {
+        if let Some(round) = describe_round(elastic, now_ms) {
+            print_line("round", round)?;
+        }
+        print_line("budget", describe_budget(elastic))?;
     }
     if let Some(series) = &detail.series {
         print_series(out, series)?;
@@ -154,49 +157,43 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     Ok(())
 }
 
-/// When the round is expected to end and why, and the extra scans at that time.
-fn describe_round_end(round_end: &RoundEndView, now_ms: i64) -> String {
-    let mut parts = Vec::new();
-    if let (Some(expected_ms), Some(earliest_ms), Some(latest_ms)) =
-        (round_end.expected_end_ms, round_end.earliest_end_ms, round_end.latest_end_ms)
-    {
-        let width = duration(latest_ms.abs_diff(earliest_ms) / 2);
-        parts.push(format!("end expected {} (+- {width})", relative_time(Some(expected_ms), now_ms)));
-    } else if round_end.basis.is_some() {
-        parts.push("end overdue".to_owned());
-    }
-    match round_end.basis {
-        Some(RoundEndBasis::RoundLength { shortest_s, longest_s, rounds }) => {
+/// When the round is expected to end, and why. `None`: nothing is known.
+fn describe_round(elastic: &ElasticView, now_ms: i64) -> Option<String> {
+    let why = match elastic.basis? {
+        RoundEndBasis::RoundLength { shortest_s, longest_s, rounds } => {
             let [shortest, longest] = [shortest_s, longest_s].map(|s| duration(u64::from(s) * 1_000));
-            parts.push(match shortest == longest {
+            match shortest == longest {
                 true => format!("the last rounds took {shortest} ({rounds} of them)"),
                 false => format!("the last rounds took {shortest} to {longest} ({rounds} of them)"),
-            });
+            }
         }
-        Some(RoundEndBasis::PointLimit { points: limit, rounds }) => {
-            parts.push(format!("the last rounds ended at {} points ({rounds} of them)", points(limit)));
+        RoundEndBasis::PointLimit { points: limit, rounds } => {
+            format!("the last rounds ended at {} points ({rounds} of them)", points(limit))
         }
-        None => {}
-    }
-    let saved = format!("{:.1} saved", round_end.saved_scans);
-    parts.push(match round_end.off {
-        None if round_end.next_scan_is_extra => format!("the next scan is an extra one, {saved}"),
-        None => format!("extra scans: {saved}"),
-        Some(RoundEndOff::TooFewPlayers) => "no extra scans: fewer than two players".to_owned(),
-        Some(RoundEndOff::NoPoints) => "no extra scans: the protocol has no points".to_owned(),
-        Some(RoundEndOff::Greylisted) => "no extra scans: the server is greylisted".to_owned(),
-        Some(RoundEndOff::ScannedRarely) => "no extra scans: only servers of classes 1 and 2 get them".to_owned(),
-        Some(RoundEndOff::Missed) => "no extra scans: the last scan was missed".to_owned(),
-        Some(RoundEndOff::Learning) => "no extra scans yet: too few round ends seen since the start".to_owned(),
-        Some(RoundEndOff::RoundsTooShort) => "no extra scans: rounds are shorter than the scan interval".to_owned(),
-        Some(RoundEndOff::NoBenefit) => {
-            let until = round_end
-                .off_until_ms
-                .map_or_else(String::new, |t_ms| format!("; tried again {}", relative_time(Some(t_ms), now_ms)));
-            format!("no extra scans: they rarely showed a later list{until}")
+    };
+    let end = match (elastic.expected_end_ms, elastic.earliest_end_ms, elastic.latest_end_ms) {
+        (Some(expected_ms), Some(earliest_ms), Some(latest_ms)) => {
+            let width = duration(latest_ms.abs_diff(earliest_ms) / 2);
+            format!("end expected {} (+- {width})", relative_time(Some(expected_ms), now_ms))
         }
-    });
-    parts.join("; ")
+        _ => "end overdue".to_owned(),
+    };
+    Some(format!("{end}; {why}"))
+}
+
+/// How many scans the server may have, and why it is on the fixed grid.
+fn describe_budget(elastic: &ElasticView) -> String {
+    let off = match elastic.off {
+        None => {
+            return format!("{} scans in an interval of class 1, {:.1} saved", elastic.budget, elastic.saved_scans);
+        }
+        Some(ElasticOff::TooFewPlayers) => "too few players",
+        Some(ElasticOff::Missed) => "it does not answer",
+        Some(ElasticOff::NoList) => "its last list is not whole",
+        Some(ElasticOff::Greylisted) => "it is greylisted",
+        Some(ElasticOff::Boosted) => "it is boosted",
+    };
+    format!("fixed grid: {off}")
 }
 
 /// Prints a sparkline and the maximum of each series. Leading slots without data are

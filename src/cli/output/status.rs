@@ -121,15 +121,11 @@ fn print_engine(lines: &mut Lines<'_, impl Write>, engine: &EngineStatus) -> io:
         let text = format_args!("half of the scans began within {p50} ms of their due time, 99 % within {p99} ms");
         lines.line("lag", text)?;
     }
-    let extra = match counts.round_end_scans {
+    let elastic = match counts.elastic_scans {
         0 => String::new(),
-        n => format!(
-            "; {} extra scans at their ends, {} of them the last list",
-            group_digits(n),
-            group_digits(counts.round_end_lists)
-        ),
+        scans => format!("; {} scans of servers with players within their budget", group_digits(scans)),
     };
-    lines.line("rounds", format_args!("{}{extra}", group_digits(counts.rounds)))
+    lines.line("rounds", format_args!("{}{elastic}", group_digits(counts.rounds)))
 }
 
 fn print_disk(lines: &mut Lines<'_, impl Write>, store: &StoreStatus) -> io::Result<()> {

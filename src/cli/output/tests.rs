@@ -17,9 +17,9 @@ use crate::model::view::board::{
     PositionForView, RangeView, StandingView, StandingsView, StorageUse, WindowPhase, WindowSummary, WindowView,
 };
 use crate::model::view::{
-    BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, EngineCounts, EngineStatus, ForgottenName,
-    ListedPlayer, MapShare, PublicServer, PublicServerDetail, ResyncProgress, ResyncTarget, RoundEndBasis,
-    RoundEndView, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
+    BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, ElasticView, EngineCounts, EngineStatus,
+    ForgottenName, ListedPlayer, MapShare, PublicServer, PublicServerDetail, ResyncProgress, ResyncTarget,
+    RoundEndBasis, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -161,15 +161,14 @@ fn server_detail_prints_series_list_and_maps() {
     let public = PublicServerDetail {
         server: server("quake3://127.0.0.1:27960"),
         next_scan_ms: Some(NOW_MS + 75_000),
-        round_end: Some(RoundEndView {
+        elastic: Some(ElasticView {
             off: None,
-            off_until_ms: None,
+            budget: 1.15,
             expected_end_ms: Some(NOW_MS + 85_000),
             earliest_end_ms: Some(NOW_MS + 75_000),
             latest_end_ms: Some(NOW_MS + 95_000),
             basis: Some(RoundEndBasis::RoundLength { shortest_s: 600, longest_s: 620, rounds: 4 }),
             saved_scans: 2.25,
-            next_scan_is_extra: true,
         }),
         total_points: 20,
         bots_unidentified: 0,
@@ -190,7 +189,8 @@ quake3://127.0.0.1:27960  The House[0m
   rank      1,204
   auth      nonce
   tags      ctf
-  round     end expected in 1 min 25 s (+- 10 s); the last rounds took 10 min (4 of them); the next scan is an extra one, 2.2 saved
+  round     end expected in 1 min 25 s (+- 10 s); the last rounds took 10 min (4 of them)
+  budget    1.15 scans in an interval of class 1, 2.2 saved
   hours     ▃·█  most 8.0
 
 points  ping  player

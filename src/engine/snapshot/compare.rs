@@ -9,7 +9,7 @@ use crate::model::server::{LastSnapshot, PlayerEntry, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::rank::{INVISIBLE_GAP_MS, LEFT_AT_END_MS, player_list, round};
-use crate::schedule::round_end::Transition;
+use crate::schedule::elastic::Transition;
 
 /// How a list differs from the previous one of its server.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,6 @@ pub(in crate::engine) struct ListChange {
     /// Best points in the previous list and in this one; 0 without players.
     pub best_before: i64,
     pub best: i64,
-    /// The sum of the points, or the number of players, differs.
-    pub changed: bool,
 }
 
 /// The previous list of a server.
@@ -107,7 +105,6 @@ impl GlobalState {
             previous_ms: previous.as_ref().map_or(t_ms, |previous| previous.t_ms),
             best_before: best_points(entries_before),
             best: best_points(&entries),
-            changed: record.total_points != total_points || entries_before.len() != entries.len(),
         };
         let count = players_announced.unwrap_or(entries.len() as u32);
         push_count(record, count);

@@ -53,7 +53,7 @@ impl Engine {
         };
         let change = self.apply_outcome(source, server, outcome)?;
         let full = change.is_some();
-        self.plan_round_end(server, scan, change);
+        self.plan_elastic(server, scan, change);
         let partial = missed.is_none() && !full;
         let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
         // A requested scan is due at once, and many of them may wait for the scanner's budgets.

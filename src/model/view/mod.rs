@@ -111,12 +111,9 @@ pub struct EngineCounts {
     pub out_of_order: u64,
     /// Scheduled scans that began more than 2 s after their due time.
     pub late_scans: u64,
-    /// Extra scans at the ends of rounds.
+    /// Scans of servers with players whose time was chosen within the budget.
     #[serde(default)]
-    pub round_end_scans: u64,
-    /// Extra scans whose list was the last one of its round.
-    #[serde(default)]
-    pub round_end_lists: u64,
+    pub elastic_scans: u64,
 }
 
 /// The whole site at a glance.
@@ -293,10 +290,10 @@ pub struct PublicServerDetail {
     /// The time of the next scan, Unix ms; `null` while a scan is in progress, or if the server is
     /// scanned on request only.
     pub next_scan_ms: Option<i64>,
-    /// Extra scans at the ends of rounds. Absent: a setting turns them off, or the state was
-    /// read without the daemon, which keeps them in memory.
+    /// When scans of the server tell most. Absent: a setting keeps them on the fixed grid, or the state was
+    /// read without the daemon, which keeps this in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round_end: Option<RoundEndView>,
+    pub elastic: Option<ElasticView>,
     /// The sum of the points of the last complete list, players only.
     pub total_points: i64,
     /// Bots of the last list that could not be distinguished from players.
@@ -357,16 +354,15 @@ pub struct ListedPlayer {
     pub spectator: bool,
 }
 
-/// Extra scans of a server at the ends of its rounds.
+/// The running round of a server, and the scans that it may have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = RoundEnds)]
-pub struct RoundEndView {
-    /// Why no extra scans are made; absent: they are made.
+#[schema(as = ElasticScans)]
+pub struct ElasticView {
+    /// Why the server is scanned on the fixed grid of its class; absent: it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub off: Option<RoundEndOff>,
-    /// With `off: "no_benefit"`: no extra scans are made until this time, Unix ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub off_until_ms: Option<i64>,
+    pub off: Option<ElasticOff>,
+    /// Mean number of scans in an interval of class 1.
+    pub budget: f64,
     /// When the round is expected to end, Unix ms. `null`: unknown, or overdue.
     pub expected_end_ms: Option<i64>,
     /// Before this time the round ends with probability 0.1, Unix ms.
@@ -375,33 +371,24 @@ pub struct RoundEndView {
     pub latest_end_ms: Option<i64>,
     /// What the expected end is computed from; `null`: unknown.
     pub basis: Option<RoundEndBasis>,
-    /// Extra scans that may be made.
+    /// Scans that may be made besides; negative: too many were made.
     pub saved_scans: f64,
-    /// The next scan is an extra one.
-    pub next_scan_is_extra: bool,
 }
 
-/// Why no extra scans are made at the ends of rounds.
+/// Why a server is scanned on the fixed grid of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum RoundEndOff {
-    /// Fewer than two players.
+pub enum ElasticOff {
+    /// Too few players.
     TooFewPlayers,
-    /// The protocol has no points.
-    NoPoints,
+    /// It does not answer.
+    Missed,
+    /// Its last list was not whole.
+    NoList,
     /// The server is greylisted.
     Greylisted,
-    /// The class of the server is neither 1 nor 2.
-    ScannedRarely,
-    /// The last scan was missed.
-    Missed,
-    /// Since the daemon started, fewer than two ends of rounds were seen, or the start of the
-    /// current round was not seen.
-    Learning,
-    /// Rounds are not longer than the scan interval.
-    RoundsTooShort,
-    /// Earlier extra scans rarely received the last list of a round.
-    NoBenefit,
+    /// It is boosted.
+    Boosted,
 }
 
 /// What the expected end of a round is computed from.

@@ -23,10 +23,10 @@ use crate::web::{query, schemas};
 const TOKEN: &str = "token";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 33] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 32] = [
     ("AdminServer", "recent"),
     ("AdminServerDetail", "recent"),
-    ("AdminServerDetail", "round_end"),
+    ("AdminServerDetail", "elastic"),
     ("ArchiveDifference", "column"),
     ("ArchiveDifference", "expected"),
     ("ArchiveDifference", "found"),
@@ -46,8 +46,7 @@ const FIELDS_LEFT_OUT: [(&str, &str); 33] = [
     ("ExportedPositions", "time"),
     ("Progress", "expected_ms"),
     ("Progress", "servers"),
-    ("RoundEnds", "off"),
-    ("RoundEnds", "off_until_ms"),
+    ("ElasticScans", "off"),
     ("ServerChange", "reason"),
     ("ServerScan", "answers_at"),
     ("ServerScan", "game"),

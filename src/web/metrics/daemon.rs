@@ -70,8 +70,7 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
         ("rounds", "Rounds that ended", counts.rounds),
         ("scans_out_of_order", "Outcomes older than the last one of the server", counts.out_of_order),
         ("scans_late", "Scheduled scans that began more than 2 s late", counts.late_scans),
-        ("scans_round_end", "Extra scans at the ends of rounds", counts.round_end_scans),
-        ("scans_round_end_last", "Extra scans whose list was the last one of its round", counts.round_end_lists),
+        ("scans_elastic", "Scans whose time was chosen within the budget", counts.elastic_scans),
     ] {
         counter(registry, name, help, count);
     }

@@ -20,16 +20,15 @@ use crate::web::schemas::{self, name_format, remove_null, visit};
 use crate::web::{admin, query};
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 8] = [
     ("BoardHead", "first_score_ms"),
     ("BoardHead", "page"),
     ("BoardHead", "tie_breaker"),
-    ("LiveServer", "round_end"),
+    ("LiveServer", "elastic"),
     ("ResyncProgress", "week"),
-    ("RoundEnds", "off"),
-    ("RoundEnds", "off_until_ms"),
+    ("ElasticScans", "off"),
     ("Server", "recent"),
-    ("ServerDetail", "round_end"),
+    ("ServerDetail", "elastic"),
 ];
 
 /// Fields that only other answers have: type and field.

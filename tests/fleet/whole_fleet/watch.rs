@@ -5,6 +5,9 @@
 use clqd::engine::{Engine, Probe};
 use clqd::model::ServerKey;
 
+/// The most time between two scans of a server with players.
+const ELASTIC_GAP_MS_MAX: i64 = 240_000;
+
 const INTERVALS_MS: [i64; 7] = [120_000, 600_000, 3_600_000, 86_400_000, 604_800_000, 86_400_000, 86_400_000];
 
 /// Longest scan, in exception mode; ms of real time: seven attempts of 6 s, then at most 100
@@ -74,11 +77,9 @@ impl Watch {
         let is_requested = until_ms - after_ms == 1;
         let is_exception = watched.class == 7 || (watched.class == 6 && !is_requested);
         assert_eq!(probe.exception_mode, is_exception, "{probe:?}: exception mode in class {}", watched.class);
-        // An extra scan at the end of a round has no phase, and changes none.
-        if let Some(&interval_ms) = INTERVALS_MS
-            .get(usize::from(watched.class) - 1)
-            .filter(|i| until_ms - after_ms == **i && !probe.at_round_end)
-        {
+        // The scans of servers with players have no phase.
+        let interval_ms = INTERVALS_MS.get(usize::from(watched.class) - 1);
+        if let Some(&interval_ms) = interval_ms.filter(|_| !is_requested && !probe.elastic) {
             let phase = probe.due_ms.rem_euclid(interval_ms);
             let fixed = *watched.phases[usize::from(watched.class) - 1].get_or_insert(phase);
             assert_eq!(phase, fixed, "{probe:?}: phase in class {}", watched.class);
@@ -114,6 +115,7 @@ impl Watch {
 impl Watched {
     fn plan(&mut self, now_ms: i64) {
         let interval_ms = INTERVALS_MS.get(usize::from(self.class) - 1);
-        self.window = interval_ms.map(|interval_ms| (now_ms, now_ms + interval_ms));
+        let window_ms = interval_ms.map(|&interval_ms| interval_ms.max(ELASTIC_GAP_MS_MAX));
+        self.window = window_ms.map(|window_ms| (now_ms, now_ms + window_ms));
     }
 }
