@@ -111,3 +111,4 @@ pub mod logging;
 pub mod master;
 pub mod shutdown;
 pub mod state;
+pub mod truth;

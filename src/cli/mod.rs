@@ -43,6 +43,7 @@ mod scan_once;
 pub mod server_list;
 pub mod stdio;
 mod token;
+pub mod truth;
 pub mod week;
 
 use std::process::ExitCode;
@@ -66,7 +67,7 @@ pub struct Cli {
 
 /// Commands that the help does not list.
 const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, log, migrate,
-recompute, replay, series, token, week. All commands have --help.";
+recompute, replay, series, token, truth, week. All commands have --help.";
 
 // A new command is a line here, a line in `Cli::run` and its own file with `Args` and `fn
 // run(args, &CliContext) -> anyhow::Result<ExitCode>`.
@@ -139,6 +140,8 @@ pub enum Command {
     Recompute(recompute::RecomputeArgs),
     #[command(hide = true)]
     Export(export::ExportArgs),
+    #[command(hide = true)]
+    Truth(truth::TruthArgs),
     /// Run simulated game servers on 127.0.0.0/8
     #[command(hide = true)]
     Fleet(fleet::FleetArgs),
@@ -205,6 +208,7 @@ impl Cli {
             Command::Restore(args) => restore::run(&args, &app),
             Command::Query(args) => query::run(&args, &app),
             Command::Migrate(args) => migrate::run(&args, &app),
+            Command::Truth(args) => truth::run(&args, &app),
             Command::Demo(_) if app.json() => Err(no_json("demo")),
             Command::Demo(args) => demo::run(&args),
             Command::Fleet(_) if app.json() => Err(no_json("fleet")),
