@@ -55,9 +55,6 @@ const FAST: f64 = 0.15;
 /// Time between two considered times of the next scan, s. With 1 s the figures of `clqd truth` are the same.
 const STEP_S: f64 = 2.0;
 
-/// The least probability that a round ends before the latest time of the next scan.
-const END_LIKELY: f64 = 0.001;
-
 /// How many scans a server may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
@@ -141,11 +138,9 @@ impl ElasticServer {
 /// round that it does not see, and what happens between two scans.
 fn best_gap_s(forecast: Option<&Forecast>, price_s: f64, moment: Moment, scale: f64) -> f64 {
     let without_end_s = (2.0 * price_s / DRIFT_PER_S).sqrt().clamp(GAP_S_MIN, GAP_S_MAX);
-    let (list_s, now_s) = (moment.list_ms as f64 / 1_000.0, moment.now_ms as f64 / 1_000.0);
-    let Some(mut ends) = forecast.and_then(|forecast| forecast.ends_after(list_s)) else { return without_end_s };
-    if ends.probability_until(now_s + GAP_S_MAX * scale) < END_LIKELY {
-        return without_end_s;
-    }
+    let now_s = moment.now_ms as f64 / 1_000.0;
+    let Some(forecast) = forecast else { return without_end_s };
+    let mut ends = forecast.ends();
     let (mut best_s, mut least_cost) = (without_end_s, f64::INFINITY);
     let mut gap_s = GAP_S_MIN;
     while gap_s <= GAP_S_MAX {

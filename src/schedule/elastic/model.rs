@@ -37,6 +37,11 @@ const LENGTH_S_MAX: f64 = 65_000.0;
 /// round rarely shows its last points.
 const LIMIT_RATIO: f32 = 0.92;
 
+/// The probability that a round does not end as earlier ones but at any moment: an admin or a vote ends it, or the forecast
+/// is wrong. With these, most winners are right in `clqd truth`; without them, 1 % fewer.
+const DOUBT_BY_TIME: f64 = 0.15;
+const DOUBT_BY_POINTS: f64 = 0.5;
+
 /// Time from the moment when the limit of points is reached to the start of the next round, s:
 /// typical of an intermission, with its deviation.
 const INTERMISSION_S: f64 = 15.0;
@@ -334,7 +339,9 @@ impl RoundModel {
         let is_limited_by_time = limit.is_none() && 2 * timed.len() > self.rounds.len();
         let time_limit = timed.first().filter(|_| is_limited_by_time);
         let learnable_s = time_limit.map_or(0.0, |limit| limit.end_of(start).width_s());
-        Some(Forecast { parts, by_points, now_s, basis, learnable_s })
+        let doubt = if by_points.is_some() { DOUBT_BY_POINTS } else { DOUBT_BY_TIME };
+        let mean_s = self.rounds.iter().map(|round| round.length().middle_s()).sum::<f64>() / self.rounds.len() as f64;
+        Some(Forecast { parts, by_points, now_s, basis, learnable_s, doubt, mean_s: mean_s.max(1.0) })
     }
 }
 
@@ -348,12 +355,21 @@ pub struct Forecast {
     now_s: f64,
     /// How exactly the end is known by a time limit, s; 0: rounds do not end by time.
     learnable_s: f64,
+    /// The probability that the round ends at any moment instead, and the mean length of rounds.
+    doubt: f64,
+    mean_s: f64,
     pub basis: Basis,
 }
 
 impl Forecast {
     /// The probability that the round has not ended at a time, Unix s.
     pub fn survival(&self, at_s: f64) -> f64 {
+        let at_any_moment = (-(at_s - self.now_s).max(0.0) / self.mean_s).exp();
+        (1.0 - self.doubt) * self.as_expected(at_s) + self.doubt * at_any_moment
+    }
+
+    /// The same, if the round ends as earlier ones.
+    fn as_expected(&self, at_s: f64) -> f64 {
         let by_points = self.by_points.map_or(1.0, |(mean_s, deviation_s)| {
             // The logistic curve is close to the normal one.
             1.0 / (1.0 + (1.702 * (at_s - mean_s) / deviation_s).exp())
@@ -371,7 +387,7 @@ impl Forecast {
     /// The times before which the round ends with probability 0.1, 0.5 and 0.9, Unix s. `None`:
     /// it is overdue.
     pub fn quantiles_s(&self) -> Option<[f64; 3]> {
-        let alive = self.survival(self.now_s);
+        let alive = self.as_expected(self.now_s);
         if alive < OVERDUE {
             return None;
         }
@@ -381,7 +397,7 @@ impl Forecast {
             let (mut low, mut high) = (self.now_s, last_s.max(self.now_s));
             for _ in 0..16 {
                 let middle = (low + high) / 2.0;
-                match self.survival(middle) > share * alive {
+                match self.as_expected(middle) > share * alive {
                     true => low = middle,
                     false => high = middle,
                 }
@@ -390,10 +406,10 @@ impl Forecast {
         }))
     }
 
-    /// The ends of the round that no list before `list_s` has shown. `None`: the round is overdue.
-    pub fn ends_after(&self, list_s: f64) -> Option<Ends<'_>> {
-        let alive = self.survival(list_s);
-        (alive >= OVERDUE).then_some(Ends { forecast: self, list_s, alive, at_s: list_s, left: 1.0, unseen_s: 0.0 })
+    /// The ends of the round after its last list.
+    pub fn ends(&self) -> Ends<'_> {
+        let (list_s, alive) = (self.now_s, self.survival(self.now_s));
+        Ends { forecast: self, list_s, alive, at_s: list_s, left: 1.0, unseen_s: 0.0 }
     }
 }
 
@@ -409,10 +425,6 @@ pub struct Ends<'f> {
 }
 
 impl Ends<'_> {
-    pub fn probability_until(&self, at_s: f64) -> f64 {
-        1.0 - self.forecast.survival(at_s) / self.alive
-    }
-
     /// The expected time between the last list and the end of the round, s, if the round ends before a scan at this
     /// time. An end whose final list is still shown then costs nothing. Times must be ascending.
     pub fn unseen_s(&mut self, at_s: f64) -> f64 {
