@@ -19,6 +19,7 @@ use crate::cli::rescan_progress::ScanProgress;
 use crate::cli::stdio::{Output, note, say};
 use crate::client::AnswerItem;
 use crate::limits::BOOST_S_MAX;
+use crate::model::ScanBudget;
 use crate::model::server::ScreenReason;
 use crate::model::url::ServerUrl;
 use crate::proto::parse_server_url_or_auto;
@@ -45,6 +46,7 @@ pub enum ServersCommand {
     List(list::ListArgs),
     Import(import::ImportArgs),
     Trust(TrustArgs),
+    Budget(BudgetArgs),
     /// Show the best positions of a server's closed weeks
     Best {
         #[arg(value_parser = parse_url)]
@@ -91,6 +93,26 @@ pub struct TrustArgs {
     /// Apply this check again; repeatable
     #[arg(long, value_name = "REASON", value_parser = parse_screen_reason)]
     revoke: Vec<ScreenReason>,
+}
+
+/// Set how often servers are scanned while they have players
+///
+/// Instead of scan.budget. More scans bring their rankings closer to what happened: see `clqd truth`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").args(["urls", "tag"]).required(true))]
+#[command(group = ArgGroup::new("change").args(["scans", "default"]).required(true))]
+pub struct BudgetArgs {
+    #[arg(value_name = "URL", value_parser = parse_url)]
+    urls: Vec<ServerUrl>,
+    /// All servers that have this tag now
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
+    tag: Option<String>,
+    /// Scans in an interval of class 1, 0.75 to 6; 0: a fixed grid
+    #[arg(long, value_name = "N", value_parser = ScanBudget::parse)]
+    scans: Option<ScanBudget>,
+    /// As the setting scan.budget says
+    #[arg(long)]
+    default: bool,
 }
 
 #[derive(Debug, Args)]
@@ -216,10 +238,20 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
         ServersCommand::Trust(TrustArgs { url, except, revoke }) => {
             send(app, &requests::ServersTrust { url, except, revoke })
         }
+        ServersCommand::Budget(args) => budget(args, app),
         ServersCommand::List(args) => list::run(args, app),
         ServersCommand::Import(args) => import::run(&args, app),
         ServersCommand::Show { url } => show(app, &requests::ServersShow { url }),
     }
+}
+
+fn budget(args: BudgetArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let BudgetArgs { urls, tag, scans: budget, default: _ } = args;
+    let urls = match tag {
+        Some(tag) => list::urls_of_tag(tag, app)?,
+        None => urls,
+    };
+    send_in_batches(app, urls, |urls| requests::ServersBudget { urls, budget })
 }
 
 pub fn rescan(args: RescanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {

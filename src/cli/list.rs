@@ -3,6 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
 use super::arguments::parse_class;
@@ -12,6 +13,7 @@ use crate::cli::context::CliContext;
 use crate::cli::output::Printer;
 use crate::cli::output::format::group_digits;
 use crate::cli::stdio::{Output, note};
+use crate::model::ServerUrl;
 use crate::model::server::Class;
 use crate::model::view::ServerSummary;
 
@@ -101,6 +103,18 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         note(format_args!("clqd: {} of {} servers", group_digits(shown as u64), group_digits(all as u64)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The servers that have a tag now. Error: none has.
+pub fn urls_of_tag(tag: String, app: &CliContext) -> anyhow::Result<Vec<ServerUrl>> {
+    let mut urls = Vec::new();
+    app.read(&ServersList { filter: ServerFilter { tag: Some(tag.clone()), ..ServerFilter::default() } }, |server| {
+        urls.push(server.public.url);
+        Ok(())
+    })?;
+    ensure!(!urls.is_empty(), "no server has the tag {tag}; `clqd servers tags` lists all tags");
+    urls.sort_by(|a, b| compare_numbers(a, b));
+    Ok(urls.iter().filter_map(|url| ServerUrl::parse(url).ok()).collect())
 }
 
 /// Sorts servers; equal ones by URL.

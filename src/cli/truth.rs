@@ -13,8 +13,8 @@ use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::cli::output::table::{Align, Table};
 use crate::cli::stdio::{Output, note};
-use crate::config::{SCAN_BUDGET_MAX, SCAN_BUDGET_MIN};
 use crate::engine::EngineSettings;
+use crate::model::ScanBudget;
 use crate::truth::{self, Accuracy, Plan, Scenario};
 
 /// Measure how close rankings come to what happened
@@ -25,8 +25,8 @@ use crate::truth::{self, Accuracy, Plan, Scenario};
 #[derive(Clone, Debug, Args)]
 pub struct TruthArgs {
     /// Measure with each of these values of scan.budget, instead of the configured one
-    #[arg(long, value_name = "SCANS,...", value_delimiter = ',', value_parser = parse_budget)]
-    budget: Vec<f64>,
+    #[arg(long, value_name = "SCANS,...", value_delimiter = ',', value_parser = ScanBudget::parse)]
+    budget: Vec<ScanBudget>,
     /// What is played: standard, another one, or all [default: standard]
     #[arg(long, value_name = "NAME", default_value = "standard", hide_default_value = true)]
     scenario: String,
@@ -39,13 +39,6 @@ pub struct TruthArgs {
     /// Number of the simulated world; repeatable
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Vec<u64>,
-}
-
-fn parse_budget(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(budget) if budget == 0.0 || (SCAN_BUDGET_MIN..=SCAN_BUDGET_MAX).contains(&budget) => Ok(budget),
-        _ => Err(format!("expected 0, or {SCAN_BUDGET_MIN} to {SCAN_BUDGET_MAX}")),
-    }
 }
 
 /// A line of the table, as in JSON.
@@ -70,7 +63,11 @@ pub fn run(args: &TruthArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             UsageError(format!("no scenario is called {name:?}: there are {} and all", known.join(", ")))
         })?],
     };
-    let budgets = if args.budget.is_empty() { vec![settings.scan_budget] } else { args.budget.clone() };
+    let budgets = if args.budget.is_empty() {
+        vec![settings.scan_budget]
+    } else {
+        args.budget.iter().map(|budget| budget.scans()).collect()
+    };
     let mut runs = Vec::new();
     for scenario in scenarios {
         for &seed in &args.seed {

@@ -28,6 +28,7 @@ pub use crate::config::validate::ConfigProblem;
 use crate::config::validate::KeyLines;
 use crate::limits::IMPORTED_SERVERS_MAX;
 use crate::master::ListUrl;
+use crate::model::ScanBudget;
 use crate::proto::Authentication;
 use crate::rank::Quarter;
 
@@ -105,10 +106,6 @@ pub struct ScanConfig {
     /// 0: servers of classes 6 and 7 are scanned on request only.
     pub retry_failed_s: u64,
 }
-
-/// The least and the largest budget with which scans are not on a fixed grid.
-pub const SCAN_BUDGET_MIN: f64 = 0.75;
-pub const SCAN_BUDGET_MAX: f64 = 6.0;
 
 impl ScanConfig {
     /// Seconds between two scans of a server of class 1 to 5.
@@ -440,11 +437,7 @@ impl Config {
                 });
             }
         }
-        let budget = config.scan.budget;
-        if budget > 0.0 && budget < SCAN_BUDGET_MIN {
-            let message = format!(
-                "{budget} is too little; expected 0 for a fixed grid, or {SCAN_BUDGET_MIN} to {SCAN_BUDGET_MAX}"
-            );
+        if let Err(message) = ScanBudget::try_from(config.scan.budget) {
             problems.extend(lines.problems(vec![("scan.budget", message)]));
         }
         let [has_cert, has_key] = [&config.web.tls_cert, &config.web.tls_key].map(|path| !path.as_os_str().is_empty());

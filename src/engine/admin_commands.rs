@@ -46,6 +46,7 @@ impl Engine {
             }
             AdminCommand::Lift { server } => self.greylist(server, None)? == Greylisted::Changed,
             AdminCommand::Trust { server, except, revoke } => self.trust_server(server, except, revoke)?,
+            AdminCommand::Budget { server, budget } => self.set_scan_budget(server, *budget)?,
             AdminCommand::Merge { game, from, into } => {
                 let [from, into] = [from, into].map(|name| PlayerSelector::Name(name.clone()));
                 self.merge_players(source, game, &from, &into).map(|_| true)?

@@ -3,9 +3,9 @@
 use std::sync::PoisonError;
 
 use super::snapshot::compare::{ListChange, best_points};
-use super::{Engine, ServerState};
-use crate::model::ServerKey;
+use super::{AdminError, Engine, ServerState};
 use crate::model::view::{ElasticOff, ElasticView, RoundEndBasis};
+use crate::model::{ScanBudget, ServerKey, ServerUrl};
 use crate::schedule::InFlight;
 use crate::schedule::elastic::{Basis, ListSeen, Moment, Pace};
 
@@ -21,7 +21,7 @@ impl Engine {
         let Some(server_state) = self.server_state(server) else { return };
         let Some(last) = server_state.record.last_snapshot.as_ref() else { return };
         let moment = Moment { now_ms: self.now_ms(), list_ms: last.t_ms, best: best_points(&last.entries) };
-        let pace = self.pace().filter(|_| {
+        let pace = self.pace(server_state).filter(|_| {
             let boosted = self.schedule.is_boosted(server, moment.now_ms);
             self.elastic_off(server_state, boosted).is_none()
         });
@@ -46,16 +46,35 @@ impl Engine {
         }
     }
 
+    /// Sets how often a server is scanned while it has players. Returns whether that changed.
+    pub fn set_scan_budget(&mut self, url: &ServerUrl, budget: Option<ScanBudget>) -> Result<bool, AdminError> {
+        let key = self.find_key(url)?;
+        let server_state = self.server_state_mut(key).expect("found");
+        if server_state.record.scan_budget == budget {
+            return Ok(false);
+        }
+        server_state.record.scan_budget = budget;
+        let (class, now_ms) = (server_state.record.class, self.now_ms());
+        self.global.server_changed(key);
+        self.elastic_scans().pause(key);
+        // A server that is due now, or whose first scan is requested, stays so.
+        if self.schedule.due_ms(key).is_some_and(|due_ms| due_ms > now_ms) {
+            self.schedule.schedule_next(key, class, now_ms);
+        }
+        Ok(true)
+    }
+
     /// How many scans a server with players may have. `None`: they are on the fixed grid.
-    fn pace(&self) -> Option<Pace> {
+    fn pace(&self, server_state: &ServerState) -> Option<Pace> {
         let settings = &self.global.settings;
-        let pace = Pace { budget: settings.scan_budget, interval_ms: settings.intervals.classes_ms[0] };
+        let budget = server_state.record.scan_budget.map_or(settings.scan_budget, ScanBudget::scans);
+        let pace = Pace { budget, interval_ms: settings.intervals.classes_ms[0] };
         (pace.budget > 0.0).then_some(pace)
     }
 
     /// What `servers show` prints. `None`: a setting keeps scans on the fixed grid.
     pub(super) fn elastic_view(&self, server: ServerKey, server_state: &ServerState) -> Option<ElasticView> {
-        let pace = self.pace()?;
+        let pace = self.pace(server_state)?;
         let off = self.elastic_off(server_state, self.scan_plan(server, server_state).boosted);
         let elastic = self.elastic_scans.read().unwrap_or_else(PoisonError::into_inner);
         let last = server_state.record.last_snapshot.as_ref();
@@ -101,7 +120,7 @@ impl Engine {
 mod tests {
     use crate::engine::{EngineSettings, Event, Outcome};
     use crate::model::view::{ElasticOff, ElasticView, RoundEndBasis};
-    use crate::model::{Completeness, Player, ServerUrl, Snapshot};
+    use crate::model::{Completeness, Player, ScanBudget, ServerUrl, Snapshot};
     use crate::state::State;
     use crate::store::StoreSettings;
 
@@ -218,6 +237,33 @@ mod tests {
         };
         assert_eq!(miss(2), None);
         assert_eq!(miss(1), Some(ElasticOff::Missed));
+    }
+
+    #[test]
+    fn server_has_its_own_budget() {
+        for scan_budget in [0.0, 1.15] {
+            let mut live = Live::new(scan_budget, 3);
+            let budget = |scans: f64| Some(ScanBudget::try_from(scans).unwrap());
+            live.run_to(START_MS + 5 * ROUND_MS);
+            let of_rounds = |live: &mut Live, budget: Option<ScanBudget>| {
+                assert!(live.state.engine.set_scan_budget(&live.url, budget).unwrap());
+                assert!(!live.state.engine.set_scan_budget(&live.url, budget).unwrap());
+                let from_ms = live.state.engine.now_ms();
+                let before = live.state.engine.counts().clone();
+                live.run_to(from_ms + 30 * ROUND_MS);
+                let after = live.state.engine.counts();
+                let intervals = (30 * ROUND_MS / 120_000) as f64;
+                (after.snapshots - before.snapshots) as f64 / intervals
+            };
+            let most = of_rounds(&mut live, budget(4.0));
+            assert!((most - 4.0).abs() < 0.15, "{most}");
+            assert_eq!(live.view().unwrap().budget, 4.0);
+            let grid = of_rounds(&mut live, budget(0.0));
+            assert!((grid - 1.0).abs() < 0.05, "{grid}");
+            assert_eq!(live.view(), None);
+            let usual = of_rounds(&mut live, None);
+            assert!((usual - if scan_budget == 0.0 { 1.0 } else { 1.15 }).abs() < 0.07, "{usual}");
+        }
     }
 
     #[test]

@@ -413,6 +413,7 @@ impl Engine {
             screening: None,
             recent: Default::default(),
             imported: false,
+            scan_budget: None,
         };
         let index = key.0 as usize;
         if self.servers.len() <= index {

@@ -108,6 +108,7 @@ mod tests {
                 tags: vec!["ctf".to_owned()],
                 exempt: Vec::new(),
                 greylist_reason: greylist_reason.map(str::to_owned),
+                budget: None,
                 imported: false,
             },
         };

@@ -192,7 +192,10 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
     let tick = tick.prop_map(|(t_ms, close_until_ms)| LogEvent::Tick { t_ms, close_until_ms });
     let known = (any::<i64>(), prop::option::of(".{0,9}")).prop_map(|(t_ms, greylist_reason)| {
         let (tags, exempt) = (vec!["ctf".to_owned()], vec![ScreenReason::FrozenList]);
-        LogEvent::Known { t_ms, server: KnownServer { url: url(1), tags, exempt, greylist_reason, imported: true } }
+        LogEvent::Known {
+            t_ms,
+            server: KnownServer { url: url(1), tags, exempt, greylist_reason, budget: None, imported: true },
+        }
     });
     let archive = prop_oneof![
         any::<u64>().prop_map(|id| ArchiveStep::Claim { id }),

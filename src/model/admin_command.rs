@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::server::ScreenReason;
-use super::{NameHash, ServerUrl};
+use super::{NameHash, ScanBudget, ServerUrl};
 
 /// A command as a scan log records it (docs/rules.md section 13). Players are given by their
 /// normalised names.
@@ -48,6 +48,12 @@ pub enum AdminCommand {
         except: Vec<ScreenReason>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         revoke: Vec<ScreenReason>,
+    },
+    /// How often a server is scanned while it has players; without it as the setting says.
+    Budget {
+        server: ServerUrl,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<ScanBudget>,
     },
     Merge {
         game: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::server::ScreenReason;
-use super::{AdminCommand, ServerUrl};
+use super::{AdminCommand, ScanBudget, ServerUrl};
 
 /// A server with what the commands of admins have made of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct KnownServer {
     /// `None`: it is not greylisted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub greylist_reason: Option<String>,
+    /// `None`: as the setting says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<ScanBudget>,
     /// Added by an import, and never by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
@@ -25,13 +28,14 @@ pub struct KnownServer {
 impl KnownServer {
     /// The commands that give a new server the same.
     pub fn commands(self) -> impl Iterator<Item = AdminCommand> {
-        let KnownServer { url: server, tags, exempt, greylist_reason, imported: import } = self;
+        let KnownServer { url: server, tags, exempt, greylist_reason, budget, imported: import } = self;
         let trust = (!exempt.is_empty()).then(|| AdminCommand::Trust {
             server: server.clone(),
             except: exempt,
             revoke: Vec::new(),
         });
         let greylist = greylist_reason.map(|reason| AdminCommand::Greylist { server: server.clone(), reason });
-        [Some(AdminCommand::Add { server, tags, import }), trust, greylist].into_iter().flatten()
+        let budget = budget.map(|budget| AdminCommand::Budget { server: server.clone(), budget: Some(budget) });
+        [Some(AdminCommand::Add { server, tags, import }), trust, greylist, budget].into_iter().flatten()
     }
 }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::name::Name;
 use super::row::{MapRow, PlayerRow};
+use super::scan_budget::ScanBudget;
 use super::url::ServerUrl;
 use super::window::WindowKey;
 use crate::model::calendar::WEEK_MS;
@@ -85,6 +86,8 @@ pub struct ServerRecord {
     pub recent: RecentLists,
     /// Added by an import, and never by hand.
     pub imported: bool,
+    /// How often it is scanned while it has players; `None`: as the setting says.
+    pub scan_budget: Option<ScanBudget>,
 }
 
 /// What the lists before and after the last full one still say.

@@ -188,6 +188,7 @@ fn check_command(command: &AdminCommand) -> Result<(), LineError> {
         AdminCommand::Remove { .. }
         | AdminCommand::Lift { .. }
         | AdminCommand::Trust { .. }
+        | AdminCommand::Budget { .. }
         | AdminCommand::Allow { .. }
         | AdminCommand::DeleteWindows { .. }
         | AdminCommand::Clock {} => Ok(()),

@@ -542,9 +542,21 @@ fn change_of_server_is_answered_and_logged_as_it_happened() {
         (&["servers", "trust", a, "--except", "frozen_list"], "checks changed: exempt from frozen_list"),
         (&["servers", "trust", a, "--except", "frozen_list"], "unchanged: exempt from frozen_list"),
         (&["boost", a, "--for", "0s"], "unchanged: it is not boosted"),
+        (&["servers", "budget", a, "--default"], "unchanged: as scan.budget says"),
+        (&["servers", "budget", a, "--scans", "3"], "budget set: 3"),
+        (&["servers", "budget", a, "--scans", "3.0"], "unchanged: 3"),
+        (&["servers", "budget", a, "--default"], "budget set: as scan.budget says"),
+        (&["servers", "budget", "--tag", "duel", "--scans", "0"], "budget set: 0"),
     ] {
-        assert_eq!(sandbox.ok(args), format!("{}  {want}\n", args.iter().find(|arg| arg.contains("://")).unwrap()));
+        assert_eq!(
+            sandbox.ok(args),
+            format!("{}  {want}\n", args.iter().find(|arg| arg.contains("://")).unwrap_or(&a))
+        );
     }
+    let refused = sandbox.run(["servers", "budget", a, "--scans", "7"]);
+    assert!(refused.err.contains("7 is no budget; expected 0 for a fixed grid, or 0.75 to 6"), "{}", refused.err);
+    let refused = sandbox.run(["servers", "budget", "--tag", "none", "--scans", "1"]);
+    assert!(refused.err.contains("no server has the tag none; `clqd servers tags` lists all tags"), "{}", refused.err);
     let tags = "tag   servers  online  players\nctf         1       0        0\nduel        1       0        0\n";
     assert_eq!(sandbox.ok(["servers", "tags"]), tags);
     for args in [&["servers", "tag", c, "--add", "x"][..], &["greylist", c, "--lift"], &["servers", "remove", c]] {
@@ -565,10 +577,38 @@ fn change_of_server_is_answered_and_logged_as_it_happened() {
         (&*format!("server removed from the greylist url={a}"), 1),
         (&*format!("screening of a server changed url={a} except=\"frozen_list\" revoke=\"\""), 1),
         ("screening of a server changed", 1),
+        (&*format!("budget of scans changed servers=\"{a}\" budget=\"3\""), 1),
+        ("budget of scans changed", 3),
         ("boost", 0),
         ("Some(", 0),
     ] {
         assert_eq!(count(line), times, "{line}: {log}");
+    }
+    let daemon = sandbox.start();
+    let budget = |url: &str| sandbox.json(["servers", "show", url])[0]["elastic"]["budget"].as_f64();
+    assert_eq!([budget(a), budget(b)], [None, Some(1.15)], "a restart keeps budgets");
+    daemon.stop();
+}
+
+/// The simulation needs no daemon. Its figures are tested in `src/truth/`.
+#[test]
+fn truth_prints_a_line_for_each_budget() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.ok(["truth", "--servers", "2", "--days", "1", "--budget", "0,2"]);
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert_eq!(lines[0][..4], ["scenario", "budget", "seed", "scans"]);
+    assert_eq!((&lines[1][..3], &lines[2][..3]), (&["standard", "0", "1"][..], &["standard", "2", "1"][..]));
+    let rows = sandbox.json(["truth", "--servers", "2", "--days", "1", "--budget", "0,2"]);
+    assert_eq!(rows.iter().map(|row| row["budget"].as_f64()).collect::<Vec<_>>(), [Some(0.0), Some(2.0)]);
+    assert!(rows[1]["scans"].as_f64() > rows[0]["scans"].as_f64(), "{rows:?}");
+    for (args, message) in [
+        (["truth", "--budget", "0.5"], "0.5 is no budget; expected 0 for a fixed grid, or 0.75 to 6"),
+        (["truth", "--scenario", "tea"], "no scenario is called \"tea\": there are standard, short-rounds"),
+    ] {
+        let refused = sandbox.run(args);
+        assert_eq!(refused.status.code(), Some(2), "{}", refused.err);
+        assert!(refused.err.contains(message), "{}", refused.err);
     }
 }
 

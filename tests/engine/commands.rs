@@ -136,6 +136,9 @@ impl Live {
             6 | 7 => AdminCommand::Greylist { server, reason: "bots".into() },
             8 | 9 => AdminCommand::Lift { server },
             10 => AdminCommand::Trust { server, except: vec![ScreenReason::FrozenList], revoke: Vec::new() },
+            11 if self.dice.below(2) == 0 => {
+                AdminCommand::Budget { server, budget: [None, 3.0.try_into().ok()][self.dice.below(2) as usize] }
+            }
             11 => AdminCommand::Merge { game, from, into },
             12 => AdminCommand::Forget { game, player: from },
             13 => match self.state().engine.forgotten().first() {

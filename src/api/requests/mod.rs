@@ -21,8 +21,8 @@ pub use self::maps::{Map, Maps};
 pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerSearch, PlayerShow};
 pub use self::servers::{
     Boost, ChangeOutcome, Greylist, Rescan, RescanSelector, ScanResult, ScanRow, ServerChange, ServerPage,
-    ServerPageLine, ServersAdd, ServersBest, ServersList, ServersNext, ServersPage, ServersRemove, ServersSearch,
-    ServersShow, ServersTag, ServersTags, ServersTrust,
+    ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersList, ServersNext, ServersPage, ServersRemove,
+    ServersSearch, ServersShow, ServersTag, ServersTags, ServersTrust,
 };
 pub use self::site::{Overview, Series, Status};
 use super::request::RequestInfo;
@@ -35,7 +35,7 @@ macro_rules! requests {
             read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerForgotten, PlayerSearch, PlayerShow, Series,
                 ServersBest, ServersList, ServersPage, ServersSearch, ServersShow, ServersTags, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
-                ServersRemove, ServersTag, ServersTrust, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
+                ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
             run ArchiveResend, ArchiveVerify, Backup, Export, Reload, Rescan;
         }
     };

@@ -11,6 +11,7 @@ use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::api::server_filter::ServerFilter;
 use crate::limits::BOOST_S_MAX;
+use crate::model::ScanBudget;
 use crate::model::ServerKey;
 use crate::model::server::ScreenReason;
 use crate::model::server_page::{ServerCursor, ServerOrder};
@@ -255,6 +256,25 @@ pub struct ServersTrust {
 
 request!(ServersTrust: "servers.trust", Access::SERVERS => ServerChange);
 
+/// Sets how often servers are scanned while they have players. The answer has a change for each URL, in order:
+/// budget set, unchanged or not found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServersBudget {
+    /// At most 1,000.
+    #[schema(value_type = Vec<String>)]
+    pub urls: Vec<ServerUrl>,
+    /// Mean number of scans in an interval of class 1: 0 for a fixed grid, or 0.75 to 6. Without it, that of the
+    /// setting `scan.budget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, example = 3.0)]
+    pub budget: Option<ScanBudget>,
+}
+
+request!(ServersBudget: "servers.budget", Access::SERVERS => Vec<ServerChange>, |request| {
+    checks::urls(request.urls.len())
+});
+
 /// Scans a server at least once a minute for a while. The answer is one change: boosted, boost ended or unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -352,6 +372,8 @@ pub enum ChangeOutcome {
     Tagged,
     /// The list of skipped screening checks has changed.
     Trusted,
+    /// It is scanned more or less often while it has players; `reason` says how often.
+    BudgetSet,
     Greylisted,
     /// Removed from the greylist.
     Lifted,

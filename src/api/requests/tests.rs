@@ -79,6 +79,7 @@ fn every_request_round_trips_and_is_listed() {
             except: vec![ScreenReason::FrozenList],
             revoke: Vec::new(),
         }),
+        round_trip(&ServersBudget { urls: vec![url("quake3://a:1")], budget: Some(3.0.try_into().unwrap()) }),
         round_trip(&TagDrop { tag: "ctf".into() }),
         round_trip(&PlayerMerge {
             from: PlayerSelector::Key(7),

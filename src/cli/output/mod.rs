@@ -224,6 +224,7 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
         ChangeOutcome::NotFound => "not found",
         ChangeOutcome::Tagged => "tags changed",
         ChangeOutcome::Trusted => "checks changed",
+        ChangeOutcome::BudgetSet => "budget set",
         ChangeOutcome::Greylisted => "greylisted",
         ChangeOutcome::Lifted => "removed from the greylist",
         ChangeOutcome::Boosted => "scanned once a minute",

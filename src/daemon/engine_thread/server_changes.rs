@@ -4,12 +4,12 @@
 use super::EngineThread;
 use super::change::{Change, ChangeError};
 use crate::api::requests::{
-    Boost, ChangeOutcome, Greylist, ServerChange, ServersAdd, ServersRemove, ServersTag, ServersTrust,
+    Boost, ChangeOutcome, Greylist, ServerChange, ServersAdd, ServersBudget, ServersRemove, ServersTag, ServersTrust,
 };
 use crate::engine::{Added, AdminError, Boosted, Greylisted, KnownScan};
 use crate::model::calendar::{DAY_MS, HOUR_MS, utc};
 use crate::model::server::ScreenReason;
-use crate::model::{AdminCommand, ServerKey, ServerUrl};
+use crate::model::{AdminCommand, ScanBudget, ServerKey, ServerUrl};
 
 /// A server that never answered is not imported again for this time after its last scan.
 const FORGOTTEN_MS: i64 = 30 * DAY_MS;
@@ -87,6 +87,17 @@ impl EngineThread {
                 let tags = tags_added.then(|| self.describe_tags(&url));
                 known_change(&url, tags, scan)
             }
+        }
+    }
+
+    fn set_budget(&mut self, url: &ServerUrl, budget: Option<ScanBudget>, t_ms: i64) -> ServerChange {
+        match self.state.engine.set_scan_budget(url, budget) {
+            Ok(true) => {
+                self.record_command(t_ms, AdminCommand::Budget { server: url.clone(), budget });
+                change(url, ChangeOutcome::BudgetSet, Some(describe_budget(budget)))
+            }
+            Ok(false) => change(url, ChangeOutcome::Unchanged, Some(describe_budget(budget))),
+            Err(error) => change(url, ChangeOutcome::NotFound, Some(error.to_string())),
         }
     }
 
@@ -236,6 +247,22 @@ impl Change for ServersTrust {
         let outcome = if changed { ChangeOutcome::Trusted } else { ChangeOutcome::Unchanged };
         Ok(change(url, outcome, Some(now)))
     }
+}
+
+impl Change for ServersBudget {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Vec<ServerChange>, ChangeError> {
+        let t_ms = thread.begin_command(now_ms);
+        let changes: Vec<ServerChange> =
+            self.urls.iter().map(|url| thread.set_budget(url, self.budget, t_ms)).collect();
+        if let Some(servers) = list_servers(&changes, &[ChangeOutcome::BudgetSet]) {
+            tracing::info!(servers, budget = describe_budget(self.budget), "budget of scans changed");
+        }
+        Ok(changes)
+    }
+}
+
+fn describe_budget(budget: Option<ScanBudget>) -> String {
+    budget.map_or_else(|| "as scan.budget says".to_owned(), |budget| budget.scans().to_string())
 }
 
 fn change(url: impl ToString, outcome: ChangeOutcome, reason: Option<String>) -> ServerChange {

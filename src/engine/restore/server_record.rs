@@ -56,5 +56,6 @@ pub(super) fn restore(
         screening: Some(Box::new(screening)).filter(|screening| **screening != Screening::default()),
         recent: Default::default(),
         imported: false,
+        scan_budget: None,
     })
 }

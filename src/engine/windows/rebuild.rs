@@ -26,6 +26,7 @@ impl GlobalState {
             tags: self.tag_names(&record.tags),
             exempt: record.screening.iter().flat_map(|screening| screening.exempt_reasons()).collect(),
             greylist_reason: record.greylist_reason.clone(),
+            budget: record.scan_budget,
             imported: record.imported,
         }
     }

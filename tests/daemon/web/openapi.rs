@@ -305,6 +305,7 @@ fn commands_print_what_the_description_of_requests_says() {
         ("greylist", vec!["greylist", url, "--reason", "a test"]),
         ("servers.list", vec!["servers", "list"]),
         ("servers.tags", vec!["servers", "tags"]),
+        ("servers.budget", vec!["servers", "budget", server, "--scans", "2"]),
         ("boost", vec!["boost", server, "--for", "1m"]),
         ("rescan", vec!["rescan", url]),
         ("tag.drop", vec!["servers", "tag", "--drop", "ctf", "--yes"]),
