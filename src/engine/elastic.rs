@@ -41,9 +41,7 @@ impl Engine {
         let Some(pace) = pace else { return elastic.pause(server) };
         let next_ms = elastic.next_scan_ms(server, pace, moment, scan.requested);
         drop(elastic);
-        if let Some(next_ms) = next_ms {
-            self.schedule.schedule_elastic(server, next_ms);
-        }
+        self.schedule.schedule_elastic(server, next_ms);
     }
 
     /// Sets how often a server is scanned while it has players. Returns whether that changed.

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::model::{Basis, ListSeen, Transition};
 use self::model::{Forecast, RoundModel};
+use super::next_due_ms;
 use crate::model::ServerKey;
 use crate::model::calendar::MINUTE_MS;
 
@@ -178,11 +179,15 @@ impl ElasticScans {
         }
     }
 
-    /// A scan has ended: the time of the next one, Unix ms. `None`: at the time of the fixed grid, because this is the
-    /// first scan. So servers that are added at once are spread over the interval.
-    pub fn next_scan_ms(&mut self, server: ServerKey, pace: Pace, moment: Moment, is_requested: bool) -> Option<i64> {
-        let server = self.servers.entry(server).or_default();
-        server.count(pace, moment.now_ms, is_requested).then(|| server.next_scan_ms(pace, moment))
+    /// A scan has ended: the time of the next one, Unix ms. After the first scan it is on the grid of class 1, so servers
+    /// that are added at once are spread over the interval.
+    pub fn next_scan_ms(&mut self, key: ServerKey, pace: Pace, moment: Moment, is_requested: bool) -> i64 {
+        let server = self.servers.entry(key).or_default();
+        if server.count(pace, moment.now_ms, is_requested) {
+            return server.next_scan_ms(pace, moment);
+        }
+        let earliest_ms = moment.now_ms + (GAP_S_MIN * pace.scale() * 1_000.0) as i64;
+        next_due_ms(key, pace.interval_ms, moment.now_ms).max(earliest_ms)
     }
 
     /// The server is scanned on the fixed grid until further notice.

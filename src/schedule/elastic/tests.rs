@@ -181,10 +181,11 @@ fn times_scale_with_the_interval() {
         let mut scans = ElasticScans::default();
         let pace = Pace { budget: 1.0, interval_ms };
         let at = |now_ms| Moment { now_ms, list_ms: now_ms, best: 0 };
-        assert_eq!(scans.next_scan_ms(SERVER, pace, at(START_MS), false), None, "the first scan is on the grid");
+        let next_ms = scans.next_scan_ms(SERVER, pace, at(START_MS), false);
+        assert_eq!(next_ms, next_due_ms(SERVER, interval_ms, START_MS), "on the grid");
         let mut now_ms = START_MS + gap_ms;
         for _ in 0..100 {
-            let next_ms = scans.next_scan_ms(SERVER, pace, at(now_ms), false).unwrap();
+            let next_ms = scans.next_scan_ms(SERVER, pace, at(now_ms), false);
             assert!((next_ms - now_ms - gap_ms).abs() < gap_ms / 50, "{}", next_ms - now_ms);
             now_ms = next_ms;
         }
@@ -235,8 +236,7 @@ impl Run {
             self.list_ms = self.now_ms;
         }
         let moment = Moment { now_ms: self.now_ms, list_ms: self.list_ms, best: self.best(self.list_ms) };
-        let next_ms = self.scans.next_scan_ms(SERVER, self.pace, moment, false);
-        self.now_ms = next_ms.unwrap_or(self.now_ms + self.pace.interval_ms);
+        self.now_ms = self.scans.next_scan_ms(SERVER, self.pace, moment, false);
     }
 
     /// Scans in an interval of class 1.

@@ -43,6 +43,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             "4 / 120 = 0.033 points per second. If the scan at 20:04 shows 2 points and a new map, a round has ended: the list of 20:02, "
             "the last one that was seen, is rated for CLQ2 and ELO."
         }
+        p { "How close the rankings come to what happened is measured: " a href="/about/accuracy" { "accuracy" } "." }
         h2 { "What cannot be known" }
         ul {
             li { "What happens between two scans: a stay of a minute may be missed, and points after the last scan of a round are not seen. Estimates of that are shown separately and never ranked." }

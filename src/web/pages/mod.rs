@@ -2,13 +2,14 @@
 //! requests to the engine as the API; it computes nothing but how to show the answers.
 //!
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps),
-//!   [`search`], [`about`], [`api`], [`problems`]: one page each.
+//!   [`search`], [`about`], [`accuracy`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
 //! - [`layout`]: the frame of all pages, and errors as pages, with the status and the headers that programs get, too.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
 mod about;
+mod accuracy;
 mod api;
 mod banners;
 mod boards;
@@ -62,6 +63,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/maps/{name}", get(map::page))
         .route("/search", get(search::page))
         .route("/about", get(about::page))
+        .route("/about/accuracy", get(accuracy::page))
         .route("/problems/{name}", get(problems::page))
         .route("/api", get(api::page))
         .route("/style.css", get(style))
