@@ -56,6 +56,12 @@ const FAST: f64 = 0.15;
 /// Time between two considered times of the next scan, s. With 1 s the figures of `clqd truth` are the same.
 const STEP_S: f64 = 2.0;
 
+/// The step of the integral over the times at which a round may end, s.
+const INTEGRATION_STEP_S: f64 = 4.0;
+
+/// Intervals after which a list is too old.
+const LIST_INTERVALS_MAX: i64 = 6;
+
 /// How many scans a server may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
@@ -127,7 +133,9 @@ impl ElasticServer {
 
     fn next_scan_ms(&self, pace: Pace, moment: Moment) -> i64 {
         let scale = pace.scale();
-        let forecast = self.model.forecast(moment.list_ms, moment.best);
+        // From an older list nothing can be foretold.
+        let is_recent = moment.now_ms - moment.list_ms <= LIST_INTERVALS_MAX * pace.interval_ms;
+        let forecast = self.model.forecast(moment.list_ms, moment.best).filter(|_| is_recent);
         let gap_s = best_gap_s(forecast.as_ref(), self.price_s(pace), moment, scale);
         let gap_ms = (gap_s * scale * 1_000.0) as i64;
         let least_ms = if f64::from(self.saved) < SAVED_MIN { pace.interval_ms } else { 0 };
@@ -141,7 +149,7 @@ fn best_gap_s(forecast: Option<&Forecast>, price_s: f64, moment: Moment, scale: 
     let without_end_s = (2.0 * price_s / DRIFT_PER_S).sqrt().clamp(GAP_S_MIN, GAP_S_MAX);
     let now_s = moment.now_ms as f64 / 1_000.0;
     let Some(forecast) = forecast else { return without_end_s };
-    let mut ends = forecast.ends();
+    let mut ends = forecast.ends(INTEGRATION_STEP_S * scale);
     let (mut best_s, mut least_cost) = (without_end_s, f64::INFINITY);
     let mut gap_s = GAP_S_MIN;
     while gap_s <= GAP_S_MAX {

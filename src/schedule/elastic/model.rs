@@ -406,16 +406,17 @@ impl Forecast {
         }))
     }
 
-    /// The ends of the round after its last list.
-    pub fn ends(&self) -> Ends<'_> {
+    /// The ends of the round after its last list, integrated in steps.
+    pub fn ends(&self, step_s: f64) -> Ends<'_> {
         let (list_s, alive) = (self.now_s, self.survival(self.now_s));
-        Ends { forecast: self, list_s, alive, at_s: list_s, left: 1.0, unseen_s: 0.0 }
+        Ends { forecast: self, step_s, list_s, alive, at_s: list_s, left: 1.0, unseen_s: 0.0 }
     }
 }
 
 /// What a scan does not see of the end of a round, integrated over the times at which it may end.
 pub struct Ends<'f> {
     forecast: &'f Forecast,
+    step_s: f64,
     list_s: f64,
     alive: f64,
     /// The integral until now: time, probability that the round goes on, expected seconds.
@@ -429,7 +430,7 @@ impl Ends<'_> {
     /// time. An end whose final list is still shown then costs nothing. Times must be ascending.
     pub fn unseen_s(&mut self, at_s: f64) -> f64 {
         while self.at_s < at_s {
-            let to_s = at_s.min(self.at_s + INTEGRATION_STEP_S);
+            let to_s = at_s.min(self.at_s + self.step_s);
             let left = self.forecast.survival(to_s) / self.alive;
             let play_end_s = (self.at_s + to_s) / 2.0 - INTERMISSION_S;
             self.unseen_s += (self.left - left).max(0.0) * (play_end_s - self.list_s).max(0.0);
@@ -449,8 +450,6 @@ impl Ends<'_> {
 /// An end that is known to so many seconds need not be known better; and more are as good as this.
 const EXACT_S: f64 = 10.0;
 const LEARNABLE_S_MAX: f64 = 200.0;
-
-const INTEGRATION_STEP_S: f64 = 4.0;
 
 /// A round that had less than this chance to last until now is overdue: the forecast failed.
 const OVERDUE: f64 = 0.02;

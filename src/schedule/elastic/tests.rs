@@ -149,7 +149,7 @@ fn times_outside_the_range_do_not_overflow() {
             if let Some(forecast) = model.forecast(t_ms, i64::MIN) {
                 forecast.quantiles_s();
                 let s = t_ms as f64 / 1_000.0;
-                forecast.ends().unseen_s(s + 240.0);
+                forecast.ends(4.0).unseen_s(s + 240.0);
             }
         }
     }
