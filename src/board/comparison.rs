@@ -127,13 +127,17 @@ fn spearman<P>(before: &[Placing<P>], after: &[Placing<P>], both: &[(usize, usiz
     let mut ranks_after = vec![0.0; both.len()];
     let sorted = mean_ranks(by_after.iter().map(|&at| after[both[at].1].competition));
     by_after.iter().zip(sorted).for_each(|(&at, rank)| ranks_after[at] = rank);
-    // The mean of all ranks.
-    let mean = (both.len() as f64 + 1.0) / 2.0;
+    rank_correlation(&ranks_before, &ranks_after)
+}
+
+/// Spearman's correlation of two lists of the ranks of the same players. `None`: all ranks of a list are equal.
+pub fn rank_correlation(a: &[f64], b: &[f64]) -> Option<f64> {
+    // The mean of all ranks is the same in both.
+    let mean = a.iter().sum::<f64>() / a.len() as f64;
     let sum_of_products = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum() };
-    let (spread_before, spread_after) =
-        (sum_of_products(&ranks_before, &ranks_before), sum_of_products(&ranks_after, &ranks_after));
-    let is_defined = spread_before > 0.0 && spread_after > 0.0;
-    is_defined.then(|| sum_of_products(&ranks_before, &ranks_after) / (spread_before * spread_after).sqrt())
+    let (spread_a, spread_b) = (sum_of_products(a, a), sum_of_products(b, b));
+    let is_defined = spread_a > 0.0 && spread_b > 0.0;
+    is_defined.then(|| sum_of_products(a, b) / (spread_a * spread_b).sqrt())
 }
 
 /// Ranks from 1 in the given order. Neighbours with the same number have the mean of their ranks.

@@ -18,7 +18,7 @@ impl Engine {
             self.restart_server_close();
         }
         self.global.settings = Arc::new(EngineSettings { outbox_full, ..settings });
-        if self.global.settings.scan_budget == 0.0 {
+        if fixed_grid {
             self.elastic_scans().clear();
         }
         self.apply_window_settings();

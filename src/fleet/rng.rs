@@ -63,6 +63,13 @@ pub trait RngExt: Rng + SeedableRng {
         -mean * (1.0 - self.unit()).ln()
     }
 
+    /// Log-normal with mean 1; `spread` is the standard deviation of the logarithm.
+    fn log_normal(&mut self, spread: f64) -> f64 {
+        // A sum of twelve uniform numbers is close to a normal one.
+        let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
+        (spread * normal - spread * spread / 2.0).exp()
+    }
+
     /// A random integer with mean `mean`: a uniform number up to twice the mean, rounded at random.
     fn around(&mut self, mean: f64) -> usize {
         let x = mean * 2.0 * self.unit();
@@ -106,6 +113,7 @@ mod tests {
         let mean = |f: &mut dyn FnMut() -> f64| (0..n).map(|_| f()).sum::<f64>() / f64::from(n);
         assert!((mean(&mut || rng.unit()) - 0.5).abs() < 0.01);
         assert!((mean(&mut || rng.exponential(3.0)) - 3.0).abs() < 0.1);
+        assert!((mean(&mut || rng.log_normal(0.5)) - 1.0).abs() < 0.02);
         assert!((mean(&mut || rng.around(2.3) as f64) - 2.3).abs() < 0.05);
         assert!((0..1_000).all(|_| rng.below(7) < 7));
         assert_eq!(rng.below(0), 0);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::play::{Play, PlayerTruth, Round, Standing, player_name};
+use crate::board::comparison::rank_correlation;
 use crate::model::row::PlayerRow;
 use crate::rank::{Rules, clq2, elo};
 
@@ -155,15 +156,12 @@ fn correlate(
     Some((compared.len() as f64, [0, 1, 2, 3, 4].map(|at| spearman(&column(&truths, at), &column(&rows, at)))))
 }
 
-/// Spearman's rank correlation; equal values share their mean rank.
+/// Spearman's rank correlation; 1 if all values of a list are equal.
 fn spearman(a: &[f64], b: &[f64]) -> f64 {
-    let (a, b) = (ranks(a), ranks(b));
-    let mean = (a.len() as f64 - 1.0) / 2.0;
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
-    let spread = (product(&a, &a) * product(&b, &b)).sqrt();
-    if spread == 0.0 { 1.0 } else { product(&a, &b) / spread }
+    rank_correlation(&ranks(a), &ranks(b)).unwrap_or(1.0)
 }
 
+/// Equal values share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));

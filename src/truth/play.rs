@@ -90,7 +90,7 @@ impl Play {
         let time_limit_min = log_range(&mut rng, scenario.time_limit_min).round();
         let players = log_range(&mut rng, scenario.players);
         let score_ms: Vec<f64> =
-            (0..PLAYERS).map(|_| MINUTE_MS as f64 / (SCORES_PER_MINUTE * skill(&mut rng))).collect();
+            (0..PLAYERS).map(|_| MINUTE_MS as f64 / (SCORES_PER_MINUTE * rng.log_normal(SKILL_SPREAD))).collect();
         // The best of a few players reaches the limit within 3 to 15 minutes.
         let points = log_range(&mut rng, (8.0, 40.0));
         let point_limit = rng.bool(scenario.point_limits).then_some((points / 5.0).ceil() as i64 * 5);
@@ -299,13 +299,6 @@ impl Play {
 
 pub fn player_name(player: usize) -> String {
     format!("p{player}")
-}
-
-/// Relative to a usual player.
-fn skill(rng: &mut SplitMix64) -> f64 {
-    // A sum of twelve uniform numbers is close to a normal one.
-    let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-    (SKILL_SPREAD * normal - SKILL_SPREAD * SKILL_SPREAD / 2.0).exp()
 }
 
 #[cfg(test)]

@@ -106,13 +106,14 @@ struct SimulatedServer {
     url: ServerUrl,
     play: Play,
     found: Found,
-    /// The last list, and the players of the one before who left within the last seconds.
+    /// The last list.
     last: Option<List>,
 }
 
 struct List {
     t_ms: i64,
     standings: Vec<Standing>,
+    /// Players of the list before it, shortly before, who are not in it.
     left: Vec<Standing>,
 }
 

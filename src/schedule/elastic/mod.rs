@@ -53,7 +53,7 @@ const PRICE_S_MAX: f64 = 400.0;
 const SLOW: f64 = 0.03 / SAVED_MAX;
 const FAST: f64 = 0.15;
 
-/// Time between two considered times of the next scan, s. With 1 s the figures of `clqd truth` are the same.
+/// Time between two considered times of the next scan, s.
 const STEP_S: f64 = 2.0;
 
 /// The step of the integral over the times at which a round may end, s.

@@ -316,14 +316,15 @@ impl RoundModel {
             let deviation_s = (left.sqrt() / rate).hypot(INTERMISSION_DEVIATION_S);
             (now_s + left / rate + INTERMISSION_S, deviation_s)
         });
-        let timed: ArrayVec<TimeLimit, ROUNDS_MAX> = self.rounds.iter().filter_map(is_timed).collect();
+        let timed = self.rounds.iter().filter_map(is_timed).count();
+        let time_limit = self.limit.filter(|_| timed > 0);
         let whole = |s: f64| s.round() as u32;
-        let basis = match (limit, timed.first()) {
+        let basis = match (limit, time_limit) {
             (Some((points, rounds)), _) => Basis::PointLimit { points: points as i64, rounds: rounds as u8 },
             (None, Some(limit)) => Basis::RoundLength {
                 shortest_s: whole(limit.length.from_s),
                 longest_s: whole(limit.length.to_s),
-                rounds: timed.len() as u8,
+                rounds: timed as u8,
             },
             (None, None) => {
                 let lengths = || self.rounds.iter().map(EndedRound::length);
@@ -336,8 +337,8 @@ impl RoundModel {
                 }
             }
         };
-        let is_limited_by_time = limit.is_none() && 2 * timed.len() > self.rounds.len();
-        let time_limit = timed.first().filter(|_| is_limited_by_time);
+        let is_limited_by_time = limit.is_none() && 2 * timed > self.rounds.len();
+        let time_limit = time_limit.filter(|_| is_limited_by_time);
         let learnable_s = time_limit.map_or(0.0, |limit| limit.end_of(start).width_s());
         let doubt = if by_points.is_some() { DOUBT_BY_POINTS } else { DOUBT_BY_TIME };
         let mean_s = self.rounds.iter().map(|round| round.length().middle_s()).sum::<f64>() / self.rounds.len() as f64;
@@ -447,7 +448,7 @@ impl Ends<'_> {
     }
 }
 
-/// An end that is known to so many seconds need not be known better; and more are as good as this.
+/// An end that is known to so many seconds need not be known better; and the most that counts as unknown.
 const EXACT_S: f64 = 10.0;
 const LEARNABLE_S_MAX: f64 = 200.0;
 

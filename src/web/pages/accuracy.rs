@@ -95,9 +95,9 @@ pub(super) async fn page() -> PageResult {
         }
         h2 { "What a ranking can know, and what not" }
         ul {
-            li { "Who played, and for how long, is known to the time between two scans. Over a week the errors of a player nearly cancel out." }
-            li { "Points between the last scan of a round and its end are not seen. Players who often win lose most of them, so sums of points are too low." }
-            li { "The order of players is much better than the sums: what is missed is missed for all of them." }
+            li { "Who played, and for how long, is known as exactly as the time between two scans." }
+            li { "Points between the last scan of a round and its end are not seen. So sums of points are too low." }
+            li { "The order of players is closer to the truth than the sums." }
             li { "The simulated players are honest, and each has a name of their own. Real ones share names and change them." }
         }
         p { "How it is measured, and other kinds of rounds: " code { "clqd truth --scenario all" } ". " a href="/about" { "How it works" } "." }

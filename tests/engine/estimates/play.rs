@@ -222,11 +222,7 @@ impl Server {
     fn new(scenario: &Scenario, number: u32, seed: u64) -> Server {
         let mut rng = SplitMix64::from_parts(&[seed, 0x9A3E, u64::from(number)]);
         let spread = scenario.skill_spread;
-        let rates = (0..PLAYERS).map(|_| {
-            // A sum of twelve uniform values approximates the normal distribution.
-            let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-            (spread * normal - spread * spread / 2.0).exp() * scenario.scores_per_minute / 60.0
-        });
+        let rates = (0..PLAYERS).map(|_| rng.log_normal(spread) * scenario.scores_per_minute / 60.0);
         let rates = rates.collect();
         let round_s = uniform(&mut rng, scenario.round);
         Server {
